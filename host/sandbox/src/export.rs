@@ -223,10 +223,15 @@ pub(crate) fn check_output_size(
     if bytes as u64 <= limits.output_bytes {
         return Ok(());
     }
-    Err(GuestError::Limit(guest_error::limit_exceeded(
+    Err(output_exceeded(limits, callee))
+}
+
+/// Returns the error of a result that exceeds the output limit.
+pub(crate) fn output_exceeded(limits: &Limits, callee: Callee<'_>) -> GuestError {
+    GuestError::Limit(guest_error::limit_exceeded(
         callee,
         "output",
         limits.output_bytes,
         "bytes of output",
-    )))
+    ))
 }

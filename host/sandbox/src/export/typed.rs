@@ -7,11 +7,10 @@ use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
 use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
 use wattle_run::caller_id::CallerId;
-use wattle_run::json::approx_bytes;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
-use crate::export::{GuestCall, check_output_size, invalid_result};
+use crate::export::{GuestCall, check_output_size, invalid_result, output_exceeded};
 use crate::guest_error::Callee;
 use crate::typed::TypedFunction;
 use crate::typed::from_val::to_json;
@@ -23,6 +22,10 @@ use crate::typed::wit_type::WitType;
 /// thread.
 const MANY_VALUES: usize = 1_000;
 
+/// Memory that the engine takes for a flag of a result, in bytes: a text of its own, and its place
+/// in a list. The engine counts only the name of the flag, which the guest passes as one bit.
+const FLAG_BYTES: usize = 64;
+
 /// Calls a function. `owner` is whom the conversion of large values counts for.
 pub(crate) async fn run(
     call: GuestCall<'_>,
@@ -30,6 +33,8 @@ pub(crate) async fn run(
     arguments: &Value,
     owner: CallerId,
 ) -> Result<ToolOutput, GuestError> {
+    let limits = Limits { lift_bytes: lift_bytes(function, call.limits), ..call.limits.clone() };
+    let call = GuestCall { limits: &limits, ..call };
     let (callee, limits) = (call.callee, call.limits);
     let params = block_in_place_in_turn(owner, are_large_values([arguments]), || {
         to_val::arguments(&function.params, arguments)
@@ -44,6 +49,16 @@ pub(crate) async fn run(
     let Some(value) = results.pop() else { return Ok(ToolOutput::default()) };
     let is_long = has_many_values(&value);
     block_in_place_in_turn(owner, is_long, || into_output(function, value, limits, callee)).await
+}
+
+/// Returns how many bytes the function may pass to the host. If a list of its result has flags, the
+/// bytes are fewer by how much more memory than its name a flag takes.
+fn lift_bytes(function: &TypedFunction, limits: &Limits) -> u64 {
+    let shortest = function.result.as_ref().and_then(WitType::shortest_listed_flag);
+    match shortest {
+        Some(bytes) => limits.lift_bytes / FLAG_BYTES.div_ceil(bytes.max(1)) as u64,
+        None => limits.lift_bytes,
+    }
 }
 
 fn invalid_arguments(tool: &str, error: &ValueError) -> GuestError {
@@ -98,10 +113,12 @@ fn into_output(
     let (Some(ty), Some(value)) = (ty, value) else {
         return Ok(ToolOutput { is_error, ..ToolOutput::default() });
     };
-    let value = to_json(ty, *value)
-        .map_err(|error| invalid_result(callee, "a value that JSON cannot represent", &error))?;
-    let size = usize::try_from(approx_bytes(&value)).unwrap_or(usize::MAX);
-    check_output_size(size, limits, callee)?;
+    let value = to_json(ty, *value, limits.output_bytes).map_err(|error| {
+        if error.is_limit() {
+            return output_exceeded(limits, callee);
+        }
+        invalid_result(callee, "a value that JSON cannot represent", &error)
+    })?;
     let text = match &value {
         Value::String(text) => text.clone(),
         value => value.to_string(),

@@ -8,41 +8,200 @@ use wasmtime::component::Val;
 use crate::typed::value_error::ValueError;
 use crate::typed::wit_type::{EXACT_INTEGER, WitType};
 
-/// Converts a result to JSON. The limit on the bytes that a guest passes to the host bounds the
-/// size of both.
-pub(crate) fn to_json(ty: &WitType, value: Val) -> Result<Value, ValueError> {
-    Ok(match (ty, value) {
-        (WitType::Bool, Val::Bool(is_true)) => is_true.into(),
-        (WitType::Int(_), Val::S8(number)) => number.into(),
-        (WitType::Int(_), Val::U8(number)) => number.into(),
-        (WitType::Int(_), Val::S16(number)) => number.into(),
-        (WitType::Int(_), Val::U16(number)) => number.into(),
-        (WitType::Int(_), Val::S32(number)) => number.into(),
-        (WitType::Int(_), Val::U32(number)) => number.into(),
-        (WitType::Int(_), Val::S64(number)) => wide(number.into(), number.into()),
-        (WitType::Int(_), Val::U64(number)) => wide(number.into(), number.into()),
-        (WitType::F32, Val::Float32(number)) => float(shortest(number))?,
-        (WitType::F64, Val::Float64(number)) => float(number)?,
-        (WitType::Char, Val::Char(only)) => only.to_string().into(),
-        (WitType::String, Val::String(text)) => text.into(),
-        (WitType::Bytes, Val::List(items)) => bytes(items)?,
-        (WitType::List(item), Val::List(items)) => list(item, items)?,
-        (WitType::Tuple(types), Val::Tuple(items)) => tuple(types, items)?,
-        (WitType::Record(types), Val::Record(fields)) => record(types, fields)?,
-        (WitType::Variant(cases), Val::Variant(name, payload)) => variant(cases, name, payload)?,
-        (WitType::Enum(_), Val::Enum(name)) => name.into(),
-        (WitType::Flags(_), Val::Flags(names)) => names.into(),
-        (WitType::Option(_), Val::Option(None)) => Value::Null,
-        (WitType::Option(inner), Val::Option(Some(value))) if inner.is_nullable() => {
-            field(inner, "some", *value)?
+/// Converts a result to JSON of at most `max_bytes`, as [`approx_bytes`] counts them. A value can
+/// take many times the memory of its bytes in the guest, so the conversion stops at the limit.
+///
+/// [`approx_bytes`]: wattle_run::json::approx_bytes
+pub(crate) fn to_json(ty: &WitType, value: Val, max_bytes: u64) -> Result<Value, ValueError> {
+    let left = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+    Converter { max_bytes, left }.value(ty, value)
+}
+
+struct Converter {
+    max_bytes: u64,
+    /// The bytes of JSON that are left.
+    left: usize,
+}
+
+/// Bytes of `true`, `false` and `null`, as the budget counts them.
+const LITERAL_BYTES: usize = 4;
+
+/// Bytes of a number, as the budget counts them.
+const NUMBER_BYTES: usize = 8;
+
+/// Bytes of the quotes of a text, and of the brackets of an array or an object.
+const DELIMITER_BYTES: usize = 2;
+
+/// Bytes of the quotes of a key, its colon and a comma.
+const KEY_BYTES: usize = 4;
+
+impl Converter {
+    fn take(&mut self, bytes: usize) -> Result<(), ValueError> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            let allowed = self.max_bytes;
+            ValueError::limit(format!("the result has more than the limit of {allowed} bytes"))
+        })?;
+        Ok(())
+    }
+
+    fn value(&mut self, ty: &WitType, value: Val) -> Result<Value, ValueError> {
+        match (ty, value) {
+            (WitType::Bool, Val::Bool(is_true)) => {
+                self.take(LITERAL_BYTES)?;
+                Ok(is_true.into())
+            }
+            (WitType::Int(_), Val::S8(number)) => self.number(number.into()),
+            (WitType::Int(_), Val::U8(number)) => self.number(number.into()),
+            (WitType::Int(_), Val::S16(number)) => self.number(number.into()),
+            (WitType::Int(_), Val::U16(number)) => self.number(number.into()),
+            (WitType::Int(_), Val::S32(number)) => self.number(number.into()),
+            (WitType::Int(_), Val::U32(number)) => self.number(number.into()),
+            (WitType::Int(_), Val::S64(number)) => self.number(wide(number.into(), number.into())),
+            (WitType::Int(_), Val::U64(number)) => self.number(wide(number.into(), number.into())),
+            (WitType::F32, Val::Float32(number)) => self.number(float(shortest(number))?),
+            (WitType::F64, Val::Float64(number)) => self.number(float(number)?),
+            (WitType::Char, Val::Char(only)) => self.text(only.to_string()),
+            (WitType::String, Val::String(text)) => self.text(text),
+            (WitType::Bytes, Val::List(items)) => self.bytes(items),
+            (WitType::List(item), Val::List(items)) => self.list(item, items),
+            (WitType::Tuple(types), Val::Tuple(items)) => self.tuple(types, items),
+            (WitType::Record(types), Val::Record(fields)) => self.record(types, fields),
+            (WitType::Variant(cases), Val::Variant(name, payload)) => {
+                self.variant(cases, name, payload)
+            }
+            (WitType::Enum(_), Val::Enum(name)) => self.text(name),
+            (WitType::Flags(_), Val::Flags(names)) => {
+                self.take(DELIMITER_BYTES)?;
+                names.into_iter().map(|name| self.item(|this| this.text(name))).collect()
+            }
+            (WitType::Option(_), Val::Option(None)) => self.null(),
+            (WitType::Option(inner), Val::Option(Some(value))) if inner.is_nullable() => {
+                self.field(inner, "some", *value)
+            }
+            (WitType::Option(inner), Val::Option(Some(value))) => self.value(inner, *value),
+            (WitType::Result { ok, .. }, Val::Result(Ok(value))) => {
+                self.result(ok.as_deref(), "ok", value)
+            }
+            (WitType::Result { err, .. }, Val::Result(Err(value))) => {
+                self.result(err.as_deref(), "err", value)
+            }
+            (ty, _) => Err(other_type(ty)),
         }
-        (WitType::Option(inner), Val::Option(Some(value))) => to_json(inner, *value)?,
-        (WitType::Result { ok, .. }, Val::Result(Ok(value))) => result(ok.as_deref(), "ok", value)?,
-        (WitType::Result { err, .. }, Val::Result(Err(value))) => {
-            result(err.as_deref(), "err", value)?
+    }
+
+    fn null(&mut self) -> Result<Value, ValueError> {
+        self.take(LITERAL_BYTES)?;
+        Ok(Value::Null)
+    }
+
+    /// Counts a number, which is text if readers of JSON in other languages would round it.
+    fn number(&mut self, json: Value) -> Result<Value, ValueError> {
+        self.take(json.as_str().map_or(NUMBER_BYTES, |text| text.len() + DELIMITER_BYTES))?;
+        Ok(json)
+    }
+
+    fn text(&mut self, text: String) -> Result<Value, ValueError> {
+        self.take(text.len() + DELIMITER_BYTES)?;
+        Ok(text.into())
+    }
+
+    /// Converts an item of an array, which has a comma.
+    fn item(
+        &mut self,
+        convert: impl FnOnce(&mut Self) -> Result<Value, ValueError>,
+    ) -> Result<Value, ValueError> {
+        self.take(1)?;
+        convert(self)
+    }
+
+    fn bytes(&mut self, items: Vec<Val>) -> Result<Value, ValueError> {
+        // Three bytes are four characters.
+        self.take(items.len().div_ceil(3) * 4 + DELIMITER_BYTES)?;
+        let byte = |item| match item {
+            Val::U8(byte) => Ok(byte),
+            _ => Err(other_type(&WitType::Bytes)),
+        };
+        let bytes: Vec<u8> = items.into_iter().map(byte).collect::<Result<_, _>>()?;
+        Ok(STANDARD.encode(bytes).into())
+    }
+
+    fn list(&mut self, ty: &WitType, items: Vec<Val>) -> Result<Value, ValueError> {
+        self.take(DELIMITER_BYTES)?;
+        let item = |(index, value)| {
+            self.item(|this| this.value(ty, value)).map_err(|error| error.at_index(index))
+        };
+        items.into_iter().enumerate().map(item).collect()
+    }
+
+    fn tuple(&mut self, types: &[WitType], items: Vec<Val>) -> Result<Value, ValueError> {
+        self.take(DELIMITER_BYTES)?;
+        let item = |(index, (ty, value)): (usize, (&WitType, Val))| {
+            self.item(|this| this.value(ty, value)).map_err(|error| error.at_index(index))
+        };
+        types.iter().zip(items).enumerate().map(item).collect()
+    }
+
+    /// Converts a record. Fields without a value are absent.
+    fn record(
+        &mut self,
+        types: &[(String, WitType)],
+        fields: Vec<(String, Val)>,
+    ) -> Result<Value, ValueError> {
+        self.take(DELIMITER_BYTES)?;
+        let mut object = Map::new();
+        for ((_, ty), (name, value)) in types.iter().zip(fields) {
+            if matches!(value, Val::Option(None)) {
+                continue;
+            }
+            self.take(name.len() + KEY_BYTES)?;
+            let value = self.value(ty, value).map_err(|error| error.in_field(&name))?;
+            object.insert(name, value);
         }
-        (ty, _) => return Err(other_type(ty)),
-    })
+        Ok(Value::Object(object))
+    }
+
+    fn variant(
+        &mut self,
+        cases: &[(String, Option<WitType>)],
+        name: String,
+        payload: Option<Box<Val>>,
+    ) -> Result<Value, ValueError> {
+        let ty = cases.iter().find(|(case, _)| *case == name).and_then(|(_, ty)| ty.as_ref());
+        match (ty, payload) {
+            (Some(ty), Some(value)) => self.field(ty, &name, *value),
+            (None, None) => self.text(name),
+            _ => Err(ValueError::new(format!("the value is not of the case `{name}`"))),
+        }
+    }
+
+    fn result(
+        &mut self,
+        ty: Option<&WitType>,
+        key: &str,
+        payload: Option<Box<Val>>,
+    ) -> Result<Value, ValueError> {
+        match (ty, payload) {
+            (Some(ty), Some(value)) => self.field(ty, key, *value),
+            (None, None) => self.object(key, Self::null),
+            _ => Err(ValueError::new(format!("the value is not of the case `{key}`"))),
+        }
+    }
+
+    /// Converts a value to an object with one field.
+    fn field(&mut self, ty: &WitType, key: &str, value: Val) -> Result<Value, ValueError> {
+        let value = self.object(key, |this| this.value(ty, value));
+        value.map_err(|error| error.in_field(key))
+    }
+
+    fn object(
+        &mut self,
+        key: &str,
+        convert: impl FnOnce(&mut Self) -> Result<Value, ValueError>,
+    ) -> Result<Value, ValueError> {
+        self.take(DELIMITER_BYTES + key.len() + KEY_BYTES)?;
+        let value = convert(self)?;
+        Ok(Value::Object(Map::from_iter([(key.to_owned(), value)])))
+    }
 }
 
 /// Returns the error of a value that the type does not have. The engine checks types, so it cannot
@@ -74,77 +233,17 @@ fn float(number: f64) -> Result<Value, ValueError> {
     json.ok_or_else(|| ValueError::new(format!("JSON has no number `{number}`")))
 }
 
-fn bytes(items: Vec<Val>) -> Result<Value, ValueError> {
-    let byte = |item| match item {
-        Val::U8(byte) => Ok(byte),
-        _ => Err(other_type(&WitType::Bytes)),
-    };
-    let bytes: Vec<u8> = items.into_iter().map(byte).collect::<Result<_, _>>()?;
-    Ok(STANDARD.encode(bytes).into())
-}
-
-fn list(ty: &WitType, items: Vec<Val>) -> Result<Value, ValueError> {
-    let item = |(index, value)| to_json(ty, value).map_err(|error| error.at_index(index));
-    items.into_iter().enumerate().map(item).collect()
-}
-
-fn tuple(types: &[WitType], items: Vec<Val>) -> Result<Value, ValueError> {
-    let item = |(index, (ty, value)): (usize, (&WitType, Val))| {
-        to_json(ty, value).map_err(|error| error.at_index(index))
-    };
-    types.iter().zip(items).enumerate().map(item).collect()
-}
-
-/// Converts a record. Fields without a value are absent.
-fn record(types: &[(String, WitType)], fields: Vec<(String, Val)>) -> Result<Value, ValueError> {
-    let mut object = Map::new();
-    for ((_, ty), (name, value)) in types.iter().zip(fields) {
-        if matches!(value, Val::Option(None)) {
-            continue;
-        }
-        let value = to_json(ty, value).map_err(|error| error.in_field(&name))?;
-        object.insert(name, value);
-    }
-    Ok(Value::Object(object))
-}
-
-fn variant(
-    cases: &[(String, Option<WitType>)],
-    name: String,
-    payload: Option<Box<Val>>,
-) -> Result<Value, ValueError> {
-    let ty = cases.iter().find(|(case, _)| *case == name).and_then(|(_, ty)| ty.as_ref());
-    match (ty, payload) {
-        (Some(ty), Some(value)) => field(ty, &name, *value),
-        (None, None) => Ok(name.into()),
-        _ => Err(ValueError::new(format!("the value is not of the case `{name}`"))),
-    }
-}
-
-fn result(ty: Option<&WitType>, key: &str, payload: Option<Box<Val>>) -> Result<Value, ValueError> {
-    match (ty, payload) {
-        (Some(ty), Some(value)) => field(ty, key, *value),
-        (None, None) => Ok(object(key, Value::Null)),
-        _ => Err(ValueError::new(format!("the value is not of the case `{key}`"))),
-    }
-}
-
-/// Converts a value to an object with one field.
-fn field(ty: &WitType, key: &str, value: Val) -> Result<Value, ValueError> {
-    let value = to_json(ty, value).map_err(|error| error.in_field(key))?;
-    Ok(object(key, value))
-}
-
-fn object(key: &str, value: Value) -> Value {
-    Value::Object(Map::from_iter([(key.to_owned(), value)]))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use wattle_run::json::approx_bytes;
 
     use super::*;
     use crate::typed::wit_type::IntType;
+
+    fn to_json(ty: &WitType, value: Val) -> Result<Value, ValueError> {
+        super::to_json(ty, value, u64::MAX)
+    }
 
     fn record_of(name: &str, ty: WitType) -> WitType {
         WitType::Record(vec![(name.to_owned(), ty)])
@@ -212,5 +311,38 @@ mod tests {
         assert_eq!(to_json(&flags, read), Ok(json!(["read"])));
         let bytes = Val::List(b"hi".iter().copied().map(Val::U8).collect());
         assert_eq!(to_json(&WitType::Bytes, bytes), Ok(json!("aGk=")));
+    }
+
+    #[test]
+    fn conversion_stops_at_the_limit_on_bytes() {
+        let names = || vec!["a".to_owned(), "b".to_owned()];
+        let some = |value| Val::Option(Some(Box::new(value)));
+        let list = |ty| WitType::List(boxed(ty));
+        let cases = vec![("circle".to_owned(), Some(WitType::F64)), ("none".to_owned(), None)];
+        for (ty, value) in [
+            (WitType::Bool, Val::Bool(true)),
+            (WitType::Int(IntType::U64), Val::U64(u64::MAX)),
+            (list(WitType::Flags(names())), Val::List(vec![Val::Flags(names()); 3])),
+            (WitType::Bytes, Val::List(vec![Val::U8(1); 4])),
+            (
+                WitType::Tuple(vec![WitType::F64, WitType::String]),
+                Val::Tuple(vec![Val::Float64(0.5), Val::String("text".to_owned())]),
+            ),
+            (
+                WitType::Variant(cases.clone()),
+                Val::Variant("circle".to_owned(), Some(Box::new(Val::Float64(2.0)))),
+            ),
+            (WitType::Variant(cases), Val::Variant("none".to_owned(), None)),
+            (
+                record_of("note", WitType::Option(boxed(WitType::Option(boxed(WitType::Bool))))),
+                Val::Record(vec![("note".to_owned(), some(some(Val::Bool(true))))]),
+            ),
+            (WitType::Result { ok: None, err: None }, Val::Result(Ok(None))),
+        ] {
+            let bytes = approx_bytes(&to_json(&ty, value.clone()).unwrap());
+            assert!(super::to_json(&ty, value.clone(), bytes).is_ok(), "{ty}");
+            let error = super::to_json(&ty, value, bytes - 1).unwrap_err();
+            assert!(error.is_limit(), "{ty}: {error}");
+        }
     }
 }

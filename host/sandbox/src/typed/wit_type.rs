@@ -83,6 +83,41 @@ impl WitType {
     pub(crate) fn is_nullable(&self) -> bool {
         matches!(self, Self::Option(_))
     }
+
+    /// Returns the length of the shortest name of a flag within a list, in bytes; `None` if no list
+    /// has flags.
+    pub(crate) fn shortest_listed_flag(&self) -> Option<usize> {
+        self.shortest_flag(false)
+    }
+
+    fn shortest_flag(&self, is_listed: bool) -> Option<usize> {
+        match self {
+            Self::Flags(names) if is_listed => names.iter().map(String::len).min(),
+            Self::List(item) => item.shortest_flag(true),
+            Self::Tuple(types) => types.iter().filter_map(|ty| ty.shortest_flag(is_listed)).min(),
+            Self::Record(fields) => {
+                fields.iter().filter_map(|(_, ty)| ty.shortest_flag(is_listed)).min()
+            }
+            Self::Variant(cases) => {
+                let types = cases.iter().filter_map(|(_, ty)| ty.as_ref());
+                types.filter_map(|ty| ty.shortest_flag(is_listed)).min()
+            }
+            Self::Option(inner) => inner.shortest_flag(is_listed),
+            Self::Result { ok, err } => {
+                let types = [ok, err].into_iter().flatten();
+                types.filter_map(|ty| ty.shortest_flag(is_listed)).min()
+            }
+            Self::Bool
+            | Self::Int(_)
+            | Self::F32
+            | Self::F64
+            | Self::Char
+            | Self::String
+            | Self::Bytes
+            | Self::Enum(_)
+            | Self::Flags(_) => None,
+        }
+    }
 }
 
 /// Writes the type as WIT does, with the parts of named types in braces.

@@ -172,6 +172,35 @@ async fn limits_hold_for_typed_functions() {
     }
 }
 
+/// The guest passes a bit for each flag, which takes many times as much memory in the host.
+#[tokio::test]
+async fn flags_in_a_list_count_as_the_memory_that_they_take() {
+    let names: Vec<String> = (b'a'..=b'z').map(|name| char::from(name).to_string()).collect();
+    let all = format!(
+        "package a:b; world tools {{ flags f {{ {} }} export all: func(count: u32) -> list<f>; }}",
+        names.join(", ")
+    );
+    let all = guest::typed(
+        &all,
+        r#"(func (export "all") (param $count i32) (result i32)
+            (local $list i32)
+            (local.set $list (i32.mul (memory.grow (i32.const 2)) (i32.const 65536)))
+            (memory.fill (local.get $list) (i32.const 255)
+                (i32.mul (local.get $count) (i32.const 4)))
+            (i32.store (i32.const 512) (local.get $list))
+            (i32.store (i32.const 516) (local.get $count))
+            (i32.const 512))"#,
+    );
+    let all = load(all).await.unwrap();
+    let of = |count: u32| call(all.as_ref(), "all", json!({ "count": count }), Limits::default());
+    let output = of(2).await.unwrap();
+    assert_eq!(output.structured, Some(json!([names, names])));
+    match of(20_000).await {
+        Err(GuestError::Limit(failure)) => assert_eq!(failure.details.unwrap()["limit"], "lift"),
+        other => panic!("no limit ended the function: {other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn trap_of_a_function_names_the_tool() {
     let bytes = guest::typed(
