@@ -74,7 +74,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
         Just(Kind::String),
         Just(Kind::Bytes),
         (1_usize..=4).prop_map(Kind::Enum),
-        (1_usize..=40).prop_map(Kind::Flags),
+        (1_usize..=32).prop_map(Kind::Flags),
     ];
     leaf.prop_recursive(4, 24, 3, |inner| {
         let payload = || prop::option::of(inner.clone());
