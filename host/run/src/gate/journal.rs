@@ -319,6 +319,15 @@ impl Journal {
         self.lock().interrupts.get(interrupt).cloned()
     }
 
+    /// Returns the sequence number of the last interrupt that was raised since the journal was
+    /// created, by its guest or by the tools below.
+    pub(crate) fn last_interrupt_seq(&self) -> Option<u64> {
+        let inner = self.lock();
+        let own = inner.interrupts.values().map(|it| it.asked_seq).max();
+        let below = inner.tool_journals.values().filter_map(|journal| journal.last_interrupt_seq());
+        own.max(below.max())
+    }
+
     /// Returns true if an MCP server has elicited since the journal was created.
     pub(crate) fn has_elicited(&self) -> bool {
         self.lock().interrupts.values().any(|it| it.asked.elicited.is_some())

@@ -73,6 +73,16 @@ impl TaskGate {
         self.interrupts.get(interrupt).cloned().or_else(|| self.journal.interrupt(interrupt))
     }
 
+    /// Returns the sequence number of the last interrupt for which the tool of a call, or a tool
+    /// that it called, was suspended.
+    pub(crate) fn last_suspension_of_tool(&self, call: u32) -> Option<u64> {
+        let mut path = self.scope.clone();
+        path.push(call);
+        let before = self.interrupts.values().filter(|it| it.asked.scope.starts_with(&path));
+        let before = before.map(|it| it.asked_seq).max();
+        before.max(self.journal.tool_journal(call).last_interrupt_seq())
+    }
+
     /// Returns true if an MCP server has elicited in the task.
     pub(crate) fn has_elicited(&self) -> bool {
         let mut questions = self.interrupts.values();

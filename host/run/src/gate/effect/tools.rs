@@ -158,6 +158,7 @@ async fn call_tool(
     };
     check_depth("the arguments", &request.arguments)?;
     if !is_never_in_doubt(context, &tool.source)
+        && !was_suspended(context, &tool.source)
         && let Some(output) = settle_in_doubt(context, tool.info.hints, &known).await?
     {
         return Ok(output);
@@ -178,6 +179,15 @@ async fn call_tool(
 fn is_never_in_doubt(context: &EffectContext<'_>, source: &ToolSource) -> bool {
     let ToolSource::Plugin(plugin) = source else { return false };
     !context.env.app.grants_of(plugin).may_write_files()
+}
+
+/// Returns true if the last start of a plugin's tool ended with an interrupt of the tool: it
+/// waited, and nothing of it was executing when the host stopped.
+fn was_suspended(context: &EffectContext<'_>, source: &ToolSource) -> bool {
+    let ToolSource::Plugin(_) = source else { return false };
+    let Some(entry) = context.entry else { return false };
+    let suspended = entry.task.last_suspension_of_tool(entry.number);
+    entry.last_start_seq.is_some_and(|begun| suspended.is_some_and(|asked| asked > begun))
 }
 
 /// Returns the violations of the arguments, if the tool of a plugin accepts them.

@@ -13,6 +13,7 @@ use wattle_graph::id::PluginName;
 use wattle_graph::tool::ToolRequest;
 use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{FolderAccess, FolderRule, Grants};
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{RunOutcome, RunService as _};
 use wattle_run::ports::Plugin;
 use wattle_suite::guests;
@@ -189,4 +190,22 @@ async fn a_call_of_a_tool_that_may_write_files_is_in_doubt_after_a_crash() {
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["out"]["results"][0]["code"], code::IN_DOUBT);
     assert_eq!(world.net.calls(), calls, "the tool is not called again");
+}
+
+#[tokio::test]
+async fn a_tool_that_may_write_files_goes_on_after_the_answer_of_a_person() {
+    let asking = NativePlugin::new("shop", "1").tool("write", |_, gate| async move {
+        let payload = json!("write?");
+        let answer = gate.ask(InterruptRequest { payload, response_schema: None }).await?;
+        Ok(json!({ "answer": answer }))
+    });
+    let reports = folder(Path::new("/srv/reports"), "/reports", FolderAccess::ReadWrite);
+    let grants = Grants { folders: vec![reports], ..Grants::default() };
+    let world = world_with(Arc::new(asking), grants);
+    let waiting = world.run(json!({ "calls": [["shop/write", {}]] })).await;
+    let is_waiting = matches!(waiting.outcome, RunOutcome::Interrupted { .. });
+    assert!(is_waiting, "{:?}", waiting.outcome);
+    let ended = world.answer(&waiting.run.thread, json!("yes")).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["out"]["results"][0]["value"], json!({ "answer": "yes" }));
 }
