@@ -82,7 +82,9 @@ impl<'a> GuestCall<'a> {
             store.data_mut().give(grants).map_err(GuestError::Host)?;
         }
         let abi = code.abi;
-        match code.pre.instantiate_async(&mut store).await {
+        // A start function can make requests as well.
+        let unwinding = store.data().unwinding.clone();
+        match until_unwound(unwinding, code.pre.instantiate_async(&mut store)).await {
             Ok(instance) => {
                 Ok(GuestInstance { store, instance, abi, limits, callee, _memory: memory })
             }

@@ -362,3 +362,20 @@ async fn texts_of_a_request_have_a_limit() {
     let outcome = plugin.run_node(stub_ports::call(), gate).await;
     assert_eq!(outcome, Ok(NodeOutcome::default()));
 }
+
+/// The request is denied in the description, which has no gate.
+#[tokio::test]
+async fn request_of_a_start_function_can_end_the_guest() {
+    let imports = format!(r#"{IMPORTS} (func (export "_initialize") {EXCHANGE})"#);
+    let plugin = load(guest::node_of(WIT, &imports, "(i32.const 512)")).await.unwrap();
+    let limits = Limits { host_calls: 0, ..Limits::default() };
+    let network = Network::new(found(), |_| Some(0));
+    let gate = stub_ports::gate_through(network.clone(), limits, StopFlag::default());
+    match plugin.run_node(stub_ports::call(), gate).await {
+        Err(GuestError::Unwound(Unwind::Limit(failure))) => {
+            assert_eq!(failure.details.unwrap()["limit"], "host_calls");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(network.requests().is_empty());
+}
