@@ -10,7 +10,7 @@ mod message;
 
 use std::future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use http::{Request, Response};
 use serde_json::json;
@@ -29,6 +29,7 @@ use wattle_run::hostcall::log::LogMessage;
 use wattle_run::limit;
 
 use crate::unwind_signal::UnwindSignal;
+use crate::wasi::http::message::{HeldBytes, NotSent};
 
 /// Maximum size of the headers of one request in memory, in bytes. A guest can hold a thousand
 /// requests.
@@ -61,6 +62,8 @@ struct OutgoingRequests {
     exchanges: JoinSet<()>,
     /// Places for calls that are made at once.
     places: Arc<Semaphore>,
+    /// Bytes of the bodies in memory.
+    held_bytes: Arc<AtomicU64>,
     newest: Option<NewestRequest>,
     /// True when the guest has ended. A body that it has not finished is no body then.
     is_over: watch::Sender<bool>,
@@ -97,6 +100,7 @@ impl GuestHttp {
             unwinding,
             exchanges: JoinSet::new(),
             places: Arc::new(Semaphore::new(limit::BATCH_CONCURRENCY)),
+            held_bytes: Arc::default(),
             newest: None,
             is_over: watch::Sender::new(false),
             is_denial_logged: Arc::default(),
@@ -140,6 +144,7 @@ impl OutgoingRequests {
             request,
             options,
             places: self.places.clone(),
+            held_bytes: self.held_bytes.clone(),
             is_over: self.is_over.subscribe(),
             is_denial_logged: self.is_denial_logged.clone(),
         };
@@ -185,32 +190,39 @@ struct Exchange {
     request: Request<WasiBody>,
     options: Option<RequestOptions>,
     places: Arc<Semaphore>,
+    held_bytes: Arc<AtomicU64>,
     is_over: watch::Receiver<bool>,
     is_denial_logged: Arc<AtomicBool>,
 }
 
 impl Exchange {
-    /// Waits for a place and for the body, and makes the call.
+    /// Waits for the body and then for a place, and makes the call. A request whose body the guest
+    /// still writes has no place: the guest can write the bodies of many requests in turn.
     async fn run(self) -> Result<Exchanged, Unwind> {
-        let Self { gate, ticket, request, options, places, mut is_over, is_denial_logged } = self;
-        // Fails if the semaphore is closed, which nothing does.
-        let _place = places.acquire().await;
+        let Self { gate, ticket, request, options, places, .. } = self;
+        let (mut is_over, is_denial_logged) = (self.is_over, self.is_denial_logged);
+        // As many as all host calls of the guest may carry: more would end it at a call anyway.
+        let allowed_at_once = gate.limits().host_call_bytes;
+        let mut held = HeldBytes::new(self.held_bytes, allowed_at_once);
         let allowed = gate.limits().net.request_bytes;
         let guest_ended = async {
             // An error means that the guest is being dropped, and this task with it.
             let _ = is_over.wait_for(|is_over| *is_over).await;
         };
         // A body that is there is collected at once, also if the task had many turns before.
-        let collected = unconstrained(message::into_call(request, options, allowed));
+        let collected = unconstrained(message::into_call(request, options, allowed, &mut held));
         let call = tokio::select! {
             biased;
             call = collected => call,
-            () = guest_ended => Err(Error::HttpProtocolError),
+            () = guest_ended => Err(NotSent::Error(Error::HttpProtocolError)),
         };
         let call = match call {
             Ok(call) => call,
-            Err(error) => return Ok(Err(error)),
+            Err(NotSent::Error(error)) => return Ok(Err(error)),
+            Err(NotSent::HeldBytes) => return Err(Unwind::Limit(too_many_bytes(allowed_at_once))),
         };
+        // Fails if the semaphore is closed, which nothing does.
+        let _place = places.acquire().await;
         match ticket.call(call).await {
             Ok(response) => Ok(message::into_response(response)),
             Err(CallError::Unwind(reason)) => Err(reason),
@@ -262,6 +274,15 @@ fn too_many_requests() -> Failure {
          responses before the next requests"
     );
     let details = json!({ "limit": "wasi_http_requests", "allowed": MAX_EXCHANGES });
+    Failure::new(code::LIMIT, text).with_details(details)
+}
+
+fn too_many_bytes(allowed: u64) -> Failure {
+    let text = format!(
+        "the requests of `wasi:http` that wait for their turn have bodies of more than {allowed} \
+         bytes; wait for responses before the next requests"
+    );
+    let details = json!({ "limit": "host_call_bytes", "allowed": allowed });
     Failure::new(code::LIMIT, text).with_details(details)
 }
 

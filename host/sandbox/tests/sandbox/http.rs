@@ -307,6 +307,32 @@ async fn request_whose_body_has_no_end_is_not_made() {
     assert!(network.requests().is_empty());
 }
 
+/// The guest may write the bodies in any order.
+#[tokio::test]
+async fn requests_with_unfinished_bodies_do_not_delay_others() {
+    let (network, cancel) = (Network::new(found(), |_| None), StopFlag::default());
+    let body = format!("(local $left i32) {EXCHANGE} (i32.const 512)");
+    let body = body.replace(
+        "(local.set $future",
+        "(global.set $has_body (i32.const 1))
+        (local.set $left (i32.const 8))
+        (loop $more
+            (drop (call $send (i32.const 64)))
+            (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+            (br_if $more (local.get $left)))
+        (global.set $has_body (i32.const 0))
+        (local.set $future",
+    );
+    let ended = run(&body, network.clone(), Limits::default(), cancel.clone());
+    let cancelled = async {
+        network.arrived.notified().await;
+        cancel.set();
+    };
+    let (ended, ()) = tokio::join!(ended, cancelled);
+    assert_eq!(ended, Err(GuestError::Unwound(Unwind::Cancelled)));
+    assert_eq!(network.requests().len(), 1);
+}
+
 #[tokio::test]
 async fn cancel_ends_a_guest_that_waits_for_a_response() {
     let (network, cancel) = (Network::new(found(), |_| None), StopFlag::default());

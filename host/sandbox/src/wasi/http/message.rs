@@ -1,5 +1,8 @@
 //! Requests and responses of `wasi:http` in the form of the gate.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -11,13 +14,59 @@ use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 /// request with a key may be repeated after a crash.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// The reason why a request is not sent.
+#[derive(Debug)]
+pub(super) enum NotSent {
+    /// The guest receives this error.
+    Error(Error),
+    /// The bodies of the guest in memory reached their limit.
+    HeldBytes,
+}
+
+impl From<Error> for NotSent {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The bytes of a body in memory, which count with those of the other requests of the guest until
+/// this is dropped.
+pub(super) struct HeldBytes {
+    all: Arc<AtomicU64>,
+    own: u64,
+    allowed: u64,
+}
+
+impl HeldBytes {
+    /// Creates the count of one body. `all` counts those of all requests, up to `allowed`.
+    pub(super) fn new(all: Arc<AtomicU64>, allowed: u64) -> Self {
+        Self { all, own: 0, allowed }
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<(), NotSent> {
+        self.own += bytes;
+        let before = self.all.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.allowed {
+            return Err(NotSent::HeldBytes);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.own, Ordering::Relaxed);
+    }
+}
+
 /// Waits for the body of a request, which has at most `allowed` bytes, and returns the request for
 /// the gate. The body is sent unchanged: placeholders for secrets belong into headers or the query.
 pub(super) async fn into_call(
     request: Request<WasiBody>,
     options: Option<RequestOptions>,
     allowed: u64,
-) -> Result<HttpRequest, Error> {
+    held: &mut HeldBytes,
+) -> Result<HttpRequest, NotSent> {
     let (head, body) = request.into_parts();
     let mut headers = Vec::with_capacity(head.headers.len());
     let mut idempotency_key = None;
@@ -31,7 +80,7 @@ pub(super) async fn into_call(
             headers.push((name.as_str().to_owned(), text.to_owned()));
         }
     }
-    let body = collect(body, allowed).await?;
+    let body = collect(body, allowed, held).await?;
     Ok(HttpRequest {
         method: head.method.as_str().to_owned(),
         url: head.uri.to_string(),
@@ -44,13 +93,14 @@ pub(super) async fn into_call(
 }
 
 /// Collects a body. Trailers are dropped, because requests of the gate have none.
-async fn collect(mut body: WasiBody, allowed: u64) -> Result<Bytes, Error> {
+async fn collect(mut body: WasiBody, allowed: u64, held: &mut HeldBytes) -> Result<Bytes, NotSent> {
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         if (bytes.len() + data.len()) as u64 > allowed {
-            return Err(Error::HttpRequestBodySize(Some(allowed)));
+            return Err(Error::HttpRequestBodySize(Some(allowed)).into());
         }
+        held.take(data.len() as u64)?;
         bytes.extend_from_slice(&data);
     }
     Ok(bytes.freeze())
@@ -92,6 +142,14 @@ mod tests {
 
     use super::*;
 
+    /// Converts a request whose body may have 5 bytes.
+    async fn convert(
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<HttpRequest, NotSent> {
+        into_call(request, options, 5, &mut HeldBytes::new(Arc::default(), 5)).await
+    }
+
     fn request(text: &'static str) -> Request<WasiBody> {
         let body = Full::new(Bytes::from_static(text.as_bytes())).map_err(|never| match never {});
         Request::post("https://a.example/x?key={{secret:KEY}}")
@@ -108,7 +166,7 @@ mod tests {
             first_byte_timeout: Some(Duration::from_secs(2)),
             between_bytes_timeout: None,
         };
-        let call = into_call(request("hello"), Some(options), 5).await.unwrap();
+        let call = convert(request("hello"), Some(options)).await.unwrap();
         let token = ("authorization".to_owned(), "Bearer {{secret:TOKEN}}".to_owned());
         let expected = HttpRequest {
             method: "POST".to_owned(),
@@ -124,14 +182,27 @@ mod tests {
 
     #[tokio::test]
     async fn request_without_a_body_has_none() {
-        let call = into_call(request(""), None, 5).await.unwrap();
+        let call = convert(request(""), None).await.unwrap();
         assert_eq!((call.body, call.timeout_ms), (HttpBody::Empty, None));
     }
 
     #[tokio::test]
     async fn body_above_the_limit_is_refused() {
-        let refused = into_call(request("hello!"), None, 5).await;
-        assert!(matches!(refused, Err(Error::HttpRequestBodySize(Some(5)))), "{refused:?}");
+        let refused = convert(request("hello!"), None).await;
+        let is_refused =
+            matches!(refused, Err(NotSent::Error(Error::HttpRequestBodySize(Some(5)))));
+        assert!(is_refused, "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn bodies_of_a_guest_share_a_limit_until_they_are_dropped() {
+        let all = Arc::new(AtomicU64::new(0));
+        let [mut first, mut second, mut third] = [(); 3].map(|()| HeldBytes::new(all.clone(), 8));
+        assert!(into_call(request("hello"), None, 5, &mut first).await.is_ok());
+        let refused = into_call(request("hello"), None, 5, &mut second).await;
+        assert!(matches!(refused, Err(NotSent::HeldBytes)), "{refused:?}");
+        drop((first, second));
+        assert!(into_call(request("hello"), None, 5, &mut third).await.is_ok());
     }
 
     #[tokio::test]
@@ -139,8 +210,8 @@ mod tests {
         let mut request = request("");
         let value = http::HeaderValue::from_bytes(&[0xff]).unwrap();
         request.headers_mut().insert("x-name", value);
-        match into_call(request, None, 5).await {
-            Err(Error::InternalError(Some(message))) => {
+        match convert(request, None).await {
+            Err(NotSent::Error(Error::InternalError(Some(message)))) => {
                 assert!(message.contains("`x-name`"), "{message}");
             }
             other => panic!("{other:?}"),
