@@ -24,6 +24,10 @@ use crate::wasi::http::GuestHttp;
 /// pollables and streams of WASI guests.
 const MAX_RESOURCES: usize = 1_000;
 
+/// Maximum number of host resources that a guest with folders may hold open. Each can be an open
+/// file, of which the process has a limited number for all guests and connections.
+const MAX_RESOURCES_WITH_FOLDERS: usize = 100;
+
 /// Maximum number of tasks of one guest with the asynchronous ABI. A call is one, and so is each call
 /// between the components of which a guest is composed. The stack of a task that waits is kept.
 pub(crate) const MAX_TASKS: u32 = 10;
@@ -125,6 +129,9 @@ impl HostState {
     pub(crate) fn give(&mut self, grants: &Grants) -> Result<(), Failure> {
         let context = wasi::granted_context(self.gate.as_ref(), &self.output, grants)?;
         self.wasi = Some(Box::new(context));
+        if !grants.folders.is_empty() {
+            self.table.set_max_capacity(MAX_RESOURCES_WITH_FOLDERS);
+        }
         Ok(())
     }
 
