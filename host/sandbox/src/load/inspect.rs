@@ -1,8 +1,8 @@
 //! Reads the structure of a component without compiling it.
 
 use wasmparser::{
-    CanonicalFunction, CanonicalOption, ComponentInstance, ComponentTypeRef, Instance, Parser,
-    Payload, TypeBounds,
+    CanonicalFunction, CanonicalOption, ComponentInstance, ComponentType, ComponentTypeDeclaration,
+    ComponentTypeRef, Instance, InstanceTypeDeclaration, Parser, Payload, TypeBounds,
 };
 use wattle_run::limit;
 
@@ -31,7 +31,8 @@ pub(crate) struct InterfaceNames {
     pub(crate) exports: Vec<String>,
     /// Documentation of interfaces, if the component has some that can be read.
     pub(crate) docs: Option<PackageDocs>,
-    /// Asynchronous if any part of the component uses that ABI.
+    /// Asynchronous if any part of the component uses that ABI or has the type of an `async`
+    /// function.
     pub(crate) abi: Abi,
 }
 
@@ -56,6 +57,13 @@ pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
                     let instance = instance.map_err(broken)?;
                     let made = matches!(instance, ComponentInstance::Instantiate { .. });
                     component_instances += u64::from(made);
+                }
+            }
+            Payload::ComponentTypeSection(section) => {
+                for ty in section {
+                    if has_async_function(&ty.map_err(broken)?) {
+                        names.abi = Abi::Asynchronous;
+                    }
                 }
             }
             Payload::ComponentCanonicalSection(section) => {
@@ -86,6 +94,21 @@ pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
         check_limit("component instances", component_instances, MAX_COMPONENT_INSTANCES)?;
     }
     Ok(names)
+}
+
+/// Returns true if a type is the one of an `async` function, or has one in it. The engine for
+/// synchronous calls refuses such types, also of a function that is lifted for synchronous calls.
+fn has_async_function(ty: &ComponentType<'_>) -> bool {
+    match ty {
+        ComponentType::Func(function) => function.async_,
+        ComponentType::Component(declarations) => declarations.iter().any(|declaration| {
+            matches!(declaration, ComponentTypeDeclaration::Type(ty) if has_async_function(ty))
+        }),
+        ComponentType::Instance(declarations) => declarations.iter().any(|declaration| {
+            matches!(declaration, InstanceTypeDeclaration::Type(ty) if has_async_function(ty))
+        }),
+        ComponentType::Defined(_) | ComponentType::Resource { .. } => false,
+    }
 }
 
 /// Returns true if a function of the canonical ABI is part of the asynchronous ABI. Functions for

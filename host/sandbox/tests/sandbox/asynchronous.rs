@@ -12,6 +12,7 @@ use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
 use wattle_run::stop_flag::StopFlag;
 
 use crate::node::{CALL_SEND, NOTHING, SEND};
+use crate::typed::call;
 use crate::{guest, load, load_error, stub_ports};
 
 /// The number with which a function yields.
@@ -130,4 +131,21 @@ async fn proposals_of_the_asynchronous_abi_are_rejected_with_the_switches_of_too
     assert_eq!(error.code, "invalid");
     assert!(error.message.contains("error-context"), "{error}");
     assert!(error.hint.contains("`--sync`"), "{error}");
+}
+
+/// The type of a function is asynchronous, and its code is not.
+#[tokio::test]
+async fn asynchronous_function_may_be_lifted_for_synchronous_calls() {
+    let text = r#"(component
+        (core module $m
+            (func (export "double") (param i32) (result i32)
+                (i32.shl (local.get 0) (i32.const 1))))
+        (core instance $i (instantiate $m))
+        (type $double (func async (param "number" u32) (result u32)))
+        (func $f (type $double) (canon lift (core func $i "double")))
+        (export "double" (func $f)))"#;
+    let plugin = load(guest::component(text)).await.unwrap();
+    let arguments = json!({ "number": 21 });
+    let output = call(plugin.as_ref(), "double", arguments, Limits::default()).await;
+    assert_eq!(output.unwrap().structured, Some(json!(42)));
 }
