@@ -8,12 +8,14 @@
 //!
 //! # Layout
 //!
-//! * `wit_type`: types of values with a JSON form; `reader`: the types of a component.
+//! * `wit_type`: types of values with a JSON form; `by_name`: their cases; `reader`: the types of a
+//!   component.
 //! * `schema`: JSON Schema of types; `docs`: documentation of interfaces.
 //! * `to_val` and `from_val`: JSON to values and back; `value_error`: errors with the path of a
 //!   value.
 //! * `export_name`: names of functions and tools.
 
+mod by_name;
 pub(crate) mod docs;
 pub(crate) mod export_name;
 pub(crate) mod from_val;

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
+use crate::typed::by_name::ByName;
 use crate::typed::value_error::ValueError;
 use crate::typed::wit_type::{EXACT_INTEGER, WitType};
 
@@ -162,11 +163,11 @@ impl Converter {
 
     fn variant(
         &mut self,
-        cases: &[(String, Option<WitType>)],
+        cases: &ByName<(String, Option<WitType>)>,
         name: String,
         payload: Option<Box<Val>>,
     ) -> Result<Value, ValueError> {
-        let ty = cases.iter().find(|(case, _)| *case == name).and_then(|(_, ty)| ty.as_ref());
+        let ty = cases.named(&name).and_then(|(_, ty)| ty.as_ref());
         match (ty, payload) {
             (Some(ty), Some(value)) => self.field(ty, &name, *value),
             (None, None) => self.text(name),
@@ -298,7 +299,7 @@ mod tests {
     #[test]
     fn cases_results_flags_and_bytes_are_short() {
         let cases = vec![("circle".to_owned(), Some(WitType::F64)), ("none".to_owned(), None)];
-        let variant = WitType::Variant(cases);
+        let variant = WitType::Variant(cases.into());
         let circle = Val::Variant("circle".to_owned(), Some(Box::new(Val::Float64(2.0))));
         assert_eq!(to_json(&variant, circle), Ok(json!({ "circle": 2.0 })));
         assert_eq!(to_json(&variant, Val::Variant("none".to_owned(), None)), Ok(json!("none")));
@@ -329,10 +330,10 @@ mod tests {
                 Val::Tuple(vec![Val::Float64(0.5), Val::String("text".to_owned())]),
             ),
             (
-                WitType::Variant(cases.clone()),
+                WitType::Variant(cases.clone().into()),
                 Val::Variant("circle".to_owned(), Some(Box::new(Val::Float64(2.0)))),
             ),
-            (WitType::Variant(cases), Val::Variant("none".to_owned(), None)),
+            (WitType::Variant(cases.into()), Val::Variant("none".to_owned(), None)),
             (
                 record_of("note", WitType::Option(boxed(WitType::Option(boxed(WitType::Bool))))),
                 Val::Record(vec![("note".to_owned(), some(some(Val::Bool(true))))]),

@@ -76,9 +76,9 @@ impl TypeReader {
                     let payload = case.ty.map(|ty| self.nested(&ty, depth + 1)).transpose()?;
                     Ok((self.name(case.name)?, payload))
                 });
-                WitType::Variant(cases.collect::<Result<_, String>>()?)
+                WitType::Variant(cases.collect::<Result<Vec<_>, String>>()?.into())
             }
-            Type::Enum(names) => WitType::Enum(self.names(names.names())?),
+            Type::Enum(names) => WitType::Enum(self.names(names.names())?.into()),
             Type::Flags(names) => WitType::Flags(self.names(names.names())?),
             Type::Option(option) => WitType::Option(self.boxed(&option.ty(), depth)?),
             Type::Result(result) => WitType::Result {

@@ -42,7 +42,7 @@ impl SchemaWriter<'_> {
             }
             WitType::Record(fields) => self.object(fields, docs),
             WitType::Variant(cases) => self.variant(cases, docs),
-            WitType::Enum(names) => with_items(json!({ "type": "string", "enum": names }), docs),
+            WitType::Enum(names) => with_items(json!({ "type": "string", "enum": **names }), docs),
             WitType::Flags(names) => {
                 let flag = with_items(json!({ "type": "string", "enum": names }), docs);
                 json!({ "type": "array", "items": flag, "uniqueItems": true })

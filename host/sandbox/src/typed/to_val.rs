@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
+use crate::typed::by_name::ByName;
 use crate::typed::value_error::{ValueError, listed, quoted};
 use crate::typed::wit_type::{IntType, WitType};
 
@@ -122,8 +123,12 @@ impl Converter {
         let Value::Object(object) = value else {
             return Err(ValueError::expected("an object", value));
         };
+        let known = types.iter().filter(|(name, _)| object.contains_key(name)).count();
         let is_unknown = |key: &&String| types.iter().all(|(name, _)| name != *key);
-        if let Some(unknown) = object.keys().find(is_unknown) {
+        // The search for the key takes long, and happens once.
+        if known < object.len()
+            && let Some(unknown) = object.keys().find(is_unknown)
+        {
             return Err(ValueError::new(format!(
                 "unknown field {}; the fields are {}",
                 quoted(unknown),
@@ -149,12 +154,11 @@ impl Converter {
     /// name as the only key.
     fn variant(
         &mut self,
-        cases: &[(String, Option<WitType>)],
+        cases: &ByName<(String, Option<WitType>)>,
         value: &Value,
     ) -> Result<Val, ValueError> {
         let find = |wanted: &str| {
-            let found = cases.iter().find(|(name, _)| name == wanted);
-            found.map(|(_, ty)| ty.as_ref()).ok_or_else(|| {
+            cases.named(wanted).map(|(_, ty)| ty.as_ref()).ok_or_else(|| {
                 let names = cases.iter().map(|(name, _)| name.as_str());
                 unknown("case", wanted, names)
             })
@@ -194,7 +198,10 @@ impl Converter {
         let mut flags: Vec<String> = Vec::new();
         for (index, item) in array(value)?.iter().enumerate() {
             let flag = string(item).and_then(|text| {
-                known(names, "flag", text)?;
+                // The component model allows 32 flags in a type.
+                if !names.iter().any(|name| name == text) {
+                    return Err(unknown("flag", text, names.iter().map(String::as_str)));
+                }
                 if flags.iter().any(|flag| flag == text) {
                     return Err(ValueError::new(format!("the flag `{text}` is given twice")));
                 }
@@ -267,17 +274,12 @@ fn unknown<'n>(
     ValueError::new(format!("unknown {what} {}; the {what}s are {}", quoted(name), listed(names)))
 }
 
-fn known(names: &[String], what: &str, name: &str) -> Result<(), ValueError> {
-    if names.iter().any(|known| known == name) {
-        return Ok(());
-    }
-    Err(unknown(what, name, names.iter().map(String::as_str)))
-}
-
-fn enumerated(names: &[String], value: &Value) -> Result<Val, ValueError> {
+fn enumerated(names: &ByName<String>, value: &Value) -> Result<Val, ValueError> {
     let name = string(value)?;
-    known(names, "case", name)?;
-    Ok(Val::Enum(name.to_owned()))
+    match names.named(name) {
+        Some(name) => Ok(Val::Enum(name.clone())),
+        None => Err(unknown("case", name, names.iter().map(String::as_str))),
+    }
 }
 
 fn character(value: &Value) -> Result<Val, ValueError> {

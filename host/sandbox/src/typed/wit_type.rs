@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::typed::by_name::ByName;
+
 /// The type of a parameter, a result, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WitType {
@@ -16,8 +18,8 @@ pub(crate) enum WitType {
     List(Box<WitType>),
     Tuple(Vec<WitType>),
     Record(Vec<(String, WitType)>),
-    Variant(Vec<(String, Option<WitType>)>),
-    Enum(Vec<String>),
+    Variant(ByName<(String, Option<WitType>)>),
+    Enum(ByName<String>),
     Flags(Vec<String>),
     Option(Box<WitType>),
     Result {
@@ -176,7 +178,7 @@ mod tests {
         ];
         assert_eq!(of(WitType::Record(fields)), "record { sku: string, price: option<u32> }");
         let cases = vec![("circle".to_owned(), Some(WitType::F64)), ("none".to_owned(), None)];
-        assert_eq!(of(WitType::Variant(cases)), "variant { circle(f64), none }");
+        assert_eq!(of(WitType::Variant(cases.into())), "variant { circle(f64), none }");
         let pair = WitType::Tuple(vec![WitType::Bytes, WitType::Char]);
         assert_eq!(of(WitType::List(Box::new(pair))), "list<tuple<list<u8>, char>>");
         let result = |ok: Option<WitType>, err: Option<WitType>| WitType::Result {

@@ -61,7 +61,7 @@ fn cases_results_and_nested_options_are_alternatives() {
         "required": ["circle"], "additionalProperties": false,
     });
     let plain = json!({ "type": "string", "enum": ["none", "all"] });
-    assert_eq!(of(WitType::Variant(cases)), json!({ "anyOf": [plain, circle] }));
+    assert_eq!(of(WitType::Variant(cases.into())), json!({ "anyOf": [plain, circle] }));
     let result = of(WitType::Result { ok: None, err: Some(Box::new(WitType::String)) });
     assert_eq!(result["anyOf"][0]["properties"], json!({ "ok": { "type": "null" } }));
     assert_eq!(result["anyOf"][1]["required"], json!(["err"]));
@@ -78,7 +78,7 @@ fn documentation_becomes_descriptions() {
         docs: Some(text.to_owned()),
         items: items.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect(),
     };
-    let size = || WitType::Enum(names(&["small", "large"]));
+    let size = || WitType::Enum(names(&["small", "large"]).into());
     let line = || WitType::Record(vec![named("sku", WitType::String), named("size", size())]);
     let of_line = docs("A line of an order.", &[("sku", "What to pay for.")]);
     let of_size = docs("A size.", &[("small", "Up to 3 kg.")]);
@@ -106,8 +106,8 @@ fn schema_and_conversion_accept_the_same_values() {
         WitType::List(Box::new(WitType::Int(IntType::U16))),
         WitType::Tuple(vec![WitType::Bool, WitType::String]),
         WitType::Record(vec![named("a", WitType::Bool), named("b", option(WitType::Bool))]),
-        WitType::Variant(cases),
-        WitType::Enum(names(&["read", "write"])),
+        WitType::Variant(cases.into()),
+        WitType::Enum(names(&["read", "write"]).into()),
         WitType::Flags(names(&["read", "write"])),
         option(WitType::Bool),
         option(option(WitType::Bool)),

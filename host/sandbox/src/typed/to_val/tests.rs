@@ -109,7 +109,7 @@ fn tuples_have_their_length() {
 fn cases_are_strings_or_objects_with_one_key() {
     let shape = || {
         let cases = vec![("circle".to_owned(), Some(WitType::F64)), ("none".to_owned(), None)];
-        WitType::Variant(cases)
+        WitType::Variant(cases.into())
     };
     let circle = Val::Variant("circle".to_owned(), Some(Box::new(Val::Float64(2.0))));
     assert_eq!(convert(shape(), json!({ "circle": 2 })), Ok(circle));
@@ -128,8 +128,11 @@ fn cases_are_strings_or_objects_with_one_key() {
         assert_eq!(error(shape(), value), expected);
     }
     let names = || vec!["read".to_owned(), "write".to_owned()];
-    assert_eq!(convert(WitType::Enum(names()), json!("read")), Ok(Val::Enum("read".to_owned())));
-    let text = error(WitType::Enum(names()), json!("run"));
+    assert_eq!(
+        convert(WitType::Enum(names().into()), json!("read")),
+        Ok(Val::Enum("read".to_owned()))
+    );
+    let text = error(WitType::Enum(names().into()), json!("run"));
     assert_eq!(text, "at $.v: unknown case `run`; the cases are `read`, `write`");
     let flags = Val::Flags(vec!["write".to_owned()]);
     assert_eq!(convert(WitType::Flags(names()), json!(["write"])), Ok(flags));
