@@ -300,7 +300,10 @@ mod tests {
                 "interfaces": { "ops": { "funcs": { "run": long } } },
                 "types": { "coin": ty },
             } },
-            "interfaces": { "orders": { "funcs": { "close": " Closes.\n" }, "types": { "line": ty } } },
+            "interfaces": { "orders": {
+                "funcs": { "close": " Closes.\n" },
+                "types": { "line": ty },
+            } },
         });
         let docs = PackageDocs::parse(&section(1, &docs.to_string())).unwrap();
         let docs = DocsIndex::new(&docs);
