@@ -141,6 +141,25 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
     Err(Error::Config { file: name, problems: reader.problems })
 }
 
+impl Config {
+    /// Checks the tables of grants of a newer version of the file, which apply beside the other
+    /// sections of this configuration until the host restarts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] with all problems.
+    pub(crate) fn check_grants_of(&self, newer: &Self) -> Result<(), Error> {
+        let mut problems = Vec::new();
+        for (name, granted) in &newer.grants {
+            granted.check(name, self, &mut problems);
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Config { file: self.file_name(), problems })
+    }
+}
+
 /// Checks rules that the types do not express.
 fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let mut add = |key: String, message: String, hint: &str| {

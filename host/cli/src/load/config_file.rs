@@ -58,6 +58,12 @@ pub(super) fn reread(started: &Config, known: Option<&Print>) -> Option<Reread> 
     if known == Some(&print) {
         return None;
     }
-    let config = config::read(Some(file)).map(Box::new).map_err(|error| error.to_string());
+    // The other sections apply after a restart. Until then, the folders of the host are those with
+    // which it has started, and no table may grant them.
+    let config = config::read(Some(file)).and_then(|config| {
+        started.check_grants_of(&config)?;
+        Ok(Box::new(config))
+    });
+    let config = config.map_err(|error| error.to_string());
     Some(Reread { print, config })
 }

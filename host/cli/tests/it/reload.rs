@@ -134,6 +134,29 @@ async fn changed_grants_apply_without_a_restart() {
 }
 
 #[tokio::test]
+async fn a_changed_file_grants_no_folder_that_the_host_uses_until_its_restart() {
+    let fixture = Fixture::start("").await;
+    let file = fixture.folder.path().join("wattle.toml");
+    std::fs::create_dir_all(fixture.folder.path().join("data")).unwrap();
+    // The folders are no longer those of the host in the file, and still are in the server.
+    for (moved, granted, what) in [
+        ("data = \"moved\"", "data", "the data folder"),
+        ("plugins = \"moved\"", "plugins", "the plugins folder"),
+    ] {
+        let folders = format!("folders = [{{ path = \"{granted}\", guest = \"/data\" }}]");
+        std::fs::write(&file, format!("{moved}\n[grants.greeter]\n{folders}\n")).unwrap();
+        let changes = fixture.server.reload().await;
+        let [Change::Problem { message, keeps_old: true, .. }] = &changes[..] else {
+            panic!("{changes:?}")
+        };
+        assert!(message.contains("`grants.greeter.folders`"), "{message}");
+        assert!(message.contains(&format!("and {what} overlap")), "{message}");
+        let app = fixture.server.engine.catalog().app(&"greeter".parse().unwrap()).unwrap();
+        assert!(app.grants_of(&"greeter".parse().unwrap()).folders.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn a_grant_makes_an_app_loadable_that_lacked_it() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
