@@ -43,6 +43,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use wattle_api::app_route::mount;
 use wattle_api::state::LoosePlugins;
 use wattle_graph::id::{AppName, Digest, PluginName};
@@ -56,7 +57,7 @@ use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
 pub use crate::load::changes::{Change, Changes};
-use crate::load::config_file::ConfigFile;
+use crate::load::config_file::{ConfigFile, Look, Wanted};
 use crate::load::granting::Granting;
 use crate::load::grants::{GrantTables, KnownNames};
 pub use crate::load::listing::{apps, grant_tables, loose_plugins};
@@ -217,19 +218,43 @@ impl Loader {
     /// or has changed since the last refresh. The loads continue in the background, and a later
     /// refresh does not wait for them.
     pub async fn refresh(&self) -> Changes {
+        let mut file = self.inner.scans.lock().await;
+        self.refresh_wanted(&mut file, Wanted::Any).await.0
+    }
+
+    /// Like [`Self::refresh`], but leaves a configuration file that has just changed, which may be
+    /// in the middle of being written. Returns the time at which a refresh reads it.
+    async fn refresh_settled(&self) -> (Changes, Option<Instant>) {
+        let mut file = self.inner.scans.lock().await;
+        let wanted = Wanted::Settled(file.settled());
+        self.refresh_wanted(&mut file, wanted).await
+    }
+
+    async fn refresh_wanted(
+        &self,
+        file: &mut ConfigFile,
+        wanted: Wanted,
+    ) -> (Changes, Option<Instant>) {
         let inner = &self.inner;
-        let mut file = inner.scans.lock().await;
         let (sender, changes) = mpsc::unbounded_channel();
         let (config, known) = (inner.config.clone(), file.print());
         let read = move || {
-            let reread = config_file::reread(&config, known.as_ref());
-            (reread, scan::snapshot(&config))
+            let look = config_file::reread(&config, known.as_ref(), &wanted);
+            (look, scan::snapshot(&config))
         };
+        let mut left_until = None;
         match tokio::task::spawn_blocking(read).await {
-            Ok((reread, found)) => {
+            Ok((look, found)) => {
                 // An error means that nobody wants to know the change.
                 let send = |change| drop(sender.send(change));
-                let tables = reread.and_then(|it| inner.apply_file(&mut file, it, send));
+                let tables = match look {
+                    Look::Same => None,
+                    Look::Changing(print) => {
+                        left_until = Some(file.leave(print));
+                        None
+                    }
+                    Look::Read(reread) => inner.apply_file(file, reread, send),
+                };
                 let Work { plugins, apps } = inner.compare(found, tables, send);
                 if !plugins.is_empty() || !apps.is_empty() {
                     let round = Round::new(inner.clone(), sender, apps);
@@ -238,7 +263,7 @@ impl Loader {
             }
             Err(error) => tracing::error!(%error, "cannot scan the apps and plugins"),
         }
-        Changes::new(changes)
+        (Changes::new(changes), left_until)
     }
 }
 

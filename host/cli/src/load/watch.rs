@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream, SelectAll};
 use notify::RecursiveMode;
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -42,13 +43,25 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     }
     // A refresh does not wait for the loads of an earlier one.
     let mut changes = SelectAll::new();
-    // The first refresh loads changes that were made before the watch began.
-    changes.push(stream_of(loader.refresh().await));
     loop {
-        tokio::select! {
-            Some(change) = changes.next() => report(&change),
-            () = watcher.changed() => changes.push(stream_of(loader.refresh().await)),
+        // The first refresh loads changes that were made before the watch began.
+        let (found, left_until) = loader.refresh_settled().await;
+        changes.push(stream_of(found));
+        loop {
+            tokio::select! {
+                Some(change) = changes.next() => report(&change),
+                () = watcher.changed() => break,
+                () = until(left_until) => break,
+            }
         }
+    }
+}
+
+/// Waits until a time, or for ever.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::load::file::{self, Entry};
 use crate::load::scan;
 
 /// Time without a change before a change is told. While a file is being copied, it is incomplete.
-const DEBOUNCE: Duration = Duration::from_millis(300);
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// A watched folder.
 struct Root {
