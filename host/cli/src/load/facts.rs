@@ -10,6 +10,9 @@ use wattle_run::ports::Plugin;
 
 use crate::load::texts;
 
+/// Interfaces whose functions may pause a run: tools and other runs can have interrupts as well.
+const PAUSING: [&str; 3] = ["wattle:plugin/interrupt", "wattle:plugin/runs", "wattle:plugin/tools"];
+
 /// The plugins that the graphs of an app can use.
 pub struct PluginFacts<'a> {
     /// Name of the app.
@@ -38,6 +41,7 @@ impl PluginCatalog for PluginFacts<'_> {
             input_schema: node.input_schema.clone(),
             output_schema: node.output_schema.clone(),
             config_schema: node.config_schema.clone(),
+            may_pause: info.imports.iter().any(|import| PAUSING.contains(&import.as_str())),
         })
     }
 

@@ -379,3 +379,16 @@ async fn the_check_of_graphs_does_not_block_other_tasks() {
     assert!(matches!(changes[..], [Change::App { .. }]), "{changes:?}");
     assert!(is_read_elsewhere.load(Ordering::Relaxed));
 }
+
+#[tokio::test]
+async fn a_cycle_with_a_node_that_may_ask_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let graph = "[graphs.G]\nentry = \"ask\"\nnodes.ask = {}\n\
+                 edges = [{ from = \"ask\", to = \"ask\" }]\n";
+    std::fs::write(plugins.join("greeter/graph.toml"), graph).unwrap();
+    let fixture = Fixture::start_in(folder, "").await;
+    let changes = &fixture.server.changes;
+    assert!(matches!(changes[..], [Change::App { .. }]), "{changes:?}");
+}

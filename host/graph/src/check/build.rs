@@ -26,6 +26,8 @@ pub(super) struct CheckContext<'d> {
     pub(super) def: &'d GraphDef,
     pub(super) parsed: &'d ParsedGraph,
     pub(super) age: Age,
+    /// Whether a node of the document runs the graph.
+    pub(super) is_subgraph: bool,
     /// All graphs of the document.
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
     /// Channels whose schemas cannot be compiled. Nothing is compared with these schemas.
@@ -71,6 +73,8 @@ pub(super) fn graphs(
     problems: &mut Problems<'_>,
 ) -> Vec<Graph> {
     let names: BTreeSet<&GraphName> = document.graphs.keys().collect();
+    let nodes = document.graphs.values().flat_map(|parsed| parsed.def.nodes.values());
+    let nested: BTreeSet<&GraphName> = nodes.filter_map(|node| node.graph.as_ref()).collect();
     let mut checked = CheckedGraphs::new();
     let mut declarations = Declarations::new(plugins);
     let mut graphs = Vec::with_capacity(names.len());
@@ -81,6 +85,7 @@ pub(super) fn graphs(
             def: &parsed.def,
             parsed,
             age,
+            is_subgraph: nested.contains(name),
             graphs: &names,
             bad_schemas: BTreeSet::new(),
             declarations: BTreeMap::new(),

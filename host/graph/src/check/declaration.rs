@@ -46,6 +46,11 @@ impl Declaration {
         self.reads.clone()
     }
 
+    /// Returns true if the node may pause the run.
+    pub(super) fn may_pause(&self) -> bool {
+        self.schema.may_pause
+    }
+
     /// Returns true if the node takes a configuration.
     pub(super) fn takes_config(&self) -> bool {
         self.schema.config_schema.is_some()

@@ -15,6 +15,8 @@ pub struct NodeSchema {
     pub output_schema: Value,
     /// JSON Schema of the configuration; `None` for a node that takes no configuration.
     pub config_schema: Option<Value>,
+    /// Whether the node may pause the run: by an interrupt of its own, or of what it calls.
+    pub may_pause: bool,
 }
 
 /// The plugins and files of an app. A check calls these functions a few times for each node, and
@@ -57,7 +59,7 @@ pub struct AnyPlugin;
 impl PluginCatalog for AnyPlugin {
     fn node(&self, _plugin: &PluginName, _node: &str) -> Option<NodeSchema> {
         let config_schema = Some(Value::Bool(true));
-        Some(NodeSchema { config_schema, ..NodeSchema::default() })
+        Some(NodeSchema { config_schema, may_pause: true, ..NodeSchema::default() })
     }
 
     fn has_plugin(&self, _plugin: &PluginName) -> bool {

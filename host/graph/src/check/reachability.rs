@@ -54,9 +54,13 @@ fn successors<'d>(ctx: &CheckContext<'d>, node: &NodeName) -> Vec<&'d NodeName> 
 }
 
 /// Reports cycles of unconditional edges, whose nodes run again and again until the recursion limit
-/// fails the run. A node that declares `goto` may leave the cycle, and a breakpoint stops the run.
+/// fails the run.
+///
+/// A node that declares `goto` may leave the cycle, and so may one with an error handler. A run
+/// also stops at a breakpoint, and at a node that may pause it. A subgraph may end by an outcome
+/// for its parent.
 pub(super) fn check_cycles(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
-    if ctx.age == Age::Archived {
+    if ctx.age == Age::Archived || ctx.is_subgraph {
         return;
     }
     let ways = unconditional_ways(ctx);
@@ -94,6 +98,8 @@ fn unconditional_ways<'d>(
     let def = ctx.def;
     let may_stop = |name: &NodeName| {
         def.nodes.get(name).is_none_or(|node| !node.goto.is_empty())
+            || ctx.declarations.get(name).is_none_or(|declared| declared.may_pause())
+            || policies::on_error(def, name).is_some()
             || def.interrupt_before.contains(name)
             || def.interrupt_after.contains(name)
     };

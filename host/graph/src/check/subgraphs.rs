@@ -143,6 +143,8 @@ pub(super) fn check_subgraph_node(
         input_schema: json!({ "properties": names(&mut shared.keys().copied()) }),
         output_schema: json!({ "properties": names(written) }),
         config_schema: None,
+        // Its nodes can pause the run as well.
+        may_pause: true,
     }));
     known.insert(graph.clone(), declared.clone());
     Some(declared)

@@ -37,7 +37,8 @@ impl PluginCatalog for App {
             "flexible" => Some(json!({})),
             _ => None,
         };
-        Some(NodeSchema { doc, input_schema, output_schema, config_schema })
+        let may_pause = node == "asks";
+        Some(NodeSchema { doc, input_schema, output_schema, config_schema, may_pause })
     }
 
     fn has_plugin(&self, plugin: &PluginName) -> bool {
@@ -281,6 +282,8 @@ fn a_cycle_that_no_run_leaves_is_reported() {
     let graph = |nodes: &str, edges: &str| {
         format!("[graphs.g]\nentry = 'a'\nnodes = {{ {nodes} }}\nedges = [\n{edges}\n]\n")
     };
+    let nodes = ["a", "b", "c", "asks"].into_iter();
+    let app = nodes.fold(App::default(), |app, node| app.with(node, json!({}), json!({})));
     let line = "{ from = 'a', to = 'b' },\n{ from = 'b', to = ['c', 'END'] },\n";
     let back = &format!("{line}{{ from = ['c', 'c'], to = 'b' }}");
     for (text, place) in [
@@ -290,20 +293,25 @@ fn a_cycle_that_no_run_leaves_is_reported() {
             "7: graphs.g.edges[2]: the cycle `b` -> `c` -> `b`",
         ),
     ] {
-        let found = problems(&text, &AnyPlugin);
+        let found = problems(&text, &app);
         assert_eq!(found.lines().count(), 2, "{found}");
         assert!(found.starts_with(&format!("graph.toml:{place} has")), "{found}");
-        assert!(check_archived_toml("graph.toml", &text, &AnyPlugin).is_ok(), "{text}");
+        assert!(check_archived_toml("graph.toml", &text, &app).is_ok(), "{text}");
     }
     let branch = "branches = [{ name = 'b', from = 'c', cases = [{ to = 'b' }] }]";
     let breakpoint = "interrupt_before = 'c'";
     for text in [
         graph("a = {}, b = {}, c = { goto = 'END' }", back),
         graph("a = {}, b = {}, c = {}", back) + breakpoint,
+        graph("a = {}, b = {}, c = { node = 'asks' }", back),
+        graph("a = {}, b = {}, c = { on_error = 'a' }", back),
+        graph("a = {}, b = {}, c = { graph = 'h' }", back)
+            + "channels.x = {}\n[graphs.h]\nentry = 'a'\nnodes.a = {}\nchannels.x = {}\n\
+               edges = [{ from = 'a', to = 'a' }]\n",
         graph("a = {}, b = {}, c = {}", line) + branch,
         graph("a = {}, b = {}, c = {}", &format!("{line}{{ from = ['b', 'c'], to = 'b' }}")),
     ] {
-        assert_eq!(problems(&text, &AnyPlugin), "no problems", "{text}");
+        assert_eq!(problems(&text, &app), "no problems", "{text}");
     }
 }
 
