@@ -46,9 +46,9 @@ impl Inner {
         }
     }
 
-    /// Replaces the tables of grants and the names of apps and plugins, and the grants of all apps
-    /// in use. Returns the folders of the apps that must be read again: new grants can make an app
-    /// loadable, and give it tools of plugins that it did not have.
+    /// Replaces the tables of grants, adds names of apps and plugins, and replaces the grants of
+    /// all apps in use. Returns the folders of the apps that must be read again: new grants can
+    /// make an app loadable, and give it tools of plugins that it did not have.
     pub(super) fn regrant(
         &self,
         seen: &mut Seen,

@@ -60,6 +60,25 @@ async fn a_component_named_like_that_of_another_app_gets_none_of_its_grants() {
 }
 
 #[tokio::test]
+async fn an_app_does_not_get_the_table_of_a_file_that_is_being_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_reader(&plugins.join("greeter"), "greeter");
+    let standalone = plugins.join("greeter.wasm");
+    std::fs::write(&standalone, "native standalone").unwrap();
+    let fixture = Fixture::start_in(folder, &format!("[grants.greeter]\n{READS}")).await;
+    assert_eq!(failure(&fixture, "greeter").await["code"], "denied");
+    std::fs::remove_file(&standalone).unwrap();
+    fixture.server.reload().await;
+    assert_eq!(failure(&fixture, "greeter").await["code"], "denied");
+
+    let table = format!("[grants.\"greeter/greeter\"]\n{READS}");
+    std::fs::write(fixture.folder.path().join("wattle.toml"), table).unwrap();
+    fixture.server.reload().await;
+    assert_eq!(failure(&fixture, "greeter").await, Value::Null);
+}
+
+#[tokio::test]
 async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");

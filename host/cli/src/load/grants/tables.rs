@@ -8,6 +8,9 @@ use wattle_run::grant::GrantKey;
 use crate::config::{Config, Needs};
 
 /// Names of apps and plugins on which it depends whose table `[grants.<plugin>]` is.
+///
+/// A running host keeps the names that it has seen. A file that is replaced is missing for a
+/// moment, and its table must not become that of another plugin meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownNames {
     /// Names of standalone plugins.
@@ -54,10 +57,13 @@ impl GrantTables {
         Self { tables, apps: config.apps.keys().cloned().collect(), names }
     }
 
-    /// Returns the same tables beside other apps and plugins.
+    /// Returns the same tables beside further apps and plugins.
     #[must_use]
     pub fn with_names(&self, names: KnownNames) -> Self {
-        Self { names, ..self.clone() }
+        let mut tables = self.clone();
+        tables.names.standalone.extend(names.standalone);
+        tables.names.shared.extend(names.shared);
+        tables
     }
 
     /// Returns other tables beside the same apps and plugins.
@@ -179,6 +185,16 @@ mod tests {
         assert_eq!(both(ASSET), [Err(in_app("asset")), Err(in_app("desk"))]);
         let named = format!("{ASSET}[apps.asset]\n");
         assert_eq!(both(&named), [Ok("asset".to_owned()), Err(in_app("desk"))]);
+    }
+
+    #[test]
+    fn a_name_that_was_seen_keeps_the_table_from_others() {
+        let (none, asset): (&[&str], &[&str]) = (&[], &["asset"]);
+        for (standalone, shared, is_own) in [(asset, none, true), (none, asset, false)] {
+            let tables = tables(ASSET, standalone, shared).with_names(KnownNames::default());
+            let missing = Err("\"asset/asset\"".to_owned());
+            assert_eq!(table(&tables, "asset", "asset", is_own), missing);
+        }
     }
 
     #[test]
