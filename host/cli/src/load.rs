@@ -59,7 +59,7 @@ use crate::load::archive::Old;
 pub use crate::load::changes::{Change, Changes};
 use crate::load::config_file::{ConfigFile, Look, Wanted};
 use crate::load::granting::Granting;
-use crate::load::grants::{GrantTables, KnownNames};
+use crate::load::grants::GrantTables;
 pub use crate::load::listing::{apps, grant_tables, loose_plugins};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
@@ -277,7 +277,8 @@ impl Inner {
         loose: LoosePlugins,
         code_only: bool,
     ) -> Self {
-        let tables = GrantTables::new(&config, config.grants.clone(), KnownNames::default());
+        // An archived version can be loaded before the first refresh.
+        let tables = grant_tables(&config);
         Self {
             config,
             catalog,

@@ -381,6 +381,24 @@ async fn the_check_of_graphs_does_not_block_other_tasks() {
 }
 
 #[tokio::test]
+async fn a_table_belongs_to_the_file_that_was_there_when_the_host_was_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let standalone = plugins.join("greeter.wasm");
+    std::fs::write(&standalone, "native standalone").unwrap();
+    let table = "[grants.greeter]\ntenant_routes = [\"chat\"]\n";
+    let sandbox: Arc<dyn Sandbox> = Arc::new(NativeSandbox);
+    let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
+    let host = Host::open(config(folder.path(), table), overrides).await.unwrap();
+    std::fs::remove_file(standalone).unwrap();
+    host.loader.refresh().await.all(|_| {}).await;
+    let app = host.engine.catalog().app(&"greeter".parse().unwrap()).unwrap();
+    assert!(app.grants_of(&"greeter".parse().unwrap()).tenant_routes.is_empty());
+    host.close().await;
+}
+
+#[tokio::test]
 async fn a_cycle_with_a_node_that_may_ask_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
