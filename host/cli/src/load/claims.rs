@@ -3,7 +3,7 @@
 //! The operator configures apps and plugins by their names. So a name belongs to one folder or
 //! file, and no other one gets what was configured for it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wattle_graph::id::{AppName, PluginName};
 
@@ -44,12 +44,14 @@ pub(super) fn twin_of_app(
     let named = seen.folders.iter().filter_map(|(folder, name)| Some((folder, name.as_ref()?)));
     let mut all = named.chain(&seen.apps);
     let (other, _) = all.find(|(other, name)| *name == app && *other != folder)?;
+    let in_use = seen.apps.iter().find(|(_, name)| *name == app);
     Some(format!(
-        "the folders `{}` and `{}` both have an app `{app}`, and the host loads neither\n  hint: \
-         give one of them another name, or write `path` of the one that is meant under \
-         `[apps.{app}]` in wattle.toml",
+        "the folders `{}` and `{}` both have an app `{app}`, and the host {}\n  hint: give one of \
+         them another name, or write `path` of the one that is meant under `[apps.{app}]` in \
+         wattle.toml",
         folder.display(),
-        other.display()
+        other.display(),
+        what_is_loaded(in_use.map(|(folder, _)| folder))
     ))
 }
 
@@ -57,17 +59,32 @@ pub(super) fn twin_of_app(
 pub(super) fn twin_of_plugin(plugin: &PluginName, file: &Path, seen: &Seen) -> Option<String> {
     let mut all = seen.standalone.iter().chain(&seen.plugins);
     let (other, _) = all.find(|(other, name)| *name == plugin && *other != file)?;
-    Some(twin_files(plugin, file, other))
+    let in_use = seen.plugins.iter().find(|(_, name)| *name == plugin);
+    Some(twin_files(plugin, [file, other], in_use.map(|(file, _)| file)))
 }
 
-/// Returns the error message for two files with one plugin.
-pub(super) fn twin_files(plugin: &PluginName, one: &Path, other: &Path) -> String {
+/// Returns the error message for two files with one plugin. `in_use` is the file from which the
+/// plugin was loaded before.
+pub(super) fn twin_files(
+    plugin: &PluginName,
+    [one, other]: [&Path; 2],
+    in_use: Option<&PathBuf>,
+) -> String {
     format!(
-        "the files `{}` and `{}` both have the plugin `{plugin}`, and the host loads neither\n  \
-         hint: rename or remove one of them",
+        "the files `{}` and `{}` both have the plugin `{plugin}`, and the host {}\n  hint: rename \
+         or remove one of them",
         one.display(),
-        other.display()
+        other.display(),
+        what_is_loaded(in_use)
     )
+}
+
+/// Returns what the host does with two folders or files that have one name.
+fn what_is_loaded(in_use: Option<&PathBuf>) -> String {
+    match in_use {
+        Some(path) => format!("keeps the version that it has loaded from `{}`", path.display()),
+        None => "loads neither".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub async fn loose_plugins(
     for (name, mut paths) in files {
         let Some(path) = paths.pop() else { continue };
         if let Some(other) = paths.pop() {
-            let message = claims::twin_files(&name, &other, &path);
+            let message = claims::twin_files(&name, [&other, &path], None);
             unloaded.insert(name, Unloaded { path, message });
             continue;
         }

@@ -87,7 +87,8 @@ async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
     let fixture = Fixture::start_in(folder, "").await;
     let found = problems(&fixture.server.changes);
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.iter().all(|it| it.contains("both have an app `greeter`")), "{found:?}");
+    let text = "both have an app `greeter`, and the host loads neither";
+    assert!(found.iter().all(|it| it.contains(text)), "{found:?}");
     assert_eq!(fixture.get("/api/v1/apps/greeter").await.0, 404);
 
     std::fs::remove_dir_all(plugins.join("other")).unwrap();
@@ -96,7 +97,11 @@ async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
     // A folder that is dropped in later does not replace the one in use.
     write_reader(&plugins.join("other"), "greeter");
     let changes = fixture.server.reload().await;
-    assert_eq!(problems(&changes).len(), 1, "{changes:?}");
+    let found = problems(&changes);
+    let [found] = found[..] else { panic!("{changes:?}") };
+    let kept = plugins.join("greeter").canonicalize().unwrap();
+    let text = format!("the host keeps the version that it has loaded from `{}`", kept.display());
+    assert!(found.contains(&text), "{found}");
     assert_eq!(fixture.get("/api/v1/apps/greeter").await.0, 200);
 }
 
@@ -127,8 +132,14 @@ async fn neither_of_two_files_with_one_plugin_is_loaded() {
     let fixture = Fixture::start_in(folder, "").await;
     let found = problems(&fixture.server.changes);
     assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|it| it.contains("the host loads neither")), "{found:?}");
     assert_eq!(fixture.get("/api/v1/plugins/shared").await.0, 404);
     std::fs::remove_file(plugins.join("b/shared.wasm")).unwrap();
     assert!(matches!(fixture.server.reload().await[..], [Change::Plugin { .. }]));
     assert_eq!(fixture.get("/api/v1/plugins/shared").await.0, 200);
+    std::fs::write(plugins.join("b/shared.wasm"), "native shared").unwrap();
+    let changes = fixture.server.reload().await;
+    let found = problems(&changes);
+    let [found] = found[..] else { panic!("{changes:?}") };
+    assert!(found.contains("the host keeps the version that it has loaded from"), "{found}");
 }
