@@ -1,7 +1,7 @@
 //! Reloads apps, plugins and grants when their files change.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream, SelectAll};

@@ -1,6 +1,8 @@
 //! A session: a server whose app is loaded and run again after each change.
 
 use std::convert::Infallible;
+use std::fmt::Display;
+use std::path::Path;
 
 use notify::RecursiveMode;
 use wattle_api::document::run::{RunDocument, StartDocument};
@@ -125,13 +127,27 @@ fn tell(change: &Change) {
             Output::note(&format!("loaded app `{name}`"));
             notes.iter().for_each(|note| Output::warning(note));
         }
+        Change::Grants { name, plugins, notes } => {
+            for plugin in plugins {
+                Output::note(&format!("new calls of `{plugin}` in app `{name}` have other grants"));
+            }
+            notes.iter().for_each(|note| Output::warning(note));
+        }
+        Change::Restart { path, sections } => {
+            let (path, sections) = (path.display(), sections.join(", "));
+            Output::warning(&format!("changes of {sections} in `{path}` apply after a restart"));
+        }
         Change::Plugin { name } => Output::note(&format!("loaded plugin `{name}`")),
         Change::Removed { path } => Output::note(&format!("removed `{}`", path.display())),
-        Change::Conflict { path, error } => {
-            Output::error(&format!("`{}` is not loaded: {error}", path.display()));
-        }
-        Change::Problem { path, message } => {
-            Output::error(&format!("`{}` is not loaded: {message}", path.display()));
-        }
+        Change::Conflict { path, error, keeps_old } => tell_refusal(path, error, *keeps_old),
+        Change::Problem { path, message, keeps_old } => tell_refusal(path, message, *keeps_old),
+        // The server logs these.
+        Change::Compiling { .. } | Change::Compiled { .. } => {}
     }
+}
+
+fn tell_refusal(path: &Path, reason: &dyn Display, keeps_old: bool) {
+    let path = path.display();
+    let stays = if keeps_old { ", the old version stays in use" } else { "" };
+    Output::error(&format!("`{path}` is not loaded{stays}: {reason}"));
 }
