@@ -1,6 +1,7 @@
 //! JSON conversions whose errors contain the path of the invalid value, and JSON Schemas of types.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -31,18 +32,31 @@ impl JsonSchema for Empty {
 }
 
 /// Parses JSON text. A failure contains `what` and the path of the invalid value.
-pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Failure> {
+pub(crate) fn read<T: DeserializeOwned>(what: impl Display, text: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| invalid_text::<T>(&what, text, &error))
+}
+
+/// Returns the failure for rejected text. Parses the text again to find the path of the invalid
+/// value, because a parser that keeps the path allocates for every key.
+#[cold]
+fn invalid_text<T: DeserializeOwned>(
+    what: &dyn Display,
+    text: &str,
+    error: &serde_json::Error,
+) -> Failure {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| mistake(what, &error.path().to_string(), error.inner()))?;
-    deserializer.end().map_err(|error| mistake(what, ".", &error))?;
-    Ok(value)
+    let again: Result<T, _> = serde_path_to_error::deserialize(&mut deserializer);
+    match again {
+        Err(found) => mistake(what, &found.path().to_string(), found.inner()),
+        // The value is valid, and more text follows it.
+        Ok(_) => mistake(what, ".", error),
+    }
 }
 
 /// Converts a JSON value to a type. A failure contains `what` and the path of the invalid value.
 pub(crate) fn from_value<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, Failure> {
     serde_path_to_error::deserialize(value)
-        .map_err(|error| mistake(what, &error.path().to_string(), error.inner()))
+        .map_err(|error| mistake(&what, &error.path().to_string(), error.inner()))
 }
 
 /// Serializes a value as JSON. A failure contains `what`.
@@ -72,7 +86,7 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema.into()
 }
 
-fn mistake(what: &str, path: &str, error: &serde_json::Error) -> Failure {
+fn mistake(what: &dyn Display, path: &str, error: &serde_json::Error) -> Failure {
     let message = if path == "." {
         format!("{what} is invalid: {error}")
     } else {
@@ -97,22 +111,37 @@ pub(crate) fn is_null_schema(schema: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::sample::{Index, select};
     use schemars::JsonSchema;
     use serde::Deserialize;
+    use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
-    use super::{from_value, input_schema, read};
+    use super::{from_value, input_schema, mistake, read};
+    use crate::failure::Failure;
 
-    #[derive(Debug, Deserialize, JsonSchema)]
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Inner {
         #[serde(rename = "count")]
         _count: u32,
     }
 
-    #[derive(Debug, Deserialize, JsonSchema)]
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Outer {
         #[serde(rename = "rows")]
         _rows: Vec<Inner>,
+    }
+
+    /// Parses JSON text and keeps the path of each value.
+    fn read_with_paths<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Failure> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let value = serde_path_to_error::deserialize(&mut deserializer)
+            .map_err(|error| mistake(&what, &error.path().to_string(), error.inner()))?;
+        deserializer.end().map_err(|error| mistake(&what, ".", &error))?;
+        Ok(value)
     }
 
     #[test]
@@ -127,7 +156,25 @@ mod tests {
 
     #[test]
     fn text_after_the_document_is_rejected() {
-        assert!(read::<Value>("the input", "1 2").is_err());
+        let failure = read::<Value>("the input", "1 2").unwrap_err();
+        assert!(failure.message.starts_with("the input is invalid: "), "{}", failure.message);
+        assert_eq!(failure.details.as_deref(), Some(&json!({"path": "."})));
+    }
+
+    proptest! {
+        #[test]
+        fn failures_are_those_of_a_parser_with_paths(
+            counts in vec(select(vec!["1", "1", "-1", "1.5", "\"x\"", "null", "[]", "01"]), 0..4),
+            rest in "[\\]}{,1 ]{0,2}",
+            cut in option::of(any::<Index>()),
+        ) {
+            let rows: Vec<_> = counts.iter().map(|it| format!(r#"{{"count":{it}}}"#)).collect();
+            let text = format!(r#"{{"rows":[{}]}}{rest}"#, rows.join(","));
+            let text = &text[..cut.map_or(text.len(), |cut| cut.index(text.len()))];
+            let expected = read_with_paths::<Outer>("the input", text);
+            prop_assert_eq!(read::<Outer>("the input", text), expected);
+            prop_assert_eq!(read::<Value>("it", text), read_with_paths::<Value>("it", text));
+        }
     }
 
     #[test]

@@ -53,8 +53,8 @@ impl<I: DeserializeOwned + JsonSchema, O: NodeOutput> NodeFunction for TypedNode
     }
 
     fn run(&self, context: &Context, input: &str) -> Result<Decision, Failure> {
-        let what = format!("the input of node `{}`", context.node);
-        (self.0)(context, json::read(&what, input)?)?.decide()
+        let input = json::read(format_args!("the input of node `{}`", context.node), input)?;
+        (self.0)(context, input)?.decide()
     }
 }
 

@@ -33,7 +33,7 @@ pub fn reduce<C: DeserializeOwned, U: DeserializeOwned, R: Serialize>(
     let updates = updates
         .iter()
         .enumerate()
-        .map(|(index, text)| json::read(&format!("update {index}"), text))
+        .map(|(index, text)| json::read(format_args!("update {index}"), text))
         .collect::<Result<_, _>>()?;
     Ok(json::to_value("the reduced value", reducer(current, updates)?)?.to_string())
 }

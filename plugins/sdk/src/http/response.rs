@@ -46,7 +46,7 @@ impl Response {
     ///
     /// `invalid` if the body is not JSON or does not fit the type.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        json::read(&format!("the response of `{}`", self.url), &self.text())
+        json::read(format_args!("the response of `{}`", self.url), &self.text())
     }
 
     /// Returns true if the status is 200 to 299.
