@@ -125,8 +125,8 @@ impl Request {
 
     /// Sets a JSON body with its content type.
     pub fn json(self, value: &impl Serialize) -> Result<Self, Failure> {
-        let text = json::to_value("the body of an HTTP request", value)?.to_string();
-        Ok(self.header("content-type", "application/json").text(text))
+        let text = json::to_text("the body of an HTTP request", value)?;
+        Ok(self.header("content-type", "application/json").text(text.into_string()))
     }
 
     /// Sets the timeout of the whole exchange, in milliseconds.

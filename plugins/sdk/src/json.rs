@@ -1,5 +1,9 @@
 //! JSON conversions whose errors contain the path of the invalid value, and JSON Schemas of types.
 
+#[cfg(test)]
+mod shapes;
+mod text;
+
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -9,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::text::JsonText;
 use crate::failure::Failure;
 
 /// Extension fields: named values of a record in addition to its fixed fields. Unknown keys are
@@ -61,8 +66,16 @@ pub(crate) fn from_value<T: DeserializeOwned>(what: &str, value: &Value) -> Resu
 
 /// Serializes a value as JSON. A failure contains `what`.
 pub(crate) fn to_value(what: &str, value: impl Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(value)
-        .map_err(|error| Failure::internal(format!("write {what} as JSON: {error}")))
+    serde_json::to_value(value).map_err(|error| not_written(&what, &error))
+}
+
+/// Serializes a value as JSON text. A failure contains `what`.
+pub(crate) fn to_text(what: impl Display, value: &impl Serialize) -> Result<JsonText, Failure> {
+    JsonText::of(value).map_err(|error| not_written(&what, &error))
+}
+
+fn not_written(what: &dyn Display, error: &serde_json::Error) -> Failure {
+    Failure::internal(format!("write {what} as JSON: {error}"))
 }
 
 /// Returns the schema for deserializing a type. References are inlined.

@@ -49,7 +49,7 @@ pub use wattle_plugin_macros::{handler, node, reducer, tool};
 
 pub use crate::blob::BlobRef;
 pub use crate::failure::{Failure, code};
-pub use crate::json::{Empty, Extra};
+pub use crate::json::{Empty, Extra, JsonText};
 pub use crate::node::{Context, NodeError, Outcome};
 
 // The attributes generate paths that begin with `wattle_plugin`. The tests of the SDK itself need

@@ -203,7 +203,8 @@ impl ToolOutput {
     /// for the model.
     pub fn json(value: &impl Serialize) -> Result<Self, Failure> {
         let value = json::to_value("the output of the tool", value)?;
-        Ok(Self { structured: Some(value.clone()), ..Self::text(value.to_string()) })
+        let text = value.to_string();
+        Ok(Self { structured: Some(value), ..Self::text(text) })
     }
 
     /// Creates an error message for the model, which can react to it.

@@ -35,5 +35,5 @@ pub fn reduce<C: DeserializeOwned, U: DeserializeOwned, R: Serialize>(
         .enumerate()
         .map(|(index, text)| json::read(format_args!("update {index}"), text))
         .collect::<Result<_, _>>()?;
-    Ok(json::to_value("the reduced value", reducer(current, updates)?)?.to_string())
+    Ok(json::to_text("the reduced value", &reducer(current, updates)?)?.into_string())
 }

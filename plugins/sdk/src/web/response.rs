@@ -102,8 +102,8 @@ impl Response {
 
     /// Creates a response with a JSON body.
     pub fn json(status: u16, value: &impl Serialize) -> Result<Self, Failure> {
-        let value = json::to_value("the response body", value)?;
-        Ok(Self::of(status, "application/json", value.to_string().into_bytes()))
+        let text = json::to_text("the response body", value)?;
+        Ok(Self::of(status, "application/json", text.into_string().into_bytes()))
     }
 
     /// Creates a response with a text body.
