@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod shapes;
+mod split;
 mod text;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use self::split::Fields;
 pub use self::text::JsonText;
 use crate::failure::Failure;
 
@@ -72,6 +74,15 @@ pub(crate) fn to_value(what: &str, value: impl Serialize) -> Result<Value, Failu
 /// Serializes a value as JSON text. A failure contains `what`.
 pub(crate) fn to_text(what: impl Display, value: &impl Serialize) -> Result<JsonText, Failure> {
     JsonText::of(value).map_err(|error| not_written(&what, &error))
+}
+
+/// Serializes each field of an object as JSON text. `null` has no fields. Returns `None` for any
+/// other value. A failure contains `what`.
+pub(crate) fn to_fields(
+    what: impl Display,
+    value: &impl Serialize,
+) -> Result<Option<Fields>, Failure> {
+    split::fields(value).map_err(|error| not_written(&what, &error))
 }
 
 fn not_written(what: &dyn Display, error: &serde_json::Error) -> Failure {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::json::{self, Extra};
+use crate::json::{self, Extra, JsonText};
 
 /// Target for [`Outcome::goto`] that ends this branch of the graph.
 pub const END: &str = "END";
@@ -202,7 +202,7 @@ pub struct NodeError {
 pub struct Outcome<U> {
     updates: U,
     goto: Vec<String>,
-    sends: Vec<Result<Send, Failure>>,
+    sends: Vec<Result<Send<JsonText>, Failure>>,
     overwrites: Vec<String>,
     extra: Extra,
 }
@@ -245,7 +245,7 @@ impl<U> Outcome<U> {
     }
 
     fn push_send(mut self, node: String, input: impl Serialize, extra: Extra) -> Self {
-        let input = json::to_value(&format!("the input sent to `{node}`"), input);
+        let input = json::to_text(format_args!("the input sent to `{node}`"), &input);
         self.sends.push(input.map(|input| Send { node, input, extra }));
         self
     }
@@ -280,43 +280,62 @@ impl Outcome<()> {
 
 /// A write to one state channel.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Update {
+pub struct Update<V = Value> {
     /// Name of the channel to write.
     pub channel: String,
     /// Value that the reducer combines with the channel.
-    pub value: Value,
+    pub value: V,
     /// True to replace the value of the channel instead of calling the reducer.
     pub overwrite: bool,
 }
 
 /// A task for the next superstep with its own input instead of the state.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Send {
+pub struct Send<V = Value> {
     /// Name of the node.
     pub node: String,
     /// Input of the task.
-    pub input: Value,
+    pub input: V,
     /// Extension fields.
     pub extra: Extra,
 }
 
-/// The outcome of a node with one update per channel.
+/// The outcome of a node with one update per channel. The host receives the values as
+/// [`JsonText`], and tests as [`Value`].
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Decision {
+pub struct Decision<V = Value> {
     /// Writes to the state.
-    pub updates: Vec<Update>,
+    pub updates: Vec<Update<V>>,
     /// Nodes to run next, instead of those to which the edges lead.
     pub goto: Vec<String>,
     /// Tasks for the next superstep, each with its own input.
-    pub sends: Vec<Send>,
+    pub sends: Vec<Send<V>>,
     /// Extension fields.
     pub extra: Extra,
 }
 
-impl Decision {
+impl<V> Decision<V> {
     /// Returns the value that is written to a channel, if there is one.
-    pub fn update(&self, channel: &str) -> Option<&Value> {
+    pub fn update(&self, channel: &str) -> Option<&V> {
         self.updates.iter().find(|update| update.channel == channel).map(|update| &update.value)
+    }
+}
+
+impl From<Decision> for Decision<JsonText> {
+    fn from(decision: Decision) -> Self {
+        let update = |Update { channel, value, overwrite }: Update| Update {
+            channel,
+            value: JsonText::from(value),
+            overwrite,
+        };
+        let send =
+            |Send { node, input, extra }: Send| Send { node, input: JsonText::from(input), extra };
+        Self {
+            updates: decision.updates.into_iter().map(update).collect(),
+            goto: decision.goto,
+            sends: decision.sends.into_iter().map(send).collect(),
+            extra: decision.extra,
+        }
     }
 }
 
@@ -328,8 +347,8 @@ pub trait NodeOutput {
     /// Returns the JSON Schema of the updates.
     fn schema() -> Value;
 
-    /// Splits the updates by channel.
-    fn decide(self) -> Result<Decision, Failure>;
+    /// Splits the updates by channel. A [`Decision`] with values converts with `into`.
+    fn decide(self) -> Result<Decision<JsonText>, Failure>;
 }
 
 impl<U: Serialize + JsonSchema> NodeOutput for U {
@@ -338,9 +357,8 @@ impl<U: Serialize + JsonSchema> NodeOutput for U {
         if json::is_null_schema(&schema) { json::empty_object_schema() } else { schema }
     }
 
-    fn decide(self) -> Result<Decision, Failure> {
-        let updates = writes(json::to_value("the updates", self)?)?;
-        Ok(Decision { updates, ..Decision::default() })
+    fn decide(self) -> Result<Decision<JsonText>, Failure> {
+        Outcome::new(self).decide()
     }
 }
 
@@ -349,8 +367,8 @@ impl<U: Serialize + JsonSchema> NodeOutput for Outcome<U> {
         <U as NodeOutput>::schema()
     }
 
-    fn decide(self) -> Result<Decision, Failure> {
-        let mut updates = writes(json::to_value("the updates", self.updates)?)?;
+    fn decide(self) -> Result<Decision<JsonText>, Failure> {
+        let mut updates = writes(&self.updates)?;
         for channel in self.overwrites {
             let update = updates.iter_mut().find(|update| update.channel == channel);
             update.ok_or_else(|| not_written(&channel))?.overwrite = true;
@@ -360,17 +378,14 @@ impl<U: Serialize + JsonSchema> NodeOutput for Outcome<U> {
     }
 }
 
-fn writes(updates: Value) -> Result<Vec<Update>, Failure> {
-    match updates {
-        Value::Null => Ok(Vec::new()),
-        Value::Object(fields) => Ok(fields
-            .into_iter()
-            .map(|(channel, value)| Update { channel, value, overwrite: false })
-            .collect()),
-        _ => Err(Failure::internal(
+fn writes(updates: &impl Serialize) -> Result<Vec<Update<JsonText>>, Failure> {
+    let fields = json::to_fields("the updates", updates)?.ok_or_else(|| {
+        Failure::internal(
             "the updates of a node are not an object; return a struct with one field per channel",
-        )),
-    }
+        )
+    })?;
+    let update = |(channel, value)| Update { channel, value, overwrite: false };
+    Ok(fields.into_iter().map(update).collect())
 }
 
 fn not_written(channel: &str) -> Failure {
@@ -383,9 +398,10 @@ mod tests {
 
     use schemars::JsonSchema;
     use serde::Serialize;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::{Context, NodeError, NodeOutput, Outcome};
+    use crate::json::JsonText;
 
     #[derive(Serialize, JsonSchema)]
     struct Updates {
@@ -404,7 +420,7 @@ mod tests {
         let decision = updates().decide().unwrap();
         let writes: Vec<_> = decision.updates.iter().map(|update| &*update.channel).collect();
         assert_eq!(writes, ["kept", "null"]);
-        assert_eq!(decision.update("null"), Some(&Value::Null));
+        assert_eq!(decision.update("null").map(JsonText::as_str), Some("null"));
     }
 
     #[test]
@@ -413,7 +429,7 @@ mod tests {
         let decision = outcome.decide().unwrap();
         assert!(decision.updates[0].overwrite && !decision.updates[1].overwrite);
         assert_eq!(decision.goto, ["a", "b"]);
-        assert_eq!(decision.sends[0].input, json!(1));
+        assert_eq!(decision.sends[0].input.as_str(), "1");
     }
 
     #[test]

@@ -55,12 +55,31 @@ pub use self::fake::FakeHost;
 pub use self::record::{Logged, SqlAnswer, Statement};
 use crate::export::{self, HandlerEntry, Node, Tool};
 use crate::failure::Failure;
-use crate::node::{Context, Decision};
+use crate::json::{self, JsonText};
+use crate::node::{Context, Decision, Send, Update};
 use crate::tool::{ToolContext, ToolOutput};
 
 /// Runs a node with an input, as the host does.
 pub fn run_node<N: Node>(context: &Context, input: &Value) -> Result<Decision, Failure> {
-    (N::ENTRY.function)().run(context, &input.to_string())
+    parsed((N::ENTRY.function)().run(context, &input.to_string())?)
+}
+
+/// Parses the values of a decision, as the host does.
+fn parsed(decision: Decision<JsonText>) -> Result<Decision, Failure> {
+    let update = |Update { channel, value, overwrite }: Update<JsonText>| {
+        let value = json::read(format_args!("the update of channel `{channel}`"), value.as_str())?;
+        Ok::<Update, Failure>(Update { channel, value, overwrite })
+    };
+    let send = |Send { node, input, extra }: Send<JsonText>| {
+        let input = json::read(format_args!("the input sent to `{node}`"), input.as_str())?;
+        Ok::<Send, Failure>(Send { node, input, extra })
+    };
+    Ok(Decision {
+        updates: decision.updates.into_iter().map(update).collect::<Result<_, _>>()?,
+        goto: decision.goto,
+        sends: decision.sends.into_iter().map(send).collect::<Result<_, _>>()?,
+        extra: decision.extra,
+    })
 }
 
 /// Returns the schemas of a node's input and updates, as the host receives them.

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use wattle_plugin::Failure;
 use wattle_plugin::node::{Decision, END, NodeOutput, Send, Update};
+use wattle_plugin::{Failure, JsonText};
 
 use crate::conversation::Stored;
 
@@ -54,7 +54,7 @@ impl NodeOutput for Turn {
         json!({"type": "object"})
     }
 
-    fn decide(self) -> Result<Decision, Failure> {
-        Ok(self.decision)
+    fn decide(self) -> Result<Decision<JsonText>, Failure> {
+        Ok(self.decision.into())
     }
 }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::json;
+use crate::json::{self, JsonText};
 use crate::node::{Context, Decision, NodeOutput};
 
 /// The description of a node and the function that runs it.
@@ -36,7 +36,7 @@ pub trait NodeFunction {
     fn output_schema(&self) -> Value;
 
     /// Runs the node with an input as JSON text.
-    fn run(&self, context: &Context, input: &str) -> Result<Decision, Failure>;
+    fn run(&self, context: &Context, input: &str) -> Result<Decision<JsonText>, Failure>;
 }
 
 /// The function of a node with its types. An entry names the function only here, so the compiler
@@ -52,7 +52,7 @@ impl<I: DeserializeOwned + JsonSchema, O: NodeOutput> NodeFunction for TypedNode
         O::schema()
     }
 
-    fn run(&self, context: &Context, input: &str) -> Result<Decision, Failure> {
+    fn run(&self, context: &Context, input: &str) -> Result<Decision<JsonText>, Failure> {
         let input = json::read(format_args!("the input of node `{}`", context.node), input)?;
         (self.0)(context, input)?.decide()
     }

@@ -4,7 +4,8 @@ use crate::bindings::imports::wattle::plugin::types;
 use crate::bindings::node::exports::wattle::plugin::node as raw;
 use crate::export::NodeEntry;
 use crate::failure::Failure;
-use crate::node::{Context, Decision, Update};
+use crate::json::JsonText;
+use crate::node::{Context, Decision, Send, Update};
 use crate::wire::convert::{extra, raw_extra, value};
 use crate::wire::panic::report_panics;
 
@@ -62,11 +63,11 @@ impl From<raw::TaskContext> for Context {
     }
 }
 
-impl From<Decision> for raw::Outcome {
-    fn from(decision: Decision) -> Self {
-        let send = |send: crate::node::Send| types::Send {
+impl From<Decision<JsonText>> for raw::Outcome {
+    fn from(decision: Decision<JsonText>) -> Self {
+        let send = |send: Send<JsonText>| types::Send {
             node: send.node,
-            input: send.input.to_string(),
+            input: send.input.into_string(),
             extra: raw_extra(send.extra),
         };
         Self {
@@ -78,12 +79,9 @@ impl From<Decision> for raw::Outcome {
     }
 }
 
-impl From<Update> for types::Update {
-    fn from(update: Update) -> Self {
-        Self {
-            channel: update.channel,
-            value: update.value.to_string(),
-            overwrite: update.overwrite,
-        }
+impl<V: Into<JsonText>> From<Update<V>> for types::Update {
+    fn from(update: Update<V>) -> Self {
+        let value: JsonText = update.value.into();
+        Self { channel: update.channel, value: value.into_string(), overwrite: update.overwrite }
     }
 }
