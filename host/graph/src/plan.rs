@@ -1,15 +1,19 @@
 //! Planning: which tasks run in the next superstep.
 
+mod input;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::checkpoint::{CheckpointMeta, Trigger, Values};
 use crate::event::TaskFailed;
-use crate::graph::{Graph, Node};
+use crate::graph::Graph;
 use crate::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
 use crate::lineage::Lineage;
+
+pub use self::input::TaskInput;
 
 /// One execution of one node.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,14 +45,13 @@ pub struct Task {
 impl Task {
     /// Returns the input: that of the send, or else the part of the state that the node reads.
     /// `values` are those of the checkpoint that the task starts from.
-    ///
-    /// The input is a copy, which is made when the task runs and not when it is planned. A
-    /// superstep of thousands of tasks therefore has as many copies of the state in memory as tasks
-    /// that are running.
-    pub fn input(&self, graph: &Graph, values: &Values) -> Value {
+    pub fn input(&self, graph: &Graph, values: &Arc<Values>) -> TaskInput {
         match &self.own_input {
-            Some(own) => Value::clone(own),
-            None => node_input(graph.node(&self.node), values),
+            Some(own) => TaskInput::Sent(own.clone()),
+            None => TaskInput::State {
+                values: values.clone(),
+                reads: graph.node(&self.node).and_then(|node| node.reads.clone()),
+            },
         }
     }
 }
@@ -246,19 +249,6 @@ impl<'l> First<'l> {
 fn id(thread: &ThreadId, lineage: &Lineage, node: &NodeName, index: u32) -> TaskId {
     let meta = &lineage.checkpoint.meta;
     TaskId::derive(thread, &meta.namespace, meta.id, node, index)
-}
-
-/// Returns the part of the state that a node reads. Channels without a value are left out.
-fn node_input(node: Option<&Node>, values: &Values) -> Value {
-    let entry = |name: &str, value: &Arc<Value>| (name.to_owned(), (**value).clone());
-    let fields: Map<String, Value> = match node.and_then(|node| node.reads.as_ref()) {
-        None => values.iter().map(|(name, value)| entry(name.as_str(), value)).collect(),
-        Some(reads) => reads
-            .iter()
-            .filter_map(|name| values.get(name).map(|value| entry(name.as_str(), value)))
-            .collect(),
-    };
-    Value::Object(fields)
 }
 
 /// Returns the triggers in order, each with its index among those of its node. A node that several

@@ -1,8 +1,10 @@
 //! Properties that hold for all graphs, states and orders of events.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use proptest::collection::{btree_set, vec};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
 use proptest::prelude::{
     Just, Strategy, any, prop_assert, prop_assert_eq, prop_assume, prop_oneof, proptest,
 };
@@ -17,7 +19,7 @@ use crate::event::{Event, TaskFinished, Write};
 use crate::graph::Graph;
 use crate::id::{ChannelName, TaskId};
 use crate::lineage::Lineage;
-use crate::plan::{Plan, Task, plan};
+use crate::plan::{Plan, Task, TaskInput, plan};
 use crate::step::{Edit, EditAs, advance, edit};
 use crate::testing::{ScriptedResult, at, finish_superstep, node, start, superstep, thread};
 
@@ -210,6 +212,11 @@ fn number() -> impl Strategy<Value = Value> {
     prop_oneof![any::<i32>().prop_map(Value::from), (-1e6..1e6).prop_map(|n: f64| json!(n))]
 }
 
+/// Generates a value of a channel, with any characters in its texts.
+fn channel_value() -> impl Strategy<Value = Value> {
+    prop_oneof![json_value(), number(), any::<String>().prop_map(|text| json!([{ "a": text }]))]
+}
+
 fn reduce(reducer: &str, current: &Value, writes: &[Value]) -> Value {
     let def: ChannelDef = serde_json::from_value(json!({ "reducer": reducer })).unwrap();
     let name = ChannelName::new("c").unwrap();
@@ -351,6 +358,39 @@ proptest! {
         let next = checkpoint.meta.next.iter();
         let order: Vec<_> = next.map(|trigger| (&trigger.node, trigger.input.is_some())).collect();
         prop_assert!(order.is_sorted());
+    }
+
+    #[test]
+    fn input_is_the_part_of_the_state_that_the_node_reads(
+        state in btree_map("[a-eé_][a-eé.-]{0,2}", channel_value(), 0..6),
+        others in btree_set("[a-eé_][a-eé.-]{0,2}", 0..6),
+        read in option::of(vec(any::<bool>(), 6)),
+    ) {
+        let channel = |name: &String| ChannelName::new(name).unwrap();
+        let reads = read.map(|read| {
+            let known = state.keys().zip(read).filter(|(_, is_read)| *is_read);
+            known.map(|(name, _)| name.clone()).chain(others).collect::<BTreeSet<_>>()
+        });
+        let part = match &reads {
+            None => json!(state),
+            Some(reads) => reads
+                .iter()
+                .filter_map(|name| Some((name.clone(), state.get(name)?.clone())))
+                .collect(),
+        };
+        let values = state.iter().map(|(name, value)| (channel(name), Arc::new(value.clone())));
+        let input = TaskInput::State {
+            values: Arc::new(values.collect()),
+            reads: reads.map(|reads| Arc::new(reads.iter().map(channel).collect())),
+        };
+        let sent = TaskInput::Sent(Arc::new(part.clone()));
+        for input in [input, sent] {
+            prop_assert_eq!(serde_json::to_string(&input).unwrap(), part.to_string());
+            prop_assert_eq!(input.to_value().to_string(), part.to_string());
+            for name in state.keys() {
+                prop_assert_eq!(&input[name.as_str()], &part[name]);
+            }
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ async fn attempt(
         input: subgraph_io::subgraph_input(
             &context.graph_version.graph,
             &graph_version.graph,
-            context.input_of(task),
+            context.input_of(task).to_value(),
         ),
         graph_version: graph_version.clone(),
         namespace: namespace.clone(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::event::{Send as SendTask, Write};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::plan::TaskInput;
 
 pub use crate::hostcall::tools::{PluginToolCall, ToolHints, ToolInfo};
 
@@ -166,7 +167,7 @@ pub struct NodeCall {
     /// Run context.
     pub context: Value,
     /// Input.
-    pub input: Value,
+    pub input: TaskInput,
     /// The node's configuration in the graph; `null` if there is none.
     pub config: Value,
     /// The failure, if the node is an error handler: `{ node, task, code, message, details }`.

@@ -168,15 +168,27 @@ fn key(
         }
         NodeKind::Graph { graph, .. } => json!([context.graph_version.version, graph]),
     };
-    let key = match &cache.key {
-        None => context.input_of(task),
+    let input = context.input_of(task);
+    match &cache.key {
+        None => digest(&code, &node.config, false, &input),
         Some(formula) => {
-            let (input, run) = (context.input_of(task), &context.record.context);
-            formula.eval(&Variables::from([("input", &input), ("context", run)]))?
+            let (input, run) = (input.to_value(), &context.record.context);
+            let key = formula.eval(&Variables::from([("input", &input), ("context", run)]))?;
+            digest(&code, &node.config, true, &key)
         }
-    };
-    let parts: Value = json!([code, node.config, cache.key.is_some(), key]);
-    Ok(Digest::of(parts.to_string().as_bytes()).to_hex())
+    }
+}
+
+/// Returns the digest of the parts of a key as JSON text. `key` is the value of the key expression
+/// if there is one, else the input.
+fn digest(
+    code: &Value,
+    config: &Value,
+    has_expression: bool,
+    key: &impl Serialize,
+) -> Result<String, String> {
+    let parts = serde_json::to_vec(&(code, config, has_expression, key));
+    Ok(Digest::of(&parts.map_err(|error| error.to_string())?).to_hex())
 }
 
 fn warn(context: &GraphContext, task: &Task, message: &str) {
@@ -187,4 +199,28 @@ fn warn(context: &GraphContext, task: &Task, message: &str) {
         message: message.to_owned(),
         fields: Value::Null,
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use wattle_graph::id::ChannelName;
+    use wattle_graph::plan::TaskInput;
+
+    use super::*;
+
+    /// The key of an entry must not change, or entries from before an update are lost.
+    #[test]
+    fn key_is_the_digest_of_its_parts_as_a_list() {
+        let (code, config) = (json!(["digest", "node"]), json!({ "route": "chat", "a": 1.0 }));
+        let values = [("b", json!({ "z": 1, "a": "\n" })), ("a", json!([null, 2.5]))];
+        let values = values.map(|(name, value)| (ChannelName::new(name).unwrap(), Arc::new(value)));
+        let input = TaskInput::State { values: Arc::new(values.into()), reads: None };
+        let list = json!([code, config, false, { "a": [null, 2.5], "b": { "z": 1, "a": "\n" } }]);
+        let expected = Digest::of(list.to_string().as_bytes()).to_hex();
+        assert_eq!(digest(&code, &config, false, &input), Ok(expected));
+        let expected = Digest::of(json!([code, config, true, "x"]).to_string().as_bytes()).to_hex();
+        assert_eq!(digest(&code, &config, true, &json!("x")), Ok(expected));
+    }
 }

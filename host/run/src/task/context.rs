@@ -12,7 +12,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
 use wattle_graph::id::{CheckpointId, GraphName, InterruptId, Namespace, RunId};
 use wattle_graph::interrupt::Interrupt;
-use wattle_graph::plan::Task;
+use wattle_graph::plan::{Task, TaskInput};
 
 use crate::app::{App, GraphVersion};
 use crate::caller_id::CallerId;
@@ -79,7 +79,7 @@ pub(crate) struct GraphContext {
 
 impl GraphContext {
     /// Returns the input of a task.
-    pub(crate) fn input_of(&self, task: &Task) -> Value {
+    pub(crate) fn input_of(&self, task: &Task) -> TaskInput {
         task.input(&self.graph_version.graph, &self.values)
     }
 }

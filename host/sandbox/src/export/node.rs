@@ -3,7 +3,9 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_graph::event::Send as SendTask;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
+use wattle_graph::plan::TaskInput;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 
@@ -20,7 +22,7 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
     let Some(export) = &call.code.exports.node else {
         return Err(missing_export(callee, "node"));
     };
-    let input = json::to_text(&request.input);
+    let input = input_text(&request.input, callee)?;
     drop(request.input);
     let context = node::TaskContext {
         node: request.node,
@@ -38,6 +40,13 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
     let mut live = call.instantiate().await?;
     let done = live.call(&export.run, (context, input)).await;
     into_outcome(live.finish_fallible(done).await?, limits, callee)
+}
+
+/// Returns the input as JSON text. The values are written where they are, without a copy.
+fn input_text(input: &TaskInput, callee: Callee<'_>) -> Result<String, GuestError> {
+    serde_json::to_string(input).map_err(|error| {
+        GuestError::Host(Failure::internal(format!("cannot write the input of {callee}: {error}")))
+    })
 }
 
 /// Returns the extension fields of the task context (`extra`): the configuration of the node, and

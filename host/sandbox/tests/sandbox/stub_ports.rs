@@ -12,6 +12,7 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
 use wattle_graph::llm::{Completion, CompletionRequest};
+use wattle_graph::plan::TaskInput;
 use wattle_run::app::{App, PluginGrants};
 use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
@@ -115,7 +116,7 @@ pub(crate) fn call() -> NodeCall {
         remaining_steps: 10,
         tenant: None,
         context: Value::Null,
-        input: json!({}),
+        input: TaskInput::Sent(Arc::new(json!({}))),
         config: Value::Null,
         error: None,
     }

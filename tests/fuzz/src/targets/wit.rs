@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::plan::TaskInput;
 use wattle_run::grant::Grants;
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, Plugin, PluginToolCall, Sandbox as _, WebRequest,
@@ -83,7 +84,7 @@ fn node_call(input: Value) -> NodeCall {
         remaining_steps: 10,
         tenant: None,
         context: Value::Null,
-        input,
+        input: TaskInput::Sent(Arc::new(input)),
         config: Value::Null,
         error: None,
     }

@@ -36,7 +36,7 @@ pub(super) fn plugin() -> NativePlugin {
 async fn act(call: NodeCall, gate: Arc<Gate>) -> Answer {
     let config = &call.config;
     let name = config["name"].as_str().unwrap_or_default();
-    let seen = digest(&format!("{name} {} {}", call.input, call.error.is_some()));
+    let seen = digest(&format!("{name} {} {}", call.input.to_value(), call.error.is_some()));
     request(&gate, &call, name, "begin").await?;
     let mut said = Value::Null;
     if config["asks"] == true {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use wattle_graph::id::CheckpointId;
+use wattle_graph::plan::TaskInput;
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::store::RunOptions;
 use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
@@ -41,7 +42,7 @@ fn after(seed: u64) -> u64 {
 /// Returns a plugin whose nodes go where the state determines, so that a repetition takes the same
 /// path.
 fn walker() -> NativePlugin {
-    let number = |input: &Value, name: &str| input[name].as_u64().unwrap_or_default();
+    let number = |input: &TaskInput, name: &str| input[name].as_u64().unwrap_or_default();
     NativePlugin::new("p", "1")
         .node("walk", move |call, _| async move {
             let (seed, left) = (number(&call.input, "seed"), number(&call.input, "left"));
