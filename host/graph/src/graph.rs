@@ -18,6 +18,7 @@ use crate::expr::Condition;
 use crate::expr::expression::CelExpression;
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, Digest, END, GraphName, NodeName, PluginName};
+use crate::json_text::JsonWithText;
 use crate::limit::GraphLimits;
 use crate::schema::{Misfit, Schema};
 
@@ -171,8 +172,8 @@ pub struct Node {
     /// Channels that the node reads; `None` for the whole state. Nodes with the same function share
     /// the set.
     pub reads: Option<Arc<BTreeSet<ChannelName>>>,
-    /// Configuration of the node; `null` if there is none.
-    pub config: Value,
+    /// Configuration of the node; `null` if there is none. Every call of the node passes its text.
+    pub config: Arc<JsonWithText>,
     /// Description of the node, from the graph or else from the plugin.
     pub doc: String,
 }

@@ -1,8 +1,11 @@
-//! The length of values as JSON text, without the text in memory, and writers with a limit.
+//! JSON values as text: their length without the text in memory, values that keep their text, and
+//! writers with a limit.
 
 use std::io::{self, Write};
+use std::ops::Deref;
+use std::sync::OnceLock;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// Returns the length of a value as JSON text, in bytes.
@@ -20,6 +23,41 @@ pub fn length<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<u64> {
 /// first byte above.
 pub fn has_at_most(value: &Value, most: u64) -> bool {
     serde_json::to_writer(LimitedWriter::new(io::sink(), most), value).is_ok()
+}
+
+/// A JSON value that keeps its text. The text is written when it is first needed, so that a value
+/// that many guests get is written once.
+#[derive(Debug, Default)]
+pub struct JsonWithText {
+    value: Value,
+    text: OnceLock<Box<str>>,
+}
+
+impl JsonWithText {
+    /// Returns the value as JSON text.
+    pub fn text(&self) -> &str {
+        self.text.get_or_init(|| self.value.to_string().into())
+    }
+}
+
+impl From<Value> for JsonWithText {
+    fn from(value: Value) -> Self {
+        Self { value, text: OnceLock::new() }
+    }
+}
+
+impl Deref for JsonWithText {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}
+
+impl Serialize for JsonWithText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
 }
 
 /// A writer that counts what it passes on, and fails with [`io::ErrorKind::FileTooLarge`] above a
@@ -79,6 +117,16 @@ mod tests {
             assert!(has_at_most(&value, text), "{value}");
             assert!(!has_at_most(&value, text - 1), "{value}");
         }
+    }
+
+    #[test]
+    fn text_of_a_value_is_written_once() {
+        let value = json!({ "z": "ü\n", "a": [1.5, null] });
+        let kept = JsonWithText::from(value.clone());
+        assert_eq!(kept.text(), value.to_string());
+        assert_eq!(kept.text().as_ptr(), kept.text().as_ptr());
+        assert_eq!((&*kept, json!(kept)), (&value, value.clone()));
+        assert_eq!(JsonWithText::default().text(), "null");
     }
 
     #[test]

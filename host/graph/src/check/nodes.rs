@@ -58,7 +58,7 @@ fn node(
         on_error: policies::on_error(ctx.def, name).cloned(),
         defer: def.defer,
         reads: declared.reads(),
-        config: def.with.clone().unwrap_or_default(),
+        config: Arc::new(def.with.clone().unwrap_or_default().into()),
         doc: if def.doc.is_empty() { declared.doc().to_owned() } else { def.doc.clone() },
     }
 }

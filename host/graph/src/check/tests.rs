@@ -451,7 +451,7 @@ fn node_configuration_must_match_the_schema_of_the_plugin() {
     assert!(wrong.contains("is not of type") && wrong.contains("colour"), "{wrong}");
     let graph = check_toml("graph.toml", &graph("with = { route = 'chat' }"), &app).unwrap();
     let node = graph[0].nodes().values().next().unwrap();
-    assert_eq!(node.config, json!({ "route": "chat" }));
+    assert_eq!(**node.config, json!({ "route": "chat" }));
 }
 
 #[test]

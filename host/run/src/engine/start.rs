@@ -378,6 +378,7 @@ impl Engine {
             parent_graph: None,
             log,
             record: Arc::new(record.clone()),
+            run_context: Arc::new(record.context.clone().into()),
             run: run.id.clone(),
             caller: caller_of(run, &record.app, slot),
             options: Arc::new(run.options.clone()),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::event::{Send as SendTask, Write};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::json_text::JsonWithText;
 use wattle_graph::plan::TaskInput;
 
 pub use crate::hostcall::tools::{PluginToolCall, ToolHints, ToolInfo};
@@ -165,11 +166,11 @@ pub struct NodeCall {
     /// Tenant.
     pub tenant: Option<String>,
     /// Run context.
-    pub context: Value,
+    pub context: Arc<JsonWithText>,
     /// Input.
     pub input: TaskInput,
     /// The node's configuration in the graph; `null` if there is none.
-    pub config: Value,
+    pub config: Arc<JsonWithText>,
     /// The failure, if the node is an error handler: `{ node, task, code, message, details }`.
     pub error: Option<Value>,
 }

@@ -22,7 +22,7 @@ use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::log::ThreadLog;
 use crate::ports::sandbox::GuestError;
-use crate::ports::store::{LeaseEpoch, RunRecord, ThreadHead, ThreadRecord};
+use crate::ports::store::{LeaseEpoch, RunRecord, ThreadHead};
 use crate::stop_flag::StopFlag;
 use crate::task::{GraphContext, TaskHistory, execute_once};
 use crate::view;
@@ -198,14 +198,14 @@ impl Superstep<'_> {
         let limit = own.unwrap_or(self.graph_version.graph.recursion_limit());
         let first_step = known.and_then(|run| run.first_step);
         let steps = self.steps.unwrap_or_else(|| record.steps_before(meta, first_step));
-        let context = record.context_of(&run, &meta.namespace);
-        let thread = ThreadRecord { context, ..header.thread.clone() };
+        let run_context = record.context_of(&run, &meta.namespace);
         GraphContext {
             app: self.replay_context.app.clone(),
             graph_version: self.graph_version.clone(),
             parent_graph: self.parent_graph.clone(),
             log: Arc::new(self.log(&run).for_namespace(meta.namespace.clone())),
-            record: Arc::new(thread),
+            record: Arc::new(header.thread.clone()),
+            run_context: Arc::new(run_context.into()),
             run,
             caller: CallerId::of_app(&self.replay_context.app.name),
             options: Arc::new(options),

@@ -120,7 +120,7 @@ fn node_call(
         attempt,
         remaining_steps: context.remaining_steps,
         tenant: context.record.tenant.clone(),
-        context: context.record.context.clone(),
+        context: context.run_context.clone(),
         input: context.input_of(task),
         config: node.config.clone(),
         error: handled_failure(context, task).as_deref().cloned(),

@@ -14,6 +14,7 @@ use wattle_graph::expr::expression::Variables;
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::{CachePolicy, Node, NodeKind};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName};
+use wattle_graph::json_text::JsonWithText;
 use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 
@@ -172,7 +173,8 @@ fn key(
     match &cache.key {
         None => digest(&code, &node.config, false, &input),
         Some(formula) => {
-            let (input, run) = (input.to_value(), &context.record.context);
+            let input = input.to_value();
+            let run: &Value = &context.run_context;
             let key = formula.eval(&Variables::from([("input", &input), ("context", run)]))?;
             digest(&code, &node.config, true, &key)
         }
@@ -183,7 +185,7 @@ fn key(
 /// if there is one, else the input.
 fn digest(
     code: &Value,
-    config: &Value,
+    config: &JsonWithText,
     has_expression: bool,
     key: &impl Serialize,
 ) -> Result<String, String> {
@@ -218,6 +220,7 @@ mod tests {
         let values = values.map(|(name, value)| (ChannelName::new(name).unwrap(), Arc::new(value)));
         let input = TaskInput::State { values: Arc::new(values.into()), reads: None };
         let list = json!([code, config, false, { "a": [null, 2.5], "b": { "z": 1, "a": "\n" } }]);
+        let config = JsonWithText::from(config);
         let expected = Digest::of(list.to_string().as_bytes()).to_hex();
         assert_eq!(digest(&code, &config, false, &input), Ok(expected));
         let expected = Digest::of(json!([code, config, true, "x"]).to_string().as_bytes()).to_hex();

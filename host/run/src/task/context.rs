@@ -12,6 +12,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
 use wattle_graph::id::{CheckpointId, GraphName, InterruptId, Namespace, RunId};
 use wattle_graph::interrupt::Interrupt;
+use wattle_graph::json_text::JsonWithText;
 use wattle_graph::plan::{Task, TaskInput};
 
 use crate::app::{App, GraphVersion};
@@ -40,6 +41,9 @@ pub(crate) struct GraphContext {
     pub parent_graph: Option<Arc<GraphVersion>>,
     pub log: Arc<ThreadLog>,
     pub record: Arc<ThreadRecord>,
+    /// Run context of the graph: that of the run, or of the call that started the graph or a parent
+    /// graph.
+    pub run_context: Arc<JsonWithText>,
     pub run: RunId,
     /// The caller that the run counts for.
     pub caller: CallerId,

@@ -14,7 +14,6 @@ use crate::driver::LoopExit;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::gate::{CallKey, TaskSubgraphs};
 use crate::hostcall::runs::{RunOutcome, StartRun};
-use crate::ports::store::ThreadRecord;
 use crate::task::context::{GraphContext, SubgraphCall};
 use crate::task::task_heartbeat::TaskHeartbeat;
 
@@ -95,8 +94,7 @@ impl TaskSubgraphs for StartedSubgraphs {
         })?;
         let mut context = GraphContext { is_awaited_by_guest: true, ..self.context.clone() };
         if !child.request.context.is_null() {
-            let record = ThreadRecord::clone(&context.record);
-            context.record = Arc::new(ThreadRecord { context: child.request.context, ..record });
+            context.run_context = Arc::new(child.request.context.into());
         }
         let nested = SubgraphCall {
             graph_version: child.graph_version,

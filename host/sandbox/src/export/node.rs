@@ -5,6 +5,7 @@ use serde_json::Value;
 use wattle_graph::event::Send as SendTask;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
+use wattle_graph::json_text::JsonWithText;
 use wattle_graph::plan::TaskInput;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
@@ -34,7 +35,7 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
         attempt: request.attempt,
         remaining_steps: request.remaining_steps,
         tenant: request.tenant,
-        context: json::to_text(&request.context),
+        context: request.context.text().to_owned(),
         extra: context_extra(&request.config, request.error.as_ref()),
     };
     let mut live = call.instantiate().await?;
@@ -51,11 +52,10 @@ fn input_text(input: &TaskInput, callee: Callee<'_>) -> Result<String, GuestErro
 
 /// Returns the extension fields of the task context (`extra`): the configuration of the node, and
 /// for an error handler the failure that it handles.
-fn context_extra(config: &Value, error: Option<&Value>) -> Vec<(String, String)> {
-    let config = Some(config).filter(|config| !config.is_null()).map(|config| ("config", config));
-    let error = error.map(|error| ("error", error));
-    let entry = |(key, value): (&str, &Value)| (key.to_owned(), json::to_text(value));
-    config.into_iter().chain(error).map(entry).collect()
+fn context_extra(config: &JsonWithText, error: Option<&Value>) -> Vec<(String, String)> {
+    let config = (!config.is_null()).then(|| ("config".to_owned(), config.text().to_owned()));
+    let error = error.map(|error| ("error".to_owned(), json::to_text(error)));
+    config.into_iter().chain(error).collect()
 }
 
 fn into_outcome(

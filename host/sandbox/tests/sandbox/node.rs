@@ -1,5 +1,6 @@
 //! Tests of nodes with a gate: values in both directions, and how the gate unwinds a guest.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -166,7 +167,8 @@ async fn configuration_arrives_in_extra() {
     let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
     let body = expect(&format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 7))"));
     let plugin = load(guest::node("", &body)).await.unwrap();
-    let call = NodeCall { config: json!({ "a": 1 }), ..stub_ports::call() };
+    let config = Arc::new(json!({ "a": 1 }).into());
+    let call = NodeCall { config, ..stub_ports::call() };
     let gate = stub_ports::gate(Limits::default(), StopFlag::default());
     assert_eq!(plugin.run_node(call, gate).await, Ok(NodeOutcome::default()));
 }

@@ -115,9 +115,9 @@ pub(crate) fn call() -> NodeCall {
         attempt: 1,
         remaining_steps: 10,
         tenant: None,
-        context: Value::Null,
+        context: Arc::default(),
         input: TaskInput::Sent(Arc::new(json!({}))),
-        config: Value::Null,
+        config: Arc::default(),
         error: None,
     }
 }

@@ -83,9 +83,9 @@ fn node_call(input: Value) -> NodeCall {
         attempt: 1,
         remaining_steps: 10,
         tenant: None,
-        context: Value::Null,
+        context: Arc::default(),
         input: TaskInput::Sent(Arc::new(input)),
-        config: Value::Null,
+        config: Arc::default(),
         error: None,
     }
 }
