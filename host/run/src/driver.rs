@@ -12,6 +12,8 @@ mod subgraph;
 mod subgraph_io;
 mod superstep_loop;
 
+use std::sync::Arc;
+
 use wattle_graph::event::{EventKind, RunEnded, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
@@ -62,7 +64,7 @@ impl Driver {
         let step = lineage.checkpoint.meta.step;
         let steps = step.saturating_sub(run.first_step.unwrap_or(step));
         Self {
-            superstep_loop: SuperstepLoop::new(context, lineage, steps, unpersisted),
+            superstep_loop: SuperstepLoop::new(Arc::new(context), lineage, steps, unpersisted),
             record,
             run,
         }

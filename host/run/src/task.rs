@@ -11,6 +11,7 @@ mod started_subgraphs;
 pub(crate) mod task_count;
 pub(crate) mod task_heartbeat;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_graph::event::{EventKind, TaskFailed, TaskFinished, TaskStarted};
@@ -21,7 +22,7 @@ use wattle_graph::plan::Task;
 
 use crate::gate::unwind::{GuestError, Unwind};
 use crate::task::cache::CacheEntry;
-pub(crate) use crate::task::context::{GraphContext, TaskHistory};
+pub(crate) use crate::task::context::{GraphContext, StepContext, TaskHistory};
 use crate::task::outcome::{AttemptFailure, classify, log_finished, validate, with_node_context};
 
 /// Result of a task.
@@ -55,7 +56,11 @@ impl From<Result<TaskFinished, Exceeded>> for TaskEnd {
 }
 
 /// Runs a task until it ends.
-pub(crate) async fn run_task(context: GraphContext, task: Task, history: TaskHistory) -> TaskEnd {
+pub(crate) async fn run_task(
+    context: Arc<StepContext>,
+    task: Task,
+    history: TaskHistory,
+) -> TaskEnd {
     let Some(node) = context.graph_version.graph.node(&task.node) else {
         return TaskEnd::LogLost(Failure::internal(format!(
             "node `{}` is not in the graph",
@@ -78,7 +83,7 @@ pub(crate) async fn run_task(context: GraphContext, task: Task, history: TaskHis
 
 /// Runs attempts of a task, until one finishes or no retry is left.
 async fn attempts(
-    context: &GraphContext,
+    context: &Arc<StepContext>,
     task: &Task,
     node: &Node,
     history: &TaskHistory,
@@ -123,7 +128,7 @@ async fn attempts(
 
 /// Runs one attempt of a task without retries. Its outcome is not logged.
 pub(crate) async fn execute_once(
-    context: &GraphContext,
+    context: &Arc<StepContext>,
     task: &Task,
     node: &Node,
     history: &TaskHistory,

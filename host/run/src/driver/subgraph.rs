@@ -29,7 +29,7 @@ use crate::limit;
 use crate::ports::sandbox::{GuestError, NodeOutcome};
 use crate::ports::store::{Durability, StoreError};
 use crate::task::context::{
-    GraphContext, SubgraphCall, SubgraphResult, SubgraphRunner, handled_failure,
+    GraphContext, StepContext, SubgraphCall, SubgraphResult, SubgraphRunner, handled_failure,
 };
 use crate::task::node_result::NodeResult;
 use crate::task::task_heartbeat::TaskHeartbeat;
@@ -45,7 +45,7 @@ pub(crate) struct SubgraphDriver;
 impl SubgraphRunner for SubgraphDriver {
     async fn attempt(
         &self,
-        context: &GraphContext,
+        context: &StepContext,
         task: &Task,
         node: &Node,
         graph: (&GraphName, SubgraphState),
@@ -56,7 +56,7 @@ impl SubgraphRunner for SubgraphDriver {
 
     async fn run(
         &self,
-        context: &GraphContext,
+        context: &StepContext,
         nested: SubgraphCall,
     ) -> Result<SubgraphResult, GuestError> {
         run_subgraph(context, nested).await
@@ -66,7 +66,7 @@ impl SubgraphRunner for SubgraphDriver {
 /// Runs the subgraph of a node as one attempt of its task. A retry continues where the previous
 /// attempt failed.
 async fn attempt(
-    context: &GraphContext,
+    context: &StepContext,
     task: &Task,
     node: &Node,
     (name, state): (&GraphName, SubgraphState),
@@ -92,8 +92,10 @@ async fn attempt(
         graph_version: graph_version.clone(),
         namespace: namespace.clone(),
         state,
+        run_context: context.run_context.clone(),
         parent_graph: Some(context.graph_version.clone()),
         parent_heartbeat: Some(heartbeat),
+        is_awaited_by_guest: context.is_awaited_by_guest,
         started_seq: context.root_superstep.started_seq(&task.id),
         error: handled_failure(context, task),
     };
@@ -145,7 +147,7 @@ fn into_node_outcome(outcome: ParentOutcome) -> NodeOutcome {
 ///
 /// [`GuestError`] if the subgraph cannot start.
 async fn run_subgraph(
-    context: &GraphContext,
+    context: &StepContext,
     nested: SubgraphCall,
 ) -> Result<SubgraphResult, GuestError> {
     if nested.namespace.depth() > limit::GRAPH_DEPTH {
@@ -161,7 +163,7 @@ async fn run_subgraph(
             known.unwrap_or(context.options.durability != Durability::Exit)
         }
     };
-    let inside = subgraph_context(context, &nested);
+    let inside = Arc::new(subgraph_context(context, &nested));
     let lock = Arc::new(context.root_superstep.lock(&nested.namespace).lock_owned().await);
     let start = SubgraphStart {
         parent_context: context,
@@ -183,27 +185,26 @@ async fn run_subgraph(
     Ok(SubgraphResult { end, checkpoint, is_persisted: persists_checkpoints, initial_values })
 }
 
-/// Returns the context for the tasks of a subgraph.
-fn subgraph_context(context: &GraphContext, nested: &SubgraphCall) -> GraphContext {
+/// Returns the context of a subgraph. `context` is that of the parent task.
+fn subgraph_context(context: &StepContext, nested: &SubgraphCall) -> GraphContext {
     let mut parents = context.parents.as_ref().clone();
     parents.insert(context.log.namespace().clone(), context.base);
     GraphContext {
         graph_version: nested.graph_version.clone(),
         parent_graph: nested.parent_graph.clone(),
         log: Arc::new(context.log.for_namespace(nested.namespace.clone())),
+        run_context: nested.run_context.clone(),
         parents: Arc::new(parents),
-        outcomes: Arc::default(),
-        values: Arc::default(),
-        children: Arc::default(),
         parent_heartbeat: nested.parent_heartbeat.clone(),
+        is_awaited_by_guest: nested.is_awaited_by_guest,
         error: nested.error.clone(),
-        ..context.clone()
+        ..context.graph.as_ref().clone()
     }
 }
 
 /// A subgraph that is about to run.
 struct SubgraphStart<'a> {
-    parent_context: &'a GraphContext,
+    parent_context: &'a StepContext,
     context: &'a GraphContext,
     call: &'a SubgraphCall,
     persists_checkpoints: bool,

@@ -29,13 +29,13 @@ use crate::blocking::{
 use crate::gate::Journal;
 use crate::ports::store::Durability;
 use crate::task::outcome_bytes::OutcomeBytes;
-use crate::task::{GraphContext, TaskEnd, TaskHistory, run_task};
+use crate::task::{GraphContext, StepContext, TaskEnd, TaskHistory, run_task};
 use crate::unpersisted_events::UnpersistedEvents;
 
 /// The superstep loop of one graph.
 pub(crate) struct SuperstepLoop {
-    /// Context of the tasks.
-    pub(super) context: GraphContext,
+    /// Context of the graph.
+    pub(super) context: Arc<GraphContext>,
     /// State of the loop.
     pub(super) state: LoopState,
     /// Maximum number of supersteps.
@@ -51,7 +51,7 @@ pub(crate) struct SuperstepLoop {
 impl SuperstepLoop {
     /// Creates the loop of the root graph of a run.
     pub(crate) fn new(
-        context: GraphContext,
+        context: Arc<GraphContext>,
         lineage: Lineage,
         steps: u32,
         unpersisted: UnpersistedEvents,
@@ -64,7 +64,7 @@ impl SuperstepLoop {
 
     /// Creates the loop of a subgraph.
     pub(super) fn for_subgraph(
-        context: GraphContext,
+        context: Arc<GraphContext>,
         state: LoopState,
         persists_checkpoints: bool,
         lock: SubgraphLock,
@@ -211,20 +211,21 @@ impl SuperstepLoop {
             Ok(budgets) => budgets,
             Err(exceeded) => return Some(LoopExit::Failed(exceeded.to_failure())),
         };
-        self.context.outcomes = Arc::new(outcomes);
         let Checkpoint { meta, values, .. } = &self.state.lineage.checkpoint;
-        self.context.remaining_steps = self.limit.saturating_sub(self.state.steps + 1);
-        self.context.base = meta.id;
-        self.context.values = Arc::new(values.clone());
-        if *self.context.children != meta.subgraph_checkpoints {
-            self.context.children = Arc::new(meta.subgraph_checkpoints.clone());
-        }
+        let context = StepContext {
+            graph: self.context.clone(),
+            remaining_steps: self.limit.saturating_sub(self.state.steps + 1),
+            outcomes,
+            base: meta.id,
+            values: Arc::new(values.clone()),
+            children: meta.subgraph_checkpoints.clone(),
+        };
         self.state.has_executed_tasks = true;
         let mut failed: Option<TaskFailed> = None;
         let mut full: Option<Exceeded> = None;
         let (mut suspended, mut cancelled, mut drained) = (false, false, false);
         let mut left = tasks.len();
-        let mut ends = self.start_tasks(tasks);
+        let mut ends = self.start_tasks(Arc::new(context), tasks);
         while let Some((task, end)) = ends.next().await {
             match end {
                 TaskEnd::Finished(finished) => {
@@ -280,7 +281,11 @@ impl SuperstepLoop {
     /// Runs tasks, up to the concurrency limit at once. A single task runs in place; several are
     /// spawned. A task takes memory only while it runs, and no task starts after a cancel or once
     /// the outcomes have reached their limit.
-    fn start_tasks(&mut self, tasks: Vec<Task>) -> BoxStream<'static, (TaskId, TaskEnd)> {
+    fn start_tasks(
+        &mut self,
+        context: Arc<StepContext>,
+        tasks: Vec<Task>,
+    ) -> BoxStream<'static, (TaskId, TaskEnd)> {
         let alone = tasks.len() == 1;
         let mut questions = self.interrupts_by_task();
         let begun = tasks.into_iter().map(|task| {
@@ -288,7 +293,7 @@ impl SuperstepLoop {
             (task, history)
         });
         let begun: Vec<(Task, TaskHistory)> = begun.collect();
-        let (context, turn) = (self.context.clone(), self.lock.clone());
+        let (counted, turn) = (context.clone(), self.lock.clone());
         let run = move |(task, history): (Task, TaskHistory)| -> BoxFuture<'static, _> {
             let id = task.id.clone();
             if context.cancel.is_set() {
@@ -305,8 +310,7 @@ impl SuperstepLoop {
             }));
             async move { (id, spawned.await.unwrap_or_else(crashed)) }.boxed()
         };
-        let outcomes = self.context.outcomes.clone();
-        let begun = stream::iter(begun).take_while(move |_| ready(!outcomes.is_full()));
+        let begun = stream::iter(begun).take_while(move |_| ready(!counted.outcomes.is_full()));
         begun.map(run).buffer_unordered(self.context.max_concurrency()).boxed()
     }
 

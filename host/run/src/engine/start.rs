@@ -100,8 +100,7 @@ impl Engine {
         })
         .await;
         log.wait_durable().await.map_err(|error| self.write_failure(error))?;
-        let context =
-            self.graph_context(app, graph_version, &record, &run, log, &slot, &checkpoint);
+        let context = self.graph_context(app, graph_version, &record, &run, log, &slot);
         let context = GraphContext { reusable_results, ..context };
         let lineage = Lineage::new(checkpoint);
         let driver = Driver::new(context, record, run, lineage, UnpersistedEvents::default());
@@ -281,8 +280,7 @@ impl Engine {
         };
         log.commit(commit).await;
         log.wait_durable().await.map_err(|error| self.write_failure(error))?;
-        let context =
-            self.graph_context(app, graph_version, &record, &run, log, &slot, &lineage.checkpoint);
+        let context = self.graph_context(app, graph_version, &record, &run, log, &slot);
         let root_superstep =
             Arc::new(RootSuperstep::new(logged_tasks, subgraphs, breakpoints_passed_seq));
         let context =
@@ -360,7 +358,6 @@ impl Engine {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "collects the parts of a graph context")]
     fn graph_context(
         &self,
         app: Arc<App>,
@@ -369,7 +366,6 @@ impl Engine {
         run: &RunRecord,
         log: Arc<ThreadLog>,
         slot: &ThreadClaim,
-        checkpoint: &Checkpoint,
     ) -> GraphContext {
         let run_tasks = graph_version.graph.limits().run_tasks;
         GraphContext {
@@ -388,12 +384,7 @@ impl Engine {
             cancel: slot.cancel.clone(),
             drain: slot.drain.clone(),
             handover: slot.handover.clone(),
-            remaining_steps: 0,
             tasks: Arc::new(TaskCount::new(run_tasks, 0)),
-            outcomes: Arc::default(),
-            base: checkpoint.meta.id,
-            values: Arc::default(),
-            children: Arc::default(),
             parents: Arc::default(),
             reusable_results: Arc::default(),
             root_superstep: Arc::default(),

@@ -24,7 +24,8 @@ use crate::log::ThreadLog;
 use crate::ports::sandbox::GuestError;
 use crate::ports::store::{LeaseEpoch, RunRecord, ThreadHead};
 use crate::stop_flag::StopFlag;
-use crate::task::{GraphContext, TaskHistory, execute_once};
+use crate::task::outcome_bytes::OutcomeBytes;
+use crate::task::{GraphContext, StepContext, TaskHistory, execute_once};
 use crate::view;
 
 /// Why calls of tools are not compared.
@@ -156,7 +157,7 @@ impl Superstep<'_> {
         let past = self.logged.task(&task.id).cloned().unwrap_or_default();
         let all: usize = past.calls_by_scope.values().map(|calls| calls.results.len()).sum();
         let own = past.calls_by_scope.get([].as_slice()).map_or(0, |calls| calls.results.len());
-        let context = self.graph_context(&recorded.task);
+        let context = Arc::new(self.step_context(&recorded.task));
         let questions = self.lineage.interrupts.iter();
         let asked = questions.filter(|(_, question)| question.asked.task == task.id);
         let history = TaskHistory {
@@ -188,7 +189,7 @@ impl Superstep<'_> {
     }
 
     /// Returns what the task can read about its run.
-    fn graph_context(&self, task: &TaskId) -> GraphContext {
+    fn step_context(&self, task: &TaskId) -> StepContext {
         let (header, record) = (&self.replay_context.export.header, self.replay_context.recording);
         let meta = &self.lineage.checkpoint.meta;
         let run = self.logged.runs.get(task).unwrap_or(&meta.run).clone();
@@ -199,7 +200,7 @@ impl Superstep<'_> {
         let first_step = known.and_then(|run| run.first_step);
         let steps = self.steps.unwrap_or_else(|| record.steps_before(meta, first_step));
         let run_context = record.context_of(&run, &meta.namespace);
-        GraphContext {
+        let graph = GraphContext {
             app: self.replay_context.app.clone(),
             graph_version: self.graph_version.clone(),
             parent_graph: self.parent_graph.clone(),
@@ -215,12 +216,7 @@ impl Superstep<'_> {
             cancel: StopFlag::default(),
             drain: StopFlag::default(),
             handover: StopFlag::default(),
-            remaining_steps: limit.saturating_sub(steps + 1),
             tasks: Arc::default(),
-            outcomes: Arc::default(),
-            base: meta.id,
-            values: Arc::new(self.lineage.checkpoint.values.clone()),
-            children: Arc::new(meta.subgraph_checkpoints.clone()),
             parents: Arc::new(meta.parent_graphs.clone()),
             reusable_results: Arc::default(),
             root_superstep: Arc::default(),
@@ -228,6 +224,14 @@ impl Superstep<'_> {
             is_awaited_by_guest: false,
             error: record.handled_failure(meta).map(Arc::new),
             subgraph_runner: &SubgraphDriver,
+        };
+        StepContext {
+            graph: Arc::new(graph),
+            remaining_steps: limit.saturating_sub(steps + 1),
+            outcomes: OutcomeBytes::default(),
+            base: meta.id,
+            values: Arc::new(self.lineage.checkpoint.values.clone()),
+            children: meta.subgraph_checkpoints.clone(),
         }
     }
 

@@ -15,14 +15,14 @@ use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, GuestEnv, TaskGate, log_lost};
 use crate::ports::sandbox::{GuestError, NodeCall};
 use crate::ports::{Caller, Plugin};
-use crate::task::context::{GraphContext, TaskHistory, handled_failure};
+use crate::task::context::{GraphContext, StepContext, TaskHistory, handled_failure};
 use crate::task::node_result::NodeResult;
 use crate::task::started_subgraphs::StartedSubgraphs;
 use crate::task::task_heartbeat::TaskHeartbeat;
 
 /// Runs the node once.
 pub(super) async fn attempt(
-    context: &GraphContext,
+    context: &Arc<StepContext>,
     task: &Task,
     node: &Node,
     history: &TaskHistory,
@@ -104,7 +104,7 @@ fn timed_out(which: &str, allowed_ms: Option<u64>) -> GuestError {
 }
 
 fn node_call(
-    context: &GraphContext,
+    context: &StepContext,
     task: &Task,
     node: &Node,
     export: &str,
@@ -137,7 +137,7 @@ fn plugin_of(app: &App, node: &Node, plugin: &PluginName) -> Result<Arc<dyn Plug
 }
 
 fn gate(
-    context: &GraphContext,
+    context: &Arc<StepContext>,
     task: &Task,
     plugin: &PluginName,
     history: &TaskHistory,

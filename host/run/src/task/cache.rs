@@ -20,7 +20,7 @@ use wattle_graph::plan::Task;
 
 use crate::gate::Journal;
 use crate::ports::memory::{MemoryScope, PutItem};
-use crate::task::context::{GraphContext, handled_failure};
+use crate::task::context::{GraphContext, StepContext, handled_failure};
 use crate::task::outcome::{check_in_turn, log_finished};
 
 /// Root namespace of the cache.
@@ -64,7 +64,7 @@ struct CachedOutcome {
 impl CacheEntry {
     /// Returns the entry of a task whose node has a cache. A subgraph with `state = "own"` has
     /// none, because its outcome depends on more than its input. An error handler has none either.
-    pub(super) fn of(context: &GraphContext, task: &Task, node: &Node) -> Option<Self> {
+    pub(super) fn of(context: &StepContext, task: &Task, node: &Node) -> Option<Self> {
         let cache = node.cache.as_ref().filter(|_| handled_failure(context, task).is_none())?;
         if matches!(node.body, NodeKind::Graph { state: SubgraphState::Own, .. }) {
             return None;
@@ -91,7 +91,7 @@ impl CacheEntry {
     /// [`log_finished`] for the error.
     pub(super) async fn finish_from_cache(
         &self,
-        context: &GraphContext,
+        context: &StepContext,
         task: &Task,
         journal: &Journal,
     ) -> Option<Result<TaskFinished, Exceeded>> {
@@ -157,7 +157,7 @@ impl CacheEntry {
 /// Returns the key, which is equal for equal tasks. It covers code, configuration, and the value of
 /// the author's key expression or else the whole input.
 fn key(
-    context: &GraphContext,
+    context: &StepContext,
     task: &Task,
     node: &Node,
     cache: &CachePolicy,

@@ -1,6 +1,7 @@
-//! Context of a task: its run, its logged history, and the interface to subgraphs.
+//! Context of a task: its run, its superstep, its logged history, and the interface to subgraphs.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -32,7 +33,7 @@ use crate::task::outcome_bytes::OutcomeBytes;
 use crate::task::task_count::TaskCount;
 use crate::task::task_heartbeat::TaskHeartbeat;
 
-/// Context of the tasks of one graph in a run.
+/// Context of one graph in a run: what is the same in all of its supersteps.
 #[derive(Clone)]
 pub(crate) struct GraphContext {
     pub app: Arc<App>,
@@ -56,16 +57,8 @@ pub(crate) struct GraphContext {
     pub drain: StopFlag,
     /// Signal to hand the run over: stop before the next superstep without ending it.
     pub handover: StopFlag,
-    pub remaining_steps: u32,
     /// Counter of the run's tasks, in all of its graphs.
     pub tasks: Arc<TaskCount>,
-    /// Counter of the outcomes of the current superstep.
-    pub outcomes: Arc<OutcomeBytes>,
-    pub base: CheckpointId,
-    /// Channel values of checkpoint `base`, which the tasks read.
-    pub values: Arc<Values>,
-    /// Last checkpoint of each subgraph with `state = "own"`, as of checkpoint `base`.
-    pub children: Arc<BTreeMap<Namespace, CheckpointId>>,
     /// Current checkpoints of the parent graphs.
     pub parents: Arc<BTreeMap<Namespace, CheckpointId>>,
     pub reusable_results: Arc<ReusableResults>,
@@ -81,7 +74,29 @@ pub(crate) struct GraphContext {
     pub subgraph_runner: &'static dyn SubgraphRunner,
 }
 
-impl GraphContext {
+/// Context of the tasks of one superstep. They share it.
+pub(crate) struct StepContext {
+    pub graph: Arc<GraphContext>,
+    /// Supersteps that the recursion limit still allows.
+    pub remaining_steps: u32,
+    /// Counter of the outcomes of the superstep.
+    pub outcomes: OutcomeBytes,
+    pub base: CheckpointId,
+    /// Channel values of checkpoint `base`, which the tasks read.
+    pub values: Arc<Values>,
+    /// Last checkpoint of each subgraph with `state = "own"`, as of checkpoint `base`.
+    pub children: BTreeMap<Namespace, CheckpointId>,
+}
+
+impl Deref for StepContext {
+    type Target = GraphContext;
+
+    fn deref(&self) -> &GraphContext {
+        &self.graph
+    }
+}
+
+impl StepContext {
     /// Returns the input of a task.
     pub(crate) fn input_of(&self, task: &Task) -> TaskInput {
         task.input(&self.graph_version.graph, &self.values)
@@ -104,7 +119,7 @@ pub(crate) trait SubgraphRunner: Send + Sync {
     /// attempt failed.
     async fn attempt(
         &self,
-        context: &GraphContext,
+        context: &StepContext,
         task: &Task,
         node: &Node,
         graph: (&GraphName, SubgraphState),
@@ -118,7 +133,7 @@ pub(crate) trait SubgraphRunner: Send + Sync {
     /// [`GuestError`] if the subgraph cannot start.
     async fn run(
         &self,
-        context: &GraphContext,
+        context: &StepContext,
         nested: SubgraphCall,
     ) -> Result<SubgraphResult, GuestError>;
 }
@@ -133,10 +148,14 @@ pub(crate) struct SubgraphCall {
     pub state: SubgraphState,
     /// Input: values of channels.
     pub input: Value,
+    /// Run context of the subgraph.
+    pub run_context: Arc<JsonWithText>,
     /// Parent graph, for which tasks may return outcomes; `None` if a call started the subgraph.
     pub parent_graph: Option<Arc<GraphVersion>>,
     /// Heartbeat of the parent task.
     pub parent_heartbeat: Option<Arc<TaskHeartbeat>>,
+    /// True if a guest started the subgraph, or a graph around it, and waits for it.
+    pub is_awaited_by_guest: bool,
     /// Sequence number of the first start of the parent task, or of the call that starts the
     /// subgraph; `None` if that was in this process.
     pub started_seq: Option<u64>,

@@ -18,7 +18,7 @@ use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
 use crate::ports::sandbox::{GuestError, NodeOutcome};
 use crate::stop_flag::StopFlag;
-use crate::task::context::GraphContext;
+use crate::task::context::{GraphContext, StepContext};
 use crate::task::node_result::NodeResult;
 
 /// Failure of one attempt.
@@ -34,7 +34,7 @@ pub(super) struct AttemptFailure {
 /// [`GuestError::Failure`] if it is invalid; [`Unwind::Cancelled`] if the run was cancelled while a
 /// large outcome waited to be validated.
 pub(super) async fn validate(
-    context: &GraphContext,
+    context: &StepContext,
     task: &Task,
     done: NodeResult,
     started: Instant,
@@ -64,7 +64,7 @@ pub(super) async fn validate(
 /// [`Exceeded`] if the outcomes of the superstep exceed their limit. Nothing is logged then, so the
 /// task has not finished.
 pub(super) fn log_finished(
-    context: &GraphContext,
+    context: &StepContext,
     journal: &Journal,
     finished: &TaskFinished,
 ) -> Result<(), Exceeded> {

@@ -14,12 +14,12 @@ use crate::driver::LoopExit;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::gate::{CallKey, TaskSubgraphs};
 use crate::hostcall::runs::{RunOutcome, StartRun};
-use crate::task::context::{GraphContext, SubgraphCall};
+use crate::task::context::{StepContext, SubgraphCall};
 use crate::task::task_heartbeat::TaskHeartbeat;
 
 /// Subgraphs that a task started in its current attempt.
 pub(super) struct StartedSubgraphs {
-    context: GraphContext,
+    context: Arc<StepContext>,
     parent_heartbeat: Arc<TaskHeartbeat>,
     by_run: Mutex<BTreeMap<RunId, StartedSubgraph>>,
 }
@@ -34,7 +34,7 @@ struct StartedSubgraph {
 
 impl StartedSubgraphs {
     /// Creates an empty set.
-    pub(super) fn new(context: GraphContext, parent_heartbeat: Arc<TaskHeartbeat>) -> Self {
+    pub(super) fn new(context: Arc<StepContext>, parent_heartbeat: Arc<TaskHeartbeat>) -> Self {
         Self { context, parent_heartbeat, by_run: Mutex::default() }
     }
 
@@ -92,21 +92,23 @@ impl TaskSubgraphs for StartedSubgraphs {
             let text = format!("the node did not start run `{run}`, so it cannot wait for it");
             Failure::new(code::NOT_FOUND, text)
         })?;
-        let mut context = GraphContext { is_awaited_by_guest: true, ..self.context.clone() };
-        if !child.request.context.is_null() {
-            context.run_context = Arc::new(child.request.context.into());
-        }
+        let context = self.context.as_ref();
         let nested = SubgraphCall {
             graph_version: child.graph_version,
             namespace: child.namespace,
             state: SubgraphState::Inherit,
             input: child.request.input,
+            run_context: match child.request.context {
+                Value::Null => context.run_context.clone(),
+                own => Arc::new(own.into()),
+            },
             parent_graph: None,
             parent_heartbeat: Some(self.parent_heartbeat.clone()),
+            is_awaited_by_guest: true,
             started_seq: context.root_superstep.wait_seq(call.task, call.scope, call.number),
             error: None,
         };
-        let ran = context.subgraph_runner.run(&context, nested).await.map_err(into_call_error)?;
+        let ran = context.subgraph_runner.run(context, nested).await.map_err(into_call_error)?;
         let outcome = match ran.end {
             LoopExit::Completed => RunOutcome::Completed,
             LoopExit::Failed(failure) => RunOutcome::Failed { failure },
