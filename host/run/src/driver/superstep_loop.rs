@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::future::ready;
+use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream};
-use futures::{FutureExt, StreamExt};
+use futures::stream::{self, Stream, StreamExt};
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
@@ -225,7 +224,7 @@ impl SuperstepLoop {
         let mut full: Option<Exceeded> = None;
         let (mut suspended, mut cancelled, mut drained) = (false, false, false);
         let mut left = tasks.len();
-        let mut ends = self.start_tasks(Arc::new(context), tasks);
+        let mut ends = pin!(self.start_tasks(Arc::new(context), tasks));
         while let Some((task, end)) = ends.next().await {
             match end {
                 TaskEnd::Finished(finished) => {
@@ -285,33 +284,22 @@ impl SuperstepLoop {
         &mut self,
         context: Arc<StepContext>,
         tasks: Vec<Task>,
-    ) -> BoxStream<'static, (TaskId, TaskEnd)> {
-        let alone = tasks.len() == 1;
+    ) -> impl Stream<Item = (TaskId, TaskEnd)> + Send + use<> {
         let mut questions = self.interrupts_by_task();
         let begun = tasks.into_iter().map(|task| {
             let history = self.task_history(&task, questions.remove(&task.id).unwrap_or_default());
             (task, history)
         });
-        let begun: Vec<(Task, TaskHistory)> = begun.collect();
-        let (counted, turn) = (context.clone(), self.lock.clone());
-        let run = move |(task, history): (Task, TaskHistory)| -> BoxFuture<'static, _> {
-            let id = task.id.clone();
-            if context.cancel.is_set() {
-                return ready((id, TaskEnd::Cancelled)).boxed();
-            }
-            let work = Box::pin(run_task(context.clone(), task, history));
-            if alone {
-                return async move { (id, work.await) }.boxed();
-            }
-            let turn = turn.clone();
-            let spawned = AbortOnDropHandle::new(tokio::spawn(async move {
-                let _turn = turn;
-                work.await
-            }));
-            async move { (id, spawned.await.unwrap_or_else(crashed)) }.boxed()
-        };
+        let mut begun: Vec<(Task, TaskHistory)> = begun.collect();
+        if begun.len() == 1
+            && let Some((task, history)) = begun.pop()
+        {
+            return stream::once(run_in_place(context, task, history)).left_stream();
+        }
+        let (counted, lock) = (context.clone(), self.lock.clone());
+        let run = move |(task, history)| spawn_task(context.clone(), task, history, lock.clone());
         let begun = stream::iter(begun).take_while(move |_| ready(!counted.outcomes.is_full()));
-        begun.map(run).buffer_unordered(self.context.max_concurrency()).boxed()
+        begun.map(run).buffer_unordered(self.context.max_concurrency()).right_stream()
     }
 
     /// Returns the interrupts of the superstep by task.
@@ -392,6 +380,45 @@ impl SuperstepLoop {
         };
         self.state.advance_to(checkpoint, checkpoint_seq);
         Ok(())
+    }
+}
+
+/// Runs a task in place, unless the run is cancelled.
+async fn run_in_place(
+    context: Arc<StepContext>,
+    task: Task,
+    history: TaskHistory,
+) -> (TaskId, TaskEnd) {
+    let id = task.id.clone();
+    if context.cancel.is_set() {
+        return (id, TaskEnd::Cancelled);
+    }
+    // Boxed, because the future of a superstep loop would otherwise include the one of a task.
+    (id, Box::pin(run_task(context, task, history)).await)
+}
+
+/// Spawns a task, unless the run is cancelled. It holds the lock of the subgraph until it
+/// completes. The returned future waits for its end; dropping it aborts the task.
+fn spawn_task(
+    context: Arc<StepContext>,
+    task: Task,
+    history: TaskHistory,
+    lock: Option<SubgraphLock>,
+) -> impl Future<Output = (TaskId, TaskEnd)> + Send {
+    let id = task.id.clone();
+    let spawned = (!context.cancel.is_set()).then(|| {
+        let work = Box::pin(run_task(context, task, history));
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            let _lock = lock;
+            work.await
+        }))
+    });
+    async move {
+        let end = match spawned {
+            Some(spawned) => spawned.await.unwrap_or_else(crashed),
+            None => TaskEnd::Cancelled,
+        };
+        (id, end)
     }
 }
 
