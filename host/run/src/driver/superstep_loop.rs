@@ -133,10 +133,24 @@ impl SuperstepLoop {
                 Ok(Err(full)) => return LoopExit::Failed(full),
                 Err(error) => return LoopExit::LogLost(error.into()),
             }
-            if let Some(end) = self.run_tasks(tasks).await {
+            let have_finished = match self.run_tasks(tasks).await {
+                Ok(have_finished) => have_finished,
+                Err(end) => return end,
+            };
+            // A further plan would list no task, so the superstep is applied without one.
+            if have_finished
+                && !waits
+                && !self.has_parent_outcome()
+                && let Err(end) = self.apply_superstep().await
+            {
                 return end;
             }
         }
+    }
+
+    /// Returns true if a task of the superstep has an outcome for the parent graph.
+    fn has_parent_outcome(&self) -> bool {
+        self.state.lineage.finished.values().any(|finished| finished.for_parent)
     }
 
     /// Applies the logged events of the superstep's tasks and of their error handlers.
@@ -201,14 +215,18 @@ impl SuperstepLoop {
         all.iter().all(|task| self.context.root_superstep.started_seq(task).is_none())
     }
 
-    /// Runs tasks of a superstep until they end. Returns `None` if the loop continues.
-    async fn run_tasks(&mut self, tasks: Vec<Task>) -> Option<LoopExit> {
+    /// Runs tasks of a superstep until they end. Returns true if all of them have finished.
+    ///
+    /// # Errors
+    ///
+    /// [`LoopExit`] if the loop does not continue.
+    async fn run_tasks(&mut self, tasks: Vec<Task>) -> Result<bool, LoopExit> {
         let graph = &self.context.graph_version.graph.name;
         let reserved = self.context.tasks.reserve(tasks.len(), graph);
         let budgets = reserved.and_then(|running| Ok((running, self.outcome_bytes()?)));
         let (mut running, outcomes) = match budgets {
             Ok(budgets) => budgets,
-            Err(exceeded) => return Some(LoopExit::Failed(exceeded.to_failure())),
+            Err(exceeded) => return Err(LoopExit::Failed(exceeded.to_failure())),
         };
         let Checkpoint { meta, values, .. } = &self.state.lineage.checkpoint;
         let context = StepContext {
@@ -223,6 +241,7 @@ impl SuperstepLoop {
         let mut failed: Option<TaskFailed> = None;
         let mut full: Option<Exceeded> = None;
         let (mut suspended, mut cancelled, mut drained) = (false, false, false);
+        let mut is_handled = false;
         let mut left = tasks.len();
         let mut ends = pin!(self.start_tasks(Arc::new(context), tasks));
         while let Some((task, end)) = ends.next().await {
@@ -236,11 +255,12 @@ impl SuperstepLoop {
                 TaskEnd::Suspended => suspended |= self.state.suspended.insert(task),
                 TaskEnd::Cancelled => cancelled = true,
                 TaskEnd::Drained => drained = true,
-                TaskEnd::LogLost(failure) => return Some(LoopExit::LogLost(failure)),
+                TaskEnd::LogLost(failure) => return Err(LoopExit::LogLost(failure)),
                 TaskEnd::Failed(why) => {
                     self.state.lineage.failed.insert(task, why.clone());
-                    if why.handler.is_none() {
-                        failed = failed.or(Some(why));
+                    match why.handler {
+                        Some(_) => is_handled = true,
+                        None => failed = failed.or(Some(why)),
                     }
                 }
             }
@@ -252,17 +272,17 @@ impl SuperstepLoop {
         }
         let is_cut = failed.is_some() || full.is_some() || suspended;
         if cancelled || (is_cut && self.is_cancelled()) {
-            return Some(LoopExit::Cancelled);
+            return Err(LoopExit::Cancelled);
         }
         if let Some(exceeded) = full {
-            return Some(LoopExit::Failed(exceeded.to_failure()));
+            return Err(LoopExit::Failed(exceeded.to_failure()));
         }
         match failed {
-            Some(failed) => Some(LoopExit::Failed(failed.failure)),
+            Some(failed) => Err(LoopExit::Failed(failed.failure)),
             // An interrupt takes precedence: its answer continues the run as well.
-            None if drained && !suspended => Some(LoopExit::Drained),
-            None if drained => Some(LoopExit::Interrupted),
-            None => None,
+            None if drained && !suspended => Err(LoopExit::Drained),
+            None if drained => Err(LoopExit::Interrupted),
+            None => Ok(!suspended && !is_handled),
         }
     }
 
