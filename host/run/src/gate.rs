@@ -74,8 +74,9 @@ pub use ticket::CallTicket;
 /// Environment of a guest call: ports, caller, grants and app.
 #[derive(Clone)]
 pub struct GuestEnv {
-    /// Ports to the outside: store, models, network, databases and so on.
-    pub ports: Ports,
+    /// Ports to the outside: store, models, network, databases and so on. All guests of a run share
+    /// them.
+    pub ports: Arc<Ports>,
     /// App, plugin and tenant of the guest.
     pub caller: Caller,
     /// Grants of the plugin.

@@ -42,7 +42,7 @@ struct ReplayContext<'r> {
     against: Against,
     /// The root graph.
     root: Arc<GraphVersion>,
-    ports: Ports,
+    ports: Arc<Ports>,
     export: &'r Export,
     recording: &'r Recording,
 }
@@ -84,7 +84,7 @@ pub async fn replay_thread(
         Some(zone) => Arc::new(ZonedClock::new(ports.clock, zone)),
         None => ports.clock,
     };
-    let ports = Ports { clock, ..ports };
+    let ports = Arc::new(Ports { clock, ..ports });
     let context = ReplayContext { app, against, root, ports, export, recording: &recording };
     let mut replay = Replay::default();
     for (checkpoint, namespace) in recording.incomplete() {

@@ -23,8 +23,8 @@ use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 
 /// Returns a gate for one call.
 pub(crate) fn gate() -> Arc<Gate> {
-    static PORTS: OnceLock<Ports> = OnceLock::new();
-    let ports = PORTS.get_or_init(ports).clone();
+    static PORTS: OnceLock<Arc<Ports>> = OnceLock::new();
+    let ports = PORTS.get_or_init(|| Arc::new(ports())).clone();
     let app = App::empty(AppName::new("app").expect("the name is valid"));
     let plugin = PluginName::new("guest").expect("the name is valid");
     let grants = app.grants_of(&plugin);

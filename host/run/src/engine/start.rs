@@ -378,7 +378,7 @@ impl Engine {
             run: run.id.clone(),
             caller: caller_of(run, &record.app, slot),
             options: Arc::new(run.options.clone()),
-            ports: self.0.ports.clone(),
+            ports: Arc::new(self.0.ports.clone()),
             quotas: self.0.quotas.clone(),
             schemas: self.0.schemas.clone(),
             cancel: slot.cancel.clone(),

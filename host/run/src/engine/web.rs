@@ -50,7 +50,7 @@ impl Engine {
         let grants = app.grants_of(name);
         let tenant = request.tenant.clone();
         let env = GuestEnv {
-            ports: self.0.ports.clone(),
+            ports: Arc::new(self.0.ports.clone()),
             caller: Caller {
                 app: app.name.clone(),
                 plugin: name.clone(),

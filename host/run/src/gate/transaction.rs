@@ -72,7 +72,7 @@ impl ByteBudget {
 
 /// Database of the transaction.
 struct DatabaseHandle {
-    ports: Ports,
+    ports: Arc<Ports>,
     database: String,
     limits: SqlLimits,
 }

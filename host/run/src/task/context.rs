@@ -49,7 +49,7 @@ pub(crate) struct GraphContext {
     /// The caller that the run counts for.
     pub caller: CallerId,
     pub options: Arc<RunOptions>,
-    pub ports: Ports,
+    pub ports: Arc<Ports>,
     pub quotas: Arc<Quotas>,
     pub schemas: Arc<SchemaCache>,
     pub cancel: StopFlag,

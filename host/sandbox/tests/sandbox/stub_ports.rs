@@ -99,6 +99,7 @@ fn gate_of(model: Arc<dyn Model>, net: Arc<dyn Net>, app: App, cancel: StopFlag)
     let caller = Caller { app: app.name.clone(), plugin: guest(), tenant: None, owner };
     let grants = app.grants_of(&guest());
     let (app, quotas, schemas) = (Arc::new(app), Arc::default(), Arc::default());
+    let ports = Arc::new(ports);
     let setting = GuestEnv { ports, caller, grants, app, cancel, quotas, schemas };
     Arc::new(Gate::for_web(setting, Arc::new(StubPorts)))
 }

@@ -150,7 +150,7 @@ fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
         owner: CallerId::default(),
     };
     let setting = GuestEnv {
-        ports: world.engine.ports().clone(),
+        ports: Arc::new(world.engine.ports().clone()),
         caller,
         grants: Arc::default(),
         app: Arc::new(wattle_suite::world::app(

@@ -57,7 +57,7 @@ async fn logged(world: &World, thread: &ThreadId) -> Vec<Log> {
 /// Returns the gate of a web handler.
 fn handler(world: &World) -> Gate {
     let setting = GuestEnv {
-        ports: world.engine.ports().clone(),
+        ports: Arc::new(world.engine.ports().clone()),
         caller: Caller {
             app: AppName::new("test").unwrap(),
             plugin: PluginName::new("p").unwrap(),
