@@ -5,7 +5,7 @@ mod namespace;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::blob::BlobRef;
 pub use self::namespace::Namespace;
@@ -57,8 +57,8 @@ fn parse_id(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $name:ident($what:literal, $parse:ident);)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[serde(try_from = "String")]
         pub struct $name(Box<str>);
 
         impl $name {
@@ -74,6 +74,13 @@ macro_rules! identifiers {
             /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        // Not derived with `into = "String"`, which copies the text.
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 
@@ -325,6 +332,16 @@ mod tests {
         assert!(NodeName::new("a b").is_err());
         assert!(NodeName::new("1a").is_err());
         assert!(ThreadId::new("unicode 线 and \0 are fine").is_ok());
+    }
+
+    #[test]
+    fn identifiers_are_written_as_their_text() {
+        let thread = ThreadId::new("unicode 线, \" and \0").unwrap();
+        let map = std::collections::BTreeMap::from([(thread.clone(), thread.clone())]);
+        let text = serde_json::to_string(&map).unwrap();
+        assert_eq!(text, r#"{"unicode 线, \" and \u0000":"unicode 线, \" and \u0000"}"#);
+        let read: ThreadId = serde_json::from_value(serde_json::json!(thread)).unwrap();
+        assert_eq!(read, thread);
     }
 
     #[test]
