@@ -31,6 +31,8 @@
 //! * [`thread_walk`]: reads all threads, page by page.
 //! * [`unpersisted`]: rebuilds unpersisted checkpoints from the event log.
 
+#[cfg(test)]
+mod allocation;
 pub mod app;
 pub mod blocking;
 pub mod caller_id;

@@ -1,5 +1,9 @@
 //! The identity of a host call and its form in the journal.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::Digest;
@@ -10,6 +14,10 @@ use crate::limit;
 
 /// Maximum length of a string that counts as a name rather than as content, in bytes.
 const SHORT_FIELD_BYTES: usize = 256;
+
+/// Maximum length of the JSON text of such a string, in bytes: its quotes, and `\u0000` for each of
+/// its bytes.
+const SHORT_FIELD_TEXT_BYTES: usize = 2 + 6 * SHORT_FIELD_BYTES;
 
 /// A host call: its identity for re-executions, and its description for people.
 pub(crate) struct CallRequest {
@@ -98,14 +106,52 @@ fn truncated(text: &[u8]) -> Value {
 /// Returns the short top-level strings of a request: route, tool, call id, URL. A search of the log
 /// finds them even if the request is truncated.
 fn short_fields(text: &[u8]) -> Map<String, Value> {
-    let Ok(Value::Object(whole)) = serde_json::from_slice(text) else { return Map::new() };
-    let is_short = |value: &Value| value.as_str().is_some_and(|it| it.len() <= SHORT_FIELD_BYTES);
-    whole.into_iter().filter(|(_, value)| is_short(value)).collect()
+    serde_json::from_slice(text).map_or_else(|_| Map::new(), |ShortFields(fields)| fields)
+}
+
+/// The short strings among the fields of an object. All other fields are skipped without a copy of
+/// their text.
+struct ShortFields(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for ShortFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ShortFieldsVisitor)
+    }
+}
+
+struct ShortFieldsVisitor;
+
+impl<'de> Visitor<'de> for ShortFieldsVisitor {
+    type Value = ShortFields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<ShortFields, A::Error> {
+        let mut fields = Map::new();
+        // Of several fields with one name the last one counts, even if it is not a short string.
+        while let Some((name, text)) = object.next_entry::<String, &'de RawValue>()? {
+            fields.insert(name, short_text(text.get()).map_or(Value::Null, Value::String));
+        }
+        fields.retain(|_, field| field.is_string());
+        Ok(ShortFields(fields))
+    }
+}
+
+/// Returns the string that a JSON text is, if it is a short one.
+fn short_text(text: &str) -> Option<String> {
+    if text.len() > SHORT_FIELD_TEXT_BYTES {
+        return None;
+    }
+    let field: String = serde_json::from_str(text).ok()?;
+    (field.len() <= SHORT_FIELD_BYTES).then_some(field)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allocation::allocated_bytes;
     use wattle_graph::tool::ToolRequest;
 
     fn call(argument: &str, state: Option<Value>) -> ToolRequest {
@@ -133,6 +179,32 @@ mod tests {
         assert_eq!((&shown["tool"], &shown["call_id"]), (&json!("find"), &json!("c1")));
         assert_eq!(shown["bytes"], json!(request.bytes));
         assert_eq!(shown["head"].as_str().map(str::len), Some(limit::JOURNAL_REQUEST_BYTES));
+    }
+
+    #[test]
+    fn short_fields_are_the_short_strings_in_their_order() {
+        let (short, long) = ("\u{1}".repeat(SHORT_FIELD_BYTES), "x".repeat(SHORT_FIELD_BYTES + 1));
+        let request = json!({
+            "z": "last", "a": short, "b": long, "c": 1, "d": null, "e": ["x"], "f": { "g": "x" },
+        });
+        let found = short_fields(request.to_string().as_bytes());
+        assert_eq!(json!(found).to_string(), json!({ "z": "last", "a": short }).to_string());
+        let twice = short_fields(br#"{"b":"1","a":"1","b":"2","a":[]}"#);
+        assert_eq!(Value::from(twice), json!({ "b": "2" }), "the last field of a name counts");
+        for text in ["", "[\"a\"]", "{\"a\":\"b\"", "{\"a\":\"b\"}}"] {
+            assert!(short_fields(text.as_bytes()).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn short_fields_of_a_large_request_take_little_memory() {
+        // Escaped text cannot be borrowed.
+        let large = call(&"line\n".repeat(2 << 20), None);
+        let text = serde_json::to_vec(&large).unwrap();
+        assert!(text.len() > 10 << 20, "{}", text.len());
+        let (found, bytes) = allocated_bytes(|| short_fields(&text));
+        assert_eq!(Value::from(found), json!({ "tool": "find", "call_id": "c1" }));
+        assert!(bytes < 16 << 10, "{bytes} bytes");
     }
 
     #[test]
