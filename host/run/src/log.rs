@@ -429,7 +429,7 @@ impl ThreadLog {
     fn enqueue(&self, queue: &mut CommitQueue, commit: Commit) -> bool {
         let batch = {
             let mut buffer = self.buffer();
-            let events = std::mem::take(&mut buffer.events);
+            let events = std::mem::take(&mut buffer.events).into();
             buffer.message_bytes = 0;
             let base = buffer.base;
             let made = commit.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);

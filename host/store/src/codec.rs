@@ -129,11 +129,17 @@ impl Packer {
     /// Encodes a record as JSON. The error says why it cannot be stored.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(record).map_err(|error| error.to_string())?;
+        self.admit(&json)?;
+        Ok(json)
+    }
+
+    /// Checks the JSON of a record. The error says why it cannot be stored.
+    pub(crate) fn admit(&mut self, json: &[u8]) -> Result<(), String> {
         if json.len() > RECORD_LIMIT_BYTES {
             let limit = RECORD_LIMIT_BYTES >> 20;
             return Err(format!("a record has {} bytes; the limit is {limit} MiB", json.len()));
         }
-        let sight = look(&json);
+        let sight = look(json);
         if sight.depth > DEPTH_LIMIT {
             return Err(format!(
                 "a value is nested {} levels deep; the limit is {DEPTH_LIMIT}",
@@ -141,7 +147,7 @@ impl Packer {
             ));
         }
         self.mentions.extend(sight.blobs.into_iter().map(|blob| blob.0));
-        Ok(json)
+        Ok(())
     }
 }
 

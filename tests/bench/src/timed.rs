@@ -77,7 +77,7 @@ impl Layer for Timed {
     }
 
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        for event in &batch.events {
+        for event in batch.events.iter() {
             if let EventKind::TaskFinished(finished) = &event.kind {
                 self.times.task.0.fetch_add(finished.duration_us * 1_000, Ordering::Relaxed);
             }

@@ -139,7 +139,7 @@ async fn leave_in_doubt(store: &dyn Store, thread: &str) -> String {
         namespace: Namespace::root(),
         kind: EventKind::CallStarted(call),
     };
-    let batch = Batch { base: head.current, events: vec![event], ..Batch::default() };
+    let batch = Batch { base: head.current, events: vec![event].into(), ..Batch::default() };
     store.append(&thread, batch).await.await.unwrap();
     task.to_string()
 }

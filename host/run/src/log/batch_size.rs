@@ -149,7 +149,7 @@ mod tests {
         for sends in [0, 10, 1_000] {
             let events = vec![finished(&value, sends)];
             let text = serde_json::to_string(&events).unwrap().len() as u64;
-            let batch = Batch { events, ..Batch::default() };
+            let batch = Batch { events: events.into(), ..Batch::default() };
             let bytes = text_bytes(&batch);
             assert!(bytes > text / 2 && bytes < text * 2, "{bytes} against {text}");
             assert!(memory_bytes(&batch) > bytes);
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn numbers_take_more_memory_than_text() {
         let events = vec![finished(&json!(vec![0; 1_000]), 0)];
-        let batch = Batch { events, ..Batch::default() };
+        let batch = Batch { events: events.into(), ..Batch::default() };
         assert!(text_bytes(&batch) < 10_000);
         assert!(memory_bytes(&batch) > 1_000 * VALUE_BYTES);
     }

@@ -3,6 +3,7 @@
 //! A thread is an append-only log of [`Event`]s with checkpoints between them. [`Store::append`] writes everything
 //! about a thread, one batch after another. A batch is written completely or not at all.
 
+mod encoded_events;
 mod error;
 mod host;
 mod list;
@@ -28,6 +29,7 @@ use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunI
 
 use crate::ports::blob::BlobRef;
 
+pub use self::encoded_events::EncodedEvents;
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
 pub use self::list::{
@@ -245,7 +247,7 @@ pub struct Batch {
     /// `None` before the first checkpoint.
     pub base: Option<CheckpointId>,
     /// Events whose sequence numbers continue from the newest event of the thread without a gap.
-    pub events: Vec<Event>,
+    pub events: EncodedEvents,
     /// A new checkpoint, which becomes the current one if it belongs to the root graph. The store writes only channels
     /// whose version is the id of this checkpoint, and only the new items of channels with a
     /// [`ListDelta`](wattle_graph::checkpoint::ListDelta). All other values are stored with earlier checkpoints.

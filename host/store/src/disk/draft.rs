@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
-use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
+use wattle_run::ports::store::EncodedEvents;
 
 use crate::codec::{Packer, compress};
 use crate::disk::frame::{Body, Part};
@@ -38,14 +38,13 @@ impl Draft {
     }
 
     /// Adds the events, of which there may be none.
-    pub(crate) fn events(&mut self, events: &[Event]) -> Result<(), String> {
-        if events.is_empty() {
-            self.sealer.part(&[]);
-            return Ok(());
+    pub(crate) fn events(&mut self, events: &EncodedEvents) -> Result<(), String> {
+        let json = events.json()?;
+        self.packer.admit(json)?;
+        self.sealer.part(json);
+        if !events.is_empty() {
+            self.body.events = compress(json);
         }
-        let json = self.packer.json(events)?;
-        self.sealer.part(&json);
-        self.body.events = compress(&json);
         Ok(())
     }
 

@@ -188,7 +188,7 @@ impl Rewriter<'_> {
             ..Header::default()
         };
         let mut draft = Draft::new(self.head.seal, old.base);
-        draft.events(&events).map_err(refusal)?;
+        draft.events(&events.into()).map_err(refusal)?;
         let mut places = Places::new();
         if kept.is_some() {
             let mut meta: CheckpointMeta = frame.meta()?;

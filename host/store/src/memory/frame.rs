@@ -8,7 +8,7 @@ use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
-use wattle_run::ports::store::{StoredBatch, StoredValue};
+use wattle_run::ports::store::{EncodedEvents, StoredBatch, StoredValue};
 
 use crate::codec::Packer;
 use crate::plan::{Outline, Point, made_by};
@@ -17,7 +17,7 @@ use crate::plan::{Outline, Point, made_by};
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) base: Option<CheckpointId>,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Arc<[Event]>,
     pub(super) checkpoint: Option<Stored>,
     /// Newest sequence number of the thread before the frame.
     pub(super) after_seq: u64,
@@ -58,31 +58,41 @@ impl Frame {
         previous: Option<Digest>,
         after_seq: u64,
         base: Option<CheckpointId>,
-        events: Vec<Event>,
+        events: &EncodedEvents,
         checkpoint: Option<Stored>,
     ) -> Result<Self, String> {
+        let json = events.json()?;
+        packer.admit(json)?;
         let mut frame = Self {
             base,
             after_seq: events.first().map_or(after_seq, |event| event.seq - 1),
             last_seq: events.last().map_or(after_seq, |event| event.seq),
-            events,
+            events: events.shared(),
             checkpoint,
             seal: Digest::from_bytes([0; 32]),
             bytes: 0,
         };
-        (frame.seal, frame.bytes) = frame.sealed(packer, previous)?;
+        (frame.seal, frame.bytes) = frame.sealed(packer, previous, json)?;
         Ok(frame)
     }
 
-    /// Computes the seal, and the size in bytes of JSON.
-    pub(super) fn sealed(
+    /// Computes the seal again from the records.
+    pub(super) fn resealed(&self, previous: Option<Digest>) -> Result<Digest, String> {
+        let mut packer = Packer::default();
+        let none = self.events.is_empty();
+        let events = if none { Vec::new() } else { packer.json(&self.events)? };
+        self.sealed(&mut packer, previous, &events).map(|(seal, _)| seal)
+    }
+
+    /// Computes the seal, and the size in bytes of JSON. `events` is the JSON of the events.
+    fn sealed(
         &self,
         packer: &mut Packer,
         previous: Option<Digest>,
+        events: &[u8],
     ) -> Result<(Digest, u64), String> {
         let mut sealer = Sealer::new(previous, self.base);
-        let events = if self.events.is_empty() { Vec::new() } else { packer.json(&self.events)? };
-        sealer.part(&events);
+        sealer.part(events);
         let mut bytes = events.len();
         if let Some(Stored { meta, parts }) = &self.checkpoint {
             let meta = packer.json(meta)?;
@@ -119,7 +129,7 @@ impl Frame {
         };
         StoredBatch {
             base: self.base,
-            events: self.events.clone(),
+            events: self.events.to_vec(),
             checkpoint: self.checkpoint.as_ref().map(|stored| stored.meta.clone()),
             values: parts.map(|(channel, part)| (channel.clone(), value(part))).collect(),
             seal: Some(self.seal),

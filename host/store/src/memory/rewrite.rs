@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use wattle_graph::id::{ChannelName, RunId};
-use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
+use wattle_run::ports::store::{EncodedEvents, RunRecord, StoreError, ThreadRecord};
 
 use crate::codec::Packer;
 use crate::error::invalid;
@@ -37,7 +37,7 @@ impl Thread {
         thread.runs = runs.iter().map(|run| run.id.clone()).collect();
         thread.head.pruned_seal = self.head.seal.filter(|_| goes_on);
         thread.head.seal = thread.head.pruned_seal;
-        let stays = |frame: &Frame| plan.events(frame.base, frame.events.clone());
+        let stays = |frame: &Frame| plan.events(frame.base, frame.events.to_vec());
         let first = self.frames.iter().find_map(|frame| stays(frame).first().map(|e| e.seq));
         thread.head.pruned_seq = first.map_or(self.head.last_seq, |first| first - 1);
         thread.head.last_seq = thread.head.pruned_seq;
@@ -58,7 +58,8 @@ impl Thread {
                 Stored { meta, parts }
             });
             let (seal, last_seq) = (thread.head.seal, thread.head.last_seq);
-            let frame = Frame::new(&mut packer, seal, last_seq, old.base, events, checkpoint);
+            let events = EncodedEvents::from(events);
+            let frame = Frame::new(&mut packer, seal, last_seq, old.base, &events, checkpoint);
             thread.push(frame.map_err(refusal)?);
         }
         thread.mentions = packer.mentions;

@@ -97,8 +97,8 @@ impl Draft {
         let mut frame = None;
         if !batch.events.is_empty() || checkpoint.is_some() {
             let (seal, last_seq) = follows.map_or((None, 0), |end| (end.seal, end.last_seq));
-            let events = batch.events.clone();
-            let new = Frame::new(&mut packer, seal, last_seq, batch.base, events, checkpoint);
+            let new =
+                Frame::new(&mut packer, seal, last_seq, batch.base, &batch.events, checkpoint);
             frame = Some(new.map_err(refusal)?);
         }
         Ok(Checked { follows, mentions: packer.mentions, frame })
@@ -222,7 +222,7 @@ impl Thread {
     /// Returns all events after a sequence number.
     pub(super) fn events_after(&self, after: u64) -> impl Iterator<Item = &Event> {
         let first = self.frames.partition_point(|frame| frame.last_seq <= after);
-        let events = self.frames.iter().skip(first).flat_map(|frame| &frame.events);
+        let events = self.frames.iter().skip(first).flat_map(|frame| frame.events.iter());
         events.filter(move |event| event.seq > after)
     }
 
@@ -287,8 +287,7 @@ impl Thread {
     pub(super) fn verify(&self) -> Result<SealReport, StoreError> {
         let mut seal = self.head.pruned_seal;
         for frame in &self.frames {
-            let found = frame.sealed(&mut Packer::default(), seal);
-            let (found, _) = found.map_err(|message| corrupt("batch", message))?;
+            let found = frame.resealed(seal).map_err(|message| corrupt("batch", message))?;
             if found != frame.seal {
                 return Err(StoreError::Broken {
                     thread: self.head.record.id.clone(),
@@ -338,7 +337,7 @@ impl Thread {
         let frames = pending.filter_map(|position| self.frames.get(*position));
         CheckpointTuple {
             checkpoint: Checkpoint { meta: meta.clone(), values, list_deltas: BTreeMap::new() },
-            events: frames.flat_map(|frame| &frame.events).cloned().collect(),
+            events: frames.flat_map(|frame| frame.events.iter()).cloned().collect(),
         }
     }
 }

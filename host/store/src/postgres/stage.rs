@@ -316,7 +316,9 @@ fn status_word(status: ThreadStatus) -> &'static str {
 fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String> {
     let mut body = Body::default();
     if !batch.events.is_empty() {
-        body.events = Some(packer.json(&batch.events)?);
+        let json = batch.events.json()?;
+        packer.admit(json)?;
+        body.events = Some(json.to_vec());
     }
     let Some(checkpoint) = &batch.checkpoint else { return Ok(body) };
     body.meta = Some(packer.json(&checkpoint.meta)?);

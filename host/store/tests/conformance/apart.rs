@@ -34,7 +34,7 @@ fn blob(number: u64) -> BlobRef {
 
 /// Returns a batch that mentions a blob.
 fn mention(seq: u64, number: u64) -> Batch {
-    Batch { events: vec![event(seq, json!({ "blob": blob(number) }))], ..Batch::default() }
+    Batch { events: vec![event(seq, json!({ "blob": blob(number) }))].into(), ..Batch::default() }
 }
 
 /// Creates a file of threads that mention a blob each, and its folder.

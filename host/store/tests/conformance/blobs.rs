@@ -27,7 +27,7 @@ pub(crate) async fn mentions_are_indexed_per_thread(store: &dyn Store) {
     mentioning.metadata.insert("avatar".into(), json!(in_record));
     let whole = Batch {
         record: Some(mentioning),
-        events: vec![event(1, json!({ "text": format!("see {in_event}!") }))],
+        events: vec![event(1, json!({ "text": format!("see {in_event}!") }))].into(),
         ..batch(checkpoint(1, None, &[("image", json!([in_value]))], &[]))
     };
     append(store, &thread, whole).await.unwrap();
@@ -88,7 +88,7 @@ where
     mentioning.metadata.insert("avatar".into(), json!(in_record));
     let whole = Batch {
         record: Some(mentioning),
-        events: vec![event(1, json!({ "text": format!("see {in_event}!") }))],
+        events: vec![event(1, json!({ "text": format!("see {in_event}!") }))].into(),
         ..batch(checkpoint(1, None, &[("image", json!([in_value]))], &[]))
     };
     append(store, &thread, whole).await.unwrap();

@@ -187,7 +187,8 @@ pub(crate) async fn pending_events_keep_their_order_across_batches(store: &dyn S
     };
     let all = [finished(1, "z"), finished(2, "a"), finished(3, "z")];
     for event in &all {
-        let batch = Batch { base: Some(id(1)), events: vec![event.clone()], ..Batch::default() };
+        let batch =
+            Batch { base: Some(id(1)), events: vec![event.clone()].into(), ..Batch::default() };
         append(store, &thread, batch).await.unwrap();
     }
     assert_eq!(read(store, &thread, None).await.unwrap().events, all);

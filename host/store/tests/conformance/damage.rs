@@ -79,7 +79,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
             Batch {
                 base: Some(id(1)),
                 checkpoint: Some(second),
-                events: vec![event(3, json!({ "blob": blob, "large": large }))],
+                events: vec![event(3, json!({ "blob": blob, "large": large }))].into(),
                 ..Batch::default()
             },
         ] {
@@ -326,7 +326,7 @@ async fn changed_byte_sets_one_thread_aside() {
     let store = RedbStore::open(&path).unwrap();
     for number in 0..20 {
         let thread = create(&store, &format!("t{number}")).await;
-        let note = vec![event(1, json!(format!("note of {number:03}")))];
+        let note = vec![event(1, json!(format!("note of {number:03}")))].into();
         append(&store, &thread, Batch { events: note, ..Batch::default() }).await.unwrap();
     }
     drop(store);
@@ -375,7 +375,7 @@ async fn no_blob_is_swept_while_a_thread_is_set_aside() {
         let blob = blobs.put(Bytes::from(text), "text/plain").await.unwrap();
         let thread = create(&store, &format!("t{number}")).await;
         let note = json!({ "blob": blob, "text": format!("note of {number:03}") });
-        let events = vec![event(1, note)];
+        let events = vec![event(1, note)].into();
         append(&store, &thread, Batch { events, ..Batch::default() }).await.unwrap();
         put.push(blob);
     }

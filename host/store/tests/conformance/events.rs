@@ -81,7 +81,8 @@ pub(crate) async fn events_of_every_kind_round_trip(store: &dyn Store) {
             serde_json::from_value(kind).unwrap()
         })
         .collect();
-    append(store, &thread, Batch { events: whole.clone(), ..Batch::default() }).await.unwrap();
+    let batch = Batch { events: whole.clone().into(), ..Batch::default() };
+    append(store, &thread, batch).await.unwrap();
     assert_eq!(store.events(&thread, 0, 100).await.unwrap(), whole);
 }
 

@@ -245,14 +245,12 @@ async fn verify_detects_external_changes() {
     let store = RedbStore::open(&path).unwrap();
     let thread = create(&store, "t").await;
     append(&store, &thread, events(1, 2)).await.unwrap();
-    append(&store, &thread, Batch { events: vec![event(3, json!("paid 100"))], ..batch_of(1) })
-        .await
-        .unwrap();
+    let paid = vec![event(3, json!("paid 100"))].into();
+    append(&store, &thread, Batch { events: paid, ..batch_of(1) }).await.unwrap();
     append(&store, &thread, batch_of(2)).await.unwrap();
     append(&store, &thread, events(4, 5)).await.unwrap();
-    append(&store, &thread, Batch { events: vec![answered_by(6, "jane")], ..Batch::default() })
-        .await
-        .unwrap();
+    let answered = vec![answered_by(6, "jane")].into();
+    append(&store, &thread, Batch { events: answered, ..Batch::default() }).await.unwrap();
     store.verify(&thread).await.unwrap().unwrap();
     drop(store);
     for (old, new, seq) in [
@@ -352,7 +350,7 @@ async fn too_large_superstep_is_not_decoded() {
     let most = PENDING_LIMIT_BYTES / EVENT_BYTES as u64;
     let next = |seq| Batch {
         base: Some(id(1)),
-        events: vec![event(seq, json!(text))],
+        events: vec![event(seq, json!(text))].into(),
         ..Batch::default()
     };
     for seq in 1..most {

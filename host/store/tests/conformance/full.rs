@@ -73,7 +73,7 @@ async fn on_a_full_disk() {
     let full = loop {
         let next =
             vec![event(newest + 1, json!("x".repeat(LARGE) + &crate::sample::noise(40_000)))];
-        match append(&store, &thread, Batch { events: next, ..Batch::default() }).await {
+        match append(&store, &thread, Batch { events: next.into(), ..Batch::default() }).await {
             Ok(()) => newest += 1,
             Err(error) => break error,
         }

@@ -9,6 +9,7 @@ use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq};
 use serde_json::json;
 use tempfile::TempDir;
+use wattle_graph::event::Event;
 use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
@@ -17,7 +18,7 @@ use wattle_run::ports::store::{
 };
 use wattle_store::{MemoryStore, RedbStore};
 
-use crate::sample::{all_runs, checkpoint, events, id, record, run, run_id, tail, thread_id};
+use crate::sample::{all_runs, checkpoint, event, id, record, run, run_id, tail, thread_id};
 
 const THREADS: [&str; 3] = ["a", "b", "\0"];
 const NAMESPACES: [&str; 2] = ["", "child"];
@@ -101,15 +102,16 @@ impl Plan {
         let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
         let newest = head.as_ref().and_then(|head| head.last_checkpoint);
         let older = |back: u64| newest.map(|newest| id(newest.0.saturating_sub(back)));
-        let mut batch = events(last_seq + self.shift, last_seq + self.shift + self.events);
-        batch.events.pop();
+        let first = last_seq + self.shift;
+        let event = |seq| Event { run: owner(count), ..event(seq, json!(seq)) };
+        let events = (first..first + self.events).map(event).collect();
+        let mut batch = Batch { events, ..Batch::default() };
         if self.record || head.is_none() {
             let mut record = record(thread);
             record.updated_ms = count;
             batch.record = Some(record);
         }
         batch.run = self.run.map(|name| run(thread, RUNS[name]));
-        batch.events.iter_mut().for_each(|event| event.run = owner(count));
         batch.base = self.base.and_then(older);
         batch.current = self.back.and_then(older);
         if let Some(new) = &self.checkpoint {

@@ -489,7 +489,7 @@ async fn in_doubt_statement_is_applied_once() {
         // Prepares the statement on the new connection.
         append(&store, &thread, Batch { epoch, ..events(seq * 2 - 2, seq * 2 - 2) }).await.unwrap();
         proxy.next(fate);
-        let events = vec![event(seq * 2 - 1, json!(MARK))];
+        let events = vec![event(seq * 2 - 1, json!(MARK))].into();
         append(&store, &thread, Batch { epoch, events, ..Batch::default() }).await.unwrap();
         assert!(proxy.has_met_its_fate(), "{seq}");
     }

@@ -51,11 +51,11 @@ pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
                 ..record(&thread)
             }),
             base: parent.map(id),
-            events: vec![event_of(&name, seq)],
+            events: vec![event_of(&name, seq)].into(),
             ..batch(next)
         };
         append(store, &thread, made).await.unwrap();
-        let pending = vec![event_of(&name, seq + 1)];
+        let pending = vec![event_of(&name, seq + 1)].into();
         let pending = Batch { base: Some(id(number)), events: pending, ..Batch::default() };
         append(store, &thread, pending).await.unwrap();
     }
@@ -297,7 +297,7 @@ pub(crate) async fn pruning_keeps_events_of_a_checkpoint_persisted_later(store: 
     let last = checkpoint(3, Some(1), &[("a", json!("kept"))], &[]);
     let mut told = event(2, json!(null));
     told.kind = EventKind::Checkpointed(Checkpointed::from(&last.meta));
-    let pending = vec![event(1, json!("goes")), told, event(3, json!("asked"))];
+    let pending = vec![event(1, json!("goes")), told, event(3, json!("asked"))].into();
     let below = Batch { base: Some(id(1)), events: pending, ..Batch::default() };
     append(store, &thread, below).await.unwrap();
     append(store, &thread, Batch { base: Some(id(1)), ..batch(last) }).await.unwrap();
@@ -322,7 +322,7 @@ pub(crate) async fn pages_span_deleted_events(store: &dyn Store) {
         let run_name = if number % 100 == 0 { "stays" } else { "goes" };
         let next = Batch {
             run: Some(run(&thread, run_name)),
-            events: vec![event_of(run_name, number)],
+            events: vec![event_of(run_name, number)].into(),
             checkpoint: (number % 100 == 0)
                 .then(|| of("stays", checkpoint(number, None, &[], &[]))),
             ..Batch::default()

@@ -59,7 +59,7 @@ pub(crate) async fn seals_can_be_recomputed_from_an_export(store: &dyn Store) {
     let data = json!({ "second": 2.5, "first": [u64::MAX] });
     let next = Batch {
         base: Some(id(3)),
-        events: vec![event(7, data)],
+        events: vec![event(7, data)].into(),
         ..batch(checkpoint(4, Some(3), &values, &[("list", 3)]))
     };
     append(store, &thread, next).await.unwrap();

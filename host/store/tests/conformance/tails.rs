@@ -117,7 +117,7 @@ fn step(number: u64, list: &[Value]) -> Batch {
         "duration_us": 5,
     }));
     let next = grown(number, list, list.len() as u32 - 1);
-    Batch { events: vec![finished], ..batch(next) }
+    Batch { events: vec![finished].into(), ..batch(next) }
 }
 
 pub(crate) async fn growing_list_is_stored_once(store: &dyn Store) {

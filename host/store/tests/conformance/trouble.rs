@@ -153,7 +153,7 @@ async fn large_batches_are_split_into_several_transactions(server: &Server) {
     let threads: Vec<ThreadId> = (0..16).map(|n| thread_id(&format!("t{n}"))).collect();
     let mut tickets = Vec::new();
     for thread in &threads {
-        let large = vec![event(1, json!("x".repeat(LARGE)))];
+        let large = vec![event(1, json!("x".repeat(LARGE)))].into();
         let batch = Batch { record: Some(record(thread)), events: large, ..Batch::default() };
         tickets.push(store.append(thread, batch).await);
         tickets.push(store.append(thread, events(2, 2)).await);

@@ -131,7 +131,7 @@ async fn append(store: &RedbStore, thread: &ThreadId, seq: u64) -> Result<(), St
         (from(record), from(run))
     });
     let (record, run) = first.unzip();
-    let events: Vec<Event> = vec![from(event)];
+    let events = vec![from::<Event>(event)].into();
     let base = checkpoint.meta.parent;
     let batch =
         Batch { base, checkpoint: Some(checkpoint), events, record, run, ..Batch::default() };

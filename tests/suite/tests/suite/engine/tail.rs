@@ -76,7 +76,7 @@ impl Layer for Watched {
         }
         let late = self.late.swap(0, Ordering::SeqCst) as u64;
         if read == "thread" && late > 0 {
-            let batch = Batch { events: vec![event(late, "a")], ..Batch::default() };
+            let batch = Batch { events: vec![event(late, "a")].into(), ..Batch::default() };
             let ticket = self.below.append(&id("t"), batch).now_or_never();
             ticket.expect("a store in memory waits for nothing").now_or_never().unwrap().unwrap();
         }
