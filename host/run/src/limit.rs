@@ -106,8 +106,9 @@ pub const HISTORY_BYTES: u64 = 32 << 20;
 /// counts one to two MiB, which matching it may take.
 pub const SCHEMA_CACHE_BYTES: u64 = 64 << 20;
 
-/// Bytes in memory of one run's batches that are not durable yet; see `wattle_graph::weight`. A run that is further
-/// ahead waits. The limit bounds this memory, and how long the end of the run waits for the batches.
+/// Bytes in memory of one run's batches that are not durable yet: their weight (see `wattle_graph::weight`) and the JSON
+/// of their events. A run that is further ahead waits. The limit bounds this memory, and how long the end of the run
+/// waits for the batches.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 
 /// Bytes of the log of a thread in the store. Copying, verifying and exporting a thread read the whole log. A
@@ -205,9 +206,9 @@ pub const LOG_MESSAGES: u64 = 10_000;
 /// each message. The operator's log receives them too, and nothing else bounds what a web handler adds to it.
 pub const LOG_MESSAGES_BYTES: u64 = 8 << 20;
 
-/// Bytes in memory of the log messages of one thread that wait there; see `wattle_graph::weight`. More of them are
-/// flushed to the store before the guest continues. Fewer wait for the next event that is flushed, since a flush for
-/// each message would be slower.
+/// Bytes in memory of the log messages of one thread that wait there: their weight (see `wattle_graph::weight`) and
+/// their JSON. More of them are flushed to the store before the guest continues. Fewer wait for the next event that is
+/// flushed, since a flush for each message would be slower.
 pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 
 /// Bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a parameter of a statement, the

@@ -18,13 +18,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Checkpointed, Event, EventKind, Log};
+use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
+use crate::blocking::{SHORT_JSON_BYTES, block_in_place_if};
 use crate::caps;
 use crate::limit;
 pub use crate::log::batch_size::event_memory_bytes;
+use crate::log::batch_size::{checkpoint_memory_bytes, text_bytes};
 pub(crate) use crate::log::heartbeat::{Heartbeats, ThreadLease};
 use crate::log::interrupt_count::InterruptCount;
 use crate::log::log_size::LogSize;
@@ -33,8 +35,8 @@ use crate::log::unpersisted::UnpersistedCheckpoint;
 use crate::ports::Clock;
 use crate::ports::lease::CallLease;
 use crate::ports::store::{
-    Batch, Durability, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord, Store, StoreError,
-    ThreadHead, ThreadRecord, Ticket,
+    Batch, Durability, EventEncoder, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord, Store,
+    StoreError, ThreadHead, ThreadRecord, Ticket,
 };
 use crate::quota::{ThreadBlobs, UsageMeter};
 use crate::unpersisted_events::LoggedCheckpoint;
@@ -127,7 +129,9 @@ struct Buffer {
     next_seq: u64,
     /// The current checkpoint of the root graph.
     base: Option<CheckpointId>,
-    events: Vec<Event>,
+    events: EventEncoder,
+    /// Approximate size in memory of the events with their JSON.
+    bytes: u64,
     /// Approximate size in memory of the log messages among the events. They wait for the flush
     /// that follows another event.
     message_bytes: u64,
@@ -150,7 +154,8 @@ impl ThreadLog {
             run,
             next_seq,
             base,
-            events: Vec::new(),
+            events: EventEncoder::default(),
+            bytes: 0,
             message_bytes: 0,
             unpersisted: UnpersistedCheckpoint::at(base),
         });
@@ -292,30 +297,47 @@ impl ThreadLog {
         self.writer.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends an event to the buffer. It reaches the store with the next flush.
-    pub fn push(&self, kind: EventKind) -> Event {
-        let run = self.buffer().run.clone();
-        self.push_for_run(run, kind)
+    /// Appends an event to the buffer and returns its sequence number. The event reaches the store
+    /// with the next flush.
+    pub fn push(&self, kind: EventKind) -> u64 {
+        self.append_event(None, kind, |event| event.seq)
+    }
+
+    /// Appends an event like [`Self::push`] and returns a copy of it.
+    pub(crate) fn push_and_copy(&self, kind: EventKind) -> Event {
+        self.append_event(None, kind, Event::clone)
     }
 
     /// Appends an event of another run than the one that writes.
-    pub fn push_for_run(&self, run: RunId, kind: EventKind) -> Event {
-        let at_ms = self.writer.clock.now_ms();
-        let mut buffer = self.buffer();
-        let event =
-            Event { seq: buffer.next_seq, at_ms, run, namespace: self.namespace.clone(), kind };
-        buffer.next_seq += 1;
-        buffer.events.push(event.clone());
-        event
+    pub fn push_for_run(&self, run: RunId, kind: EventKind) -> u64 {
+        self.append_event(Some(run), kind, |event| event.seq)
     }
 
-    /// Appends a log message to the buffer. The caller flushes when [`Self::is_flush_due`].
-    pub(crate) fn push_message(&self, message: Log) {
-        let event = self.push(EventKind::Log(message));
-        self.buffer().message_bytes += event_memory_bytes(&event);
+    /// Appends an event and returns what `read` returns for it. The JSON of the event is written
+    /// here and nowhere else.
+    fn append_event<T>(
+        &self,
+        run: Option<RunId>,
+        kind: EventKind,
+        read: impl FnOnce(&Event) -> T,
+    ) -> T {
+        let (at_ms, namespace) = (self.writer.clock.now_ms(), self.namespace.clone());
+        let (is_message, bytes) = (matches!(kind, EventKind::Log(_)), event_memory_bytes(&kind));
+        block_in_place_if(bytes > SHORT_JSON_BYTES, || {
+            let mut buffer = self.buffer();
+            let run = run.unwrap_or_else(|| buffer.run.clone());
+            let event = Event { seq: buffer.next_seq, at_ms, run, namespace, kind };
+            let result = read(&event);
+            let bytes = bytes + buffer.events.push(event) as u64;
+            buffer.next_seq += 1;
+            buffer.bytes += bytes;
+            buffer.message_bytes += if is_message { bytes } else { 0 };
+            result
+        })
     }
 
-    /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered.
+    /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered. Who logs messages
+    /// flushes then.
     pub(crate) fn is_flush_due(&self) -> bool {
         self.buffer().message_bytes >= limit::LOG_BUFFER_BYTES
     }
@@ -391,7 +413,7 @@ impl ThreadLog {
         let number = known.map_or(order.next_checkpoint, |made| made.checkpoint);
         let checkpoint = make(number).await?;
         order.next_checkpoint = order.next_checkpoint.max(CheckpointId(number.0 + 1));
-        let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta))).seq;
+        let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         let mut held = checkpoint.clone();
         held.meta.event_seq = Some(known.map_or_else(made, |made| made.seq));
         self.buffer().unpersisted.replace(held);
@@ -427,9 +449,10 @@ impl ThreadLog {
     /// them when the queue is drained. The function is not `async`, because the batch would enlarge
     /// the future of every task and call that waits.
     fn enqueue(&self, queue: &mut CommitQueue, commit: Commit) -> bool {
-        let batch = {
+        let (batch, event_bytes) = {
             let mut buffer = self.buffer();
-            let events = std::mem::take(&mut buffer.events).into();
+            let events = buffer.events.take();
+            let event_bytes = std::mem::take(&mut buffer.bytes);
             buffer.message_bytes = 0;
             let base = buffer.base;
             let made = commit.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
@@ -446,7 +469,9 @@ impl ThreadLog {
                 queue.record = Some(record.clone());
             }
             let epoch = Some(self.writer.epoch);
-            Batch { epoch, record, run, base, events, checkpoint, current, queue_condition }
+            let batch =
+                Batch { epoch, record, run, base, events, checkpoint, current, queue_condition };
+            (batch, event_bytes)
         };
         if let Some(made) = &batch.checkpoint {
             queue.next_checkpoint = queue.next_checkpoint.max(CheckpointId(made.meta.id.0 + 1));
@@ -456,9 +481,10 @@ impl ThreadLog {
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
-            queue.ahead_bytes += batch_size::memory_bytes(&batch);
+            let checkpoint = batch.checkpoint.as_ref().map_or(0, checkpoint_memory_bytes);
+            queue.ahead_bytes += event_bytes + checkpoint;
             if let Some(room) = &self.size {
-                room.add(batch_size::text_bytes(&batch));
+                room.add(text_bytes(&batch));
             }
             let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
             queue.in_flight = Some(Box::pin(append(store, thread, batch)));

@@ -73,7 +73,7 @@ pub async fn read_run(
     let mut bytes = 0_u64;
     'log: while let Some(page) = events.next().await? {
         for event in page.into_iter().filter(ours) {
-            bytes = bytes.saturating_add(event_memory_bytes(&event));
+            bytes = bytes.saturating_add(event_memory_bytes(&event.kind));
             if record.events.len() == MAX_EVENTS || bytes > MAX_EVENT_BYTES {
                 record.truncated = true;
                 break 'log;

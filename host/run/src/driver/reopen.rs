@@ -34,7 +34,7 @@ impl Driver {
         // The event belongs to the checkpoint to which it returns, so the base changes first.
         let record = Some(self.record.clone());
         log.commit(Commit { current: Some(to), record, ..Commit::default() }).await;
-        let event = log.push(EventKind::Reopened(reopened));
+        let event = log.push_and_copy(EventKind::Reopened(reopened));
         let mut lineage = view::lineage(tuple);
         lineage.apply(&event);
         self.superstep_loop.state.lineage = lineage;

@@ -259,10 +259,11 @@ impl Engine {
         log.reserve_checkpoint_ids(unpersisted_events::highest_checkpoint_id(&tuple)).await;
         // The log of a fork already has `run_started`, before the events that were carried over.
         if reason != RunReason::Fork {
-            tuple.events.push(log.push(self.run_started(&graph_version, &record, reason, &slot)));
+            let started = self.run_started(&graph_version, &record, reason, &slot);
+            tuple.events.push(log.push_and_copy(started));
         }
         for (graph, answer) in answers {
-            tuple.events.push(log.for_namespace(graph).push(answer));
+            tuple.events.push(log.for_namespace(graph).push_and_copy(answer));
         }
         let tasks = TaskCount::new(
             graph_version.graph.limits().run_tasks,

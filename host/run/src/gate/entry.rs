@@ -94,8 +94,8 @@ impl CallEntry {
             start_number: task.journal.next_start_number(*number),
             request: tells_request.then(|| request.journaled()),
         };
-        let event = task.log.push(EventKind::CallStarted(started.clone()));
-        task.journal.record_start(*number, started.start_number, event.seq);
+        let seq = task.log.push(EventKind::CallStarted(started.clone()));
+        task.journal.record_start(*number, started.start_number, seq);
         started
     }
 
@@ -139,8 +139,8 @@ impl CallEntry {
             reused,
             batch,
         };
-        let event = task.log.push(EventKind::Called(Box::new(called.clone())));
-        task.journal.record_result(event.seq, called);
+        let seq = task.log.push(EventKind::Called(Box::new(called.clone())));
+        task.journal.record_result(seq, called);
     }
 
     /// Returns the id that identifies the call within its task. An interrupt that the call raises

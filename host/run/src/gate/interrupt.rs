@@ -72,7 +72,7 @@ impl TaskGate {
             elicited,
         };
         let Event { at_ms: asked_ms, seq: asked_seq, run, .. } =
-            self.log.push(EventKind::Asked(asked.clone()));
+            self.log.push_and_copy(EventKind::Asked(asked.clone()));
         self.journal.record_interrupt(Interrupt { asked, asked_ms, asked_seq, run, answer: None });
         self.log.flush().await;
         Unwind::Suspended(interrupt)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::event::Log;
+use wattle_graph::event::{EventKind, Log};
 use wattle_graph::id::{InterruptId, NodeName, TaskId, call_path};
 use wattle_graph::interrupt::Interrupt;
 
@@ -110,13 +110,13 @@ impl TaskGate {
 
     /// Appends a message for the operator. A re-execution appends it again.
     pub(crate) fn log(&self, level: &str, message: String, fields: Value) {
-        self.log.push_message(Log {
+        self.log.push(EventKind::Log(Log {
             task: self.task.clone(),
             node: self.node.clone(),
             level: level.to_owned(),
             message,
             fields,
-        });
+        }));
     }
 }
 

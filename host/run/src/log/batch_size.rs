@@ -1,4 +1,4 @@
-//! Approximate size of a batch.
+//! Approximate size of events and batches.
 //!
 //! A run does not wait for the disk after each superstep, so batches that the store has not written
 //! yet are held in memory. The size in memory bounds how far a run can be ahead of the disk, the
@@ -6,8 +6,7 @@
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::elicitation::Elicited;
-use wattle_graph::event::{Called, Event, EventKind, TaskFinished};
+use wattle_graph::event::{Called, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
 use wattle_graph::weight::weight;
@@ -15,105 +14,76 @@ use wattle_graph::weight::weight;
 use crate::json::approx_bytes;
 use crate::ports::store::Batch;
 
-/// Size of an event without the data of guests and clients.
+/// Size of an event in memory without the data of guests and clients.
 const EVENT_BYTES: u64 = 256;
 
 /// Size of one small part: a name, a target, a delta.
 const PART_BYTES: u64 = 64;
 
-/// Returns the approximate size of a batch as text, in bytes.
+/// Size of what a store adds to a batch: its position in the log, its seal and checksums.
+const FRAME_BYTES: u64 = 128;
+
+/// Size of a checkpoint without values, triggers and versions.
+const CHECKPOINT_BYTES: u64 = 384;
+
+/// Returns the approximate size of a batch as text, in bytes. It is 0 for a batch that only changes
+/// records, which are not in the log.
 pub(super) fn text_bytes(batch: &Batch) -> u64 {
-    Measure(approx_bytes).batch(batch)
+    let events = batch.events.json().map_or(0, <[u8]>::len) as u64;
+    let checkpoint = batch.checkpoint.as_ref();
+    let checkpoint = checkpoint.map_or(0, |checkpoint| checkpoint_bytes(checkpoint, approx_bytes));
+    match events + checkpoint {
+        0 => 0,
+        bytes => FRAME_BYTES + bytes,
+    }
 }
 
-/// Returns the approximate size of a batch in memory, in bytes.
-pub(super) fn memory_bytes(batch: &Batch) -> u64 {
-    Measure(weight).batch(batch)
+/// Returns the approximate size of a checkpoint in memory, in bytes.
+pub(super) fn checkpoint_memory_bytes(checkpoint: &Checkpoint) -> u64 {
+    checkpoint_bytes(checkpoint, weight)
 }
 
 /// Returns the approximate size of an event in memory, in bytes.
 #[must_use]
-pub fn event_memory_bytes(event: &Event) -> u64 {
-    Measure(weight).event(event)
+pub fn event_memory_bytes(kind: &EventKind) -> u64 {
+    EVENT_BYTES
+        + match kind {
+            EventKind::TaskFinished(finished) => outcome(finished),
+            EventKind::TaskFailed(failed) => failure(&failed.failure),
+            EventKind::CallStarted(started) => {
+                started.summary.len() as u64 + started.request.as_ref().map_or(0, weight)
+            }
+            EventKind::Called(called) => call(called),
+            EventKind::Asked(asked) => {
+                let elicited = asked.elicited.as_deref();
+                weight(&asked.payload)
+                    + asked.response_schema.as_ref().map_or(0, weight)
+                    + elicited.map_or(0, |elicited| weight(&serde_json::json!(elicited)))
+            }
+            EventKind::Answered(answered) => weight(&answered.answer),
+            EventKind::Custom(custom) => weight(&custom.data),
+            EventKind::Log(log) => log.message.len() as u64 + weight(&log.fields),
+            EventKind::Streamed(streamed) => streamed.deltas.iter().map(delta).sum(),
+            EventKind::RunStarted(started) => weight(&started.context),
+            EventKind::Checkpointed(made) => PART_BYTES * made.next.len() as u64,
+            _ => 0,
+        }
 }
 
-/// Measures the parts of a batch, with a measure of JSON values.
-#[derive(Clone, Copy)]
-struct Measure(fn(&Value) -> u64);
+fn outcome(finished: &TaskFinished) -> u64 {
+    let writes = finished.writes.iter().map(|write| PART_BYTES + weight(&write.value));
+    let sends = finished.sends.iter().map(|send| PART_BYTES + weight(&send.input));
+    let targets = finished.goto.as_ref().map_or(0, Vec::len) as u64;
+    writes.sum::<u64>() + sends.sum::<u64>() + PART_BYTES * targets
+}
 
-impl Measure {
-    fn batch(self, batch: &Batch) -> u64 {
-        let events: u64 = batch.events.iter().map(|event| self.event(event)).sum();
-        events + batch.checkpoint.as_ref().map_or(0, |checkpoint| self.checkpoint(checkpoint))
-    }
+fn call(called: &Called) -> u64 {
+    let result = called.result.as_ref().map_or_else(failure, weight);
+    called.summary.len() as u64 + weight(&called.request) + result
+}
 
-    fn event(self, event: &Event) -> u64 {
-        let Self(size) = self;
-        EVENT_BYTES
-            + match &event.kind {
-                EventKind::TaskFinished(finished) => self.task(finished),
-                EventKind::TaskFailed(failed) => self.failure(&failed.failure),
-                EventKind::CallStarted(started) => {
-                    started.summary.len() as u64 + started.request.as_ref().map_or(0, size)
-                }
-                EventKind::Called(called) => self.call(called),
-                EventKind::Asked(asked) => {
-                    size(&asked.payload)
-                        + asked.response_schema.as_ref().map_or(0, size)
-                        + asked.elicited.as_deref().map_or(0, |elicited| self.elicited(elicited))
-                }
-                EventKind::Answered(answered) => size(&answered.answer),
-                EventKind::Custom(custom) => size(&custom.data),
-                EventKind::Log(log) => log.message.len() as u64 + size(&log.fields),
-                EventKind::Streamed(streamed) => streamed.deltas.iter().map(delta).sum(),
-                EventKind::RunStarted(started) => size(&started.context),
-                EventKind::Checkpointed(made) => PART_BYTES * made.next.len() as u64,
-                _ => 0,
-            }
-    }
-
-    fn task(self, finished: &TaskFinished) -> u64 {
-        let Self(size) = self;
-        let writes = finished.writes.iter().map(|write| PART_BYTES + size(&write.value));
-        let sends = finished.sends.iter().map(|send| PART_BYTES + size(&send.input));
-        let targets = finished.goto.as_ref().map_or(0, Vec::len) as u64;
-        writes.sum::<u64>() + sends.sum::<u64>() + PART_BYTES * targets
-    }
-
-    fn call(self, called: &Called) -> u64 {
-        let Self(size) = self;
-        let result = called.result.as_ref().map_or_else(|failure| self.failure(failure), size);
-        called.summary.len() as u64 + size(&called.request) + result
-    }
-
-    fn elicited(self, elicited: &Elicited) -> u64 {
-        (self.0)(&serde_json::json!(elicited))
-    }
-
-    fn failure(self, failure: &Failure) -> u64 {
-        failure.message.len() as u64 + failure.details.as_ref().map_or(0, self.0)
-    }
-
-    /// A checkpoint stores only the channels that it wrote, and only the new items of a list that
-    /// grew.
-    fn checkpoint(self, checkpoint: &Checkpoint) -> u64 {
-        let Self(size) = self;
-        let Checkpoint { meta, values, list_deltas } = checkpoint;
-        let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
-        let values = written.map(|(name, value)| match (list_deltas.get(name), &**value) {
-            (Some(tail), Value::Array(items)) => {
-                let new = items.get(tail.prefix_len as usize..).unwrap_or_default();
-                new.iter().map(size).sum()
-            }
-            (_, value) => size(value),
-        });
-        let next = meta
-            .next
-            .iter()
-            .chain(&meta.deferred)
-            .map(|trigger| PART_BYTES + trigger.input.as_deref().map_or(0, size));
-        values.sum::<u64>() + next.sum::<u64>()
-    }
+fn failure(failure: &Failure) -> u64 {
+    failure.message.len() as u64 + failure.details.as_ref().map_or(0, weight)
 }
 
 fn delta(delta: &Delta) -> u64 {
@@ -125,9 +95,31 @@ fn delta(delta: &Delta) -> u64 {
         }
 }
 
+/// Returns the size of a checkpoint with a measure of JSON values. A checkpoint stores only the
+/// channels that it wrote, and only the new items of a list that grew.
+fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64) -> u64 {
+    let Checkpoint { meta, values, list_deltas } = checkpoint;
+    let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
+    let values = written.map(|(name, value)| match (list_deltas.get(name), &**value) {
+        (Some(tail), Value::Array(items)) => {
+            let new = items.get(tail.prefix_len as usize..).unwrap_or_default();
+            new.iter().map(size).sum()
+        }
+        (_, value) => size(value),
+    });
+    let next = meta
+        .next
+        .iter()
+        .chain(&meta.deferred)
+        .map(|trigger| PART_BYTES + trigger.input.as_deref().map_or(0, size));
+    let versions = PART_BYTES * meta.versions.len() as u64;
+    CHECKPOINT_BYTES + versions + values.sum::<u64>() + next.sum::<u64>()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use wattle_graph::event::Event;
     use wattle_graph::weight::VALUE_BYTES;
 
     use super::*;
@@ -144,24 +136,25 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_batch_is_close_to_its_json_length() {
+    fn text_of_a_batch_has_the_json_of_its_events() {
         let value = json!({ "text": "x".repeat(1_000) });
         for sends in [0, 10, 1_000] {
-            let events = vec![finished(&value, sends)];
-            let text = serde_json::to_string(&events).unwrap().len() as u64;
-            let batch = Batch { events: events.into(), ..Batch::default() };
-            let bytes = text_bytes(&batch);
-            assert!(bytes > text / 2 && bytes < text * 2, "{bytes} against {text}");
-            assert!(memory_bytes(&batch) > bytes);
+            let event = finished(&value, sends);
+            let memory = event_memory_bytes(&event.kind);
+            let text = serde_json::to_string(&[&event]).unwrap().len() as u64;
+            let batch = Batch { events: vec![event].into(), ..Batch::default() };
+            assert_eq!(text_bytes(&batch), FRAME_BYTES + text);
+            assert!(memory > text / 2, "{memory} against {text}");
         }
+        assert_eq!(text_bytes(&Batch::default()), 0);
     }
 
     #[test]
     fn numbers_take_more_memory_than_text() {
-        let events = vec![finished(&json!(vec![0; 1_000]), 0)];
-        let batch = Batch { events: events.into(), ..Batch::default() };
+        let event = finished(&json!(vec![0; 1_000]), 0);
+        assert!(event_memory_bytes(&event.kind) > 1_000 * VALUE_BYTES);
+        let batch = Batch { events: vec![event].into(), ..Batch::default() };
         assert!(text_bytes(&batch) < 10_000);
-        assert!(memory_bytes(&batch) > 1_000 * VALUE_BYTES);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunI
 use crate::ports::blob::BlobRef;
 
 pub use self::encoded_events::EncodedEvents;
+pub(crate) use self::encoded_events::EventEncoder;
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
 pub use self::list::{

@@ -47,7 +47,9 @@ impl Deref for EncodedEvents {
 impl FromIterator<Event> for EncodedEvents {
     fn from_iter<I: IntoIterator<Item = Event>>(events: I) -> Self {
         let mut encoder = EventEncoder::default();
-        events.into_iter().for_each(|event| encoder.push(event));
+        for event in events {
+            encoder.push(event);
+        }
         encoder.take()
     }
 }
@@ -67,14 +69,16 @@ pub(crate) struct EventEncoder {
 }
 
 impl EventEncoder {
-    /// Adds an event.
-    pub(crate) fn push(&mut self, event: Event) {
+    /// Adds an event. Returns the length of its JSON.
+    pub(crate) fn push(&mut self, event: Event) -> usize {
+        let before = self.json.0.len();
         if let Err(error) = self.json.push(&event) {
             self.error.get_or_insert_with(|| {
                 format!("event {} cannot be written as JSON: {error}", event.seq).into()
             });
         }
         self.events.push(event);
+        self.json.0.len() - before
     }
 
     /// Takes all events that were added since the last call.
