@@ -138,18 +138,28 @@ impl GuestsMemory {
 
     fn begin(&self, owner: MemoryOwner, bytes: u64, room: Room) -> Entry {
         let mut state = self.lock();
-        let queue = state.queue(&owner, room);
+        let State { used, accounts } = &mut *state;
+        let account = accounts.entry(owner.clone()).or_default();
+        let queue = account.queue(room);
         queue.retain(|waiter| !waiter.entry.is_closed());
         let waiting = queue.len();
-        if waiting == 0 && state.take(self.0.total, &owner, bytes, room) {
+        if waiting == 0 && account.take(used, self.0.total, bytes, room) {
             return Entry::Started(self.memory(owner, bytes));
         }
         if waiting >= limit::WAITING_GUESTS {
             return Entry::Refused;
         }
         let (entry, waits) = oneshot::channel();
-        state.queue(&owner, room).push_back(Waiter { bytes, entry });
+        account.queue(room).push_back(Waiter { bytes, entry });
         Entry::Waits(waits)
+    }
+
+    /// Takes `bytes` more for a guest that has started. Returns false if they do not fit.
+    fn grow(&self, owner: &MemoryOwner, bytes: u64, room: Room) -> bool {
+        let mut state = self.lock();
+        let State { used, accounts } = &mut *state;
+        let account = accounts.entry(owner.clone()).or_default();
+        account.take(used, self.0.total, bytes, room)
     }
 
     fn give(&self, owner: &MemoryOwner, bytes: u64) {
@@ -168,16 +178,15 @@ impl GuestsMemory {
     /// Starts the waiting guests that fit, in order. Returns the memory of guests that have stopped
     /// waiting at this moment.
     fn admit(&self, state: &mut State) -> Vec<GuestMemory> {
-        let waiting = state.accounts.iter().filter(|(_, account)| account.has_waiters());
-        let owners: Vec<MemoryOwner> = waiting.map(|(owner, _)| owner.clone()).collect();
+        let State { used, accounts } = state;
         let mut unclaimed = Vec::new();
-        for owner in owners {
+        for (owner, account) in accounts {
             for room in [Room::Awaited, Room::Usual] {
-                while let Some(bytes) = state.first_waiter(&owner, room)
-                    && state.take(self.0.total, &owner, bytes, room)
+                while let Some(bytes) = account.first_waiter(room)
+                    && account.take(used, self.0.total, bytes, room)
                 {
                     let memory = self.memory(owner.clone(), bytes);
-                    match state.queue(&owner, room).pop_front() {
+                    match account.queue(room).pop_front() {
                         Some(waiter) => unclaimed.extend(waiter.entry.send(memory).err()),
                         None => unclaimed.push(memory),
                     }
@@ -197,38 +206,35 @@ impl GuestsMemory {
     }
 }
 
-impl State {
-    /// Takes `bytes` for an owner, if it then uses no more than the room of its share.
-    fn take(&mut self, total: u64, owner: &MemoryOwner, bytes: u64, room: Room) -> bool {
-        let held = self.accounts.get(owner).map_or(0, |account| account.held);
-        let after = held.saturating_add(bytes);
-        if after > room.of(share_of(total, self.used - held)) {
+impl Account {
+    /// Takes `bytes` of the pool, if the account then holds no more than the room of its share.
+    /// `used` is what all accounts hold.
+    fn take(&mut self, used: &mut u64, total: u64, bytes: u64, room: Room) -> bool {
+        let after = self.held.saturating_add(bytes);
+        if after > room.of(share_of(total, *used - self.held)) {
             return false;
         }
-        self.used += bytes;
-        self.accounts.entry(owner.clone()).or_default().held = after;
+        *used += bytes;
+        self.held = after;
         true
     }
 
-    fn queue(&mut self, owner: &MemoryOwner, room: Room) -> &mut VecDeque<Waiter> {
-        let account = self.accounts.entry(owner.clone()).or_default();
+    fn queue(&mut self, room: Room) -> &mut VecDeque<Waiter> {
         match room {
-            Room::Awaited => &mut account.awaited,
-            Room::Whole | Room::Usual => &mut account.usual,
+            Room::Awaited => &mut self.awaited,
+            Room::Whole | Room::Usual => &mut self.usual,
         }
     }
 
     /// Returns the bytes of the first guest that still waits.
-    fn first_waiter(&mut self, owner: &MemoryOwner, room: Room) -> Option<u64> {
-        let queue = self.queue(owner, room);
+    fn first_waiter(&mut self, room: Room) -> Option<u64> {
+        let queue = self.queue(room);
         while queue.front().is_some_and(|waiter| waiter.entry.is_closed()) {
             queue.pop_front();
         }
         queue.front().map(|waiter| waiter.bytes)
     }
-}
 
-impl Account {
     fn has_waiters(&self) -> bool {
         !(self.awaited.is_empty() && self.usual.is_empty())
     }
@@ -252,12 +258,11 @@ impl GuestMemory {
         if bytes <= held {
             return true;
         }
-        let room = Room::to_grow(bytes);
-        let granted = self.pool.lock().take(self.pool.total(), &self.owner, bytes - held, room);
-        if granted {
-            self.held.store(bytes, Ordering::Relaxed);
+        if !self.pool.grow(&self.owner, bytes - held, Room::to_grow(bytes)) {
+            return false;
         }
-        granted
+        self.held.store(bytes, Ordering::Relaxed);
+        true
     }
 
     /// Returns the number of bytes of all guests together.
