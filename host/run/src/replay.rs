@@ -6,6 +6,7 @@
 //! the record has changed.
 
 mod chain;
+mod context;
 mod recording;
 mod refusing_ports;
 mod report;
@@ -23,7 +24,7 @@ use crate::export::Export;
 use crate::ports::Ports;
 
 use self::recording::{RecordedSuperstep, Recording};
-use self::refusing_ports::ZonedClock;
+use self::refusing_ports::in_time_zone;
 pub use self::refusing_ports::replay_ports;
 pub use self::report::{Counts, Divergence, Replay, Skipped};
 
@@ -80,11 +81,7 @@ pub async fn replay_thread(
         }
     };
     let recording = Recording::of(export)?;
-    let clock = match &export.header.time_zone {
-        Some(zone) => Arc::new(ZonedClock::new(ports.clock, zone)),
-        None => ports.clock,
-    };
-    let ports = Arc::new(Ports { clock, ..ports });
+    let ports = Arc::new(in_time_zone(ports, export.header.time_zone.as_deref()));
     let context = ReplayContext { app, against, root, ports, export, recording: &recording };
     let mut replay = Replay::default();
     for (checkpoint, namespace) in recording.incomplete() {

@@ -41,17 +41,17 @@ pub fn replay_ports(
     }
 }
 
-/// A clock in the time zone of another host.
-pub(super) struct ZonedClock {
-    clock: Arc<dyn Clock>,
-    zone: String,
+/// Returns the ports with a clock in the time zone of another host, if it is known.
+pub(super) fn in_time_zone(ports: Ports, zone: Option<&str>) -> Ports {
+    let Some(zone) = zone else { return ports };
+    let clock = Arc::new(ZonedClock { clock: ports.clock, zone: zone.to_owned() });
+    Ports { clock, ..ports }
 }
 
-impl ZonedClock {
-    /// Creates a clock in a time zone.
-    pub(super) fn new(clock: Arc<dyn Clock>, zone: &str) -> Self {
-        Self { clock, zone: zone.to_owned() }
-    }
+/// A clock in the time zone of another host.
+struct ZonedClock {
+    clock: Arc<dyn Clock>,
+    zone: String,
 }
 
 impl Clock for ZonedClock {

@@ -14,16 +14,15 @@ use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Plan, Task, plan};
 use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
 
+use super::context::graph_context;
 use super::{Counts, Divergence, Replay, ReplayContext};
 use crate::app::GraphVersion;
-use crate::caller_id::CallerId;
-use crate::driver::{LoggedTask, SubgraphDriver, reduce};
+use crate::driver::{LoggedTask, reduce};
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::log::ThreadLog;
 use crate::ports::sandbox::GuestError;
 use crate::ports::store::{LeaseEpoch, RunRecord, ThreadHead};
-use crate::stop_flag::StopFlag;
 use crate::task::outcome_bytes::OutcomeBytes;
 use crate::task::{GraphContext, StepContext, TaskHistory, execute_once};
 use crate::view;
@@ -200,30 +199,21 @@ impl Superstep<'_> {
         let first_step = known.and_then(|run| run.first_step);
         let steps = self.steps.unwrap_or_else(|| record.steps_before(meta, first_step));
         let run_context = record.context_of(&run, &meta.namespace);
+        let context = graph_context(
+            self.replay_context.app.clone(),
+            self.graph_version.clone(),
+            Arc::new(self.log(&run).for_namespace(meta.namespace.clone())),
+            header.thread.clone(),
+            run_context,
+            self.replay_context.ports.clone(),
+            &self.lineage.checkpoint,
+        );
         let graph = GraphContext {
-            app: self.replay_context.app.clone(),
-            graph_version: self.graph_version.clone(),
             parent_graph: self.parent_graph.clone(),
-            log: Arc::new(self.log(&run).for_namespace(meta.namespace.clone())),
-            record: Arc::new(header.thread.clone()),
-            run_context: Arc::new(run_context.into()),
             run,
-            caller: CallerId::of_app(&self.replay_context.app.name),
             options: Arc::new(options),
-            ports: self.replay_context.ports.clone(),
-            quotas: Arc::default(),
-            schemas: Arc::default(),
-            cancel: StopFlag::default(),
-            drain: StopFlag::default(),
-            handover: StopFlag::default(),
-            tasks: Arc::default(),
-            parents: Arc::new(meta.parent_graphs.clone()),
-            reusable_results: Arc::default(),
-            root_superstep: Arc::default(),
-            parent_heartbeat: None,
-            is_awaited_by_guest: false,
             error: record.handled_failure(meta).map(Arc::new),
-            subgraph_runner: &SubgraphDriver,
+            ..context
         };
         StepContext {
             graph: Arc::new(graph),
