@@ -7,6 +7,7 @@
 
 mod chain;
 mod context;
+mod recorded_run;
 mod recording;
 mod refusing_ports;
 mod report;
@@ -23,6 +24,7 @@ use crate::app::{App, GraphVersion};
 use crate::export::Export;
 use crate::ports::Ports;
 
+pub use self::recorded_run::{RecordedRun, RecordedRunError, Unsuitable};
 use self::recording::{RecordedSuperstep, Recording};
 use self::refusing_ports::in_time_zone;
 pub use self::refusing_ports::replay_ports;

@@ -39,6 +39,9 @@ pub(crate) struct RootSuperstep {
     /// Sequence number of the last `run_started` event that passes breakpoints. Checkpoints that
     /// were reached before it do not stop the run.
     breakpoints_passed_seq: Option<u64>,
+    /// Recorded calls of the tasks of all supersteps, if the run is executed again; empty in every
+    /// other run.
+    recorded_calls: Arc<BTreeMap<TaskId, CallsByScope>>,
 }
 
 #[derive(Default)]
@@ -77,7 +80,13 @@ impl RootSuperstep {
             wait_seqs,
             ..RootSuperstepState::default()
         };
-        Self { state: Mutex::new(state), breakpoints_passed_seq }
+        Self { state: Mutex::new(state), breakpoints_passed_seq, ..Self::default() }
+    }
+
+    /// Creates the state for a run that is executed again: the host calls of its tasks return the
+    /// recorded results.
+    pub(crate) fn with_recorded_calls(recorded_calls: Arc<BTreeMap<TaskId, CallsByScope>>) -> Self {
+        Self { recorded_calls, ..Self::default() }
     }
 
     /// No code that can panic runs under this lock.
@@ -96,9 +105,14 @@ impl RootSuperstep {
         self.lock_state().wait_seqs.get(&(task.clone(), scope.to_vec(), call)).copied()
     }
 
-    /// Takes the logged events of a task. Returns them only once.
+    /// Takes the logged events of a task. Returns them only once. A task without any gets its
+    /// recorded calls.
     pub(crate) fn take_task(&self, task: &TaskId) -> LoggedTask {
-        self.lock_state().tasks.remove(task).unwrap_or_default()
+        let logged = self.lock_state().tasks.remove(task);
+        logged.unwrap_or_else(|| LoggedTask {
+            calls_by_scope: self.recorded_calls.get(task).cloned().unwrap_or_default(),
+            ..LoggedTask::default()
+        })
     }
 
     /// Returns the logged events of a subgraph.
