@@ -22,7 +22,8 @@
 //!   flag that asks for a stop, such as a cancel, a drain or a shutdown. [`blocking`]: moves long
 //!   work off the runtime's shared threads, in turns. [`schemas`]: a cache of compiled schemas.
 //! * [`log`]: the writer of one thread's event log. `view`: threads as clients see them.
-//! * [`replay`]: the replay of a thread from its journals.
+//! * [`replay`]: the replay of a thread from its journals, and the cost of the steps of a recorded
+//!   run.
 //! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
 //! * `result_reuse`: unused results of cancelled runs, which the next run may reuse.
 //! * [`run_walk`]: reads all runs of a thread, page by page.

@@ -4,9 +4,13 @@
 //! is compared with the recorded outcome, and each checkpoint with the recorded checkpoint. Supersteps that were not
 //! persisted are rebuilt from the supersteps before them. A difference is a [`Divergence`]: the code, its settings or
 //! the record has changed.
+//!
+//! [`RecordedRun`] executes one run again with the engine itself, to measure what its steps cost.
 
 mod chain;
 mod context;
+mod measure;
+mod measured_plugin;
 mod recorded_run;
 mod recording;
 mod refusing_ports;
@@ -24,6 +28,7 @@ use crate::app::{App, GraphVersion};
 use crate::export::Export;
 use crate::ports::Ports;
 
+pub use self::measure::RunCost;
 pub use self::recorded_run::{RecordedRun, RecordedRunError, Unsuitable};
 use self::recording::{RecordedSuperstep, Recording};
 use self::refusing_ports::in_time_zone;
