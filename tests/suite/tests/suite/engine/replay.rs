@@ -1,5 +1,7 @@
 //! Exports of finished threads, and their replay, which makes no calls.
 
+mod measure;
+
 use std::sync::Arc;
 
 use futures::TryStreamExt as _;
