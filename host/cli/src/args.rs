@@ -16,7 +16,7 @@ use wattle_mcp::check::NOTES_TARGET;
 use crate::exit;
 use crate::load::compiler;
 
-pub use self::author::{AppArg, DevArgs, NewArgs, TestArgs};
+pub use self::author::{AppArg, BenchArgs, DevArgs, NewArgs, TestArgs};
 pub use self::eval::EvalArgs;
 pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
 pub use self::sql::{SqlCommand, SqlReaderArgs};
@@ -83,6 +83,8 @@ pub enum Command {
     Trace(TraceArgs),
     /// Execute a thread again from its journals, without external calls, and show differences
     Replay(ReplayArgs),
+    /// Execute a recorded run again and show where the time of its steps goes
+    Bench(BenchArgs),
     /// Run the data set of an app and report accuracy, cost and latency
     Eval(EvalArgs),
     /// Maintain the store

@@ -1,6 +1,7 @@
 //! The commands, one per file.
 
 mod app;
+mod bench;
 mod build;
 mod control;
 mod dev;
@@ -63,6 +64,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Build(it) => app::configuration(it.app.as_deref()),
         Command::Dev(it) => app::configuration(it.app.app.as_deref()),
         Command::Test(it) => app::configuration(it.app.app.as_deref()),
+        Command::Bench(it) => app::configuration(Some(it.app.as_str())),
         _ => None,
     };
     let config = config::read(args.config.as_deref().or(of_app.as_deref()))?;
@@ -107,6 +109,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
             result
         }
         Command::Replay(args) => Box::pin(replay::rerun(config, &args, output)).await,
+        Command::Bench(args) => Box::pin(bench::bench(config, &args, output)).await,
         Command::Eval(args) => Box::pin(eval::eval(config, args, output)).await,
         Command::Hosts => hosts::list(config, output).await,
         Command::Key(command) => key::keys(config, command, output).await,

@@ -1,4 +1,7 @@
-//! Arguments of the commands for authors of apps: `new`, `build`, `dev`, `test`.
+//! Arguments of the commands for authors of apps: `new`, `build`, `dev`, `test`, `bench`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use clap::Args;
 use wattle_graph::definition::HumanDuration;
@@ -64,4 +67,21 @@ pub struct TestArgs {
     /// Time limit of a case, such as `90s`
     #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = timeout)]
     pub timeout: HumanDuration,
+}
+
+/// Arguments of `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// Folder of the app, or name of an app of the configuration
+    #[arg(value_name = "APP")]
+    pub app: String,
+    /// File written by `thread export`
+    #[arg(value_name = "EXPORT")]
+    pub export: PathBuf,
+    /// Run to execute [default: the newest that can be executed again by itself]
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
+    /// Number of measured executions
+    #[arg(long, value_name = "TIMES", default_value = "100")]
+    pub times: NonZeroU32,
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
+use wattle_graph::id::AppName;
 use wattle_run::app::App;
 use wattle_run::catalog::Catalog;
 use wattle_run::export::Export;
@@ -87,6 +88,15 @@ impl OfflineCode {
             warn(self.coming.lock().await.all(Output::note).await);
         }
         Ok(find().map(|(app, _)| app))
+    }
+
+    /// Returns the newest version of an app. Waits for apps that are still being loaded if it is not
+    /// loaded.
+    pub async fn newest(&self, app: &AppName) -> Option<Arc<App>> {
+        if self.catalog.app(app).is_none() {
+            warn(self.coming.lock().await.all(Output::note).await);
+        }
+        self.catalog.app(app)
     }
 
     /// Returns the ports, with the blobs of the export if it contains any.

@@ -61,6 +61,7 @@ fn help_screens() {
         &["thread", "prune"],
         &["trace"],
         &["replay"],
+        &["bench"],
         &["eval"],
         &["sql"],
         &["sql", "reader"],

@@ -4,6 +4,7 @@ mod agents;
 mod api;
 mod app_dev;
 mod app_tests;
+mod bench;
 mod cli;
 mod control;
 mod crash;
