@@ -117,8 +117,10 @@ impl RecordedRun {
 
     fn driver(&self, log: Arc<ThreadLog>, ports: Ports, meter: &Arc<StepMeter>) -> Driver {
         let (app, record) = (Arc::new(self.measured_app(meter)), self.record.clone());
-        let graph_version = self.graph_version.clone();
-        let context = graph_context(app, graph_version, log, record, ports, &self.start);
+        let (graph_version, run_context) = (self.graph_version.clone(), record.context.clone());
+        let ports = Arc::new(ports);
+        let context =
+            graph_context(app, graph_version, log, record, run_context, ports, &self.start);
         let context = GraphContext {
             options: Arc::new(self.run.options.clone()),
             schemas: self.schemas.clone(),
@@ -226,5 +228,5 @@ fn with_stored(batch: Batch, stored: StoredBatch, values: &StoredValues) -> Batc
         written.into_iter().filter_map(list_delta).collect();
     let checkpoint =
         checkpoint.map(|meta| Checkpoint { values: values.values_of(&meta), meta, list_deltas });
-    Batch { base, events, checkpoint, ..batch }
+    Batch { base, events: events.into(), checkpoint, ..batch }
 }
