@@ -1,6 +1,9 @@
 //! Checkpoints: the state of a graph after an input, a superstep, an edit or a fork, with the
 //! triggers of the next superstep.
 
+mod list;
+mod value;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
+
+pub use self::list::SharedList;
+pub use self::value::{ChannelValue, Content};
 
 /// Values of all channels that have one, shared because most do not change in a superstep.
 pub type Values = BTreeMap<ChannelName, Arc<Value>>;

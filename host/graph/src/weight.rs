@@ -3,9 +3,11 @@
 //! Limits on what the host holds in memory count the weight of values and not the length of their
 //! text. In a list, a number of one digit has two bytes of text and takes [`VALUE_BYTES`].
 
+mod outcome;
+
 use serde_json::Value;
 
-use crate::event::TaskFinished;
+pub use self::outcome::outcome_weight;
 
 /// Bytes that every value counts, including each nested one: the size of a [`Value`] on a machine
 /// with 64 bits. It is a constant so that all machines reach a limit at the same point.
@@ -27,16 +29,6 @@ pub fn weight(value: &Value) -> u64 {
     VALUE_BYTES + inside
 }
 
-/// Returns the weight of the outcome of a task, in bytes: its writes, `goto` and sends.
-pub fn outcome_weight(finished: &TaskFinished) -> u64 {
-    let writes = finished.writes.iter();
-    let writes = writes.map(|write| named(write.channel.as_str()) + weight(&write.value));
-    let sends = finished.sends.iter();
-    let sends = sends.map(|send| named(send.node.as_str()) + weight(&send.input));
-    let targets = finished.goto.iter().flatten().map(|target| named(target.as_str()));
-    writes.sum::<u64>() + sends.sum::<u64>() + targets.sum::<u64>()
-}
-
 fn named(name: &str) -> u64 {
     NAME_BYTES + name.len() as u64
 }
@@ -46,8 +38,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::event::{EventKind, Send};
-    use crate::testing::{ScriptedResult, finished, graph, node, ready, start};
 
     #[test]
     fn a_value_takes_no_more_memory_than_it_counts() {
@@ -60,24 +50,5 @@ mod tests {
         assert_eq!(weight(&json!("abc")), VALUE_BYTES + 3);
         assert_eq!(weight(&json!(vec![0; 1_000])), 1_001 * VALUE_BYTES);
         assert_eq!(weight(&json!({ "key": [true, "x"] })), 4 * VALUE_BYTES + NAME_BYTES + 3 + 1);
-    }
-
-    #[test]
-    fn all_parts_of_an_outcome_count() {
-        let graph = graph("[graphs.g]\nentry = 'a'\nchannels.log = {}\nnodes.a = {}");
-        let lineage = start(&graph, &json!({})).unwrap();
-        let task = ready(&graph, &lineage).remove(0);
-        let send = Send { node: node("a"), input: json!("12"), timeout_ms: None };
-        let did = ScriptedResult {
-            goto: Some(vec![node("a"); 3]),
-            sends: vec![send; 2],
-            ..ScriptedResult::write("log", "1234")
-        };
-        let event = finished(&task, lineage.checkpoint.meta.id, did);
-        let EventKind::TaskFinished(finished) = &event.kind else { panic!() };
-        let name = NAME_BYTES + 1;
-        let written = NAME_BYTES + 3 + VALUE_BYTES + 4;
-        let sent = name + VALUE_BYTES + 2;
-        assert_eq!(outcome_weight(finished), written + 2 * sent + 3 * name);
     }
 }
