@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::checkpoint::{ChannelValue, Content, SharedList};
 use crate::definition::{BuiltInReducer, ChannelDef, ReducerDef, is_any_schema};
 use crate::error::StepError;
 use crate::event::Write;
@@ -87,14 +88,14 @@ impl From<BuiltInReducer> for Reducer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
     /// The new value.
-    pub value: Value,
+    pub value: ChannelValue,
     /// Number of leading items that are unchanged since the old value. `None` if the new value is
     /// not a list that grew out of the old one, or if the reducer does not count them.
     pub unchanged_prefix: Option<usize>,
 }
 
-impl From<Value> for Reduced {
-    fn from(value: Value) -> Self {
+impl From<ChannelValue> for Reduced {
+    fn from(value: ChannelValue) -> Self {
         Self { value, unchanged_prefix: None }
     }
 }
@@ -191,12 +192,13 @@ impl Channel {
     /// the result does not fit the schema.
     pub fn reduce_writes(
         &self,
-        current: Option<&Value>,
+        current: Option<&ChannelValue>,
         writes: &[&Write],
         nodes: &[&NodeName],
         budget: &StepBudget,
     ) -> Result<Reduced, StepError> {
-        let (start, rest) = self.split_overwrite(current, writes, nodes)?;
+        let (overwrite, rest) = self.split_overwrite(writes, nodes)?;
+        let overwrite = overwrite.map(|value| ChannelValue::from(value.clone()));
         if rest.len() > 1 && matches!(self.reducer, Reducer::Last | Reducer::Ephemeral) {
             return Err(StepError::ConcurrentWrites {
                 channel: self.name.clone(),
@@ -204,13 +206,13 @@ impl Channel {
             });
         }
         let mut combined = self
-            .combine(start, &rest)
+            .combine(overwrite.as_ref().or(current), &rest)
             .map_err(|message| StepError::Reduce { channel: self.name.clone(), message })?;
         if matches!(self.reducer, Reducer::Sum | Reducer::Merge) {
-            let valid = self.validate_within(&combined.value, budget);
+            let valid = self.validate_within(&combined.value.value(), budget);
             valid.map_err(|misfit| self.refused(None, misfit))?;
         }
-        if rest.len() < writes.len() {
+        if overwrite.is_some() {
             // The reducer appended to the overwrite, not to the old value.
             combined.unchanged_prefix = None;
         }
@@ -223,8 +225,9 @@ impl Channel {
     ///
     /// The errors of [`Channel::reduce_writes`].
     pub fn reduce(&self, current: Option<&Value>, writes: &[&Write]) -> Result<Value, StepError> {
-        let reduced = self.reduce_writes(current, writes, &[], &StepBudget::default());
-        reduced.map(|combined| combined.value)
+        let current = current.map(|value| ChannelValue::from(value.clone()));
+        let reduced = self.reduce_writes(current.as_ref(), writes, &[], &StepBudget::default());
+        reduced.map(|combined| combined.value.value().into_owned())
     }
 
     /// Returns an error if more than one of the writes is an overwrite.
@@ -233,20 +236,16 @@ impl Channel {
         writes: &[&Write],
         nodes: &[&NodeName],
     ) -> Result<(), StepError> {
-        self.split_overwrite(None, writes, nodes).map(drop)
+        self.split_overwrite(writes, nodes).map(drop)
     }
 
-    /// Returns the initial value and the writes to combine with it. An overwrite is the initial
-    /// value, at any position among the writes.
-    fn split_overwrite<'v, 'w>(
+    /// Returns the value of the overwrite, which can be at any position among the writes, and the
+    /// other writes.
+    fn split_overwrite<'w>(
         &self,
-        current: Option<&'v Value>,
         writes: &[&'w Write],
         nodes: &[&NodeName],
-    ) -> Result<(Option<&'v Value>, Vec<&'w Value>), StepError>
-    where
-        'w: 'v,
-    {
+    ) -> Result<(Option<&'w Value>, Vec<&'w Value>), StepError> {
         let mut replaced: Option<&'w Value> = None;
         let mut rest = Vec::with_capacity(writes.len());
         for write in writes {
@@ -260,17 +259,22 @@ impl Channel {
                 });
             }
         }
-        Ok((replaced.or(current), rest))
+        Ok((replaced, rest))
     }
 
-    fn combine(&self, start: Option<&Value>, writes: &[&Value]) -> Result<Reduced, String> {
+    /// Combines writes with the value of the channel, or with that of an overwrite.
+    fn combine(&self, start: Option<&ChannelValue>, writes: &[&Value]) -> Result<Reduced, String> {
+        let whole = |reduce: fn(Option<&Value>, &[&Value]) -> Result<Value, String>| {
+            let start = start.map(ChannelValue::value);
+            reduce(start.as_deref(), writes).map(ChannelValue::from)
+        };
         let value = match &self.reducer {
             Reducer::Append => return append::reduce(start, writes),
             Reducer::Messages => return messages::reduce(start, writes),
-            Reducer::Merge => merge::reduce(start, writes)?,
-            Reducer::Sum => numeric::sum(start, writes)?,
-            Reducer::Min => numeric::min(start, writes)?,
-            Reducer::Max => numeric::max(start, writes)?,
+            Reducer::Merge => whole(merge::reduce)?,
+            Reducer::Sum => whole(numeric::sum)?,
+            Reducer::Min => whole(numeric::min)?,
+            Reducer::Max => whole(numeric::max)?,
             Reducer::Plugin { plugin, reducer } if !writes.is_empty() => {
                 return Err(format!("reducer `{reducer}` of plugin `{plugin}` returned no result"));
             }
@@ -294,6 +298,16 @@ impl Channel {
                 StepError::Limit(exceeded.of(&subject))
             }
         }
+    }
+}
+
+/// Returns the list that a reducer adds to, which is empty if there is no value; `None` if the
+/// value is not a list.
+fn list_of(current: Option<&ChannelValue>) -> Option<SharedList> {
+    match current.map(ChannelValue::content) {
+        Some(Content::List(list)) => Some(list.clone()),
+        None | Some(Content::Other(Value::Null)) => Some(SharedList::default()),
+        Some(Content::Other(_)) => None,
     }
 }
 

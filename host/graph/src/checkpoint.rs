@@ -15,8 +15,8 @@ use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 pub use self::list::SharedList;
 pub use self::value::{ChannelValue, Content};
 
-/// Values of all channels that have one, shared because most do not change in a superstep.
-pub type Values = BTreeMap<ChannelName, Arc<Value>>;
+/// Values of all channels that have one.
+pub type Values = BTreeMap<ChannelName, ChannelValue>;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(number: &u64) -> bool {
@@ -158,8 +158,9 @@ impl PartialEq for Checkpoint {
 impl Checkpoint {
     /// Returns the state as one JSON object.
     pub fn state(&self) -> Value {
-        Value::Object(
-            self.values.iter().map(|(name, value)| (name.to_string(), (**value).clone())).collect(),
-        )
+        let field = |(name, value): (&ChannelName, &ChannelValue)| {
+            (name.to_string(), value.value().into_owned())
+        };
+        Value::Object(self.values.iter().map(field).collect())
     }
 }

@@ -125,14 +125,14 @@ impl Condition {
         let mut view: HashMap<CelMapKey<'v>, Box<dyn Val + 'v>> = HashMap::new();
         for name in &self.channels {
             let value: Box<dyn Val + 'v> = match state.get(name.as_str()) {
-                Some(value) => json::to_cel(value, budget)?,
+                Some(value) => json::channel_to_cel(value, budget)?,
                 None => Box::new(CelNull),
             };
             view.insert(name.as_str().into(), value);
         }
         for (name, value) in state.iter().filter(|_| self.whole_state) {
             if !self.channels.contains(name.as_str()) {
-                view.insert(name.as_str().into(), json::to_cel(value, budget)?);
+                view.insert(name.as_str().into(), json::channel_to_cel(value, budget)?);
             }
         }
         Ok(Box::new(CelMap::from(view)))

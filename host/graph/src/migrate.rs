@@ -5,12 +5,13 @@
 //! changes and the obstacles, and creates the checkpoint from which the thread continues.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger, Values};
+use crate::checkpoint::{
+    ChannelValue, Checkpoint, CheckpointMeta, CheckpointSource, Trigger, Values,
+};
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
 use crate::schema::StepBudget;
@@ -180,13 +181,13 @@ impl MigrationBuilder {
         let budget = StepBudget::default();
         for (name, channel) in new.channels() {
             if let Some(value) = options.set.get(name) {
-                values.insert(name.clone(), Arc::new(value.clone()));
+                values.insert(name.clone(), value.clone().into());
                 self.changes.push(Change::ValueSet { channel: name.clone() });
             } else if let (false, Some(default)) = (values.contains_key(name), &channel.default) {
-                values.insert(name.clone(), Arc::new(default.clone()));
+                values.insert(name.clone(), default.clone().into());
                 self.changes.push(Change::ChannelAdded { channel: name.clone() });
             }
-            let validate = |value: &Arc<Value>| channel.validate_within(value, &budget);
+            let validate = |value: &ChannelValue| channel.validate_within(&value.value(), &budget);
             if let Some(Err(misfit)) = values.get(name).map(validate) {
                 let message = misfit.to_string();
                 self.obstacles.push(Obstacle::ValueInvalid { channel: name.clone(), message });
@@ -215,8 +216,8 @@ fn versions(
     values: &Values,
     id: CheckpointId,
 ) -> BTreeMap<ChannelName, CheckpointId> {
-    let version = |name: &ChannelName, value: &Arc<Value>| {
-        let same = base.values.get(name).is_some_and(|old| Arc::ptr_eq(old, value));
+    let version = |name: &ChannelName, value: &ChannelValue| {
+        let same = base.values.get(name).is_some_and(|old| old.is_shared_with(value));
         base.meta.versions.get(name).copied().filter(|_| same).unwrap_or(id)
     };
     values.iter().map(|(name, value)| (name.clone(), version(name, value))).collect()

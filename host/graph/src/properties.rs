@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::channel::Channel;
 use crate::check::{AnyPlugin, check_json, check_toml};
-use crate::checkpoint::{CheckpointSource, Trigger};
+use crate::checkpoint::{ChannelValue, CheckpointSource, Trigger};
 use crate::definition::{ChannelDef, GraphDocument};
 use crate::event::{Event, TaskFinished, Write};
 use crate::graph::Graph;
@@ -319,8 +319,10 @@ proptest! {
                 known.entry((channel.clone(), *version)).or_insert(value);
             }
             for (channel, tail) in &checkpoint.list_deltas {
-                let items = |value: &Value| {
-                    value.as_array().map(|items| items[..tail.prefix_len as usize].to_vec())
+                let items = |value: &ChannelValue| {
+                    let (list, length) = (value.list()?, tail.prefix_len as usize);
+                    list.tail(length)?;
+                    Some(list.iter().take(length).cloned().collect::<Vec<_>>())
                 };
                 let before = items(&known[&(channel.clone(), tail.base)]);
                 prop_assert!(before.is_some());

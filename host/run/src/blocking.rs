@@ -11,6 +11,7 @@ use std::thread::available_parallelism;
 
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
+use wattle_graph::checkpoint::ChannelValue;
 use wattle_graph::graph::Graph;
 use wattle_graph::lineage::Lineage;
 
@@ -88,7 +89,7 @@ pub fn is_long_validation<'v>(graph: &Graph, values: impl IntoIterator<Item = &'
 /// the whole state, so the work is proportional to their size.
 pub(crate) fn is_long_superstep(graph: &Graph, lineage: &Lineage) -> bool {
     let written = lineage.finished.values().flat_map(|task| &task.writes);
-    let values = lineage.checkpoint.values.values().map(AsRef::as_ref);
+    let values = lineage.checkpoint.values.values().flat_map(ChannelValue::items);
     are_many_tasks(lineage.finished.len())
         || is_long_validation(graph, values.chain(written.map(|write| &write.value)))
 }

@@ -149,23 +149,23 @@ fn counted(state: &Value, expected: usize) -> bool {
 pub(crate) fn native(name: &str) -> NativePlugin {
     NativePlugin::new(name, "1")
         .node("touch", |call, _| async move {
-            let mut document = call.input["document"].clone();
+            let mut document = call.input.get("document").into_owned();
             document["n"] = json!(whole(&document["n"]) + 1);
             Ok(json!({ "document": document }))
         })
         .node("split", |call, _| async move {
-            let document = document(whole(&call.input["text_bytes"]));
+            let document = document(whole(&call.input.get("text_bytes")));
             let send = json!({ "node": "work", "input": { "document": document } });
-            Ok(json!({ "$send": vec![send; whole(&call.input["sends"])] }))
+            Ok(json!({ "$send": vec![send; whole(&call.input.get("sends"))] }))
         })
         .node("join", |call, _| async move {
-            let documents = call.input["document"].as_array().cloned().unwrap_or_default();
+            let documents = call.input.get("document").as_array().cloned().unwrap_or_default();
             let total: usize = documents.iter().map(|document| whole(&document["n"])).sum();
             Ok(json!({ "total": total }))
         })
         .node("add", |call, _| async move {
-            let n = whole(&call.input["n"]);
-            Ok(json!({ "n": n + 1, "log": text(whole(&call.input["text_bytes"]), n as u64) }))
+            let n = whole(&call.input.get("n"));
+            Ok(json!({ "n": n + 1, "log": text(whole(&call.input.get("text_bytes")), n as u64) }))
         })
 }
 

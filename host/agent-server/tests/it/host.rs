@@ -186,7 +186,7 @@ fn plugin(let_go: watch::Receiver<bool>, begun: watch::Sender<usize>) -> Closure
             begun.send_modify(|begun| *begun += 1);
             async move {
                 let _ = let_go.wait_for(|go| *go).await;
-                let word = call.input["word"].clone();
+                let word = call.input.get("word").into_owned();
                 Ok(json!({ "items": [word] }))
             }
         })

@@ -128,20 +128,20 @@ impl Plugin for NativePlugin {
     async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
         let (channel, value) = match call.node.as_str() {
             "greet" => {
-                if call.input["name"] == "nobody" {
+                if *call.input.get("name") == "nobody" {
                     return Err(GuestError::Failure(Failure::new("rude", "nobody is no name")));
                 }
-                if call.input["name"] == SLOW {
+                if *call.input.get("name") == SLOW {
                     std::future::pending::<()>().await;
                 }
-                if call.input["name"] == LOGGED {
+                if *call.input.get("name") == LOGGED {
                     let data = json!({ "session_id": "s/1", "status": "success", "name": LOGGED });
                     let emission = Emission::Custom { name: "node_io".into(), data };
                     gate.emit(emission)
                         .await
                         .map_err(|_| GuestError::Host(Failure::internal("emit")))?;
                 }
-                if call.input["name"] == KNOWN {
+                if *call.input.get("name") == KNOWN {
                     let namespace = vec!["names".to_owned()];
                     let document = GetDocument { namespace, key: KNOWN.into() };
                     gate.call(document).await.map_err(|error| match error {
@@ -149,11 +149,11 @@ impl Plugin for NativePlugin {
                         CallError::Unwind(unwind) => GuestError::Unwound(unwind),
                     })?;
                 }
-                ("greeting", json!(format!("hello {}", call.input["name"].as_str().unwrap_or("?"))))
+                ("greeting", json!(format!("hello {}", call.input.get("name").as_str().unwrap_or("?"))))
             }
             _ => {
                 let question = InterruptRequest {
-                    payload: json!({ "about": call.input["greeting"] }),
+                    payload: json!({ "about": call.input.get("greeting") }),
                     response_schema: Some(json!({ "type": "boolean" })),
                 };
                 match gate.ask(question).await {

@@ -2,8 +2,14 @@
 
 use serde_json::Value;
 
+use crate::checkpoint::ChannelValue;
+
 /// Returns the last write, or the old value if there is no write. Returns `null` if there is
 /// neither.
-pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Value {
-    writes.last().copied().or(current).cloned().unwrap_or(Value::Null)
+pub(super) fn reduce(current: Option<&ChannelValue>, writes: &[&Value]) -> ChannelValue {
+    match (writes.last(), current) {
+        (Some(write), _) => Value::clone(write).into(),
+        (None, Some(current)) => current.clone(),
+        (None, None) => Value::Null.into(),
+    }
 }

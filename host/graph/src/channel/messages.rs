@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::Reduced;
+use crate::checkpoint::ChannelValue;
 use crate::id::Digest;
 
 /// The role of a message that removes other messages.
@@ -29,8 +30,9 @@ pub(super) fn check(write: &Value) -> Result<(), String> {
 }
 
 /// Applies all writes to the old array of messages, in order.
-pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Reduced, String> {
-    let mut talk = MessageList::new(current)?;
+pub(super) fn reduce(current: Option<&ChannelValue>, writes: &[&Value]) -> Result<Reduced, String> {
+    let current = current.map(ChannelValue::value);
+    let mut talk = MessageList::new(current.as_deref())?;
     for write in writes {
         check(write)?;
         for message in message_slice(write) {
@@ -38,7 +40,7 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Reduc
         }
     }
     let unchanged_prefix = current.filter(|current| current.is_array()).map(|_| talk.unchanged);
-    Ok(Reduced { value: Value::Array(talk.finish()), unchanged_prefix })
+    Ok(Reduced { value: Value::Array(talk.finish()).into(), unchanged_prefix })
 }
 
 /// Messages by position, with `None` for each removed message.

@@ -10,6 +10,22 @@ use cel::common::value::Val;
 use cel::objects::Key;
 
 use super::meter::{ConditionBudget, text_size};
+use crate::checkpoint::{ChannelValue, Content};
+
+/// Converts the value of a channel like [`to_cel`].
+pub(super) fn channel_to_cel<'v>(
+    value: &'v ChannelValue,
+    budget: &ConditionBudget,
+) -> Result<Box<dyn Val + 'v>, ExecutionError> {
+    match value.content() {
+        Content::List(list) => {
+            budget.take(1)?;
+            let items = list.iter().map(|item| to_cel(item, budget));
+            Ok(Box::new(CelList::from(items.collect::<Result<Vec<_>, _>>()?)))
+        }
+        Content::Other(value) => to_cel(value, budget),
+    }
+}
 
 /// Converts a JSON value and counts its size as steps. Strings are borrowed. Integers that fit into
 /// 64 bits become `int`, so that expressions can combine them with literals.

@@ -1,7 +1,5 @@
 //! Tables of conditions.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{CONDITION_LIMIT_BYTES, Condition, ConditionBudget, EvalError};
@@ -15,7 +13,7 @@ fn state() -> Values {
     });
     let Value::Object(fields) = state else { unreachable!("an object literal") };
     let entries = fields.into_iter();
-    entries.map(|(name, value)| (ChannelName::new(name).unwrap(), Arc::new(value))).collect()
+    entries.map(|(name, value)| (ChannelName::new(name).unwrap(), value.into())).collect()
 }
 
 #[test]
@@ -66,7 +64,7 @@ fn loops_over_objects_have_a_fixed_order() {
 fn failure_messages_are_deterministic_and_short() {
     let mut state = state();
     let long = Value::String("x".repeat(1 << 20));
-    state.insert(ChannelName::new("long").unwrap(), Arc::new(long));
+    state.insert(ChannelName::new("long").unwrap(), long.into());
     let fail = |text: &str| {
         let condition = Condition::parse(text).unwrap();
         condition.eval(&state, &ConditionBudget::default()).unwrap_err().to_string()
@@ -133,7 +131,7 @@ fn large() -> Values {
     });
     let Value::Object(fields) = state else { unreachable!("an object literal") };
     let entries = fields.into_iter();
-    entries.map(|(name, value)| (ChannelName::new(name).unwrap(), Arc::new(value))).collect()
+    entries.map(|(name, value)| (ChannelName::new(name).unwrap(), value.into())).collect()
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! The input of a task.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::Index;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::checkpoint::Values;
+use crate::checkpoint::{ChannelValue, Values};
 use crate::id::ChannelName;
 
 /// The input of a task. It shares its values with the state or the send, so a task that waits for
@@ -33,9 +33,24 @@ impl TaskInput {
         match self {
             Self::State { values, reads } => {
                 let fields = fields(values, reads.as_deref());
-                Value::Object(fields.map(|(name, it)| (name.to_owned(), it.clone())).collect())
+                let field =
+                    |(name, it): (&str, &ChannelValue)| (name.to_owned(), it.value().into_owned());
+                Value::Object(fields.map(field).collect())
             }
             Self::Sent(sent) => Value::clone(sent),
+        }
+    }
+
+    /// Returns a field of the input, or `null` if there is none, as an index of a [`Value`] does.
+    /// Copies a list with all of its items.
+    pub fn get(&self, name: &str) -> Cow<'_, Value> {
+        match self {
+            Self::State { values, reads } => {
+                let is_read = reads.as_ref().is_none_or(|reads| reads.contains(name));
+                let value = values.get(name).filter(|_| is_read);
+                value.map_or(Cow::Borrowed(&Value::Null), ChannelValue::value)
+            }
+            Self::Sent(sent) => Cow::Borrowed(&sent[name]),
         }
     }
 }
@@ -51,29 +66,13 @@ impl Serialize for TaskInput {
     }
 }
 
-/// Returns a field of the input, or `null` if there is none, as [`Value`] does.
-impl Index<&str> for TaskInput {
-    type Output = Value;
-
-    fn index(&self, name: &str) -> &Value {
-        match self {
-            Self::State { values, reads } => {
-                let is_read = reads.as_ref().is_none_or(|reads| reads.contains(name));
-                let value = values.get(name).filter(|_| is_read);
-                value.map_or(&Value::Null, AsRef::as_ref)
-            }
-            Self::Sent(sent) => &sent[name],
-        }
-    }
-}
-
 /// Returns the values of the channels that a node reads, in the order of their names.
 fn fields<'v>(
     values: &'v Values,
     reads: Option<&'v BTreeSet<ChannelName>>,
-) -> impl Iterator<Item = (&'v str, &'v Value)> {
+) -> impl Iterator<Item = (&'v str, &'v ChannelValue)> {
     values
         .iter()
         .filter(move |(name, _)| reads.is_none_or(|reads| reads.contains(*name)))
-        .map(|(name, value)| (name.as_str(), value.as_ref()))
+        .map(|(name, value)| (name.as_str(), value))
 }

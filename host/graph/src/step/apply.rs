@@ -1,19 +1,17 @@
 //! Applies the writes of many tasks to one state.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::channel::{Channel, Reduced, Reducer};
-use crate::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
+use crate::checkpoint::{ChannelValue, Checkpoint, CheckpointMeta, ListDelta, Values};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
 use crate::limit::Exceeded;
 use crate::schema::StepBudget;
-use crate::weight::weight;
 
 /// Writes with their nodes, in order; an input has no node.
 pub(super) type Writes<'w> = Vec<(Option<&'w NodeName>, &'w Write)>;
@@ -33,7 +31,7 @@ pub(super) fn by_channel<'w>(
 /// called.
 fn combine(
     channel: &Channel,
-    current: Option<&Value>,
+    current: Option<&ChannelValue>,
     writes: &Writes<'_>,
     reduced: Option<&Value>,
     budget: &StepBudget,
@@ -45,7 +43,7 @@ fn combine(
             channel.check_single_overwrite(&writes, &nodes)?;
             let valid = channel.validate_within(reduced, budget);
             valid.map_err(|misfit| channel.refused(None, misfit))?;
-            Ok(reduced.clone().into())
+            Ok(ChannelValue::from(reduced.clone()).into())
         }
         _ => channel.reduce_writes(current, &writes, &nodes, budget),
     }
@@ -72,7 +70,7 @@ impl ValuesBuilder {
         let mut state = Self { values, versions, tails, id };
         for (name, channel) in graph.channels() {
             if let Some(default) = &channel.default {
-                state.set(name, default.clone().into());
+                state.set(name, ChannelValue::from(default.clone()).into());
             }
         }
         state
@@ -113,7 +111,7 @@ impl ValuesBuilder {
         for (name, writes) in writes {
             let channel =
                 graph.channels().get(*name).ok_or_else(|| unknown_channel(name, writes))?;
-            let current = before.get(*name).map(Arc::as_ref);
+            let current = before.get(*name);
             let combined = combine(channel, current, writes, reduced.get(*name), &budget)?;
             self.set(name, combined);
         }
@@ -130,7 +128,7 @@ impl ValuesBuilder {
         let allowed = graph.limits().state_bytes;
         let (mut bytes, mut largest) = (0_u64, None);
         for (name, value) in &self.values {
-            let own = weight(value);
+            let own = value.weight();
             bytes = bytes.saturating_add(own);
             largest = largest.max(Some((own, name)));
         }
@@ -163,7 +161,7 @@ impl ValuesBuilder {
         {
             self.tails.insert(channel.clone(), ListDelta { base, prefix_len });
         }
-        self.values.insert(channel.clone(), Arc::new(combined.value));
+        self.values.insert(channel.clone(), combined.value);
     }
 
     /// Removes ephemeral values, which last for one superstep.

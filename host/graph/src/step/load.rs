@@ -132,7 +132,7 @@ fn inputs_edits_and_commands_cannot_make_a_state_above_the_limit() {
 
     // A larger state, which another limit allowed, can be copied, ended and made smaller.
     let mut large = base;
-    large.values.insert("kind".parse().unwrap(), Arc::new(json!("x".repeat(20_000))));
+    large.values.insert("kind".parse().unwrap(), json!("x".repeat(20_000)).into());
     for (as_node, writes) in [
         (EditAs::Copy, Vec::new()),
         (EditAs::End, Vec::new()),

@@ -1,11 +1,9 @@
 //! Calls of plugin reducers. The engine makes them before writes are applied, since this crate
 //! cannot call plugins.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use crate::channel::{Channel, Reducer};
+use crate::channel::Reducer;
 use crate::checkpoint::Checkpoint;
 use crate::event::Write;
 use crate::graph::Graph;
@@ -73,35 +71,32 @@ fn reductions<'w>(
         .iter()
         .filter_map(|(name, writes)| {
             let channel = graph.channels().get(*name)?;
-            let current = match base {
-                Some(base) => base.values.get(*name).map(Arc::as_ref),
-                None => channel.default.as_ref(),
+            let Reducer::Plugin { plugin, reducer } = &channel.reducer else { return None };
+            let (overwrite, updates) = split_overwrite(writes);
+            let stored = || match base {
+                Some(base) => base.values.get(*name).map(|value| value.value().into_owned()),
+                None => channel.default.clone(),
             };
-            reduction(channel, current, writes)
+            (!updates.is_empty()).then(|| PluginReduction {
+                channel: channel.name.clone(),
+                plugin: plugin.clone(),
+                reducer: reducer.clone(),
+                current: overwrite.cloned().or_else(stored),
+                updates,
+            })
         })
         .collect()
 }
 
-fn reduction(
-    channel: &Channel,
-    current: Option<&Value>,
-    writes: &Writes<'_>,
-) -> Option<PluginReduction> {
-    let Reducer::Plugin { plugin, reducer } = &channel.reducer else { return None };
-    let mut current = current;
-    let mut updates = Vec::new();
+/// Returns the last overwrite and the other writes.
+fn split_overwrite<'w>(writes: &Writes<'w>) -> (Option<&'w Value>, Vec<Value>) {
+    let (mut overwrite, mut updates) = (None, Vec::new());
     for (_, write) in writes {
         if write.overwrite {
-            current = Some(&write.value);
+            overwrite = Some(&write.value);
         } else {
             updates.push(write.value.clone());
         }
     }
-    (!updates.is_empty()).then(|| PluginReduction {
-        channel: channel.name.clone(),
-        plugin: plugin.clone(),
-        reducer: reducer.clone(),
-        current: current.cloned(),
-        updates,
-    })
+    (overwrite, updates)
 }

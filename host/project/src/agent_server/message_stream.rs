@@ -342,7 +342,7 @@ fn conversation<'c>(
 ) -> impl Iterator<Item = &'c Value> {
     let values = checkpoint.values.iter();
     let talks = values.filter(|(name, _)| thread_info.channels.contains(name.as_str()));
-    talks.flat_map(|(_, value)| messages(value))
+    talks.flat_map(|(_, value)| value.items())
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! tool call and raises an interrupt; the second run starts a subgraph after the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wattle_graph::call::CallKind;
@@ -240,8 +239,7 @@ impl Sample {
         self.last += 1;
         let id = CheckpointId(self.last);
         let Value::Object(values) = state else { panic!("a state is an object") };
-        let values =
-            values.into_iter().map(|(name, value)| (name.parse().unwrap(), Arc::new(value)));
+        let values = values.into_iter().map(|(name, value)| (name.parse().unwrap(), value.into()));
         let meta = CheckpointMeta {
             id,
             parent: self.at.get(&self.namespace).map(|before| before.meta.id),

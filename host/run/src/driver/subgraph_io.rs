@@ -7,11 +7,10 @@
 //! the final value.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Map, Number, Value};
 use wattle_graph::channel::Reducer;
-use wattle_graph::checkpoint::Values;
+use wattle_graph::checkpoint::{ChannelValue, Content, Values};
 use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
 
@@ -37,11 +36,11 @@ pub(crate) fn subgraph_writes(
     common
         .filter_map(|(name, channel)| {
             let (before, after) = (began.get(name), ended.get(name)?);
-            if before.is_some_and(|before| Arc::ptr_eq(before, after) || before == after) {
+            if before == Some(after) {
                 return None;
             }
-            let value = added_value(&channel.reducer, before.map(Arc::as_ref), after);
-            let value = value.unwrap_or_else(|| Value::clone(after));
+            let value = added_value(&channel.reducer, before, after);
+            let value = value.unwrap_or_else(|| after.value().into_owned());
             Some(Write { channel: name.clone(), value, overwrite: false })
         })
         .collect()
@@ -49,21 +48,28 @@ pub(crate) fn subgraph_writes(
 
 /// Returns the part of a value that a subgraph added, in the form that the parent's reducer
 /// expects; `None` if the part is the whole value.
-fn added_value(reducer: &Reducer, before: Option<&Value>, after: &Value) -> Option<Value> {
-    match (reducer, before?, after) {
-        (Reducer::Append, Value::Array(before), Value::Array(after)) => {
-            after.starts_with(before).then(|| Value::Array(after[before.len()..].to_vec()))
+fn added_value(
+    reducer: &Reducer,
+    before: Option<&ChannelValue>,
+    after: &ChannelValue,
+) -> Option<Value> {
+    match (reducer, before?.content(), after.content()) {
+        (Reducer::Append, Content::List(before), Content::List(after)) => {
+            let new = after.tail(before.len()).filter(|_| after.starts_with(before))?;
+            Some(Value::Array(new.into_iter().cloned().collect()))
         }
-        (Reducer::Messages, Value::Array(before), Value::Array(after)) => {
+        (Reducer::Messages, Content::List(before), Content::List(after)) => {
             let before: BTreeMap<&str, &Value> =
                 before.iter().filter_map(|message| Some((id_of(message)?, message))).collect();
             let is_new =
                 |message: &&Value| id_of(message).is_none_or(|id| before.get(id) != Some(message));
             Some(Value::Array(after.iter().filter(is_new).cloned().collect()))
         }
-        (Reducer::Sum, Value::Number(before), Value::Number(after)) => {
-            difference(before, after).map(Value::Number)
-        }
+        (
+            Reducer::Sum,
+            Content::Other(Value::Number(before)),
+            Content::Other(Value::Number(after)),
+        ) => difference(before, after).map(Value::Number),
         _ => None,
     }
 }
@@ -96,7 +102,7 @@ mod tests {
     fn values(value: Value) -> Values {
         let Value::Object(fields) = value else { panic!("an object") };
         let named = |name: String| wattle_graph::id::ChannelName::new(name).unwrap();
-        fields.into_iter().map(|(name, value)| (named(name), Arc::new(value))).collect()
+        fields.into_iter().map(|(name, value)| (named(name), value.into())).collect()
     }
 
     #[test]

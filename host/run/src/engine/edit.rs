@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint};
 use wattle_graph::event::{Checkpointed, EventKind, Forked};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Graph;
@@ -252,7 +252,8 @@ async fn apply(
 ) -> Result<Checkpoint, Failure> {
     let reduced = reduce(app, edit_reductions(graph, base, edits)).await?;
     let written = edits.iter().flat_map(|edit| &edit.writes).map(|write| &write.value);
-    let is_long = is_long_validation(graph, base.values.values().map(AsRef::as_ref).chain(written));
+    let values = base.values.values().flat_map(ChannelValue::items);
+    let is_long = is_long_validation(graph, values.chain(written));
     let made =
         block_in_place_in_turn(caller, is_long, || edit(graph, base, edits, &reduced, stamp));
     made.await.map_err(|error| error.to_failure())

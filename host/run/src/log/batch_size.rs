@@ -100,12 +100,13 @@ fn delta(delta: &Delta) -> u64 {
 fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64) -> u64 {
     let Checkpoint { meta, values, list_deltas } = checkpoint;
     let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
-    let values = written.map(|(name, value)| match (list_deltas.get(name), &**value) {
-        (Some(tail), Value::Array(items)) => {
-            let new = items.get(tail.prefix_len as usize..).unwrap_or_default();
-            new.iter().map(size).sum()
+    let values = written.map(|(name, value)| {
+        let tail = list_deltas.get(name);
+        let new = tail.and_then(|tail| value.list()?.tail(tail.prefix_len as usize));
+        match new {
+            Some(new) => new.into_iter().map(size).sum::<u64>(),
+            None => value.items().map(size).sum(),
         }
-        (_, value) => size(value),
     });
     let next = meta
         .next

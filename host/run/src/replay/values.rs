@@ -4,10 +4,9 @@
 //! values share a prefix.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, Values};
+use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, SharedList, Values};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{ChannelName, CheckpointId};
 
@@ -23,7 +22,7 @@ pub(super) struct StoredValues {
 
 /// One value.
 enum StoredPart {
-    Whole(Arc<Value>),
+    Whole(ChannelValue),
     /// The first `kept_items` items of an earlier value, and the appended items.
     ListDelta {
         base: usize,
@@ -36,7 +35,7 @@ impl StoredPart {
     /// Returns the number of items, or `None` if the value is not an array.
     fn len(&self) -> Option<usize> {
         match self {
-            Self::Whole(value) => value.as_array().map(Vec::len),
+            Self::Whole(value) => value.list().map(SharedList::len),
             Self::ListDelta { kept_items, items, .. } => Some(kept_items + items.len()),
         }
     }
@@ -48,7 +47,7 @@ impl StoredValues {
         let Some(meta) = &batch.checkpoint else { return Ok(()) };
         for (channel, stored) in &batch.values {
             let place = match stored {
-                StoredValue::Whole(value) => self.add(StoredPart::Whole(Arc::new(value.clone()))),
+                StoredValue::Whole(value) => self.add(StoredPart::Whole(value.clone().into())),
                 StoredValue::ListDelta { base, keep, items } => self
                     .add_list_delta(channel, *base, *keep as usize, items)
                     .ok_or_else(|| value_missing(channel, *base))?,
@@ -96,26 +95,25 @@ impl StoredValues {
     }
 
     /// Assembles a value. The loop ends, since every list delta refers to an earlier value.
-    fn value(&self, place: usize) -> Option<Arc<Value>> {
-        let mut pieces: Vec<&[Value]> = Vec::new();
+    fn value(&self, place: usize) -> Option<ChannelValue> {
+        let mut pieces: Vec<Vec<&Value>> = Vec::new();
         let (mut at, mut wanted) = (place, usize::MAX);
         loop {
             match self.parts.get(at)? {
                 StoredPart::Whole(value) if pieces.is_empty() => return Some(value.clone()),
                 StoredPart::Whole(value) => {
-                    let items = value.as_array()?;
-                    pieces.push(&items[..wanted.min(items.len())]);
+                    pieces.push(value.list()?.iter().take(wanted).collect());
                     break;
                 }
                 StoredPart::ListDelta { base, kept_items, items } => {
                     let own = wanted.saturating_sub(*kept_items).min(items.len());
-                    pieces.push(&items[..own]);
+                    pieces.push(items[..own].iter().collect());
                     (at, wanted) = (*base, wanted.min(*kept_items));
                 }
             }
         }
-        let items = pieces.iter().rev().flat_map(|piece| piece.iter()).cloned();
-        Some(Arc::new(Value::Array(items.collect())))
+        let items = pieces.into_iter().rev().flatten().cloned();
+        Some(items.collect::<SharedList>().into())
     }
 }
 
@@ -138,7 +136,7 @@ mod tests {
     /// appended items.
     fn written(first: Value, tails: &[(usize, Value)]) -> StoredValues {
         let mut written = StoredValues::default();
-        let place = written.add(StoredPart::Whole(Arc::new(first)));
+        let place = written.add(StoredPart::Whole(first.into()));
         written.indexes.entry(channel()).or_default().insert(CheckpointId(0), place);
         for (number, (keep, items)) in (0..).zip(tails) {
             let items = items.as_array().unwrap();
@@ -151,7 +149,7 @@ mod tests {
 
     fn at(written: &StoredValues, version: u64) -> Value {
         let place = written.index_of(&channel(), CheckpointId(version)).unwrap();
-        written.value(place).unwrap().as_ref().clone()
+        written.value(place).unwrap().value().into_owned()
     }
 
     #[test]

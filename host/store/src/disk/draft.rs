@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
+use serde::Serialize;
+use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, ListDelta, SharedList};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
 use wattle_run::ports::store::EncodedEvents;
@@ -57,21 +57,25 @@ impl Draft {
     }
 
     /// Adds a channel with its full value.
-    pub(crate) fn whole(&mut self, channel: &ChannelName, value: &Value) -> Result<Extent, String> {
+    pub(crate) fn whole(
+        &mut self,
+        channel: &ChannelName,
+        value: &ChannelValue,
+    ) -> Result<Extent, String> {
         let json = self.packer.json(value)?;
         self.sealer.value(channel.as_str(), None, &json);
         let packed = compress(&json);
-        let extent = Extent::whole(value.as_array().map_or(0, Vec::len), packed.len());
+        let extent = Extent::whole(value.list().map_or(0, SharedList::len), packed.len());
         self.body.parts.push(Part { channel: channel.clone(), link: None, packed });
         Ok(extent)
     }
 
     /// Adds a channel with a list delta. The link comes with the extent of its base.
-    pub(crate) fn tail(
+    pub(crate) fn tail<T: Serialize>(
         &mut self,
         channel: &ChannelName,
         mut link: Link,
-        items: &[Value],
+        items: &[T],
     ) -> Result<Extent, String> {
         let json = self.packer.json(items)?;
         let tail = ListDelta { base: link.base, prefix_len: link.keep };
@@ -84,7 +88,7 @@ impl Draft {
 
     /// Packs a record that is stored outside of the frame. The blobs that the record mentions count
     /// as mentions of the frame.
-    pub(crate) fn beside<T: serde::Serialize>(&mut self, record: &T) -> Result<Vec<u8>, String> {
+    pub(crate) fn beside<T: Serialize>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         self.packer.pack(record)
     }
 

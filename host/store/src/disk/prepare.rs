@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta};
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, CheckpointMeta, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError};
 
@@ -89,11 +89,11 @@ impl Found<'_> {
             };
             let tail = tails.get(channel);
             let added = match self.end(group, channel, value, tail)? {
-                Some((link, items)) => draft.tail(channel, link, items),
+                Some((link, items)) => draft.tail(channel, link, &items),
                 None => draft.whole(channel, value),
             };
             match added {
-                Ok(extent) if value.is_array() => {
+                Ok(extent) if value.list().is_some() => {
                     lists.insert(channel.clone(), List { version: meta.id, place: frame, extent });
                 }
                 Ok(_) => {}
@@ -115,17 +115,16 @@ impl Found<'_> {
         &self,
         group: &mut Group,
         channel: &ChannelName,
-        value: &'v Value,
+        value: &'v ChannelValue,
         tail: Option<&ListDelta>,
-    ) -> Result<Option<(Link, &'v [Value])>, StoreError> {
-        let (Some(ListDelta { base, prefix_len: keep }), Some(items)) = (tail, value.as_array())
-        else {
+    ) -> Result<Option<(Link, Vec<&'v Value>)>, StoreError> {
+        let (Some(ListDelta { base, prefix_len: keep }), Some(list)) = (tail, value.list()) else {
             return Ok(None);
         };
         let Some((place, extent)) = self.list(group, channel, *base)? else {
             return Ok(None);
         };
-        let new = items.get(*keep as usize..).filter(|_| *keep > 0);
+        let new = list.tail(*keep as usize).filter(|_| *keep > 0);
         if *keep > extent.items || extent.is_whole_due() {
             return Ok(None);
         }

@@ -2,10 +2,9 @@
 //! copies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::CheckpointMeta;
+use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
@@ -148,7 +147,7 @@ struct Rewriter<'a> {
 
 /// A channel in a rewritten frame.
 enum Share {
-    Whole(Arc<Value>),
+    Whole(ChannelValue),
     Tail(Link, Vec<Value>),
 }
 

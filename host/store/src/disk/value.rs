@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, Values};
+use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, SharedList, Values};
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
@@ -27,13 +27,13 @@ struct Piece {
 
 #[derive(Debug)]
 enum Content {
-    Whole(Arc<Value>),
+    Whole(ChannelValue),
     Tail(Link, Vec<Value>),
 }
 
 /// A value with its length in bytes of JSON. The length of a list is that of the pieces from which
 /// it was built.
-type Measured = (Arc<Value>, u64);
+type Measured = (ChannelValue, u64);
 
 /// Number of a frame, and a channel in it.
 type Spot = (u64, ChannelName);
@@ -119,7 +119,7 @@ impl<'a, L: Log> Loader<'a, L> {
         place: u64,
         version: CheckpointId,
         channel: &ChannelName,
-    ) -> Result<Option<Arc<Value>>, StoreError> {
+    ) -> Result<Option<ChannelValue>, StoreError> {
         Ok(self.measured(place, version, channel)?.map(|(value, _)| value))
     }
 
@@ -167,21 +167,23 @@ impl<'a, L: Log> Loader<'a, L> {
             let piece =
                 piece.ok_or_else(|| corrupt(VALUE, "the base of a list delta is missing"))?;
             bytes = bytes.saturating_add(piece.bytes);
-            let (kept, items) = match &piece.content {
-                Content::Whole(value) => (0, value.as_array().map_or(&[][..], Vec::as_slice)),
-                Content::Tail(link, items) => (link.keep as usize, items.as_slice()),
+            let (kept, items): (usize, Vec<&Value>) = match &piece.content {
+                Content::Whole(value) => {
+                    (0, value.list().into_iter().flat_map(SharedList::iter).collect())
+                }
+                Content::Tail(link, items) => (link.keep as usize, items.iter().collect()),
             };
             if kept + items.len() < wanted {
                 return Err(corrupt(VALUE, "the base of a list delta is too short"));
             }
-            list.extend(items[..wanted.saturating_sub(kept)].iter().rev().cloned());
+            list.extend(items[..wanted.saturating_sub(kept)].iter().rev().copied().cloned());
             wanted = wanted.min(kept);
             if let Content::Tail(next, _) = &piece.content {
                 (place, link) = (link.place, *next);
             }
         }
         list.reverse();
-        Ok((Arc::new(Value::Array(list)), bytes))
+        Ok((Value::Array(list).into(), bytes))
     }
 
     fn piece(
@@ -206,7 +208,7 @@ impl<'a, L: Log> Loader<'a, L> {
             Some(part) => {
                 let content = match part.link {
                     Some(link) => Content::Tail(link, unpack(VALUE, part.packed)?),
-                    None => Content::Whole(Arc::new(unpack(VALUE, part.packed)?)),
+                    None => Content::Whole(unpack(VALUE, part.packed)?),
                 };
                 Some(Arc::new(Piece { content, bytes: plain_bytes(part.packed) }))
             }

@@ -1,10 +1,9 @@
 //! A frame: what one batch adds to a thread in memory.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
+use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
@@ -38,15 +37,15 @@ pub(super) struct Stored {
 /// A written channel.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    pub(super) value: Arc<Value>,
+    pub(super) value: ChannelValue,
     /// The part that an earlier version has, if only a list delta was written.
     pub(super) tail: Option<ListDelta>,
 }
 
 impl Part {
-    fn items(&self) -> Option<(ListDelta, &[Value])> {
+    fn items(&self) -> Option<(ListDelta, Vec<&Value>)> {
         let tail = self.tail?;
-        Some((tail, self.value.as_array()?.get(tail.prefix_len as usize..)?))
+        Some((tail, self.value.list()?.tail(tail.prefix_len as usize)?))
     }
 }
 
@@ -100,7 +99,7 @@ impl Frame {
             bytes += meta.len();
             for (channel, part) in parts {
                 let (tail, json) = match part.items() {
-                    Some((tail, items)) => (Some(tail), packer.json(items)?),
+                    Some((tail, items)) => (Some(tail), packer.json(&items)?),
                     None => (None, packer.json(&part.value)?),
                 };
                 sealer.value(channel.as_str(), tail, &json);
@@ -123,9 +122,9 @@ impl Frame {
         let parts = self.checkpoint.iter().flat_map(|stored| &stored.parts);
         let value = |part: &Part| match part.items() {
             Some((ListDelta { base, prefix_len: keep }, items)) => {
-                StoredValue::ListDelta { base, keep, items: items.to_vec() }
+                StoredValue::ListDelta { base, keep, items: items.into_iter().cloned().collect() }
             }
-            None => StoredValue::Whole((*part.value).clone()),
+            None => StoredValue::Whole(part.value.value().into_owned()),
         };
         StoredBatch {
             base: self.base,

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
-use std::sync::Arc;
 
-use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, ListDelta};
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, ListDelta, SharedList};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::json::approx_bytes;
@@ -38,7 +36,7 @@ pub(super) struct Thread {
     checkpoints: BTreeMap<CheckpointId, usize>,
     /// Positions of frames by the base of their events.
     pending: BTreeMap<CheckpointId, Vec<usize>>,
-    values: HashMap<(ChannelName, CheckpointId), Arc<Value>>,
+    values: HashMap<(ChannelName, CheckpointId), ChannelValue>,
 }
 
 /// The parts of a batch that depend on its thread.
@@ -124,7 +122,7 @@ fn stored(
         if let Some(value) = values.get(channel) {
             let tail = tails.get(channel).filter(|tail| {
                 let base = thread.and_then(|thread| thread.value(channel, tail.base));
-                begins(base.map(Arc::as_ref), value, tail)
+                begins(base, value, tail)
             });
             let (value, tail) = (value.clone(), tail.copied());
             parts.insert(channel.clone(), Part { value, tail });
@@ -134,8 +132,8 @@ fn stored(
 }
 
 /// Returns whether a list delta fits an earlier version and the new value.
-fn begins(base: Option<&Value>, value: &Value, tail: &ListDelta) -> bool {
-    let items = |value: &Value| value.as_array().map_or(0, Vec::len);
+fn begins(base: Option<&ChannelValue>, value: &ChannelValue, tail: &ListDelta) -> bool {
+    let items = |value: &ChannelValue| value.list().map_or(0, SharedList::len);
     let keep = tail.prefix_len as usize;
     keep > 0 && base.is_some_and(|base| items(base) >= keep) && items(value) >= keep
 }
@@ -215,7 +213,7 @@ impl Thread {
         &self,
         channel: &ChannelName,
         version: CheckpointId,
-    ) -> Option<&Arc<Value>> {
+    ) -> Option<&ChannelValue> {
         self.values.get(&(channel.clone(), version))
     }
 
@@ -345,7 +343,7 @@ impl Thread {
 /// Returns the approximate length of a checkpoint with its events, in bytes of JSON.
 fn tuple_bytes(tuple: &CheckpointTuple) -> u64 {
     let CheckpointTuple { checkpoint: Checkpoint { meta, values, .. }, events } = tuple;
-    let values = values.values().map(|value| approx_bytes(value));
+    let values = values.values().flat_map(ChannelValue::items).map(|item| approx_bytes(item) + 1);
     let events = events.iter().map(json_bytes);
     json_bytes(meta) + values.sum::<u64>() + events.sum::<u64>()
 }

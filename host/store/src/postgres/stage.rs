@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, ListDelta};
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
 use wattle_run::ports::store::{
     Batch, QueueCondition, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
@@ -341,12 +341,12 @@ fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String>
 struct End<'a> {
     tail: ListDelta,
     base: ListFacts,
-    items: &'a [Value],
+    items: Vec<&'a Value>,
 }
 
 /// Returns the list delta of a value, if it can be stored as one and a full value is not due.
-fn end_of(tail: ListDelta, base: ListFacts, value: &Value) -> Option<End<'_>> {
-    let items = value.as_array()?.get(tail.prefix_len as usize..)?;
+fn end_of(tail: ListDelta, base: ListFacts, value: &ChannelValue) -> Option<End<'_>> {
+    let items = value.list()?.tail(tail.prefix_len as usize)?;
     let keeps = tail.prefix_len > 0 && u64::from(tail.prefix_len) <= base.items?;
     let is_due = is_whole_due(base.tails, base.tail_bytes, base.whole_bytes);
     (keeps && !is_due).then_some(End { tail, base, items })
@@ -357,14 +357,14 @@ impl BodyValue {
     pub(super) fn whole(
         channel: &ChannelName,
         version: CheckpointId,
-        value: &Value,
+        value: &ChannelValue,
         packer: &mut Packer,
     ) -> Result<Self, String> {
         let json = packer.json(value)?;
         let packed = compress(&json);
         let list = ListFacts {
             root: version,
-            items: value.as_array().map(|items| items.len() as u64),
+            items: value.list().map(|list| list.len() as u64),
             tails: 0,
             tail_bytes: 0,
             whole_bytes: packed.len() as u64,
@@ -385,7 +385,7 @@ impl BodyValue {
         end: &End<'_>,
         packer: &mut Packer,
     ) -> Result<Self, String> {
-        let json = packer.json(end.items)?;
+        let json = packer.json(&end.items)?;
         let packed = compress(&json);
         let list = ListFacts {
             items: Some(u64::from(end.tail.prefix_len) + end.items.len() as u64),

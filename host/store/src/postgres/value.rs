@@ -1,13 +1,12 @@
 //! Values of channels: full values, and lists that are assembled from delta chains.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use tokio::task::spawn_blocking;
-use wattle_graph::checkpoint::ListDelta;
+use wattle_graph::checkpoint::{ChannelValue, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
@@ -47,7 +46,7 @@ const OPERATION: &str = "read values";
 pub(super) type Version = (ChannelName, CheckpointId);
 
 /// Values by channel and version.
-pub(super) type Loaded = HashMap<Version, Arc<Value>>;
+pub(super) type Loaded = HashMap<Version, ChannelValue>;
 
 /// Reads values of a thread. Omits versions without a value.
 pub(super) async fn load(
@@ -166,7 +165,7 @@ pub(super) fn put_together(
     for version in wanted {
         if links.contains_key(version) {
             let value = build(links, &loaded, version)?;
-            loaded.insert(version.clone(), Arc::new(value));
+            loaded.insert(version.clone(), value.into());
         }
     }
     Ok(loaded)
@@ -182,7 +181,7 @@ fn build(
     let mut at = version.clone();
     let mut value = loop {
         if let Some(value) = loaded.get(&at) {
-            break Value::clone(value);
+            break value.value().into_owned();
         }
         let link = links
             .get(&at)
@@ -239,8 +238,8 @@ mod tests {
             put_together(links, &BTreeSet::from([at(version)]))
                 .map(|loaded| loaded[&at(version)].clone())
         };
-        assert_eq!(*read(&links, 3).unwrap(), json!([1, 5, 6]));
-        assert_eq!(*read(&links, 2).unwrap(), json!([1, 2, 3, 4]));
+        assert_eq!(read(&links, 3).unwrap(), json!([1, 5, 6]));
+        assert_eq!(read(&links, 2).unwrap(), json!([1, 2, 3, 4]));
         for broken in [
             link(end.as_slice(), tail(1, 4), 5),
             link(end.as_slice(), tail(1, 3), 9),

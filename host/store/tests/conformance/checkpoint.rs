@@ -1,7 +1,6 @@
 //! Checkpoints: values, versions of channels, namespaces, pending events.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde_json::json;
 use wattle_graph::checkpoint::CheckpointSource;
@@ -38,7 +37,7 @@ pub(crate) async fn checkpoint_round_trips(store: &dyn Store) {
     second.meta.barriers = BTreeMap::from([("join".into(), sources)]);
     second.meta.metadata = BTreeMap::from([("parents".into(), json!({ "": 0 }))]);
     append(store, &thread, batch(second.clone())).await.unwrap();
-    second.values.insert(channel("a"), Arc::new(json!(1)));
+    second.values.insert(channel("a"), json!(1).into());
     assert_eq!(read(store, &thread, None).await.unwrap().checkpoint, second);
     assert_eq!(read(store, &thread, Some(3)).await.unwrap().checkpoint, second);
     assert_eq!(read(store, &thread, Some(0)).await.unwrap().checkpoint, first);
@@ -60,8 +59,9 @@ pub(crate) async fn values_of_every_kind_round_trip(store: &dyn Store) {
     append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
     let tuple = read(store, &thread, None).await.unwrap();
     for (name, value) in values {
-        assert_eq!(*tuple.checkpoint.values[name], value, "{name}");
-        assert_eq!(tuple.checkpoint.values[name].to_string(), value.to_string(), "key order");
+        let read = &tuple.checkpoint.values[name];
+        assert_eq!(*read, value, "{name}");
+        assert_eq!(json!(read).to_string(), value.to_string(), "key order");
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn unchanged_channels_keep_their_values(store: &dyn Store) {
     append(store, &thread, batch(second)).await.unwrap();
     // Values of unchanged channels are ignored.
     let mut third = checkpoint(3, Some(2), &[("c", json!("c3"))], &[("a", 1), ("b", 2)]);
-    third.values.insert(channel("a"), Arc::new(json!("ignored")));
+    third.values.insert(channel("a"), json!("ignored").into());
     append(store, &thread, batch(third)).await.unwrap();
     let state = read(store, &thread, None).await.unwrap().checkpoint.state();
     assert_eq!(state, json!({ "a": "a1", "b": "b2", "c": "c3" }));
@@ -212,13 +212,13 @@ pub(crate) async fn unchanged_channel_is_not_written_again(store: &dyn Store) {
     for number in 2..=51 {
         let mut next =
             checkpoint(number, Some(number - 1), &[("n", json!(number))], &[("large", 1)]);
-        next.values.insert(channel("large"), Arc::new(large[0].1.clone()));
+        next.values.insert(channel("large"), large[0].1.clone().into());
         append(store, &thread, batch(next)).await.unwrap();
     }
     let grown = store.stored_bytes(&thread).await.unwrap() - before;
     assert!(grown < 50 * 1024, "50 small checkpoints took {grown} bytes");
     let last = read(store, &thread, Some(51)).await.unwrap();
-    assert!(*last.checkpoint.values["large"] == large[0].1);
+    assert!(last.checkpoint.values["large"] == large[0].1);
 }
 
 pub(crate) async fn current_checkpoint_can_move_back(store: &dyn Store) {

@@ -7,8 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
+use wattle_graph::checkpoint::SharedList;
 use wattle_graph::event::Event;
 use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
@@ -140,8 +141,9 @@ impl NewCheckpoint {
         let mut tails = BTreeMap::new();
         for (name, is_changed) in ["x", "y", "list"].into_iter().zip(self.changed) {
             if is_changed && name == "list" {
-                let base = from.and_then(|from| from.values.get(name)?.as_array());
-                let mut list = base.cloned().unwrap_or_default();
+                let base = from.and_then(|from| from.values.get(name)?.list());
+                let mut list: Vec<Value> =
+                    base.into_iter().flat_map(SharedList::iter).cloned().collect();
                 list.truncate(self.keep);
                 if let Some(version) = parent.and_then(|parent| parent.versions.get(name)) {
                     tails.extend([tail(name, version.0, list.len() as u32)]);

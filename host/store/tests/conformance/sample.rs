@@ -1,7 +1,6 @@
 //! Fixtures: threads, events and checkpoints.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -84,7 +83,7 @@ pub(crate) fn checkpoint(
     let mut values = BTreeMap::new();
     for (name, value) in changed {
         versions.insert(channel(name), id(number));
-        values.insert(channel(name), Arc::new(value.clone()));
+        values.insert(channel(name), value.clone().into());
     }
     let meta: CheckpointMeta = from(json!({
         "id": number,

@@ -1,7 +1,6 @@
 //! Lists that grow: each version can be read, and each item is stored once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Checkpoint;
@@ -21,7 +20,7 @@ fn grown(number: u64, list: &[Value], keep: u32) -> Checkpoint {
 
 async fn list_at(store: &dyn Store, thread: &ThreadId, number: u64) -> Value {
     let tuple = read(store, thread, Some(number)).await.unwrap();
-    (*tuple.checkpoint.values[&channel("list")]).clone()
+    tuple.checkpoint.values[&channel("list")].value().into_owned()
 }
 
 pub(crate) async fn every_version_of_a_list_round_trips(store: &dyn Store) {
@@ -99,7 +98,7 @@ pub(crate) async fn invalid_delta_hints_are_ignored(store: &dyn Store) {
         next.list_deltas = BTreeMap::from([tail(name, base, keep)]);
         append(store, &thread, batch(next)).await.unwrap();
         let tuple = read(store, &thread, Some(number)).await.unwrap();
-        assert_eq!(*tuple.checkpoint.values[&channel(name)], value, "{name} in {number}");
+        assert_eq!(tuple.checkpoint.values[&channel(name)], value, "{name} in {number}");
     }
 }
 
@@ -162,7 +161,7 @@ pub(crate) async fn long_delta_chains_stay_small_and_readable(store: &dyn Store)
     let stored = store.stored_bytes(&thread).await.unwrap();
     assert!(stored < facts + 4 * state_bytes, "{stored} bytes for {state_bytes} of state");
     let mut next = checkpoint(1501, Some(1500), &[("x", json!(1))], &[("list", 1500)]);
-    next.values.insert(channel("list"), Arc::new(json!(list)));
+    next.values.insert(channel("list"), json!(list).into());
     append(store, &thread, batch(next.clone())).await.unwrap();
     assert_eq!(read(store, &thread, None).await.unwrap().checkpoint, next);
 }

@@ -1,8 +1,6 @@
 //! CEL. The first line is a condition and an expression, the rest is JSON for their variables. An
 //! evaluation stays within its budget of steps, is deterministic, and fails with a short message.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Values;
 use wattle_graph::expr::expression::{CelExpression, Variables};
@@ -39,7 +37,7 @@ fn values(state: &Value) -> Values {
     let mut values = Values::new();
     for (name, value) in state.as_object().into_iter().flatten() {
         if let Ok(name) = ChannelName::new(name) {
-            values.insert(name, Arc::new(value.clone()));
+            values.insert(name, value.clone().into());
         }
     }
     values

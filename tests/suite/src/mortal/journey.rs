@@ -106,7 +106,7 @@ pub fn plugin() -> NativePlugin {
         .node("think", think)
         .node("ask", ask)
         .node("work", |call, gate| async move {
-            let name = format!("work-{}", call.input["item"]);
+            let name = format!("work-{}", call.input.get("item"));
             pay(&gate, &call, &name).await
         })
         .node("pay", |call, gate| async move {

@@ -119,7 +119,7 @@ fn engine(store: Arc<PostgresStore>, order: &Order) -> Result<Engine> {
 
 /// Makes a payment. Every other payment has an idempotency key and may be repeated.
 async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, CallError> {
-    let number = call.input["paid"].as_u64().unwrap_or_default();
+    let number = call.input.get("paid").as_u64().unwrap_or_default();
     let (kind, key) = match number % 2 {
         0 => ("once", None),
         _ => ("keyed", Some(call.task.to_string())),

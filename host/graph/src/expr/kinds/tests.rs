@@ -1,7 +1,6 @@
 //! Tests that the kinds agree with the interpreter.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use proptest::prelude::{Just, Strategy, prop_assert, prop_oneof, proptest};
 use proptest::sample::select;
@@ -244,7 +243,7 @@ proptest! {
             let given = [("a", a), ("b", b)].into_iter();
             let given = given.filter_map(|(name, value)| Some((name, value.as_ref()?)));
             let state: Values = given
-                .map(|(name, value)| (ChannelName::new(name).unwrap(), Arc::new(value.clone())))
+                .map(|(name, value)| (ChannelName::new(name).unwrap(), value.clone().into()))
                 .collect();
             prop_assert!(!succeeds(&condition, &state), "{condition:?}: {problems:?}: {state:?}");
         }

@@ -68,7 +68,7 @@ plugin = "p"
 
 fn asking() -> NativePlugin {
     NativePlugin::new("p", "1").node("ask", |call, gate| async move {
-        if call.input["filling"].is_string() {
+        if call.input.get("filling").is_string() {
             return Ok(json!({}));
         }
         let question = InterruptRequest { payload: json!({ "sure": "?" }), response_schema: None };

@@ -63,7 +63,7 @@ async fn documents_of_one_thread_are_found_by_another() {
             ..memory::MemorySearch::default()
         });
         let found = gate.call(search).await?;
-        gate.call(note(&call.input["text"])).await?;
+        gate.call(note(&call.input.get("text"))).await?;
         let found: Vec<_> = found.iter().map(|item| json!([item.value, item.score])).collect();
         Ok(json!({ "out": found }))
     });
@@ -127,7 +127,7 @@ async fn a_re_executed_node_reads_from_its_journal_and_repeats_no_put() {
 async fn a_grant_to_read_denies_writes() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
         gate.call(read()).await?;
-        if call.input["text"] == "delete" {
+        if *call.input.get("text") == "delete" {
             gate.call(DeleteDocument { namespace: users(), key: "note".into() }).await?;
         } else {
             gate.call(note(&json!("x"))).await?;
@@ -170,7 +170,7 @@ cache = {}
 #[tokio::test]
 async fn cache_entries_can_be_neither_read_nor_written_by_guests() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
-        if call.input["forged"].is_null() {
+        if call.input.get("forged").is_null() {
             return Ok(json!({ "out": "true" }));
         }
         let all = memory::MemorySearch { limit: 10, ..memory::MemorySearch::default() };
@@ -179,7 +179,7 @@ async fn cache_entries_can_be_neither_read_nor_written_by_guests() {
             gate.call(SearchDocuments(all)).await?,
             gate.call(ListMemoryNamespaces(listed)).await?
         ]);
-        let forged: memory::Item = serde_json::from_value(call.input["forged"].clone()).unwrap();
+        let forged: memory::Item = serde_json::from_value(call.input.get("forged").into_owned()).unwrap();
         let memory::Item { namespace, key, value, .. } = forged;
         let put = PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false };
         gate.call(PutDocument(put)).await?;

@@ -459,7 +459,7 @@ to = "pay"
             Ok(json!({ "out": answer }))
         })
         .node("pay", |call, gate| async move {
-            let said = said(&gate.call(prompt(&call.input["out"].to_string())).await?);
+            let said = said(&gate.call(prompt(&call.input.get("out").to_string())).await?);
             gate.call(get("https://example.com/a")).await?;
             Ok(json!({ "out": said }))
         });

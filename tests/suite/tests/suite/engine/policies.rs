@@ -259,7 +259,7 @@ cache = { ttl = "1h" }
 fn calling() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let said = said(&gate.call(prompt("hello")).await?);
-        Ok(json!({ "out": format!("{said} for {}", call.input["n"]) }))
+        Ok(json!({ "out": format!("{said} for {}", call.input.get("n")) }))
     })
 }
 

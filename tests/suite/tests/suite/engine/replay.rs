@@ -461,7 +461,7 @@ fn undone() -> NativePlugin {
             let question = InterruptRequest { payload: json!("sure?"), response_schema: None };
             Ok(json!({ "out": gate.ask(question).await? }))
         })
-        .node("next", |call, _| async move { Ok(json!({ "out": call.input["out"][0] })) })
+        .node("next", |call, _| async move { Ok(json!({ "out": call.input.get("out")[0] })) })
         .node("last", |_, gate| async move {
             Ok(json!({ "out": gate.call(get("https://example.com/last")).await?.status }))
         })

@@ -174,7 +174,7 @@ async fn results_of_a_failed_attempt_are_not_reused() {
 #[tokio::test]
 async fn a_different_request_is_executed() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
-        let answer = gate.call(prompt(&call.input["out"].to_string())).await?;
+        let answer = gate.call(prompt(&call.input.get("out").to_string())).await?;
         gate.call(get("https://example.com/slow")).await?;
         Ok(json!({ "out": said(&answer) }))
     });
@@ -229,14 +229,14 @@ async fn a_crash_of_the_next_run_does_not_affect_the_reuse() {
 async fn results_of_finished_tasks_in_a_cancelled_superstep_are_reused() {
     let plugin = NativePlugin::new("p", "1")
         .node("work", |call, gate| async move {
-            if call.input["idle"] == true {
+            if *call.input.get("idle") == true {
                 return Ok(json!({}));
             }
             let answer = gate.call(prompt("quick")).await?;
             Ok(json!({ "out": said(&answer) }))
         })
         .node("wait", |call, gate| async move {
-            if call.input["idle"] != true {
+            if *call.input.get("idle") != true {
                 gate.call(get("https://example.com/slow")).await?;
             }
             Ok(json!({}))

@@ -87,7 +87,7 @@ fn paying() -> NativePlugin {
         })
         .node(
             "two",
-            |call, _| async move { Ok(json!({ "log": "two", "text": call.input["own"] })) },
+            |call, _| async move { Ok(json!({ "log": "two", "text": call.input.get("own") })) },
         )
 }
 
@@ -109,11 +109,11 @@ async fn places(
 async fn shared_channels_are_passed_in_and_changes_returned_once() {
     let plugin = plugin()
         .node("one", |call, _| async move {
-            let (text, mine) = (call.input["text"].clone(), call.input["mine"].clone());
+            let (text, mine) = (call.input.get("text").into_owned(), call.input.get("mine").into_owned());
             Ok(json!({ "log": [text, mine], "own": 3 }))
         })
         .node("two", |call, _| async move {
-            let seen = json!([call.graph, call.step, call.input["log"]]);
+            let seen = json!([call.graph, call.step, call.input.get("log")]);
             Ok(json!({ "text": seen, "log": "two" }))
         });
     let world = World::new(&graphs(), plugin);
@@ -203,8 +203,8 @@ fn fan(count: u32) -> NativePlugin {
 #[tokio::test]
 async fn concurrent_subgraphs_write_in_the_order_of_their_tasks() {
     let plugin = fan(3)
-        .node("one", |call, _| async move { Ok(json!({ "log": [["one", call.input["text"]]] })) })
-        .node("two", |call, _| async move { Ok(json!({ "log": [["two", call.input["text"]]] })) });
+        .node("one", |call, _| async move { Ok(json!({ "log": [["one", call.input.get("text")]] })) })
+        .node("two", |call, _| async move { Ok(json!({ "log": [["two", call.input.get("text")]] })) });
     let world = World::new(&format!("{FAN}{INNER}"), plugin);
     let ended = world.run(json!({})).await;
     let expected = json!([["one", 0], ["two", 0], ["one", 1], ["two", 1], ["one", 2], ["two", 2]]);
@@ -230,7 +230,7 @@ async fn an_input_with_an_unknown_channel_of_the_subgraph_fails_its_task() {
 async fn own_state_persists_across_runs_and_is_separate_from_the_parent() {
     let plugin = plugin()
         .node("one", |_, _| async { Ok(json!({ "own": 1 })) })
-        .node("two", |call, _| async move { Ok(json!({ "text": call.input["own"] })) });
+        .node("two", |call, _| async move { Ok(json!({ "text": call.input.get("own") })) });
     let world = World::new(&graphs_with("state = \"own\""), plugin);
     let first = world.run(json!({})).await;
     assert_eq!(first.state["text"], json!(1));
@@ -249,7 +249,7 @@ async fn own_state_follows_a_fork_of_the_parent() {
     use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread};
     let plugin = plugin()
         .node("one", |_, _| async { Ok(json!({ "own": 1 })) })
-        .node("two", |call, _| async move { Ok(json!({ "text": call.input["own"] })) });
+        .node("two", |call, _| async move { Ok(json!({ "text": call.input.get("own") })) });
     let world = World::new(&graphs_with("state = \"own\""), plugin);
     let first = world.run(json!({})).await;
     let thread = first.run.thread.clone();

@@ -27,11 +27,11 @@ to = "second"
 async fn a_line_of_nodes_runs_to_its_end() {
     let plugin = NativePlugin::new("p", "1")
         .node("first", |call, _| async move {
-            let n = call.input["n"].as_i64().unwrap_or(0);
+            let n = call.input.get("n").as_i64().unwrap_or(0);
             Ok(json!({ "n": n + 1, "trail": "first" }))
         })
         .node("second", |call, _| async move {
-            let n = call.input["n"].as_i64().unwrap_or(0);
+            let n = call.input.get("n").as_i64().unwrap_or(0);
             Ok(json!({ "n": n * 10, "trail": "second" }))
         });
     let world = World::new(LINE, plugin);
@@ -70,7 +70,7 @@ async fn parallel_tasks_see_the_previous_superstep_and_write_in_a_fixed_order() 
     let plugin = NativePlugin::new("p", "1")
         .node("split", |_, _| async { Ok(json!({ "seen": "split", "word": "a" })) })
         .node("side", |call, _| async move {
-            Ok(json!({ "seen": [call.input["seen"].clone()], "word": "abc" }))
+            Ok(json!({ "seen": [call.input.get("seen").into_owned()], "word": "abc" }))
         })
         .node("join", |call, _| async move { Ok(json!({ "seen": call.step, "word": "ab" })) })
         .reducer("longest", |current, writes| async move {
@@ -99,7 +99,7 @@ cases = [{ when = "state.n < 5", to = "work" }, { to = "END" }]
 #[tokio::test]
 async fn a_branch_loops_until_its_condition_fails() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, _| async move {
-        Ok(json!({ "n": call.input["n"].as_i64().unwrap_or(0) + 1 }))
+        Ok(json!({ "n": call.input.get("n").as_i64().unwrap_or(0) + 1 }))
     });
     let ended = World::new(LOOP, plugin).run(json!({ "n": 0 })).await;
     assert_eq!((ended.outcome, ended.state), (RunOutcome::Completed, json!({ "n": 5 })));
@@ -133,7 +133,7 @@ async fn a_send_gives_a_task_its_own_input() {
                 { "node": "second", "input": { "k": 2 } },
             ] }))
         })
-        .node("second", |call, _| async move { Ok(json!({ "trail": call.input["k"] })) });
+        .node("second", |call, _| async move { Ok(json!({ "trail": call.input.get("k") })) });
     let ended = World::new(LINE, plugin).run(json!({})).await;
     assert_eq!(ended.state["trail"], json!([1, 2]));
 }

@@ -57,7 +57,7 @@ fn question(payload: Value) -> InterruptRequest {
 /// Returns a plugin whose node calls the tools of its input concurrently and writes their results.
 fn caller() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
-        let wanted = call.input["out"][0].as_array().cloned().unwrap_or_default();
+        let wanted = call.input.get("out")[0].as_array().cloned().unwrap_or_default();
         let requests = wanted
             .iter()
             .map(|call| Ok(request(call[0].as_str().unwrap_or_default(), call[1].clone())));

@@ -258,7 +258,7 @@ to = "store"
         })
         .node("store", |call, gate| async move {
             let mut transaction = gate.begin("db").await?;
-            for name in call.input["name"].as_array().into_iter().flatten() {
+            for name in call.input.get("name").as_array().into_iter().flatten() {
                 let name = SqlValue::Text(name.as_str().unwrap_or_default().into());
                 transaction.execute("INSERT INTO item (name) VALUES ($1)", vec![name]).await?;
             }
@@ -281,7 +281,7 @@ const INSERT: &str = "INSERT INTO item (name) VALUES ($1) RETURNING id";
 /// Returns a plugin whose node inserts the name of its input.
 fn writing() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
-        let name = text(call.input["name"].as_str().unwrap_or_default());
+        let name = text(call.input.get("name").as_str().unwrap_or_default());
         let executed = gate.execute("db", INSERT, vec![name]).await?;
         Ok(json!({ "out": executed.returned.rows }))
     })

@@ -59,7 +59,7 @@ fn line() -> NativePlugin {
             Ok(json!({ "trail": answer }))
         })
         .node("third", |call, gate| async move {
-            let question = json!({ "sure": call.input["trail"] });
+            let question = json!({ "sure": call.input.get("trail") });
             let answer =
                 gate.ask(InterruptRequest { payload: question, response_schema: None }).await?;
             Ok(json!({ "trail": answer, "n": 3 }))

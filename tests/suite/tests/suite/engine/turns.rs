@@ -41,7 +41,7 @@ impl Runs {
         let plugin = NativePlugin::new("p", "1").node("work", move |call, _| {
             let (told, mut ends) = (told.clone(), ends.subscribe());
             async move {
-                let name = call.input["name"].as_str().unwrap_or_default().to_owned();
+                let name = call.input.get("name").as_str().unwrap_or_default().to_owned();
                 told.send_modify(|begun| begun.push(name.clone()));
                 drop(ends.wait_for(|ends| ends.contains(&name)).await);
                 Ok(json!({}))

@@ -36,7 +36,7 @@ fn caller() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let tools: Vec<String> = gate.tools().await?.into_iter().map(|info| info.name).collect();
         let mut results = Vec::new();
-        for wanted in call.input["calls"].as_array().into_iter().flatten() {
+        for wanted in call.input.get("calls").as_array().into_iter().flatten() {
             let request = ToolRequest {
                 tool: wanted[0].as_str().unwrap_or_default().to_owned(),
                 call_id: String::new(),

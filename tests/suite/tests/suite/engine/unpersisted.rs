@@ -66,7 +66,7 @@ plugin = "p"
 fn turning() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("turn", |call, _| async move {
-            let is_over = call.input["turns"].as_u64() >= call.input["until"].as_u64();
+            let is_over = call.input.get("turns").as_u64() >= call.input.get("until").as_u64();
             Ok(json!({ "turns": 1, "$goto": [if is_over { "ask" } else { "turn" }] }))
         })
         .node("ask", |_, gate| async move {

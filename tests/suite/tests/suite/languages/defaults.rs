@@ -44,7 +44,7 @@ fn caller() -> (Arc<dyn Plugin>, Grants) {
         let request = ToolRequest {
             tool: "guest/count_words".to_owned(),
             call_id: String::new(),
-            arguments: json!({ "text": call.input["text"] }),
+            arguments: json!({ "text": call.input.get("text") }),
             timeout_ms: None,
             state: None,
         };

@@ -54,7 +54,7 @@ async fn act(call: NodeCall, gate: Arc<Gate>) -> Answer {
         "trail": trail, (format!("{own}total")): seen % MODULUS, (format!("{own}turns")): 1,
     });
     // The task of a send sees only the input of the send, and sends no further tasks.
-    if call.input["turns"].as_u64().is_some_and(|turns| turns < TURNS) {
+    if call.input.get("turns").as_u64().is_some_and(|turns| turns < TURNS) {
         let targets = config["sends"].as_array().into_iter().flatten();
         let sends = targets.enumerate().map(
             |(place, node)| json!({ "node": node, "input": { "trail": [place, seen % MODULUS] } }),

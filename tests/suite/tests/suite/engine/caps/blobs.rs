@@ -50,7 +50,7 @@ async fn put(gate: &Gate, name: u64) -> Result<String, Failure> {
 /// the failures.
 fn putting() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
-        let number = |name: &str| call.input[name].as_u64().unwrap_or_default();
+        let number = |name: &str| call.input.get(name).as_u64().unwrap_or_default();
         let (mut all, mut refused) = (Vec::new(), Vec::new());
         for name in number("from")..number("from") + number("blobs") {
             match put(&gate, name).await {

@@ -38,7 +38,7 @@ fn context(bytes: u64) -> Value {
 fn plugin() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("call", |call, gate| async move {
-            let bytes = call.input["bytes"].as_u64().unwrap_or_default();
+            let bytes = call.input.get("bytes").as_u64().unwrap_or_default();
             let request = StartRun {
                 run: None,
                 app: gate.caller().app.clone(),

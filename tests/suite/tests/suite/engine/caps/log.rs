@@ -49,7 +49,7 @@ fn world(graph: &str, plugin: NativePlugin) -> World {
 /// Returns a plugin whose node takes as many supersteps as its input requests.
 fn looping() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, _| async move {
-        let left = call.input["steps"].as_u64().unwrap_or_default();
+        let left = call.input.get("steps").as_u64().unwrap_or_default();
         let next: &[&str] = if left > 1 { &["work"] } else { &[] };
         let text = format!("{left} {}", "x".repeat(PIECE));
         Ok(json!({ "text": text, "steps": left.saturating_sub(1), "$goto": next }))

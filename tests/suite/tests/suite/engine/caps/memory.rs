@@ -51,7 +51,7 @@ fn item(key: &str) -> PutItem {
 /// Creates a world whose guest puts a document under the key of its input.
 fn world(caps: Caps) -> World {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
-        let key = call.input["key"].as_str().unwrap_or_default().to_owned();
+        let key = call.input.get("key").as_str().unwrap_or_default().to_owned();
         gate.call(PutDocument(item(&key))).await?;
         Ok(json!({ "out": "put" }))
     });

@@ -32,7 +32,7 @@ ask = { plugin = "p" }
 fn asking() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("split", |call, _| async move {
-            let count = call.input["count"].as_u64().unwrap_or_default();
+            let count = call.input.get("count").as_u64().unwrap_or_default();
             let send = |number: u64| {
                 let node = if number.is_multiple_of(2) { "ask" } else { "inner" };
                 json!({ "node": node, "input": { "number": number } })

@@ -72,7 +72,7 @@ fn fanning(executed: &Arc<AtomicUsize>) -> NativePlugin {
         .node("work", move |call, gate| {
             executed.fetch_add(1, Ordering::SeqCst);
             async move {
-                if call.input["number"] == json!(WAITING) {
+                if *call.input.get("number") == json!(WAITING) {
                     gate.call(get("https://example.com/slow")).await?;
                 }
                 Ok(json!({ "log": text() }))

@@ -32,12 +32,12 @@ work = { plugin = "p", goto = ["work"] }
 fn working() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("split", |call, _| async move {
-            let number = |name: &str| call.input[name].as_u64().unwrap_or_default();
+            let number = |name: &str| call.input.get(name).as_u64().unwrap_or_default();
             let send = json!({ "node": "sub", "input": { "tasks": number("each") } });
             Ok(json!({ "$send": vec![send; number("graphs") as usize] }))
         })
         .node("work", |call, gate| async move {
-            let left = call.input["tasks"].as_u64().unwrap_or_default();
+            let left = call.input.get("tasks").as_u64().unwrap_or_default();
             if left == 3 {
                 gate.call(get("https://example.com/slow")).await?;
             }

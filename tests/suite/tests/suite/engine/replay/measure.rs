@@ -116,7 +116,7 @@ async fn a_run_writes_its_events_again_and_makes_no_call() {
 #[tokio::test]
 async fn a_later_run_starts_from_the_state_of_its_thread() {
     let counts = NativePlugin::new("p", "1").node("say", |call, _| async move {
-        let length = call.input["out"].as_array().map_or(0, Vec::len);
+        let length = call.input.get("out").as_array().map_or(0, Vec::len);
         Ok(json!({ "out": length }))
     });
     let world = World::new(ONE, counts);

@@ -23,7 +23,7 @@ fn asking(plugin: NativePlugin) -> NativePlugin {
         })
         .node("two", |call, gate| async move {
             let draft = said(&gate.call(prompt("two")).await?);
-            let asked = json!({ "draft": draft, "text": call.input["text"] });
+            let asked = json!({ "draft": draft, "text": call.input.get("text") });
             let answer = gate.ask(question(asked)).await?;
             gate.call(get("https://example.com/tell")).await?;
             Ok(json!({ "log": [[draft, answer]] }))

@@ -82,7 +82,7 @@ fn plugin() -> NativePlugin {
         })
         .node(
             "c",
-            |call, _| async move { Ok(json!({ "trail": format!("c {}", call.input["n"]) })) },
+            |call, _| async move { Ok(json!({ "trail": format!("c {}", call.input.get("n")) })) },
         )
 }
 

@@ -74,13 +74,13 @@ fn asking() -> NativePlugin {
             Ok(json!({ "text": said(&gate.call(prompt("one")).await?), "total": 1 }))
         })
         .node("two", |call, gate| async move {
-            let text = call.input["text"].clone();
+            let text = call.input.get("text").into_owned();
             if text == "mine" {
-                return Ok(json!({ "log": [text, call.input["total"]] }));
+                return Ok(json!({ "log": [text, call.input.get("total")] }));
             }
             let answer =
                 gate.ask(InterruptRequest { payload: text, response_schema: None }).await?;
-            Ok(json!({ "log": [answer, call.input["total"]] }))
+            Ok(json!({ "log": [answer, call.input.get("total")] }))
         })
 }
 
@@ -143,7 +143,7 @@ async fn an_interrupted_subgraph_continues_from_the_edited_state() {
 async fn a_call_after_an_edit_of_a_subgraph_can_be_forked() {
     let plugin = || {
         asking().node("two", |call, gate| async move {
-            let text = call.input["text"].clone();
+            let text = call.input.get("text").into_owned();
             let answer =
                 gate.ask(InterruptRequest { payload: text.clone(), response_schema: None }).await?;
             let words = said(&gate.call(prompt("two")).await?);
@@ -187,10 +187,10 @@ async fn an_edit_as_the_end_ends_the_subgraph() {
 #[tokio::test]
 async fn a_failed_subgraph_continues_from_the_edited_state() {
     let plugin = asking().node("two", |call, gate| async move {
-        if call.input["text"] != "mine" {
+        if *call.input.get("text") != "mine" {
             gate.call(get("https://a.example/two")).await?;
         }
-        Ok(json!({ "log": call.input["text"] }))
+        Ok(json!({ "log": call.input.get("text") }))
     });
     let world = World::new(&one_by_one(""), plugin);
     world.net.fail_next(unavailable());
@@ -291,7 +291,7 @@ async fn a_failed_started_subgraph_continues_from_the_edited_state() {
             }
         })
         .node("two", |call, _| async move {
-            match call.input["text"].as_str() {
+            match call.input.get("text").as_str() {
                 Some("mine") => Ok(json!({ "log": "mine" })),
                 _ => Err(Failure::new("oops", "it is not mine").into()),
             }
@@ -333,7 +333,7 @@ async fn other_interrupts_stay_pending_after_an_edit_of_a_subgraph() {
 #[tokio::test]
 async fn own_state_of_a_subgraph_can_be_edited_between_runs() {
     let plugin =
-        asking().node("two", |call, _| async move { Ok(json!({ "log": [call.input["total"]] })) });
+        asking().node("two", |call, _| async move { Ok(json!({ "log": [call.input.get("total")] })) });
     let world = World::new(&graphs("state = \"own\""), plugin);
     let ended = world.run(json!({})).await;
     assert_eq!(ended.state["log"], json!(["side", 1, "after"]));
@@ -381,7 +381,7 @@ to = "show"
 async fn own_state_of_a_subgraph_can_be_edited_at_any_depth() {
     let plugin = NativePlugin::new("p", "1")
         .node("add", |_, _| async { Ok(json!({ "total": 1 })) })
-        .node("show", |call, _| async move { Ok(json!({ "text": call.input["total"] })) });
+        .node("show", |call, _| async move { Ok(json!({ "text": call.input.get("total") })) });
     let world = World::new(NESTED, plugin);
     let ended = world.run(json!({})).await;
     assert_eq!(ended.state["text"], 1);

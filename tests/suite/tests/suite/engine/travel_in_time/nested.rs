@@ -292,10 +292,10 @@ async fn own_state_inside_of_a_subgraph_is_carried_over() {
                 gate.call(get("https://a.example/add")).await?;
                 Ok(json!({ "total": 1 }))
             })
-            .node("show", |call, _| async move { Ok(json!({ "text": call.input["total"] })) })
+            .node("show", |call, _| async move { Ok(json!({ "text": call.input.get("total") })) })
             .node("decide", |call, gate| async move {
-                let said = said(&gate.call(prompt(&call.input["text"].to_string())).await?);
-                let total = call.input["text"].as_u64().unwrap_or_default();
+                let said = said(&gate.call(prompt(&call.input.get("text").to_string())).await?);
+                let total = call.input.get("text").as_u64().unwrap_or_default();
                 let goes_on = total < 2 || (total == 2 && said == "once more");
                 let goto: Vec<&str> = if goes_on { vec!["count"] } else { vec!["END"] };
                 Ok(json!({ "log": [total], "$goto": goto }))
@@ -357,7 +357,7 @@ async fn a_waiting_subgraph_of_the_superstep_is_carried_over() {
                 Ok(json!({ "log": ["one"] }))
             })
             .node("two", |call, gate| async move {
-                if call.input["text"] == 0 {
+                if *call.input.get("text") == 0 {
                     return Ok(json!({ "log": said(&gate.call(prompt("two")).await?) }));
                 }
                 gate.call(get("https://a.example/two")).await?;

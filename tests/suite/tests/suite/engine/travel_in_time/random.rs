@@ -42,7 +42,7 @@ fn after(seed: u64) -> u64 {
 /// Returns a plugin whose nodes go where the state determines, so that a repetition takes the same
 /// path.
 fn walker() -> NativePlugin {
-    let number = |input: &TaskInput, name: &str| input[name].as_u64().unwrap_or_default();
+    let number = |input: &TaskInput, name: &str| input.get(name).as_u64().unwrap_or_default();
     NativePlugin::new("p", "1")
         .node("walk", move |call, _| async move {
             let (seed, left) = (number(&call.input, "seed"), number(&call.input, "left"));
@@ -70,7 +70,7 @@ fn walker() -> NativePlugin {
         })
         .node(
             "pair",
-            move |call, _| async move { Ok(json!({ "trail": ["pair", call.input["own"]] })) },
+            move |call, _| async move { Ok(json!({ "trail": ["pair", call.input.get("own")] })) },
         )
 }
 
