@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 
+pub(crate) use self::list::id_hash;
+
 pub use self::list::SharedList;
 pub use self::value::{ChannelValue, Content};
 

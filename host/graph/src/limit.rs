@@ -116,9 +116,9 @@ pub const RUN_TASKS: u64 = 100_000;
 /// [`GraphLimits::run_tasks`]. Planning takes memory in proportion to these limits.
 pub const MOST_TASKS: u64 = 10_000_000;
 
-/// Maximum [weight](crate::weight) of the state of one graph, in bytes. Each checkpoint and each
-/// view of a thread has the whole state in memory, and a superstep has it before and after. A
-/// conversation of some ten thousand messages fits.
+/// Maximum [weight](crate::weight) of the state of one graph, in bytes. Each view of a
+/// thread has the whole state in memory. Checkpoints share what did not change between them, such
+/// as the items of a list. A conversation of some ten thousand messages fits.
 pub const STATE_BYTES: u64 = 64 << 20;
 
 /// Maximum [weight](crate::weight) of the outcomes of one superstep, in bytes. All of them are in

@@ -18,3 +18,39 @@ pub(super) fn reduce(current: Option<&ChannelValue>, writes: &[&Value]) -> Resul
     }
     Ok(Reduced { value: list.into(), unchanged_prefix })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
+    use serde_json::json;
+
+    use super::*;
+
+    fn write() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            any::<u8>().prop_map(Value::from),
+            vec(any::<u8>(), 0..80).prop_map(Value::from)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn items_are_those_of_an_array(steps in vec(vec(write(), 0..3), 1..6)) {
+            let (mut array, mut list) = (Vec::new(), ChannelValue::from(json!([])));
+            for writes in steps {
+                let unchanged = array.len();
+                for write in &writes {
+                    match write {
+                        Value::Array(items) => array.extend(items.clone()),
+                        one => array.push(one.clone()),
+                    }
+                }
+                let made = reduce(Some(&list), &writes.iter().collect::<Vec<_>>()).unwrap();
+                prop_assert_eq!(json!(made.value), json!(array));
+                prop_assert_eq!(made.unchanged_prefix, Some(unchanged));
+                list = made.value;
+            }
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Lists whose versions share their items.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
@@ -16,16 +18,22 @@ const CHUNK_ITEMS: usize = 64;
 pub struct SharedList {
     /// Every chunk but the last is full, and none is empty.
     chunks: Vec<Arc<Vec<Item>>>,
+    /// True if all items are known to be messages whose ids differ.
+    has_unique_ids: bool,
 }
 
 #[derive(Clone)]
 struct Item {
+    /// Hash of the `id` of a message. It is beside the pointer, so that a search among many
+    /// messages reads little memory.
+    id_hash: u64,
     value: Arc<Value>,
 }
 
-impl From<Value> for Item {
-    fn from(value: Value) -> Self {
-        Self { value: Arc::new(value) }
+impl From<Arc<Value>> for Item {
+    fn from(value: Arc<Value>) -> Self {
+        let id = value.get("id").and_then(Value::as_str);
+        Self { id_hash: id.map_or(0, id_hash), value }
     }
 }
 
@@ -45,6 +53,11 @@ impl SharedList {
     /// Returns true if the list has no items.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
+    }
+
+    /// Returns the item at a position.
+    pub fn get(&self, place: usize) -> Option<&Value> {
+        self.chunks.get(place / CHUNK_ITEMS)?.get(place % CHUNK_ITEMS).map(|item| &*item.value)
     }
 
     /// Returns the items in order.
@@ -74,17 +87,71 @@ impl SharedList {
         Value::Array(self.iter().cloned().collect())
     }
 
+    /// Returns the items in order, with what shares them.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &Arc<Value>> {
+        self.items_from(0).map(|item| &item.value)
+    }
+
+    /// Returns the [`id_hash`] of each message in order.
+    pub(crate) fn id_hashes(&self) -> impl Iterator<Item = u64> {
+        self.items_from(0).map(|item| item.id_hash)
+    }
+
+    /// Appends an item.
+    pub(crate) fn push(&mut self, value: Arc<Value>) {
+        self.push_item(value.into());
+    }
+
+    /// Replaces the item at a position, which exists.
+    pub(crate) fn set(&mut self, place: usize, value: Arc<Value>) {
+        self.has_unique_ids = false;
+        let chunk = Arc::make_mut(&mut self.chunks[place / CHUNK_ITEMS]);
+        chunk[place % CHUNK_ITEMS] = value.into();
+    }
+
+    /// Returns the list without the items at some positions.
+    pub(crate) fn without(self, removed: &BTreeSet<usize>) -> Self {
+        let Some(first) = removed.first() else { return self };
+        let same = first / CHUNK_ITEMS;
+        let chunks = self.chunks.iter().take(same).cloned().collect();
+        let mut kept = Self { chunks, ..Self::default() };
+        for (place, item) in (same * CHUNK_ITEMS..).zip(self.items_from(same * CHUNK_ITEMS)) {
+            if !removed.contains(&place) {
+                kept.push_item(item.clone());
+            }
+        }
+        kept
+    }
+
+    /// Returns true if all items are known to be messages whose ids differ.
+    pub(crate) fn has_unique_ids(&self) -> bool {
+        self.has_unique_ids
+    }
+
+    /// Records that all items are messages whose ids differ, until the list changes.
+    pub(crate) fn with_unique_ids(self) -> Self {
+        Self { has_unique_ids: true, ..self }
+    }
+
     fn items_from(&self, from: usize) -> impl Iterator<Item = &Item> {
         let chunks = self.chunks.get(from / CHUNK_ITEMS..).unwrap_or_default();
         chunks.iter().flat_map(|chunk| chunk.iter()).skip(from % CHUNK_ITEMS)
     }
 
     fn push_item(&mut self, item: Item) {
+        self.has_unique_ids = false;
         match self.chunks.last_mut() {
             Some(last) if last.len() < CHUNK_ITEMS => Arc::make_mut(last).push(item),
             _ => self.chunks.push(Arc::new(vec![item])),
         }
     }
+}
+
+/// Returns the hash by which a list finds the message with an id.
+pub(crate) fn id_hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl PartialEq for SharedList {
@@ -102,7 +169,7 @@ impl PartialEq<[Value]> for SharedList {
 impl Extend<Value> for SharedList {
     fn extend<I: IntoIterator<Item = Value>>(&mut self, items: I) {
         for item in items {
-            self.push_item(item.into());
+            self.push(Arc::new(item));
         }
     }
 }
@@ -145,6 +212,7 @@ impl SharedList {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+    use proptest::sample::Index;
     use serde_json::json;
 
     use super::*;
@@ -163,6 +231,19 @@ mod tests {
             let copied =
                 new.chunks.iter().zip(&old.chunks).filter(|(new, old)| !Arc::ptr_eq(new, old));
             assert!(copied.count() <= 1, "one chunk has new pointers");
+        }
+    }
+
+    #[test]
+    fn a_changed_list_has_no_known_ids() {
+        let known = || list(&[1, 2]).with_unique_ids();
+        let item = || Arc::new(json!(3));
+        assert!(known().has_unique_ids() && known().without(&BTreeSet::new()).has_unique_ids());
+        let (mut longer, mut other) = (known(), known());
+        longer.push(item());
+        other.set(0, item());
+        for changed in [longer, other, known().without(&BTreeSet::from([1]))] {
+            assert!(!changed.has_unique_ids(), "{changed:?}");
         }
     }
 
@@ -185,6 +266,27 @@ mod tests {
             prop_assert_eq!(&grown, &list(&array));
             prop_assert_eq!(grown.starts_with(&list(&more)), array.starts_with(&more));
             prop_assert!(grown.starts_with(&list(&start)));
+        }
+
+        #[test]
+        fn items_are_replaced_and_removed_by_position(
+            array in vec(any::<u8>(), 1..150),
+            changed in vec(any::<Index>(), 0..4),
+            removed in vec(any::<Index>(), 0..8),
+        ) {
+            let old = list(&array);
+            let (mut new, mut expected) = (old.clone(), json!(array));
+            for place in changed.iter().map(|index| index.index(array.len())) {
+                new.set(place, Arc::new(json!("changed")));
+                expected[place] = json!("changed");
+            }
+            prop_assert_eq!(&old, &list(&array), "a version does not change");
+            let removed: BTreeSet<usize> =
+                removed.iter().map(|index| index.index(array.len())).collect();
+            let items = expected.as_array().unwrap().iter().enumerate();
+            let kept = items.filter(|(place, _)| !removed.contains(place));
+            let kept: SharedList = kept.map(|(_, item)| item.clone()).collect();
+            prop_assert_eq!(new.without(&removed), kept);
         }
     }
 }

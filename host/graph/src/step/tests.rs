@@ -358,6 +358,38 @@ fn reducers_report_the_unchanged_prefix() {
 }
 
 #[test]
+fn a_superstep_copies_only_the_items_that_it_changes() {
+    let talk = graph(
+        r#"[graphs.g]
+        entry = "a"
+        channels.log.reducer = "append"
+        channels.messages.reducer = "messages"
+        channels.kind = {}
+        nodes.a.goto = "END"
+        edges = [{ from = "a", to = "a" }]"#,
+    );
+    for length in [10, 2_000] {
+        let messages: Vec<Value> = (0..length).map(|n| json!({ "id": n.to_string() })).collect();
+        let input = json!({ "log": messages, "messages": messages, "kind": messages });
+        let mut lineage = start(&talk, &input).unwrap();
+        let before = lineage.checkpoint.values.clone();
+        let did = ScriptedResult {
+            writes: vec![
+                ("log".to_owned(), json!("one")),
+                ("messages".to_owned(), json!([{ "id": "3", "content": "new" }, {}])),
+            ],
+            ..ScriptedResult::default()
+        };
+        superstep(&talk, &mut lineage, &|_| did.clone()).unwrap();
+        let copied = |name: &str| {
+            let new = lineage.checkpoint.values[name].list().unwrap();
+            new.unshared_with(before[name].list().unwrap())
+        };
+        assert_eq!((copied("log"), copied("messages"), copied("kind")), (1, 2, 0), "{length}");
+    }
+}
+
+#[test]
 fn overwrite_has_no_unchanged_prefix() {
     let listed = small("entry = 'a'\nnodes.a = {}");
     let mut lineage = start(&listed, &json!({ "log": [1, 2] })).unwrap();
