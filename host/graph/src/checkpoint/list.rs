@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::Value;
+
+use crate::weight::{VALUE_BYTES, weight};
 
 /// Number of items of a full chunk. A new version of a list copies the pointers to all chunks, and
 /// the pointers to the items of one chunk. A list of 4,096 items has as many of the former as of
@@ -20,6 +22,8 @@ pub struct SharedList {
     chunks: Vec<Arc<Vec<Item>>>,
     /// True if all items are known to be messages whose ids differ.
     has_unique_ids: bool,
+    /// The weight, once it was computed. Later versions compute only that of their own items.
+    weight: OnceLock<u64>,
 }
 
 #[derive(Clone)]
@@ -82,6 +86,16 @@ impl SharedList {
         self.len() >= other.len() && chunks.all(same)
     }
 
+    /// Returns the [`weight`] of the list, in bytes.
+    pub fn weight(&self) -> u64 {
+        *self.weight.get_or_init(|| VALUE_BYTES + self.iter().map(weight).sum::<u64>())
+    }
+
+    /// Returns true if the weight is known and need not be computed.
+    pub fn is_weighed(&self) -> bool {
+        self.weight.get().is_some()
+    }
+
     /// Returns a copy of the list as a JSON array.
     pub fn to_value(&self) -> Value {
         Value::Array(self.iter().cloned().collect())
@@ -106,7 +120,10 @@ impl SharedList {
     pub(crate) fn set(&mut self, place: usize, value: Arc<Value>) {
         self.has_unique_ids = false;
         let chunk = Arc::make_mut(&mut self.chunks[place / CHUNK_ITEMS]);
-        chunk[place % CHUNK_ITEMS] = value.into();
+        let old = std::mem::replace(&mut chunk[place % CHUNK_ITEMS], Item::from(value.clone()));
+        if let Some(sum) = self.weight.get_mut() {
+            *sum = *sum - weight(&old.value) + weight(&value);
+        }
     }
 
     /// Returns the list without the items at some positions.
@@ -119,6 +136,10 @@ impl SharedList {
             if !removed.contains(&place) {
                 kept.push_item(item.clone());
             }
+        }
+        if let Some(sum) = self.weight.get() {
+            let gone = removed.iter().filter_map(|place| self.get(*place)).map(weight);
+            kept.weight = OnceLock::from(sum - gone.sum::<u64>());
         }
         kept
     }
@@ -140,6 +161,9 @@ impl SharedList {
 
     fn push_item(&mut self, item: Item) {
         self.has_unique_ids = false;
+        if let Some(sum) = self.weight.get_mut() {
+            *sum += weight(&item.value);
+        }
         match self.chunks.last_mut() {
             Some(last) if last.len() < CHUNK_ITEMS => Arc::make_mut(last).push(item),
             _ => self.chunks.push(Arc::new(vec![item])),
@@ -253,11 +277,14 @@ mod tests {
             start in vec(any::<u8>(), 0..150), more in vec(any::<u8>(), 0..150), from in 0_usize..320,
         ) {
             let mut grown = list(&start);
+            grown.weight();
             grown.extend(list(&more).iter().cloned());
             let array: Vec<u8> = start.iter().chain(&more).copied().collect();
             prop_assert_eq!(grown.len(), array.len());
             prop_assert_eq!(grown.is_empty(), array.is_empty());
             prop_assert_eq!(grown.to_value(), json!(array));
+            prop_assert!(grown.is_weighed());
+            prop_assert_eq!(grown.weight(), weight(&json!(array)));
             prop_assert_eq!(json!(grown), json!(array));
             prop_assert_eq!(serde_json::to_string(&grown).unwrap(), json!(array).to_string());
             let tail = grown.tail(from).map(|items| json!(items));
@@ -275,6 +302,7 @@ mod tests {
             removed in vec(any::<Index>(), 0..8),
         ) {
             let old = list(&array);
+            let weighed = old.weight();
             let (mut new, mut expected) = (old.clone(), json!(array));
             for place in changed.iter().map(|index| index.index(array.len())) {
                 new.set(place, Arc::new(json!("changed")));
@@ -286,7 +314,10 @@ mod tests {
             let items = expected.as_array().unwrap().iter().enumerate();
             let kept = items.filter(|(place, _)| !removed.contains(place));
             let kept: SharedList = kept.map(|(_, item)| item.clone()).collect();
-            prop_assert_eq!(new.without(&removed), kept);
+            let new = new.without(&removed);
+            prop_assert_eq!(&new, &kept);
+            prop_assert!(new.is_weighed());
+            prop_assert_eq!((new.weight(), old.weight()), (kept.weight(), weighed));
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::checkpoint::list::SharedList;
-use crate::weight::{VALUE_BYTES, weight};
+use crate::weight::weight;
 
 /// The value of a channel, which many checkpoints share. A clone copies a pointer.
 ///
@@ -18,7 +18,8 @@ pub struct ChannelValue(Arc<Kind>);
 
 enum Kind {
     List(SharedList),
-    Other(Value),
+    /// The value with its weight, once that was computed.
+    Other(Value, OnceLock<u64>),
 }
 
 /// A borrowed [`ChannelValue`].
@@ -35,7 +36,7 @@ impl ChannelValue {
     pub fn content(&self) -> Content<'_> {
         match &*self.0 {
             Kind::List(list) => Content::List(list),
-            Kind::Other(value) => Content::Other(value),
+            Kind::Other(value, _) => Content::Other(value),
         }
     }
 
@@ -64,11 +65,20 @@ impl ChannelValue {
         }
     }
 
-    /// Returns the [`weight`] of the value, in bytes.
+    /// Returns the [`weight`] of the value, in bytes. It is computed once. A list computes only the
+    /// weight of the items that its version adds.
     pub fn weight(&self) -> u64 {
-        match self.content() {
-            Content::List(list) => VALUE_BYTES + list.iter().map(weight).sum::<u64>(),
-            Content::Other(value) => weight(value),
+        match &*self.0 {
+            Kind::List(list) => list.weight(),
+            Kind::Other(value, known) => *known.get_or_init(|| weight(value)),
+        }
+    }
+
+    /// Returns true if the weight is known and need not be computed.
+    pub fn is_weighed(&self) -> bool {
+        match &*self.0 {
+            Kind::List(list) => list.is_weighed(),
+            Kind::Other(_, known) => known.get().is_some(),
         }
     }
 
@@ -82,7 +92,7 @@ impl From<Value> for ChannelValue {
     fn from(value: Value) -> Self {
         match value {
             Value::Array(items) => SharedList::from_iter(items).into(),
-            other => Self(Arc::new(Kind::Other(other))),
+            other => Self(Arc::new(Kind::Other(other, OnceLock::new()))),
         }
     }
 }
@@ -157,7 +167,8 @@ mod tests {
             assert_eq!(shared, value);
             assert_eq!(*shared.value(), value);
             assert_eq!(shared.list().map(SharedList::len), value.as_array().map(Vec::len));
-            assert_eq!(shared.weight(), weight(&value));
+            assert!(!shared.is_weighed());
+            assert_eq!((shared.weight(), shared.is_weighed()), (weight(&value), true));
             let text = value.to_string();
             assert_eq!(serde_json::to_string(&shared).unwrap(), text);
             assert_eq!(serde_json::from_str::<ChannelValue>(&text).unwrap(), shared);

@@ -118,12 +118,7 @@ impl ValuesBuilder {
         self.check_size(graph)
     }
 
-    /// Checks the size of the state.
-    ///
-    /// Weighs the channels that did not change as well. A state within the default limit has about
-    /// a million values at most, and a visit takes some nanoseconds; the copy of a list by its
-    /// reducer takes longer. A weight that is kept beside each value would have to be computed
-    /// again wherever a checkpoint is read.
+    /// Checks the size of the state. Values that did not change know their weight.
     fn check_size(&self, graph: &Graph) -> Result<(), StepError> {
         let allowed = graph.limits().state_bytes;
         let (mut bytes, mut largest) = (0_u64, None);

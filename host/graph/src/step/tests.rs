@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     CheckpointStamp, StepError, accept_input, check_input, check_writes, plugin_reductions,
 };
-use crate::checkpoint::CheckpointSource;
+use crate::checkpoint::{ChannelValue, CheckpointSource};
 use crate::event::{EventKind, Send, SubgraphEnd};
 use crate::graph::Graph;
 use crate::id::{CheckpointId, Namespace};
@@ -386,6 +386,7 @@ fn a_superstep_copies_only_the_items_that_it_changes() {
             new.unshared_with(before[name].list().unwrap())
         };
         assert_eq!((copied("log"), copied("messages"), copied("kind")), (1, 2, 0), "{length}");
+        assert!(lineage.checkpoint.values.values().all(ChannelValue::is_weighed));
     }
 }
 
