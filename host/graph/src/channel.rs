@@ -57,6 +57,14 @@ pub enum Reducer {
     },
 }
 
+impl Reducer {
+    /// Returns true if a write is combined with the value as a whole, in time proportional to its
+    /// size. A list is not: its reducers leave the items alone that do not change.
+    pub fn reads_whole_value(&self) -> bool {
+        matches!(self, Self::Merge | Self::Plugin { .. })
+    }
+}
+
 impl From<&ReducerDef> for Reducer {
     fn from(def: &ReducerDef) -> Self {
         match def {

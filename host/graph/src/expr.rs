@@ -8,7 +8,7 @@ use cel::common::value::Val;
 use cel::parser::{Expression, PrattParser};
 use cel::{Context, ExecutionError};
 
-use crate::checkpoint::Values;
+use crate::checkpoint::{ChannelValue, Values};
 use crate::expr::meter::{ENVIRONMENT, METER, Meter};
 use crate::expr::references::References;
 use crate::limit::Exceeded;
@@ -92,6 +92,13 @@ impl Condition {
     /// Returns the channels that the condition names as `state.x` or `state["x"]`.
     pub fn channels(&self) -> BTreeSet<String> {
         self.channels.clone()
+    }
+
+    /// Returns the values that the condition can read.
+    pub fn values_read<'s>(&'s self, state: &'s Values) -> impl Iterator<Item = &'s ChannelValue> {
+        let named = self.channels.iter().filter(move |_| !self.whole_state);
+        let named = named.filter_map(move |name| state.get(name.as_str()));
+        named.chain(state.values().filter(move |_| self.whole_state))
     }
 
     /// Evaluates the condition.

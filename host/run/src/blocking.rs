@@ -12,6 +12,7 @@ use std::thread::available_parallelism;
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use wattle_graph::checkpoint::ChannelValue;
+use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
 use wattle_graph::lineage::Lineage;
 
@@ -85,13 +86,25 @@ pub fn is_long_validation<'v>(graph: &Graph, values: impl IntoIterator<Item = &'
     graph.has_expensive_schema() || are_large_values(values)
 }
 
-/// Returns true if applying a superstep is long work. The writes are validated, and conditions read
-/// the whole state, so the work is proportional to their size.
+/// Returns true if applying a superstep is long work. The work is proportional to the size of the
+/// writes, which are validated, and of the values that are read whole: by a reducer, by a condition,
+/// or for the first time since the store decoded them.
 pub(crate) fn is_long_superstep(graph: &Graph, lineage: &Lineage) -> bool {
-    let written = lineage.finished.values().flat_map(|task| &task.writes);
-    let values = lineage.checkpoint.values.values().flat_map(ChannelValue::items);
-    are_many_tasks(lineage.finished.len())
-        || is_long_validation(graph, values.chain(written.map(|write| &write.value)))
+    let Lineage { checkpoint, finished, .. } = lineage;
+    let writes = || finished.values().flat_map(|task| &task.writes);
+    let is_combined = |write: &&Write| {
+        let channel = graph.channels().get(&write.channel);
+        channel.is_some_and(|channel| channel.reducer.reads_whole_value())
+    };
+    let values = &checkpoint.values;
+    let combined = writes().filter(is_combined).filter_map(|write| values.get(&write.channel));
+    let conditions = graph.branches().iter().flat_map(|branch| &branch.cases);
+    let conditions = conditions.filter_map(|case| case.when.as_ref());
+    let read = conditions.flat_map(|condition| condition.values_read(values));
+    let decoded = values.values().filter(|value| !value.is_weighed());
+    let whole = combined.chain(read).chain(decoded).flat_map(ChannelValue::items);
+    are_many_tasks(finished.len())
+        || is_long_validation(graph, whole.chain(writes().map(|write| &write.value)))
 }
 
 /// Returns true if compiling these schemas is long work. Stops counting at the threshold. A schema
@@ -175,11 +188,16 @@ pub(crate) async fn hold_all_turns()
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::pin::pin;
     use std::sync::mpsc::channel;
 
     use futures::poll;
-    use serde_json::json;
+    use serde_json::{Map, json};
+    use wattle_graph::check::{AnyPlugin, check_toml};
+    use wattle_graph::event::TaskFinished;
+    use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId};
+    use wattle_graph::step::{CheckpointStamp, accept_input};
 
     use super::*;
     use crate::caller_id::CallerId;
@@ -201,6 +219,58 @@ mod tests {
         assert!(are_large_schemas([&fields(150), &fields(150)]));
         assert!(are_large_schemas([&json!({ "items": { "pattern": "^a$" } })]));
         assert!(are_large_schemas([&json!({ "patternProperties": { "^a$": true } })]));
+    }
+
+    /// Returns a lineage whose only task has written one item to every channel.
+    fn written(graph: &Graph, state: &Value) -> Lineage {
+        let first = CheckpointStamp {
+            id: CheckpointId(1),
+            run: RunId::new("r").unwrap(),
+            at_ms: 0,
+            version: Digest::of(b"code"),
+            parents: BTreeMap::new(),
+            tasks: None,
+        };
+        let (root, none) = (Namespace::root(), BTreeMap::new());
+        let mut lineage =
+            Lineage::new(accept_input(graph, None, &root, state, &none, first).unwrap());
+        let write = |name: &ChannelName| json!({ "channel": name, "value": { "id": "1" } });
+        let finished = json!({
+            "task": "t", "node": "a", "base": 1, "duration_us": 0,
+            "writes": graph.channels().keys().map(write).collect::<Vec<_>>(),
+        });
+        let finished: TaskFinished = serde_json::from_value(finished).unwrap();
+        lineage.finished.insert(finished.task.clone(), finished);
+        lineage
+    }
+
+    #[test]
+    fn a_superstep_is_long_if_it_reads_large_values() {
+        let graph = |channels: &str, rest: &str| {
+            let text = format!(
+                "[graphs.g]\nentry = 'a'\nnodes.a = {{}}\n{rest}\n[graphs.g.channels]\n{channels}"
+            );
+            check_toml("graph.toml", &text, &AnyPlugin).unwrap().remove(0)
+        };
+        let list: Vec<Value> = (0..2_000).map(|n| json!({ "id": n.to_string() })).collect();
+        let lists = "log.reducer = 'append'\nmessages.reducer = 'messages'\nlast = {}";
+        let state = json!({ "log": list, "messages": list, "last": list });
+        let plain = graph(lists, "");
+        let mut lineage = written(&plain, &state);
+        assert!(!is_long_superstep(&plain, &lineage), "no item is read");
+        let condition = "branches = [{ name = 'b', from = 'a', mode = 'all', cases = \
+                         [{ when = 'size(state.log) > 1', to = 'END' }] }]";
+        assert!(is_long_superstep(&graph(lists, condition), &lineage));
+        // As a store returns the values.
+        for value in lineage.checkpoint.values.values_mut() {
+            *value = value.value().into_owned().into();
+        }
+        assert!(is_long_superstep(&plain, &lineage));
+
+        let merged = graph("facts.reducer = 'merge'", "");
+        let facts: Map<String, Value> = (0..2_000).map(|n| (n.to_string(), json!(n))).collect();
+        assert!(is_long_superstep(&merged, &written(&merged, &json!({ "facts": facts }))));
+        assert!(!is_long_superstep(&merged, &written(&merged, &json!({ "facts": { "a": 1 } }))));
     }
 
     /// The spawned task needs the only thread of the runtime while the closure waits for it.
