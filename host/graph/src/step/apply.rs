@@ -83,9 +83,9 @@ impl ValuesBuilder {
         writes: &BTreeMap<&ChannelName, Writes<'_>>,
         reduced: &BTreeMap<ChannelName, Value>,
     ) -> Result<(), StepError> {
-        let before = self.values.clone();
+        // A write to an ephemeral channel replaces its value, so no reducer misses it.
         self.clear_ephemeral(graph);
-        self.combine(graph, &before, writes, reduced)
+        self.apply_before_tasks(graph, writes, reduced)
     }
 
     /// Applies writes before a superstep that has not run yet. Ephemeral values stay, so its tasks
@@ -96,22 +96,11 @@ impl ValuesBuilder {
         writes: &BTreeMap<&ChannelName, Writes<'_>>,
         reduced: &BTreeMap<ChannelName, Value>,
     ) -> Result<(), StepError> {
-        let before = self.values.clone();
-        self.combine(graph, &before, writes, reduced)
-    }
-
-    fn combine(
-        &mut self,
-        graph: &Graph,
-        before: &Values,
-        writes: &BTreeMap<&ChannelName, Writes<'_>>,
-        reduced: &BTreeMap<ChannelName, Value>,
-    ) -> Result<(), StepError> {
         let budget = StepBudget::default();
         for (name, writes) in writes {
             let channel =
                 graph.channels().get(*name).ok_or_else(|| unknown_channel(name, writes))?;
-            let current = before.get(*name);
+            let current = self.values.get(*name);
             let combined = combine(channel, current, writes, reduced.get(*name), &budget)?;
             self.set(name, combined);
         }
