@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use cel::common::types::{
-    BOOL_TYPE, CelBool, CelInt, CelList, CelMap, CelMapKey, CelString, DYN_TYPE, INT_TYPE, Type,
+    BOOL_TYPE, CelBool, CelInt, CelList, CelMap, CelMapKey, CelString, DYN_TYPE, INT_TYPE, Kind,
+    Type,
 };
 use cel::common::value::{BuiltinRef, CowVal, StaticVal, Val};
 use cel::{Env, ExecutionError};
@@ -18,6 +19,9 @@ pub(super) const METER: &str = "@meter";
 
 /// `@use(meter, x)` counts the size of `x` and returns `x`.
 pub(super) const USE: &str = "@use";
+
+/// `@size(meter, x)` counts the time that `size(x)` takes and returns `x`.
+pub(super) const SIZE: &str = "@size";
 
 /// `@same(meter, x, y, wanted)` counts the smaller size and returns `(x == y) == wanted`.
 pub(super) const SAME: &str = "@same";
@@ -61,6 +65,12 @@ impl ConditionBudget {
         Err(ExecutionError::function_error("evaluation", "out of steps"))
     }
 
+    /// Returns the number of steps that were taken.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        CONDITION_STEPS + 1 - self.0.load(Ordering::Relaxed)
+    }
+
     /// Returns an error if the limit was exceeded. The result of the evaluation must then be
     /// discarded, because operators such as `||` swallow errors.
     pub(super) fn check(&self, text: &str) -> Result<(), Exceeded> {
@@ -101,8 +111,9 @@ impl StaticVal for Meter {}
 
 fn environment() -> Env {
     let mut environment = Env::stdlib();
-    let functions: [(&str, Vec<Type>, cel::common::functions::Function); 3] = [
+    let functions: [(&str, Vec<Type>, cel::common::functions::Function); 4] = [
         (USE, vec![METER_TYPE.to_owned(), DYN_TYPE], used),
+        (SIZE, vec![METER_TYPE.to_owned(), DYN_TYPE], sized),
         (SAME, vec![METER_TYPE.to_owned(), DYN_TYPE, DYN_TYPE, BOOL_TYPE], same),
         (LOOP, vec![METER_TYPE.to_owned(), DYN_TYPE, INT_TYPE], looped),
     ];
@@ -116,6 +127,15 @@ fn environment() -> Env {
 fn used<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let budget = budget_of(&arguments)?;
     budget.take(size(arguments[1].as_ref()))?;
+    Ok(arguments.swap_remove(1))
+}
+
+/// The number of items of a list or an object is known. That of the characters of a text is counted.
+fn sized<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let budget = budget_of(&arguments)?;
+    if !is_container(arguments[1].as_ref()) {
+        budget.take(size(arguments[1].as_ref()))?;
+    }
     Ok(arguments.swap_remove(1))
 }
 
@@ -181,7 +201,11 @@ fn misused() -> ExecutionError {
 }
 
 fn is_container(value: &dyn Val) -> bool {
-    matches!(value.as_builtin(), BuiltinRef::List(_) | BuiltinRef::Map(_) | BuiltinRef::Optional(_))
+    // The view of a list or an object as a built-in value would convert it.
+    match value.get_type().kind() {
+        Kind::List | Kind::Map => true,
+        _ => matches!(value.as_builtin(), BuiltinRef::Optional(_)),
+    }
 }
 
 /// Returns the number of steps of copying, comparing or reading a value once.

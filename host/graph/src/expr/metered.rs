@@ -10,7 +10,10 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValu
 use cel::common::types::{CelBool, CelInt};
 use cel::parser::Expression;
 
-use super::meter::{LOOP, METER, SAME, USE};
+use super::meter::{LOOP, METER, SAME, SIZE, USE};
+
+/// The function that returns the number of items or characters.
+const SIZE_FUNCTION: &str = "size";
 
 /// Operators that only evaluate their operands, without a cost of their own.
 const FREE: [&str; 6] = [
@@ -32,7 +35,7 @@ pub(super) fn metered(expression: &Expression) -> Expression {
 /// appends in place only if that operand is the plain variable.
 fn expr(expression: &Expression, accumulators: &[&str]) -> Expression {
     let inner = |inner: &Expression| expr(inner, accumulators);
-    let counted = |inner: &Expression| used(expr(inner, accumulators), accumulators);
+    let counted = |inner: &Expression| used(USE, expr(inner, accumulators), accumulators);
     let made = match &expression.expr {
         Expr::Call(call) => return rebuilt(expression, of_call(call, accumulators)),
         Expr::Select(select) => {
@@ -76,8 +79,9 @@ fn expr(expression: &Expression, accumulators: &[&str]) -> Expression {
 
 fn of_call(call: &CallExpr, accumulators: &[&str]) -> Expr {
     let inner = |inner: &Expression| expr(inner, accumulators);
-    let counted = |inner: &Expression| used(expr(inner, accumulators), accumulators);
     let name = call.func_name.as_str();
+    let counting = if name == SIZE_FUNCTION { SIZE } else { USE };
+    let counted = |inner: &Expression| used(counting, expr(inner, accumulators), accumulators);
     let appends = name == operators::ADD
         && call.args.first().is_some_and(|first| is_accumulator(first, accumulators));
     match (name, call.args.as_slice()) {
@@ -102,10 +106,23 @@ fn of_call(call: &CallExpr, accumulators: &[&str]) -> Expr {
 
 /// Returns true for a key whose failed lookup does not copy the container.
 fn is_cheap_key(key: &Expression) -> bool {
-    matches!(
-        &key.expr,
-        Expr::Literal(LiteralValue::Int(_) | LiteralValue::UInt(_) | LiteralValue::String(_))
-    )
+    match &key.expr {
+        Expr::Literal(LiteralValue::UInt(_) | LiteralValue::String(_)) => true,
+        _ => is_integer(key),
+    }
+}
+
+/// Returns true for an expression that yields an `int` or fails, such as `size(state.list) - 1`.
+fn is_integer(expression: &Expression) -> bool {
+    match &expression.expr {
+        Expr::Literal(LiteralValue::Int(_)) => true,
+        Expr::Call(call) => match call.func_name.as_str() {
+            SIZE_FUNCTION => true,
+            operators::ADD | operators::SUBSTRACT => call.args.iter().all(is_integer),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 fn of_loop(all: &ComprehensionExpr, outer: &[&str]) -> ComprehensionExpr {
@@ -147,12 +164,13 @@ fn of_entry(entry: &EntryExpr) -> i64 {
     }
 }
 
-/// Wraps an operand so that its size is counted. The length of the text bounds that of literals.
-fn used(expression: Expression, accumulators: &[&str]) -> Expression {
+/// Wraps an operand into a call of a counting function. The length of the text bounds the size of
+/// literals.
+fn used(counting: &str, expression: Expression, accumulators: &[&str]) -> Expression {
     match &expression.expr {
         Expr::Literal(_) => expression,
         _ if is_accumulator(&expression, accumulators) => expression,
-        _ => plain(function(USE, vec![expression])),
+        _ => plain(function(counting, vec![expression])),
     }
 }
 

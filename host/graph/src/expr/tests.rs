@@ -36,6 +36,16 @@ fn conditions_evaluate() {
         ("state.big > 5", true),
         ("state.kind.startsWith('im')", true),
         ("size(state) == 8", true),
+        ("size(state.plan) == 2 && size(state.plan.steps) == 1 && state.items.size() == 2", true),
+        ("[{'n': 1}, {'n': 2}] == state.items && state.items == [{'n': 1}, {'n': 2}]", true),
+        ("{'status': 'open', 'steps': ['a']} == state.plan && state.plan != {}", true),
+        ("state.plan.steps + ['b'] == ['a', 'b'] && ['b'] + state.plan.steps == ['b', 'a']", true),
+        ("state.plan in [state.items, state.plan] && state.items[0] in state.items", true),
+        ("[state.items][0][1].n == 2 && (state.done ? [] : state.items)[0].n == 1", true),
+        ("state.items[size(state.items) - 1].n == 2 && 'steps' in state.plan", true),
+        ("state.items == state.plan || state.items == null || null == state.plan", false),
+        ("state.items.map(item, [item])[1][0].n == 2", true),
+        ("type(state.items) == list && type(state.plan) == map", true),
         ("state[state.kind == 'image' ? 'done' : 'kind'] == false", true),
         ("true", true),
     ] {
@@ -121,6 +131,32 @@ fn channels_of_a_condition_are_collected() {
     let condition =
         Condition::parse("state.a.b == 1 && [state['c']].exists(x, x == state.d[x])").unwrap();
     assert_eq!(condition.channels().into_iter().collect::<Vec<_>>(), ["a", "c", "d"]);
+}
+
+/// Returns the steps of a condition that is true of a list with this number of messages.
+fn steps(text: &str, length: u64) -> u64 {
+    let message = |n: u64| json!({ "id": n.to_string(), "parts": vec![n; 50] });
+    let messages: Vec<Value> = (0..length).map(message).collect();
+    let state = Values::from([(ChannelName::new("messages").unwrap(), json!(messages).into())]);
+    let budget = ConditionBudget::default();
+    let condition = Condition::parse(text).unwrap();
+    assert_eq!(condition.eval(&state, &budget), Ok(true), "{text}");
+    budget.taken()
+}
+
+#[test]
+fn conditions_that_do_not_read_items_take_the_same_steps_for_any_list() {
+    for text in [
+        "size(state.messages) > 5",
+        "state.messages.size() % 10 == 0",
+        "state.messages != null && has(state.messages)",
+        "null != state.messages && size(state) == 1",
+    ] {
+        assert_eq!(steps(text, 10), steps(text, 2_000), "{text}");
+    }
+    // The items, but not what they contain.
+    let last = "state.messages[size(state.messages) - 1].id != ''";
+    assert!(steps(last, 2_000) < 2_100, "{}", steps(last, 2_000));
 }
 
 fn large() -> Values {
