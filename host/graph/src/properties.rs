@@ -380,7 +380,7 @@ proptest! {
                 .filter_map(|name| Some((name.clone(), state.get(name)?.clone())))
                 .collect(),
         };
-        let values = state.iter().map(|(name, value)| (channel(name), Arc::new(value.clone())));
+        let values = state.iter().map(|(name, value)| (channel(name), value.clone().into()));
         let input = TaskInput::State {
             values: Arc::new(values.collect()),
             reads: reads.map(|reads| Arc::new(reads.iter().map(channel).collect())),
@@ -390,7 +390,7 @@ proptest! {
             prop_assert_eq!(serde_json::to_string(&input).unwrap(), part.to_string());
             prop_assert_eq!(input.to_value().to_string(), part.to_string());
             for name in state.keys() {
-                prop_assert_eq!(&input[name.as_str()], &part[name]);
+                prop_assert_eq!(&*input.get(name), &part[name]);
             }
         }
     }

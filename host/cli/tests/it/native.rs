@@ -149,7 +149,10 @@ impl Plugin for NativePlugin {
                         CallError::Unwind(unwind) => GuestError::Unwound(unwind),
                     })?;
                 }
-                ("greeting", json!(format!("hello {}", call.input.get("name").as_str().unwrap_or("?"))))
+                (
+                    "greeting",
+                    json!(format!("hello {}", call.input.get("name").as_str().unwrap_or("?"))),
+                )
             }
             _ => {
                 let question = InterruptRequest {

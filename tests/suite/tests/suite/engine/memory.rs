@@ -179,7 +179,8 @@ async fn cache_entries_can_be_neither_read_nor_written_by_guests() {
             gate.call(SearchDocuments(all)).await?,
             gate.call(ListMemoryNamespaces(listed)).await?
         ]);
-        let forged: memory::Item = serde_json::from_value(call.input.get("forged").into_owned()).unwrap();
+        let forged: memory::Item =
+            serde_json::from_value(call.input.get("forged").into_owned()).unwrap();
         let memory::Item { namespace, key, value, .. } = forged;
         let put = PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false };
         gate.call(PutDocument(put)).await?;

@@ -109,7 +109,8 @@ async fn places(
 async fn shared_channels_are_passed_in_and_changes_returned_once() {
     let plugin = plugin()
         .node("one", |call, _| async move {
-            let (text, mine) = (call.input.get("text").into_owned(), call.input.get("mine").into_owned());
+            let (text, mine) =
+                (call.input.get("text").into_owned(), call.input.get("mine").into_owned());
             Ok(json!({ "log": [text, mine], "own": 3 }))
         })
         .node("two", |call, _| async move {
@@ -202,9 +203,14 @@ fn fan(count: u32) -> NativePlugin {
 
 #[tokio::test]
 async fn concurrent_subgraphs_write_in_the_order_of_their_tasks() {
-    let plugin = fan(3)
-        .node("one", |call, _| async move { Ok(json!({ "log": [["one", call.input.get("text")]] })) })
-        .node("two", |call, _| async move { Ok(json!({ "log": [["two", call.input.get("text")]] })) });
+    let plugin =
+        fan(3)
+            .node("one", |call, _| async move {
+                Ok(json!({ "log": [["one", call.input.get("text")]] }))
+            })
+            .node("two", |call, _| async move {
+                Ok(json!({ "log": [["two", call.input.get("text")]] }))
+            });
     let world = World::new(&format!("{FAN}{INNER}"), plugin);
     let ended = world.run(json!({})).await;
     let expected = json!([["one", 0], ["two", 0], ["one", 1], ["two", 1], ["one", 2], ["two", 2]]);

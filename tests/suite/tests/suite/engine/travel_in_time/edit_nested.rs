@@ -332,8 +332,8 @@ async fn other_interrupts_stay_pending_after_an_edit_of_a_subgraph() {
 
 #[tokio::test]
 async fn own_state_of_a_subgraph_can_be_edited_between_runs() {
-    let plugin =
-        asking().node("two", |call, _| async move { Ok(json!({ "log": [call.input.get("total")] })) });
+    let plugin = asking()
+        .node("two", |call, _| async move { Ok(json!({ "log": [call.input.get("total")] })) });
     let world = World::new(&graphs("state = \"own\""), plugin);
     let ended = world.run(json!({})).await;
     assert_eq!(ended.state["log"], json!(["side", 1, "after"]));

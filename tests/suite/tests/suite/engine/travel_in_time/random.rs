@@ -68,10 +68,9 @@ fn walker() -> NativePlugin {
         .node("side", move |call, _| async move {
             Ok(json!({ "sum": number(&call.input, "sum") % 5, "$goto": ["walk"] }))
         })
-        .node(
-            "pair",
-            move |call, _| async move { Ok(json!({ "trail": ["pair", call.input.get("own")] })) },
-        )
+        .node("pair", move |call, _| async move {
+            Ok(json!({ "trail": ["pair", call.input.get("own")] }))
+        })
 }
 
 /// Returns the parts of a checkpoint that its copy must equal.
