@@ -31,7 +31,7 @@ pub fn get<T: DeserializeOwned>(name: &str) -> Result<Option<T>, Failure> {
     let Some(text) = host::settings::get(name) else {
         return Ok(None);
     };
-    json::read(&format!("setting `{name}`"), &text).map(Some)
+    json::read(format_args!("setting `{name}`"), &text).map(Some)
 }
 
 /// Returns a required setting as a type.
