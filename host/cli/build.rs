@@ -1,8 +1,6 @@
 //! Embeds the templates of `wattle new`, and the SDKs with which plugins are built. No registry has
 //! the SDKs, so those in the binary are the ones that an app gets.
 
-#![expect(clippy::print_stdout, reason = "cargo reads instructions from standard output")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
