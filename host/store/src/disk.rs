@@ -46,10 +46,10 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, DamageReport, LeaseEpoch,
-    LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage, PendingQuery,
-    PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport, Store,
-    StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
+    Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
+    DamageReport, LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner,
+    OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary,
+    SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::error::backend;
@@ -353,6 +353,16 @@ impl Store for RedbStore {
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         let (thread, namespace) = (thread.clone(), namespace.clone());
         self.0.look(move |snapshot| history::checkpoint(snapshot, &thread, &namespace, id)).await
+    }
+
+    async fn checkpoint_outline(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Option<CheckpointOutline>, StoreError> {
+        let (thread, namespace) = (thread.clone(), namespace.clone());
+        self.0.look(move |snapshot| history::outline(snapshot, &thread, &namespace, id)).await
     }
 
     async fn checkpoints(

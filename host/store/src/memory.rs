@@ -19,10 +19,11 @@ use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
-    Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, ThreadSummary, Ticket,
+    Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
+    HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
+    OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
+    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord,
+    ThreadStatus, ThreadSummary, Ticket,
 };
 
 use crate::codec::{Packer, json_bytes};
@@ -466,6 +467,15 @@ impl Store for MemoryStore {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         Ok(self.read(thread, |thread| thread.checkpoint(namespace, id)).flatten())
+    }
+
+    async fn checkpoint_outline(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Option<CheckpointOutline>, StoreError> {
+        Ok(self.read(thread, |thread| thread.outline(namespace, id)).flatten())
     }
 
     async fn checkpoints(

@@ -37,10 +37,11 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
-    Store, StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
+    Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
+    HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
+    OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
+    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadSnapshot,
+    ThreadSummary, Ticket,
 };
 
 use crate::proof::Proof;
@@ -282,6 +283,15 @@ impl Store for PostgresStore {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         state::checkpoint(&self.0.link, thread, namespace, id).await
+    }
+
+    async fn checkpoint_outline(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Option<CheckpointOutline>, StoreError> {
+        state::outline(&self.0.link, thread, namespace, id).await
     }
 
     async fn checkpoints(

@@ -11,10 +11,10 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
-    StoreError, ThreadHead, ThreadQuery, ThreadSummary, Ticket,
+    Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
+    HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
+    OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
+    RunRecord, RunSummary, SealReport, StoreError, ThreadHead, ThreadQuery, ThreadSummary, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -274,6 +274,18 @@ impl<L: Layer> Store for Layered<L> {
         self.reading("checkpoint").await?;
         let found = self.below().checkpoint(thread, namespace, id).await?;
         self.seen("checkpoint", usize::from(found.is_some()));
+        Ok(found)
+    }
+
+    async fn checkpoint_outline(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Option<CheckpointOutline>, StoreError> {
+        self.reading("checkpoint_outline").await?;
+        let found = self.below().checkpoint_outline(thread, namespace, id).await?;
+        self.seen("checkpoint_outline", usize::from(found.is_some()));
         Ok(found)
     }
 

@@ -40,7 +40,7 @@ impl Layer for Gated {
 
     async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
         match read {
-            "checkpoint" | "checkpoints" => {
+            "checkpoint" | "checkpoint_outline" | "checkpoints" => {
                 let _ = self.checkpoints.subscribe().wait_for(|may| *may).await;
             }
             "run" => {

@@ -10,6 +10,7 @@ mod list;
 mod maintenance;
 mod notification;
 mod options;
+mod outline;
 mod owner;
 mod run;
 mod stored_batch;
@@ -40,6 +41,7 @@ pub use self::list::{
 pub use self::maintenance::{CompactionReport, Damage, DamageReport, PinnedVersions};
 pub use self::notification::Notification;
 pub use self::options::{Durability, RunOptions};
+pub use self::outline::CheckpointOutline;
 pub use self::owner::{MentionPage, Owner, OwnerUsage};
 pub use self::run::{
     PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
@@ -165,6 +167,11 @@ impl ThreadRecord {
     /// Returns the thread that ids of tasks derive from.
     pub fn origin(&self) -> &ThreadId {
         self.origin.as_ref().unwrap_or(&self.id)
+    }
+
+    /// Returns the incarnation as text. A thread that an older host created is identified by the time of its creation.
+    pub fn incarnation_text(&self) -> String {
+        self.incarnation.as_ref().map_or_else(|| self.created_ms.to_string(), RunId::to_string)
     }
 
     /// Returns the end of the time to live, milliseconds since 1970. Returns `None` if the thread has none, or was
@@ -441,6 +448,14 @@ pub trait Store: Send + Sync {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError>;
+
+    /// Returns a checkpoint with its thread, without the channel values: it reads no values and no list deltas.
+    async fn checkpoint_outline(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Option<CheckpointOutline>, StoreError>;
 
     /// Returns checkpoints of a thread, newest first, with about [`HISTORY_BYTES`](crate::limit::HISTORY_BYTES) of JSON
     /// at most. Each counts all of its values, also those that it shares with others. The next page is that

@@ -28,10 +28,10 @@ use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, LeaseEpoch, LeaseHolder,
-    ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun,
-    PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport, StoreError, ThreadHead,
-    ThreadQuery, ThreadSummary, Ticket,
+    Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
+    LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
+    StoreError, ThreadHead, ThreadQuery, ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -445,6 +445,15 @@ impl Store for StubPorts {
         _namespace: &Namespace,
         _id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
+        Ok(None)
+    }
+
+    async fn checkpoint_outline(
+        &self,
+        _thread: &ThreadId,
+        _namespace: &Namespace,
+        _id: CheckpointId,
+    ) -> Result<Option<CheckpointOutline>, StoreError> {
         Ok(None)
     }
 

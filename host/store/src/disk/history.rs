@@ -8,8 +8,8 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_run::limit::HISTORY_BYTES;
 use wattle_run::ports::store::{
-    BatchPage, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, StoreError,
-    StoredBatch, StoredValue, ThreadSnapshot,
+    BatchPage, CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage,
+    StoreError, StoredBatch, StoredValue, ThreadSnapshot,
 };
 
 use crate::codec::{plain_bytes, unpack};
@@ -159,10 +159,35 @@ pub(crate) fn checkpoint(
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
+    select_one(snapshot, thread, (namespace, id), CheckpointParts::All)
+}
+
+/// Returns a checkpoint with its thread, without the channel values.
+pub(crate) fn outline(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+    namespace: &Namespace,
+    id: CheckpointId,
+) -> Result<Option<CheckpointOutline>, StoreError> {
+    let Some(head) = snapshot.thread(thread)? else {
+        return Ok(None);
+    };
+    let parts = CheckpointParts::WithoutValues;
+    let tuple = select_one(snapshot, thread, (namespace, Some(id)), parts)?;
+    Ok(tuple.map(|tuple| CheckpointOutline { head, tuple }))
+}
+
+/// Selects a checkpoint by its id, or the newest one of the namespace.
+fn select_one(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+    (namespace, id): (&Namespace, Option<CheckpointId>),
+    parts: CheckpointParts,
+) -> Result<Option<CheckpointTuple>, StoreError> {
     let selection = Selection {
         oldest: id,
         limit: 1,
-        parts: CheckpointParts::All,
+        parts,
         header: |header: &Header| {
             header.namespace == namespace.as_str() && (id.is_none() || header.checkpoint == id)
         },

@@ -9,8 +9,8 @@ use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, Thre
 use wattle_run::json::approx_bytes;
 use wattle_run::limit::{HISTORY_BYTES, PAGE_EVENT_BYTES};
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, SealReport,
-    StoreError, ThreadHead, ThreadRecord,
+    Batch, BatchPage, CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple,
+    ListPage, SealReport, StoreError, ThreadHead, ThreadRecord,
 };
 
 use crate::codec::{Packer, json_bytes};
@@ -248,6 +248,16 @@ impl Thread {
             None => self.newest_first(Bound::Unbounded).find(is_of),
         };
         stored.map(|stored| self.tuple(stored, CheckpointParts::All))
+    }
+
+    pub(super) fn outline(
+        &self,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Option<CheckpointOutline> {
+        let stored = self.stored(id).filter(|stored| stored.meta.namespace == *namespace)?;
+        let tuple = self.tuple(stored, CheckpointParts::WithoutValues);
+        Some(CheckpointOutline { head: self.head.clone(), tuple })
     }
 
     /// See [`Store::checkpoints`](wattle_run::ports::Store::checkpoints).

@@ -10,8 +10,8 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::limit::{HISTORY_BYTES, LIST_BYTES};
 use wattle_run::ports::store::{
-    CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord, RunSummary, StoreError,
-    ThreadHead, ThreadOrder, ThreadQuery, ThreadSummary,
+    CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord,
+    RunSummary, StoreError, ThreadHead, ThreadOrder, ThreadQuery, ThreadSummary,
 };
 
 use crate::codec::{plain_bytes, unpack};
@@ -240,11 +240,37 @@ pub(super) async fn step_by_step(
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
     let mut snapshot = link.snapshot("read a checkpoint").await?;
-    let Some(number) = number(&mut snapshot, thread).await? else { return Ok(None) };
+    one_tuple(&mut snapshot, thread, (namespace, id), CheckpointParts::All).await
+}
+
+/// Reads a checkpoint with its thread, and without its values, with several statements.
+pub(super) async fn outline_step_by_step(
+    link: &Link,
+    thread: &ThreadId,
+    namespace: &Namespace,
+    id: CheckpointId,
+) -> Result<Option<CheckpointOutline>, StoreError> {
+    let mut snapshot = link.snapshot("read a checkpoint").await?;
+    let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
+    let row = head.fetch_optional(&mut *snapshot).await.map_err(while_trying("read a thread"))?;
+    let Some(head) = row.as_ref().map(thread_head).transpose()? else { return Ok(None) };
+    let parts = CheckpointParts::WithoutValues;
+    let tuple = one_tuple(&mut snapshot, thread, (namespace, Some(id)), parts).await?;
+    Ok(tuple.map(|tuple| CheckpointOutline { head, tuple }))
+}
+
+/// Reads a checkpoint by its id, or the newest one of the namespace.
+async fn one_tuple(
+    snapshot: &mut Begun,
+    thread: &ThreadId,
+    (namespace, id): (&Namespace, Option<CheckpointId>),
+    parts: CheckpointParts,
+) -> Result<Option<CheckpointTuple>, StoreError> {
+    let Some(number) = number(snapshot, thread).await? else { return Ok(None) };
     let selection = Selection { namespace: Some(namespace), before: None, id };
-    let metas = metas(&mut snapshot, number, &selection, 1).await?;
+    let metas = metas(snapshot, number, &selection, 1).await?;
     let mut page = PageBuilder::new(1, HISTORY_BYTES);
-    add_tuples(&mut snapshot, number, metas, CheckpointParts::All, &mut page).await?;
+    add_tuples(snapshot, number, metas, parts, &mut page).await?;
     Ok(page.into_items().pop())
 }
 

@@ -15,7 +15,7 @@ use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
 use wattle_run::ports::store::{
-    CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadSnapshot,
+    CheckpointOutline, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadSnapshot,
 };
 
 use crate::codec::unpack;
@@ -111,7 +111,7 @@ pub(super) async fn latest(
     if run.as_ref().map(|run| &run.id) != head.record.run.as_ref() {
         run = run_of(link, &head).await?;
     }
-    let tuple = match tuple(row).await? {
+    let tuple = match decoded(row, decode).await? {
         Found::Tuple(tuple) => Some(*tuple),
         Found::Nothing => None,
         Found::Elsewhere(id) => {
@@ -164,11 +164,51 @@ pub(super) async fn checkpoint(
         return history::step_by_step(link, thread, namespace, id).await;
     };
     let Some(row) = row else { return Ok(None) };
-    match tuple(row).await? {
+    match decoded(row, decode).await? {
         Found::Tuple(tuple) => Ok(Some(*tuple)),
         Found::Nothing => Ok(None),
         Found::Elsewhere(id) => history::step_by_step(link, thread, namespace, Some(id)).await,
     }
+}
+
+/// Selects a thread, one of its checkpoints and the pending events, without channel values.
+const OUTLINE: &str = "
+    SELECT thread.record, thread.last_seq, thread.last_checkpoint, thread.current,
+        thread.pruned_seq, thread.seal, thread.pruned_seal, thread.bytes, point.meta, pending.events
+    FROM threads AS thread
+    JOIN batches AS point ON point.thread = thread.number AND point.checkpoint = $3
+        AND point.namespace = $2
+    LEFT JOIN LATERAL (
+        SELECT array_agg(events ORDER BY place) AS events FROM batches
+        WHERE batches.thread = thread.number AND batches.base = point.checkpoint
+            AND batches.events IS NOT NULL) AS pending ON true
+    WHERE thread.id = $1 AND thread.record IS NOT NULL";
+
+/// See [`Store::checkpoint_outline`](wattle_run::ports::Store::checkpoint_outline).
+pub(super) async fn outline(
+    link: &Link,
+    thread: &ThreadId,
+    namespace: &Namespace,
+    id: CheckpointId,
+) -> Result<Option<CheckpointOutline>, StoreError> {
+    // An id that does not fit the column is greater than all stored ids.
+    let number = i64::try_from(id.0).unwrap_or(i64::MAX);
+    let read = || {
+        let read = sqlx::query(OUTLINE).bind(thread.as_str().as_bytes());
+        read.bind(namespace.as_str().as_bytes()).bind(number)
+    };
+    match link.row_if_able("read a checkpoint", read).await? {
+        Some(Some(row)) => decoded(row, decode_outline).await.map(Some),
+        Some(None) => Ok(None),
+        None => history::outline_step_by_step(link, thread, namespace, id).await,
+    }
+}
+
+fn decode_outline(row: &PgRow) -> Result<CheckpointOutline, StoreError> {
+    let meta: CheckpointMeta = unpack("checkpoint", column(row, "meta")?)?;
+    let checkpoint = Checkpoint { meta, values: Values::new(), list_deltas: BTreeMap::new() };
+    let tuple = CheckpointTuple { checkpoint, events: pending_events(row)? };
+    Ok(CheckpointOutline { head: thread_head(row)?, tuple })
 }
 
 /// The content of a row.
@@ -181,7 +221,11 @@ enum Found {
     Tuple(Box<CheckpointTuple>),
 }
 
-async fn tuple(row: PgRow) -> Result<Found, StoreError> {
+/// Decodes a row. A large one is decoded on the blocking threads.
+async fn decoded<T: Send + 'static>(
+    row: PgRow,
+    decode: fn(&PgRow) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     let bytes: usize = (0..row.len())
         .filter_map(|column| row.try_get_raw(column).ok()?.as_bytes().ok().map(<[u8]>::len))
         .sum();
@@ -214,12 +258,17 @@ fn decode(row: &PgRow) -> Result<Found, StoreError> {
         meta.versions.iter().map(|(channel, version)| (channel.clone(), *version)).collect();
     let loaded = put_together(&links, &wanted)?;
     let values: Values = loaded.into_iter().map(|((channel, _), value)| (channel, value)).collect();
-    let mut events: Vec<Event> = Vec::new();
+    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
+    let events = pending_events(row)?;
+    Ok(Found::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
+}
+
+fn pending_events(row: &PgRow) -> Result<Vec<Event>, StoreError> {
+    let mut events = Vec::new();
     for packed in column::<Option<Vec<Vec<u8>>>>(row, "events")?.unwrap_or_default() {
         events.extend(unpack::<Vec<Event>>("events", &packed)?);
     }
-    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
-    Ok(Found::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
+    Ok(events)
 }
 
 /// Full values and list deltas, column by column.

@@ -6,7 +6,7 @@ use serde_json::json;
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::{Namespace, NodeName, ThreadId};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, StoreError, ThreadRecord};
+use wattle_run::ports::store::{Batch, CheckpointOutline, StoreError, ThreadRecord};
 
 use crate::sample::{
     append, batch, channel, checkpoint, create, event, events, from, id, noise, read, record, run,
@@ -19,8 +19,13 @@ pub(crate) async fn missing_thread_or_checkpoint_is_none(store: &dyn Store) {
     let thread = create(store, "t").await;
     assert_eq!(read(store, &thread, None).await, None);
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
-    assert_eq!(read(store, &thread, Some(9)).await, None);
-    assert_eq!(read(store, &thread, Some(0)).await, None);
+    for missing in [9, 0] {
+        assert_eq!(read(store, &thread, Some(missing)).await, None);
+        let outline = store.checkpoint_outline(&thread, &Namespace::root(), id(missing)).await;
+        assert_eq!(outline.unwrap(), None);
+    }
+    let outline = store.checkpoint_outline(&thread_id("missing"), &Namespace::root(), id(1)).await;
+    assert_eq!(outline.unwrap(), None);
 }
 
 pub(crate) async fn checkpoint_round_trips(store: &dyn Store) {
@@ -147,6 +152,8 @@ pub(crate) async fn each_namespace_has_a_newest_checkpoint(store: &dyn Store) {
     }
     let elsewhere = store.checkpoint(&thread, &Namespace::new("child"), Some(id(4))).await.unwrap();
     assert_eq!(elsewhere, None, "an id of another namespace");
+    let outline = store.checkpoint_outline(&thread, &Namespace::new("child"), id(4)).await.unwrap();
+    assert_eq!(outline, None, "an id of another namespace");
 }
 
 pub(crate) async fn pending_events_belong_to_their_base(store: &dyn Store) {
@@ -285,6 +292,12 @@ async fn check_latest(store: &dyn Store, thread: &ThreadId) {
         None => None,
     };
     assert_eq!(latest.tuple, tuple);
+    if let Some(mut tuple) = tuple {
+        let at = tuple.checkpoint.meta.id;
+        let outline = store.checkpoint_outline(thread, &Namespace::root(), at).await.unwrap();
+        tuple.checkpoint.values.clear();
+        assert_eq!(outline, Some(CheckpointOutline { head: latest.head.clone(), tuple }));
+    }
     let run = latest.head.record.run.clone();
     assert_eq!(latest.run.map(|run| run.id), run);
 }
