@@ -25,6 +25,7 @@
 //! * [`replay`]: the replay of a thread from its journals, and the cost of the steps of a recorded
 //!   run.
 //! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
+//! * [`state_cache`]: the states of threads in memory, for reads of checkpoints.
 //! * `result_reuse`: unused results of cancelled runs, which the next run may reuse.
 //! * [`run_walk`]: reads all runs of a thread, page by page.
 //! * [`tail`]: the reader of a log that grows.
@@ -59,6 +60,7 @@ pub mod replay;
 mod result_reuse;
 pub mod run_walk;
 pub mod schemas;
+pub mod state_cache;
 pub mod stop_flag;
 pub mod tail;
 mod task;

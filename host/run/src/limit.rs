@@ -106,6 +106,15 @@ pub const HISTORY_BYTES: u64 = 32 << 20;
 /// counts one to two MiB, which matching it may take.
 pub const SCHEMA_CACHE_BYTES: u64 = 64 << 20;
 
+/// Weight of the states that the engine keeps in memory. Values that states share count once. The least recently used
+/// states are removed. Some hundred conversations of as many messages fit.
+pub const STATE_CACHE_BYTES: u64 = 64 << 20;
+
+/// States of each graph of a thread that the engine keeps in memory: the newest ones. The next run needs one; streams
+/// are a few checkpoints behind their run. A state that takes more than this part of [`STATE_CACHE_BYTES`] is not kept,
+/// so one graph never takes the whole cache.
+pub const CACHED_STATES: usize = 4;
+
 /// Bytes in memory of one run's batches that are not durable yet: their weight (see `wattle_graph::weight`) and the JSON
 /// of their events. A run that is further ahead waits. The limit bounds this memory, and how long the end of the run
 /// waits for the batches.
