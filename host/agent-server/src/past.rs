@@ -139,8 +139,8 @@ impl Past {
         event: &Event,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         let Some(id) = start::start(&self.agents, run, event).await? else { return Ok(None) };
-        let store = self.agents.ports().store.as_ref();
-        let tuple = unpersisted::root_checkpoint(store, &self.thread, id).await?;
+        let states = self.agents.engine().states();
+        let tuple = unpersisted::root_checkpoint(states, &self.thread, id).await?;
         Ok(tuple.map(|mut tuple| {
             tuple.events.retain(|before| before.seq < event.seq);
             tuple
@@ -196,8 +196,8 @@ impl Past {
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Result<Option<Checkpoint>, StoreError> {
-        let store = &self.agents.ports().store;
-        let found = store.checkpoint(&self.thread, namespace, Some(id)).await?;
+        let states = self.agents.engine().states();
+        let found = states.checkpoint(&self.thread, namespace, id).await?;
         Ok(found.map(|tuple| tuple.checkpoint))
     }
 }

@@ -1,15 +1,13 @@
 //! Data that projections of apps read in addition to an event: its time, and the state of the
 //! thread.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::mapping::RunInfo;
 use wattle_run::app::App;
 use wattle_run::hostcall::clock::{Zoned, to_zone};
-use wattle_run::ports::Store;
+use wattle_run::state_cache::StateCache;
 
 /// Returns the projection data that is the same for all events of a run.
 pub fn subject(app: &App, thread: &str, run: &str) -> RunInfo {
@@ -23,7 +21,7 @@ pub fn subject(app: &App, thread: &str, run: &str) -> RunInfo {
 
 /// The state of a thread at the time of an event. The events must be applied in order.
 pub struct Past {
-    store: Arc<dyn Store>,
+    states: StateCache,
     thread: ThreadId,
     zone: String,
     /// Current checkpoint of the root graph after the last applied event.
@@ -34,8 +32,8 @@ pub struct Past {
 
 impl Past {
     /// Creates the state of a thread before its first event. Times are in `zone`.
-    pub fn new(store: Arc<dyn Store>, zone: &str, thread: &ThreadId) -> Self {
-        Self { store, thread: thread.clone(), zone: zone.to_owned(), checkpoint: None, read: None }
+    pub fn new(states: StateCache, zone: &str, thread: &ThreadId) -> Self {
+        Self { states, thread: thread.clone(), zone: zone.to_owned(), checkpoint: None, read: None }
     }
 
     /// Applies an event.
@@ -71,7 +69,7 @@ impl Past {
 
     async fn load(&self, id: CheckpointId) -> Value {
         let thread = &self.thread;
-        match self.store.checkpoint(thread, &Namespace::root(), Some(id)).await {
+        match self.states.checkpoint(thread, &Namespace::root(), id).await {
             Ok(tuple) => tuple.map(|tuple| tuple.checkpoint.state()).unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(%thread, %error, "projecting an event without its state");

@@ -32,6 +32,7 @@ use wattle_run::catalog::Catalog;
 use wattle_run::ports::observer::{Observer, RunSummary};
 use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{BlobStore, Ports, Store};
+use wattle_run::state_cache::StateCache;
 use wattle_run::tail::range::EventRange;
 
 use crate::config::Config;
@@ -171,7 +172,8 @@ impl Worker {
         budget: &mut RunBudget,
     ) -> Result<(), Stopped> {
         let subject: RunInfo = subject(app, note.thread.as_str(), note.run.as_str());
-        let mut past = Past::new(self.store.clone(), &self.zone, &note.thread);
+        let states = StateCache::new(self.store.clone());
+        let mut past = Past::new(states, &self.zone, &note.thread);
         let mut run = RunFileProjector::new(mapping, &subject);
         let before = note.first_seq.saturating_sub(1);
         let mut events = EventRange::new(self.store.as_ref(), &note.thread, before, note.last_seq);

@@ -180,9 +180,9 @@ impl Driver {
 
     /// Reads the pending interrupts from the log, which is durable at this point.
     async fn read_interrupts(&self) -> Vec<InterruptView> {
-        let store = self.context().ports.store.as_ref();
-        let Ok(Some(head)) = store.thread(&self.record.id).await else { return Vec::new() };
-        let Ok(Some(tuple)) = view::current_checkpoint(store, &head).await else {
+        let GraphContext { ports, log, .. } = self.context();
+        let Ok(Some(head)) = ports.store.thread(&self.record.id).await else { return Vec::new() };
+        let Ok(Some(tuple)) = view::current_checkpoint(log.states(), &head).await else {
             return Vec::new();
         };
         let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);

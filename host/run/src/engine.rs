@@ -62,6 +62,7 @@ use crate::ports::store::{
 };
 use crate::quota::Quotas;
 use crate::schemas::SchemaCache;
+use crate::state_cache::StateCache;
 use crate::stop_flag::StopFlag;
 use crate::tail::pages::Pages;
 use crate::view::{self, store_failure};
@@ -124,6 +125,8 @@ struct EngineInner {
     schemas: Arc<SchemaCache>,
     /// Pages of event logs, shared by the tails that read them.
     pages: Pages,
+    /// States of threads, for reads of checkpoints.
+    states: StateCache,
     /// Set when a shutdown begins. Active runs stop before their next superstep.
     shutdown: StopFlag,
     /// Set when the grace period of a shutdown ends. Runs that are still active are aborted.
@@ -184,6 +187,7 @@ impl Engine {
         let leases = lease::HostLeases::new(config.holder, ports.clock.clone());
         let (thread_ttl, quotas) = (config.thread_ttl, Arc::new(Quotas::new(config.caps)));
         let recovery = recover::RecoveryState::default();
+        let states = StateCache::new(ports.store.clone());
         let load_balance = {
             let (max_runs, now_ms) = (config.max_runs, ports.clock.now_ms());
             balance::LoadBalance::new(max_runs, now_ms, leases.holder().clone())
@@ -204,6 +208,7 @@ impl Engine {
             handlers: Pool::new(config.max_handlers.unwrap_or(usize::MAX)),
             schemas: Arc::default(),
             pages: Pages::default(),
+            states,
             shutdown,
             abort,
         }))
@@ -227,6 +232,11 @@ impl Engine {
     /// Returns the pages of event logs that tails share.
     pub(crate) fn pages(&self) -> &Pages {
         &self.0.pages
+    }
+
+    /// Returns the states of threads, which reads of checkpoints share.
+    pub fn states(&self) -> &StateCache {
+        &self.0.states
     }
 
     /// Locks the entries of the threads in use. No code that can panic runs under this lock.
@@ -320,7 +330,14 @@ impl Engine {
 
     async fn delete_expired(&self, thread: &ThreadId) -> Result<(), Failure> {
         tracing::info!(%thread, "thread expired");
-        self.0.ports.store.delete_thread(thread).await.map_err(store_failure)
+        self.delete_stored(thread).await
+    }
+
+    /// Deletes a thread from the store.
+    async fn delete_stored(&self, thread: &ThreadId) -> Result<(), Failure> {
+        self.0.ports.store.delete_thread(thread).await.map_err(store_failure)?;
+        self.0.states.remove(thread);
+        Ok(())
     }
 
     /// Begins a shutdown: no run starts from now on, and active runs stop before their next
@@ -481,19 +498,18 @@ impl RunService for Engine {
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
-        let store = self.0.ports.store.as_ref();
-        let Some(latest) = store.thread_snapshot(thread).await.map_err(store_failure)? else {
-            return Ok(None);
-        };
+        let latest = self.0.states.thread_snapshot(thread).await.map_err(store_failure)?;
+        let Some(latest) = latest else { return Ok(None) };
         if !self.check_unexpired(&latest.head.record).await? {
             return Ok(None);
         }
+        let store = self.0.ports.store.as_ref();
         view::thread(store, latest).await.map(Some).map_err(store_failure)
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
         let _slot = self.claim(thread, new_run_id()).await?;
-        self.0.ports.store.delete_thread(thread).await.map_err(store_failure)?;
+        self.delete_stored(thread).await?;
         self.clear_set_aside(thread);
         Ok(())
     }

@@ -35,10 +35,11 @@ use crate::log::unpersisted::UnpersistedCheckpoint;
 use crate::ports::Clock;
 use crate::ports::lease::CallLease;
 use crate::ports::store::{
-    Batch, Durability, EventEncoder, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord, Store,
+    Batch, Durability, EventEncoder, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord,
     StoreError, ThreadHead, ThreadRecord, Ticket,
 };
 use crate::quota::{ThreadBlobs, UsageMeter};
+use crate::state_cache::{StateCache, WeighedState};
 use crate::unpersisted_events::LoggedCheckpoint;
 
 /// Records and checkpoint that a batch writes with its events.
@@ -74,7 +75,8 @@ pub struct ThreadLog {
 }
 
 struct LogWriter {
-    store: Arc<dyn Store>,
+    /// The store, and the states of checkpoints that were written.
+    states: StateCache,
     clock: Arc<dyn Clock>,
     thread: ThreadId,
     /// Incarnation: distinguishes the thread from deleted threads with the same id.
@@ -97,7 +99,7 @@ struct CommitQueue {
     metadata_update: MetadataUpdate,
     /// Batch that waits for capacity in the store. The queue owns it, because a cancelled caller
     /// may be dropped and its events must still reach the log.
-    in_flight: Option<BoxFuture<'static, Ticket>>,
+    in_flight: Option<BoxFuture<'static, Shared<Ticket>>>,
     /// Approximate size in memory of the batches enqueued since the last wait for durability.
     ahead_bytes: u64,
 }
@@ -113,7 +115,7 @@ impl CommitQueue {
     /// until they are durable.
     async fn wait_accepted(&mut self) {
         if let Some(waiting) = &mut self.in_flight {
-            self.last = Some(waiting.await.shared());
+            self.last = Some(waiting.await);
             self.in_flight = None;
         }
         if self.ahead_bytes > limit::LOG_AHEAD_BYTES {
@@ -142,7 +144,7 @@ impl ThreadLog {
     /// Creates the log of a thread under a lease. It continues after the newest event and writes
     /// for the root graph.
     pub fn new(
-        store: Arc<dyn Store>,
+        states: StateCache,
         clock: Arc<dyn Clock>,
         head: &ThreadHead,
         epoch: LeaseEpoch,
@@ -160,11 +162,9 @@ impl ThreadLog {
             unpersisted: UnpersistedCheckpoint::at(base),
         });
         let queue = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
-        let ThreadRecord { id: thread, incarnation, created_ms, .. } = head.record.clone();
-        let incarnation = incarnation
-            .map_or_else(|| created_ms.to_string(), |incarnation| incarnation.to_string());
+        let (thread, incarnation) = (head.record.id.clone(), head.record.incarnation_text());
         let writer =
-            Arc::new(LogWriter { store, clock, thread, incarnation, epoch, buffer, queue });
+            Arc::new(LogWriter { states, clock, thread, incarnation, epoch, buffer, queue });
         Self {
             writer,
             namespace: Namespace::root(),
@@ -215,6 +215,11 @@ impl ThreadLog {
         }
     }
 
+    /// Returns the states of checkpoints, to which the log adds those that it writes.
+    pub(crate) fn states(&self) -> &StateCache {
+        &self.writer.states
+    }
+
     /// Returns the size of the thread's blobs.
     pub(crate) fn blobs(&self) -> &Arc<ThreadBlobs> {
         &self.blobs
@@ -248,7 +253,7 @@ impl ThreadLog {
         }
         // The store counts only what is durable.
         self.wait_durable().await?;
-        let head = self.writer.store.thread(self.thread()).await?;
+        let head = self.writer.states.store().thread(self.thread()).await?;
         let stored = head.map_or(0, |head| head.log_bytes);
         room.correct(counted, stored);
         if stored < room.allowed {
@@ -486,8 +491,10 @@ impl ThreadLog {
             if let Some(room) = &self.size {
                 room.add(text_bytes(&batch));
             }
-            let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
-            queue.in_flight = Some(Box::pin(append(store, thread, batch)));
+            let LogWriter { states, thread, incarnation, .. } = self.writer.as_ref();
+            let made = batch.checkpoint.as_ref();
+            let state = made.map(|made| states.weigh(thread, incarnation, made));
+            queue.in_flight = Some(Box::pin(append(states.clone(), thread.clone(), batch, state)));
         }
         !nothing
     }
@@ -512,7 +519,17 @@ async fn wait_ticket(last: Option<Shared<Ticket>>) -> Result<(), StoreError> {
     }
 }
 
-/// Sends a batch to the store. The returned ticket resolves when the batch is durable.
-async fn append(store: Arc<dyn Store>, thread: ThreadId, batch: Batch) -> Ticket {
-    store.append(&thread, batch).await
+/// Sends a batch to the store, with the state of its checkpoint. The returned ticket resolves when
+/// the batch is durable.
+async fn append(
+    states: StateCache,
+    thread: ThreadId,
+    batch: Batch,
+    state: Option<WeighedState>,
+) -> Shared<Ticket> {
+    let ticket = states.store().append(&thread, batch).await.shared();
+    if let Some(state) = state {
+        states.add(state, ticket.clone());
+    }
+    ticket
 }

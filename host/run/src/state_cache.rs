@@ -15,3 +15,153 @@
 //!   durable are used.
 
 mod states;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::Shared;
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+
+use self::states::{State, States};
+use crate::limit::STATE_CACHE_BYTES;
+use crate::ports::store::{
+    CheckpointOutline, CheckpointTuple, Store, StoreError, ThreadHead, ThreadSnapshot,
+    ThreadStatus, Ticket,
+};
+
+/// Reads checkpoints of a store. Their values come from memory where possible. Clones share the
+/// states.
+#[derive(Clone)]
+pub struct StateCache(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    states: Mutex<States>,
+}
+
+impl StateCache {
+    /// Creates an empty cache over a store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self(Arc::new(Inner { store, states: Mutex::new(States::new(STATE_CACHE_BYTES)) }))
+    }
+
+    /// Returns the store.
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    /// Returns a checkpoint like [`Store::checkpoint`].
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn checkpoint(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Option<CheckpointTuple>, StoreError> {
+        let store = self.store();
+        let known = self.states().find(thread, namespace, id);
+        if let Some(state) = known {
+            match store.checkpoint_outline(thread, namespace, id).await? {
+                None => return Ok(None),
+                Some(CheckpointOutline { head, tuple }) if state.is_of(&head.record) => {
+                    return Ok(Some(state.complete(tuple)));
+                }
+                Some(_) => {}
+            }
+        }
+        store.checkpoint(thread, namespace, Some(id)).await
+    }
+
+    /// Returns the current checkpoint of a thread, and adds its state to the cache.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) async fn current(
+        &self,
+        head: &ThreadHead,
+    ) -> Result<Option<CheckpointTuple>, StoreError> {
+        let (thread, root) = (&head.record.id, Namespace::root());
+        let Some(id) = head.current else { return Ok(None) };
+        let tuple = self.checkpoint(thread, &root, id).await?;
+        if let Some(tuple) = &tuple {
+            let known = self.states().find(thread, &root, id);
+            if known.is_none_or(|state| !state.is_of(&head.record)) {
+                let incarnation = &head.record.incarnation_text();
+                self.add(self.weigh(thread, incarnation, &tuple.checkpoint), None);
+            }
+        }
+        Ok(tuple)
+    }
+
+    /// Returns a thread like [`Store::thread_snapshot`]. The newest run is left out while it is
+    /// active, since its record may be newer than the thread.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) async fn thread_snapshot(
+        &self,
+        thread: &ThreadId,
+    ) -> Result<Option<ThreadSnapshot>, StoreError> {
+        let (store, root) = (self.store(), Namespace::root());
+        let newest = self.states().newest(thread, &root);
+        if let Some(state) = newest
+            && let Some(outline) = store.checkpoint_outline(thread, &root, state.checkpoint).await?
+            && outline.head.current == Some(state.checkpoint)
+            && state.is_of(&outline.head.record)
+        {
+            let CheckpointOutline { head, tuple } = outline;
+            let run = match &head.record.run {
+                Some(run) if head.record.status != ThreadStatus::Running => store.run(run).await?,
+                _ => None,
+            };
+            return Ok(Some(ThreadSnapshot { head, tuple: Some(state.complete(tuple)), run }));
+        }
+        store.thread_snapshot(thread).await
+    }
+
+    /// Weighs the state of a checkpoint, for [`Self::add`].
+    pub(crate) fn weigh(
+        &self,
+        thread: &ThreadId,
+        incarnation: &str,
+        checkpoint: &Checkpoint,
+    ) -> WeighedState {
+        let namespace = checkpoint.meta.namespace.clone();
+        let before = self.states().newest(thread, &namespace);
+        let state = State::new(incarnation, checkpoint, before.as_deref());
+        WeighedState { thread: thread.clone(), namespace, state }
+    }
+
+    /// Adds a state. `ticket` is the ticket of the batch with the checkpoint; `None` if the
+    /// checkpoint was read from the store.
+    pub(crate) fn add(&self, weighed: WeighedState, ticket: Option<Shared<Ticket>>) {
+        let WeighedState { thread, namespace, mut state } = weighed;
+        state.ticket = ticket;
+        let removed = self.states().insert(thread, namespace, Arc::new(state));
+        // Freeing values takes a while, so the lock is released before.
+        drop(removed);
+    }
+
+    /// Removes the states of a thread whose history was deleted or rewritten.
+    pub(crate) fn remove(&self, thread: &ThreadId) {
+        let removed = self.states().remove(thread);
+        drop(removed);
+    }
+
+    /// No code that can panic runs under this lock.
+    fn states(&self) -> MutexGuard<'_, States> {
+        self.0.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A state that is not in the cache yet.
+pub(crate) struct WeighedState {
+    thread: ThreadId,
+    namespace: Namespace,
+    state: State,
+}

@@ -14,7 +14,8 @@ use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_superstep};
 use crate::caller_id::CallerId;
 use crate::driver::reduce;
-use crate::ports::store::{CheckpointTuple, Store, StoreError};
+use crate::ports::store::{CheckpointTuple, StoreError};
+use crate::state_cache::StateCache;
 use crate::view;
 
 /// Reads a checkpoint of the root graph with all events that followed it, including those from
@@ -24,11 +25,11 @@ use crate::view;
 ///
 /// Errors of the store.
 pub async fn root_checkpoint(
-    store: &dyn Store,
+    states: &StateCache,
     thread: &ThreadId,
     checkpoint: CheckpointId,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    view::root_checkpoint(store, thread, checkpoint).await
+    view::root_checkpoint(states, thread, checkpoint).await
 }
 
 /// Rebuilds the checkpoint of the root graph that a `checkpointed` event describes, from the state

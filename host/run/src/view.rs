@@ -16,6 +16,7 @@ use crate::driver::LoggedTask;
 use crate::gate::LoggedCalls;
 use crate::hostcall::runs::{EndedRun, InterruptView, ThreadView};
 use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead, ThreadSnapshot};
+use crate::state_cache::StateCache;
 use crate::unpersisted_events;
 
 pub(crate) use self::past_interrupts::past_interrupts;
@@ -106,27 +107,30 @@ pub(crate) fn held_elicitations(
 
 /// Returns the current checkpoint of a thread with the events since then.
 pub(crate) async fn current_checkpoint(
-    store: &dyn Store,
+    states: &StateCache,
     head: &ThreadHead,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    match head.current {
-        Some(id) => root_checkpoint(store, &head.record.id, id).await,
-        None => Ok(None),
-    }
+    with_all_events(states, &head.record.id, states.current(head).await?).await
 }
 
 /// Returns a checkpoint of the root graph with all events that followed it.
 pub(crate) async fn root_checkpoint(
-    store: &dyn Store,
+    states: &StateCache,
     thread: &ThreadId,
     id: CheckpointId,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    match store.checkpoint(thread, &Namespace::root(), Some(id)).await? {
-        Some(tuple) => {
-            unpersisted_events::with_earlier_events(store, tuple, thread).await.map(Some)
-        }
-        None => Ok(None),
-    }
+    let tuple = states.checkpoint(thread, &Namespace::root(), id).await?;
+    with_all_events(states, thread, tuple).await
+}
+
+async fn with_all_events(
+    states: &StateCache,
+    thread: &ThreadId,
+    tuple: Option<CheckpointTuple>,
+) -> Result<Option<CheckpointTuple>, StoreError> {
+    let Some(tuple) = tuple else { return Ok(None) };
+    let store = states.store().as_ref();
+    unpersisted_events::with_earlier_events(store, tuple, thread).await.map(Some)
 }
 
 /// Returns the sequence number of the last `run_started` that passes the breakpoints of this checkpoint. A run passes

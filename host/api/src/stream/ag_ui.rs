@@ -26,7 +26,7 @@ pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Respons
 pub fn answer_with(state: &ApiState, follow: Follow, events: AgUiProjection) -> Response {
     let ports = state.engine.ports();
     let form = Own {
-        past: Past::new(ports.store.clone(), ports.clock.time_zone(), &follow.thread),
+        past: Past::new(state.engine.states().clone(), ports.clock.time_zone(), &follow.thread),
         events,
         store: ports.store.clone(),
         thread: follow.thread.clone(),

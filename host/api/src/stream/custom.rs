@@ -30,8 +30,8 @@ pub fn answer(
 ) -> Response {
     let run = follow.run.as_ref().map_or("", |run| run.as_str());
     let subject = subject(app, follow.thread.as_str(), run);
-    let ports = state.engine.ports();
-    let past = Past::new(ports.store.clone(), ports.clock.time_zone(), &follow.thread);
+    let (states, clock) = (state.engine.states().clone(), &state.engine.ports().clock);
+    let past = Past::new(states, clock.time_zone(), &follow.thread);
     let heartbeat = Duration::from_millis(mapping.heartbeat.as_ms());
     let follower = Follower::new(state, follow, heartbeat);
     let ready = mapping.prelude.iter().map(|prelude| comment(prelude)).collect();

@@ -15,13 +15,11 @@ impl Driver {
     /// Rolls the run back to the interrupts that it had answered, if its `on_failure` is `reopen`.
     pub(super) async fn reopen(&mut self, commit: &mut Commit, failure: &Failure) -> ThreadStatus {
         let Some(to) = self.run.reopen else { return ThreadStatus::Error };
-        let (ports, log) = (self.context().ports.clone(), self.context().log.clone());
+        let log = self.context().log.clone();
         if log.wait_durable().await.is_err() {
             return ThreadStatus::Error;
         }
-        let Ok(Some(tuple)) =
-            view::root_checkpoint(ports.store.as_ref(), &self.record.id, to).await
-        else {
+        let Ok(Some(tuple)) = view::root_checkpoint(log.states(), &self.record.id, to).await else {
             return ThreadStatus::Error;
         };
         let answered = answered_interrupts(&self.run.id, &tuple.events);

@@ -276,8 +276,8 @@ impl SubgraphStart<'_> {
     }
 
     async fn load_checkpoint(&self, id: CheckpointId) -> Result<Option<Checkpoint>, GuestError> {
-        let (store, thread) = (&self.context.ports.store, &self.context.record.id);
-        let tuple = store.checkpoint(thread, &self.call.namespace, Some(id)).await;
+        let (states, thread) = (self.context.log.states(), &self.context.record.id);
+        let tuple = states.checkpoint(thread, &self.call.namespace, id).await;
         Ok(tuple.map_err(log_lost)?.map(|tuple| tuple.checkpoint))
     }
 

@@ -184,7 +184,7 @@ impl Engine {
         &self,
         head: &ThreadHead,
     ) -> Result<CheckpointId, Failure> {
-        let current = view::current_checkpoint(self.0.ports.store.as_ref(), head).await;
+        let current = view::current_checkpoint(&self.0.states, head).await;
         Ok(unpersisted_events::next_checkpoint_id(head, current.map_err(store_failure)?.as_ref()))
     }
 

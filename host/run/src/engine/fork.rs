@@ -110,7 +110,7 @@ impl Engine {
                 let copy = self.copy_thread(&request.thread, thread.clone()).await?;
                 let forked = Box::pin(self.fork_thread(&copy, &request, run_request)).await;
                 if forked.is_err() {
-                    self.0.ports.store.delete_thread(&copy).await.map_err(store_failure)?;
+                    self.delete_stored(&copy).await?;
                 }
                 forked
             }

@@ -77,13 +77,12 @@ impl Engine {
 
     /// Returns the names of the held calls that a thread waits for.
     async fn needed_calls(&self, thread: &ThreadId) -> Result<BTreeSet<String>, StoreError> {
-        let store = self.0.ports.store.as_ref();
-        let head = store.thread(thread).await?;
+        let head = self.0.ports.store.thread(thread).await?;
         // An idle thread was cancelled or has finished.
         let Some(head) = head.filter(|head| head.record.status != ThreadStatus::Idle) else {
             return Ok(BTreeSet::new());
         };
-        let Some(tuple) = view::current_checkpoint(store, &head).await? else {
+        let Some(tuple) = view::current_checkpoint(&self.0.states, &head).await? else {
             return Ok(BTreeSet::new());
         };
         let past = view::logged_tasks(&tuple.events);
@@ -135,8 +134,7 @@ impl Engine {
             Some(RunKind::Continue | RunKind::Command { answer: None, .. }) => None,
             _ => return Ok(None),
         };
-        let store = self.0.ports.store.as_ref();
-        let tuple = view::current_checkpoint(store, head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, head).await.map_err(store_failure)?;
         let Some(tuple) = tuple else { return Ok(None) };
         let past = view::logged_tasks(&tuple.events);
         let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);

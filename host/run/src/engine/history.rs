@@ -19,7 +19,7 @@ use crate::app::{App, GraphVersion};
 use crate::hostcall::runs::InterruptView;
 use crate::limit;
 use crate::ports::store::{
-    CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, Store, StoreError, ThreadHead,
+    CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, ThreadHead,
 };
 use crate::time_travel::{HistoryQuery, StateView, TaskView};
 use crate::unpersisted_events;
@@ -43,11 +43,11 @@ impl Engine {
         let is_root = namespace.is_root();
         let id = checkpoint.or(if is_root { head.current } else { None });
         let found = match id {
-            None if is_root => None,
-            id => {
-                self.0.ports.store.checkpoint(thread, namespace, id).await.map_err(store_failure)?
-            }
+            Some(id) => self.0.states.checkpoint(thread, namespace, id).await,
+            None if is_root => Ok(None),
+            None => self.0.ports.store.checkpoint(thread, namespace, None).await,
         };
+        let found = found.map_err(store_failure)?;
         let tuple = found.ok_or_else(|| checkpoint_not_found(thread, namespace, id))?;
         let code = self.loaded_code(&head.record).await;
         self.state_view(&head, &code, tuple).await
@@ -109,9 +109,8 @@ impl Engine {
         // The code names the graphs that nodes run, the log those that calls started.
         let is_started = namespace.ancestors().any(|graph| graph.call_path().is_some());
         let events = if is_started {
-            let store = self.0.ports.store.as_ref();
-            let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
-            tuple.map(|tuple| tuple.events).unwrap_or_default()
+            let tuple = view::current_checkpoint(&self.0.states, &head).await;
+            tuple.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default()
         } else {
             Vec::new()
         };
@@ -126,7 +125,7 @@ impl Engine {
         id: CheckpointId,
     ) -> Result<CheckpointTuple, Failure> {
         let root = Namespace::root();
-        let found = self.0.ports.store.checkpoint(thread, &root, Some(id)).await;
+        let found = self.0.states.checkpoint(thread, &root, id).await;
         found.map_err(store_failure)?.ok_or_else(|| checkpoint_not_found(thread, &root, Some(id)))
     }
 
@@ -193,7 +192,10 @@ impl Engine {
         let root = Namespace::root();
         let meta = &tuple.checkpoint.meta;
         let whole = match meta.parent_graphs.get(&root).filter(|_| !meta.namespace.is_root()) {
-            Some(above) => checkpoint_without_values(store, thread, *above).await,
+            Some(above) => {
+                let outline = store.checkpoint_outline(thread, &root, *above).await;
+                outline.map(|outline| outline.map(|outline| outline.tuple))
+            }
             None if is_current => {
                 unpersisted_events::with_earlier_events(store, tuple.clone(), thread)
                     .await
@@ -203,23 +205,6 @@ impl Engine {
         };
         Ok(whole.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default())
     }
-}
-
-/// Returns a checkpoint of the root graph with the events since then, and without its values.
-async fn checkpoint_without_values(
-    store: &dyn Store,
-    thread: &ThreadId,
-    id: CheckpointId,
-) -> Result<Option<CheckpointTuple>, StoreError> {
-    let query = CheckpointQuery {
-        namespace: Some(Namespace::root()),
-        before: Some(CheckpointId(id.0.saturating_add(1))),
-        limit: Some(1),
-        parts: CheckpointParts::WithoutValues,
-        ..CheckpointQuery::default()
-    };
-    let found = store.checkpoints(thread, &query).await?.items.pop();
-    Ok(found.filter(|tuple| tuple.checkpoint.meta.id == id))
 }
 
 /// Rejects a namespace that is deeper than any subgraph, before its levels are traversed.

@@ -87,8 +87,7 @@ impl Engine {
         if report.from == report.to {
             return Ok(report);
         }
-        let store = self.0.ports.store.as_ref();
-        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
         let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let at = CheckpointStamp {
             id: unpersisted_events::next_checkpoint_id(&head, Some(&tuple)),
@@ -138,6 +137,8 @@ impl Engine {
             ThreadStatus::Interrupted
         };
         record.stopped = false;
+        // Nobody continues from a state of the former version.
+        self.0.states.remove(&record.id);
         log.commit(Commit {
             record: Some(record),
             run,

@@ -216,13 +216,12 @@ impl Engine {
     }
 
     async fn remove_damaged_locked(&self, thread: &ThreadId) -> Result<bool, Failure> {
-        let store = &self.0.ports.store;
         let _lock = self.0.locks.lock(thread).await;
         if !self.is_damaged(thread).await {
             return Ok(false);
         }
         let _slot = self.claim_without_recovery(thread, new_run_id()).await?;
-        store.delete_thread(thread).await.map_err(store_failure)?;
+        self.delete_stored(thread).await?;
         self.clear_set_aside(thread);
         self.0.dispatch.clear(thread);
         Ok(true)

@@ -84,6 +84,7 @@ impl Engine {
         tracing::info!(%thread, strategy = ?ttl.strategy, "the time to live of a thread is over");
         slot.release().await;
         store.prune(thread, ttl.strategy).await.map_err(store_failure)?;
+        self.0.states.remove(thread);
         drop(slot);
         if ttl.strategy == PruneStrategy::KeepLatest {
             self.record_prune(thread).await?;
@@ -111,7 +112,9 @@ impl Engine {
         let mut slot = self.claim(thread, new_run_id()).await?;
         self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         slot.release().await;
-        self.0.ports.store.prune(thread, strategy).await.map_err(store_failure)
+        self.0.ports.store.prune(thread, strategy).await.map_err(store_failure)?;
+        self.0.states.remove(thread);
+        Ok(())
     }
 
     /// Deletes runs of a thread with their checkpoints. Runs of other threads are ignored.
@@ -132,7 +135,9 @@ impl Engine {
             return Ok(());
         }
         slot.release().await;
-        store.delete_runs(&named).await.map_err(store_failure)
+        store.delete_runs(&named).await.map_err(store_failure)?;
+        self.0.states.remove(thread);
+        Ok(())
     }
 
     /// Copies a thread with its history to a new id. Pending tasks and interrupts are pending in

@@ -77,8 +77,7 @@ impl Engine {
     /// `not-found`; errors of the store.
     pub async fn pending_calls(&self, thread: &ThreadId) -> Result<Vec<PendingCall>, Failure> {
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        let store = self.0.ports.store.as_ref();
-        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
         Ok(tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default())
     }
 
@@ -94,8 +93,7 @@ impl Engine {
         let slot = self.claim(thread, new_run_id()).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        let store = self.0.ports.store.as_ref();
-        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
         let open = tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default();
         let is_meant = |call: &PendingCall| {
             call.task == request.task && call.scope == request.scope && call.call == request.call

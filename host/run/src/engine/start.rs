@@ -146,8 +146,7 @@ impl Engine {
         request: &StartRun,
         run: &RunId,
     ) -> Result<Checkpoint, Failure> {
-        let store = self.0.ports.store.as_ref();
-        let tuple = view::current_checkpoint(store, head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, head).await.map_err(store_failure)?;
         let id = unpersisted_events::next_checkpoint_id(head, tuple.as_ref());
         let base = tuple.map(|tuple| tuple.checkpoint);
         let reductions = input_reductions(&graph_version.graph, base.as_ref(), &request.input);
@@ -178,8 +177,7 @@ impl Engine {
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         self.admit(&head).await?;
-        let store = self.0.ports.store.as_ref();
-        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
         let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let past = self.is_shared().then(|| view::logged_tasks(&tuple.events));
         let was_drained = was_drained(&tuple.events);
@@ -237,10 +235,8 @@ impl Engine {
     ) -> Result<RunRef, Failure> {
         let (app, graph_version) = self.pinned_code(&head.record).await?;
         options::check(&run.options, &graph_version.graph)?;
-        let store = self.0.ports.store.as_ref();
-        let Some(mut tuple) =
-            view::current_checkpoint(store, &head).await.map_err(store_failure)?
-        else {
+        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let Some(mut tuple) = tuple else {
             return Err(Failure::internal(format!(
                 "thread `{}` has no checkpoint",
                 head.record.id
@@ -330,8 +326,8 @@ impl Engine {
     }
 
     fn new_log(&self, head: &ThreadHead, slot: &ThreadClaim) -> ThreadLog {
-        let (store, clock) = (self.0.ports.store.clone(), self.0.ports.clock.clone());
-        let log = ThreadLog::new(store, clock, head, slot.epoch, slot.run.clone());
+        let (states, clock) = (self.0.states.clone(), self.0.ports.clock.clone());
+        let log = ThreadLog::new(states, clock, head, slot.epoch, slot.run.clone());
         let quotas = &self.0.quotas;
         let tenant = quotas.byte_meter(head.record.tenant.as_deref());
         let log = log.with_size_limit(quotas.caps().thread_log_bytes, head.log_bytes, tenant);

@@ -92,7 +92,7 @@ impl LogLease {
 #[async_trait]
 impl Lease for LogLease {
     fn is_locally_valid(&self) -> bool {
-        self.lease.is_locally_valid(self.writer.store.lease_ms())
+        self.lease.is_locally_valid(self.writer.states.store().lease_ms())
     }
 
     /// Repeats the query while the store cannot be reached.

@@ -27,6 +27,7 @@ use crate::hostcall::runs::{EndedRun, RunOutcome};
 use crate::log::ThreadLog;
 use crate::ports::store::{Batch, LeaseHolder, StoreError, StoredBatch, StoredValue, ThreadHead};
 use crate::ports::{Plugin, Ports, Store};
+use crate::state_cache::StateCache;
 use crate::task::GraphContext;
 use crate::unpersisted_events::UnpersistedEvents;
 
@@ -104,8 +105,8 @@ impl RecordedRun {
         let id = Some(self.start.meta.id);
         let head =
             ThreadHead { last_checkpoint: id, current: id, ..ThreadHead::new(self.record.clone()) };
-        let log =
-            ThreadLog::new(store.clone(), ports.clock.clone(), &head, epoch, self.run.id.clone());
+        let (states, clock) = (StateCache::new(store.clone()), ports.clock.clone());
+        let log = ThreadLog::new(states, clock, &head, epoch, self.run.id.clone());
         // The engine counts the bytes of every log, because each has a limit.
         Ok(log.with_durability(self.run.options.durability).with_size_limit(u64::MAX, 0, None))
     }

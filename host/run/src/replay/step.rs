@@ -23,6 +23,7 @@ use crate::gate::unwind::Unwind;
 use crate::log::ThreadLog;
 use crate::ports::sandbox::GuestError;
 use crate::ports::store::{LeaseEpoch, RunRecord, ThreadHead};
+use crate::state_cache::StateCache;
 use crate::task::outcome_bytes::OutcomeBytes;
 use crate::task::{GraphContext, StepContext, TaskHistory, execute_once};
 use crate::view;
@@ -229,7 +230,8 @@ impl Superstep<'_> {
     fn log(&self, run: &RunId) -> ThreadLog {
         let head = ThreadHead::new(self.replay_context.export.header.thread.clone());
         let ports = &self.replay_context.ports;
-        ThreadLog::new(ports.store.clone(), ports.clock.clone(), &head, LeaseEpoch(0), run.clone())
+        let (states, clock) = (StateCache::new(ports.store.clone()), ports.clock.clone());
+        ThreadLog::new(states, clock, &head, LeaseEpoch(0), run.clone())
     }
 
     /// Makes the next checkpoint. Returns `None` if the writes can no longer be applied.

@@ -77,8 +77,7 @@ impl Engine {
         let thread = &request.thread;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        let store = self.0.ports.store.as_ref();
-        let root = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let root = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
         let root = root.ok_or_else(|| checkpoint_not_found(thread, &request.namespace, None))?;
         let version = root.checkpoint.meta.version.unwrap_or(head.record.version);
         let record = ThreadRecord { version, ..head.record.clone() };
@@ -235,7 +234,7 @@ impl Engine {
         id: CheckpointId,
     ) -> Result<Checkpoint, Failure> {
         let thread = &target.request.thread;
-        let found = self.0.ports.store.checkpoint(thread, namespace, Some(id)).await;
+        let found = self.0.states.checkpoint(thread, namespace, id).await;
         let found = found.map_err(store_failure)?.map(|tuple| tuple.checkpoint);
         found.ok_or_else(|| checkpoint_not_found(thread, namespace, Some(id)))
     }

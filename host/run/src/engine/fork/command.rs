@@ -134,8 +134,8 @@ impl Engine {
         let is_current = head.current == Some(id);
         let mut tuple = self.root_checkpoint(&request.thread, id).await?;
         if is_current {
-            let store = self.0.ports.store.as_ref();
-            let complete = view::current_checkpoint(store, head).await.map_err(store_failure)?;
+            let complete = view::current_checkpoint(&self.0.states, head).await;
+            let complete = complete.map_err(store_failure)?;
             tuple = complete.unwrap_or(tuple);
             self.append_answers(&mut tuple, slot, request).await?;
         } else if !request.answers.is_empty() {
