@@ -127,6 +127,10 @@ async fn requests_for_the_newest_part_read_no_more_of_a_long_thread() {
     let reads: BTreeMap<_, _> = before.unwrap().into_iter().collect();
     let runs = &reads["runs"];
     assert!(runs.values().sum::<usize>() < 100, "{runs:?}");
+    for what in ["run", "stream", "update", "state", "thread"] {
+        // The server has the states that it wrote in memory.
+        assert!(!reads[what].contains_key("checkpoint"), "{what}: {:?}", reads[what]);
+    }
     // A run reads two checkpoints of its own and a few earlier ones, each with the whole state.
     assert!(reads["stream"]["checkpoints"] <= 6, "{:?}", reads["stream"]);
 }

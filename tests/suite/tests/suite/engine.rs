@@ -22,6 +22,7 @@ mod replay;
 mod result_reuse;
 mod retention;
 mod semantics;
+mod state_cache;
 mod stop;
 mod subgraphs;
 mod supersteps;
