@@ -185,7 +185,7 @@ impl Driver {
         let Ok(Some(tuple)) = view::current_checkpoint(log.states(), &head).await else {
             return Vec::new();
         };
-        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
         pending_interrupts(&lineage, &subgraphs, self.record.expires_ms)
     }
 

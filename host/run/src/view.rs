@@ -159,8 +159,8 @@ pub(crate) fn breakpoints_passed_seq(tuple: &CheckpointTuple) -> Option<u64> {
 }
 
 /// Folds a checkpoint and the events since then into a lineage.
-pub(crate) fn lineage(tuple: CheckpointTuple) -> Lineage {
-    let mut lineage = Lineage::new(tuple.checkpoint);
+pub(crate) fn lineage(tuple: &CheckpointTuple) -> Lineage {
+    let mut lineage = Lineage::new(tuple.checkpoint.clone());
     for event in &tuple.events {
         lineage.apply(event);
     }
@@ -168,9 +168,8 @@ pub(crate) fn lineage(tuple: CheckpointTuple) -> Lineage {
 }
 
 /// Folds a checkpoint and the events since then into a lineage and its subgraphs.
-pub(crate) fn lineage_and_subgraphs(tuple: CheckpointTuple) -> (Lineage, Subgraphs) {
-    let subgraphs = Subgraphs::new(&tuple.events);
-    (lineage(tuple), subgraphs)
+pub(crate) fn lineage_and_subgraphs(tuple: &CheckpointTuple) -> (Lineage, Subgraphs) {
+    (lineage(tuple), Subgraphs::new(&tuple.events))
 }
 
 /// Returns the view of a thread with its state.
@@ -181,7 +180,7 @@ pub(crate) async fn thread(
     let ThreadSnapshot { head, tuple, run } = latest;
     let opened = match tuple {
         Some(tuple) => Some(lineage_and_subgraphs(
-            unpersisted_events::with_earlier_events(store, tuple, &head.record.id).await?,
+            &unpersisted_events::with_earlier_events(store, tuple, &head.record.id).await?,
         )),
         None => None,
     };

@@ -33,7 +33,7 @@ impl Driver {
         let record = Some(self.record.clone());
         log.commit(Commit { current: Some(to), record, ..Commit::default() }).await;
         let event = log.push_and_copy(EventKind::Reopened(reopened));
-        let mut lineage = view::lineage(tuple);
+        let mut lineage = view::lineage(&tuple);
         lineage.apply(&event);
         self.superstep_loop.state.lineage = lineage;
         commit.current = Some(to);

@@ -143,7 +143,7 @@ impl Engine {
         let options = request.options.clone();
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
-        self.continue_run(slot, head, run, RunReason::Fork, Vec::new()).await
+        self.continue_run(slot, head, run, RunReason::Fork).await
     }
 
     /// Returns a checkpoint with the code that made it.

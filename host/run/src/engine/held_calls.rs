@@ -86,7 +86,7 @@ impl Engine {
             return Ok(BTreeSet::new());
         };
         let past = view::logged_tasks(&tuple.events);
-        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
         let held = view::held_elicitations(&past, &lineage, &subgraphs).into_iter();
         let elicited = held.filter_map(|question| question.asked.elicited);
         Ok(elicited.filter_map(|it| it.asked.held).collect())
@@ -137,7 +137,7 @@ impl Engine {
         let tuple = view::current_checkpoint(&self.0.states, head).await.map_err(store_failure)?;
         let Some(tuple) = tuple else { return Ok(None) };
         let past = view::logged_tasks(&tuple.events);
-        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
         let is_answered = |id: &InterruptId| match answers {
             Some(RunAnswers::ById(answers)) => answers.contains_key(id.as_str()),
             Some(RunAnswers::Matched(_)) | None => false,

@@ -466,7 +466,7 @@ impl Engine {
             return Ok(false);
         }
         let run = known.unwrap_or_else(|| self.new_run(&mut slot, &head, None));
-        self.continue_run(slot, head, run, RunReason::Recovery, Vec::new()).await?;
+        self.continue_run(slot, head, run, RunReason::Recovery).await?;
         Ok(true)
     }
 

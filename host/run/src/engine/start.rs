@@ -29,7 +29,7 @@ use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
 use crate::metadata;
 use crate::ports::store::{
-    QueueCondition, RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
+    CheckpointTuple, QueueCondition, RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
 };
 use crate::result_reuse::{self, ReusableResults};
 use crate::task::task_count::{TaskCount, finished_in_log};
@@ -181,7 +181,7 @@ impl Engine {
         let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let past = self.is_shared().then(|| view::logged_tasks(&tuple.events));
         let was_drained = was_drained(&tuple.events);
-        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
         let open = view::pending_with_graphs(&lineage, &subgraphs);
         if slot.request.ignores_stale_answers() {
             retain_pending(&mut request.answers, &open);
@@ -220,28 +220,37 @@ impl Engine {
             }
         }
         let run = RunRecord { options: request.options, ..self.new_run(&mut slot, &head, reopen) };
-        self.continue_run(slot, head, run, reason, answers).await
+        self.continue_at(slot, head, tuple, run, reason, answers).await
     }
 
-    /// Continues a run from the current checkpoint of its thread: with answers, past a breakpoint,
-    /// after a crash or as a fork.
+    /// Continues a run from the current checkpoint of its thread, after a crash or as a fork.
     pub(super) async fn continue_run(
+        &self,
+        slot: ThreadClaim,
+        head: ThreadHead,
+        run: RunRecord,
+        reason: RunReason,
+    ) -> Result<RunRef, Failure> {
+        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let tuple = tuple.ok_or_else(|| {
+            Failure::internal(format!("thread `{}` has no checkpoint", head.record.id))
+        })?;
+        self.continue_at(slot, head, tuple, run, reason, Vec::new()).await
+    }
+
+    /// Continues a run from the current checkpoint of its thread, which is `tuple`: with answers,
+    /// past a breakpoint, after a crash or as a fork.
+    async fn continue_at(
         &self,
         mut slot: ThreadClaim,
         head: ThreadHead,
+        mut tuple: CheckpointTuple,
         mut run: RunRecord,
         reason: RunReason,
         answers: Vec<(Namespace, EventKind)>,
     ) -> Result<RunRef, Failure> {
         let (app, graph_version) = self.pinned_code(&head.record).await?;
         options::check(&run.options, &graph_version.graph)?;
-        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
-        let Some(mut tuple) = tuple else {
-            return Err(Failure::internal(format!(
-                "thread `{}` has no checkpoint",
-                head.record.id
-            )));
-        };
         run.first_step.get_or_insert(tuple.checkpoint.meta.step);
         let logged_tasks = view::logged_tasks(&tuple.events);
         let reusable_results = self.find_reusable_results(&head, &run.id, &logged_tasks).await;
@@ -267,7 +276,7 @@ impl Engine {
         );
         let (unpersisted, breakpoints_passed_seq) =
             (unpersisted_events::unpersisted_since(&tuple), view::breakpoints_passed_seq(&tuple));
-        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
         log.set_pending_interrupts(view::pending_with_graphs(&lineage, &subgraphs).len());
         let commit = Commit {
             record: Some(record.clone()),

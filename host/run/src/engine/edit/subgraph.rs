@@ -300,7 +300,7 @@ impl SubgraphEditTarget<'_> {
     /// outside of the subgraph are pending.
     fn interrupted_record(&self, now_ms: i64) -> ThreadRecord {
         let edited = &self.request.namespace;
-        let open = view::pending_with_graphs(&view::lineage(self.root.clone()), &self.subgraphs);
+        let open = view::pending_with_graphs(&view::lineage(&self.root), &self.subgraphs);
         let is_left =
             |(graph, _): &(Namespace, Interrupt)| graph != edited && !graph.is_nested_in(edited);
         let expires_ms = self.head.record.expires_ms.filter(|_| open.iter().any(is_left));

@@ -85,7 +85,7 @@ impl Engine {
         let options = request.options;
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
-        self.continue_run(slot, head, run, RunReason::Fork, Vec::new()).await
+        self.continue_run(slot, head, run, RunReason::Fork).await
     }
 
     /// Prepares a command on a thread without a checkpoint.
@@ -178,7 +178,7 @@ impl Engine {
         if request.answers.is_empty() {
             return Ok(());
         }
-        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple.clone());
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
         let open = view::pending_with_graphs(&lineage, &subgraphs);
         let mut answers = Cow::Borrowed(&request.answers);
         if slot.request.ignores_stale_answers() {
@@ -211,7 +211,7 @@ impl Engine {
         command: &Command,
     ) -> Result<ForkedGraphs<'g>, Failure> {
         let ForkBase { head, graph_version, tuple, .. } = fork_base;
-        let lineage = view::lineage(tuple.clone());
+        let lineage = view::lineage(tuple);
         let leads_on = !command.goto.is_empty() || !command.sends.is_empty();
         if leads_on && lineage.failed.values().any(|failed| failed.handler.is_some()) {
             let text = format!(

@@ -13,23 +13,26 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::migrate::MigrateThread;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::hostcall::interrupt::InterruptRequest;
-use wattle_run::hostcall::runs::{EndedRun, RunOutcome, RunService, StartRun};
+use wattle_run::hostcall::runs::{
+    EndedRun, OnFailure, ResumeRun, RunOutcome, RunService, StartRun,
+};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{LeaseHolder, PruneStrategy};
+use wattle_run::ports::store::{LeaseHolder, PruneStrategy, RunOptions};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, questions};
 
-/// A store that counts the checkpoints that are read with their values.
+/// A store that counts the checkpoints that are read, with and without their values.
 struct Counting {
     below: Arc<dyn Store>,
     reads: AtomicUsize,
+    outlines: AtomicUsize,
 }
 
 #[async_trait]
 impl Layer for Counting {
     fn over(below: Arc<dyn Store>) -> Self {
-        Self { below, reads: AtomicUsize::new(0) }
+        Self { below, reads: AtomicUsize::new(0), outlines: AtomicUsize::new(0) }
     }
 
     fn below(&self) -> &dyn Store {
@@ -37,9 +40,12 @@ impl Layer for Counting {
     }
 
     fn seen(&self, read: &'static str, _records: usize) {
-        if matches!(read, "checkpoint" | "checkpoints") {
-            self.reads.fetch_add(1, Ordering::SeqCst);
-        }
+        let count = match read {
+            "checkpoint" | "checkpoints" => &self.reads,
+            "checkpoint_outline" => &self.outlines,
+            _ => return,
+        };
+        count.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -115,7 +121,7 @@ impl Scene {
         stored["log"].clone()
     }
 
-    /// Returns the number of reads since the last call.
+    /// Returns the number of reads with values since the last call.
     fn reads(&self) -> usize {
         self.store.reads.swap(0, Ordering::SeqCst)
     }
@@ -160,6 +166,28 @@ async fn a_state_that_was_read_is_not_read_again() {
     scene.world.crash().await;
     scene.turn(Some(&thread), 0).await;
     assert_eq!(scene.reads(), 1, "only the first turn of the new engine reads one");
+}
+
+#[tokio::test]
+async fn a_resume_reads_the_current_checkpoint_once() {
+    let mut scene = Scene::new();
+    let waiting = scene.world.run(json!({ "until": 2 })).await;
+    scene.world.crash().await;
+    let count = || (scene.reads(), scene.store.outlines.swap(0, Ordering::SeqCst));
+    count();
+    let request = ResumeRun {
+        run: None,
+        thread: waiting.run.thread,
+        answers: [(String::new(), json!("yes"))].into(),
+        on_failure: OnFailure::Keep,
+        app: None,
+        tenant: None,
+        options: RunOptions::default(),
+        principal: None,
+    };
+    let run = scene.world.engine.resume(request).await.unwrap();
+    assert_eq!(count(), (1, 0));
+    assert_eq!(scene.world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
 }
 
 #[tokio::test]
