@@ -14,6 +14,7 @@ mod frame;
 mod head;
 mod history;
 mod intake;
+mod leases;
 mod link;
 mod list;
 mod migrate;
@@ -65,6 +66,7 @@ use crate::watches::Watches;
 use access::{Inner, cleared};
 use desk::Desk;
 pub use history::PENDING_LIMIT_BYTES;
+use leases::LeaseTable;
 use open::Opened;
 use remains::Remains;
 use retain::{Cut, Original};
@@ -167,10 +169,11 @@ impl RedbStore {
             Ok((Snapshot::newest(&source)?.pending_runs()?, Remains::read(&source)?))
         })?;
         let pending = Arc::new(Mutex::new(pending));
+        let leases = Arc::new(LeaseTable::new(Leases::new(opening, elapsed())));
         let writer = Writer {
             source: source.clone(),
             intake,
-            leases: Leases::new(opening, elapsed()),
+            leases: leases.clone(),
             watches: watches.clone(),
             pending: pending.clone(),
             remains,
@@ -186,9 +189,15 @@ impl RedbStore {
             .spawn(move || writer.run())
             .map_err(|error| backend("start its writer thread", error))?;
         let thread = writer.thread().clone();
-        let desk = Some(Desk { commands, urgency, writer: thread, watches: watches.clone() });
-        let (writer, closing) = (Some(writer), Arc::default());
-        Ok(Self(Arc::new(Inner { source, watches, pending, closing, desk, writer })))
+        let desk = Desk {
+            commands,
+            urgency,
+            writer: thread,
+            watches: watches.clone(),
+            leases: leases.clone(),
+        };
+        let (desk, writer, closing) = (Some(desk), Some(writer), Arc::default());
+        Ok(Self(Arc::new(Inner { source, watches, pending, leases, closing, desk, writer })))
     }
 }
 
@@ -214,7 +223,7 @@ impl Store for RedbStore {
         let holder = holder.clone();
         self.0
             .write(move |writer| {
-                writer.leases.beat(&holder);
+                writer.leases.with(|leases| leases.beat(&holder));
                 Ok(())
             })
             .await
@@ -225,13 +234,18 @@ impl Store for RedbStore {
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError> {
+        if !self.0.source.has_failed()
+            && let Some(acquired) = self.0.leases.acquire_now(thread, holder)
+        {
+            return acquired;
+        }
         let (thread, holder) = (thread.clone(), holder.clone());
         self.0
             .write(move |writer| {
                 // The lease is refused while the file cannot be written, since a run could not
                 // write its events.
                 writer.heal()?;
-                writer.leases.lease(&thread, &holder)
+                writer.leases.with(|leases| leases.lease(&thread, &holder))
             })
             .await
     }
@@ -242,14 +256,21 @@ impl Store for RedbStore {
         epoch: LeaseEpoch,
     ) -> Result<bool, StoreError> {
         let thread = thread.clone();
-        self.0.write(move |writer| Ok(writer.leases.admit(&thread, Some(epoch)).is_ok())).await
+        self.0
+            .write(move |writer| {
+                Ok(writer.leases.with(|leases| leases.admit(&thread, Some(epoch))).is_ok())
+            })
+            .await
     }
 
     async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
+        if self.0.leases.release_now(thread, epoch) {
+            return Ok(());
+        }
         let thread = thread.clone();
         self.0
             .write(move |writer| {
-                writer.leases.release(&thread, epoch);
+                writer.leases.with(|leases| leases.release(&thread, epoch));
                 Ok(())
             })
             .await
@@ -385,8 +406,8 @@ impl Store for RedbStore {
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let thread = thread.clone();
-        cleared(self.0.write(move |writer| writer.delete(&thread)).await?).await
+        let thread = self.0.leases.begin_write(thread.clone());
+        cleared(self.0.write(move |writer| writer.delete(thread.thread())).await?).await
     }
 
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
@@ -414,18 +435,19 @@ impl Store for RedbStore {
             return Ok(());
         };
         let names = original.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
-        let (from, to) = (from.clone(), to.clone());
-        self.0.by_hand(move |hand| hand.copy(original, &from, &to, names)).await
+        let (from, to) = (self.0.leases.begin_write(from.clone()), to.clone());
+        self.0.by_hand(move |hand| hand.copy(original, from.thread(), &to, names)).await
     }
 
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
-        let thread = thread.clone();
         if strategy == PruneStrategy::KeepLatest {
-            return self.0.cut(thread, Cut::Past).await;
+            return self.0.cut(thread.clone(), Cut::Past).await;
         }
+        let thread = self.0.leases.begin_write(thread.clone());
         let deleted = self.0.write(move |writer| {
-            writer.leases.free(&thread)?;
-            writer.delete(&thread)
+            let thread = thread.thread();
+            writer.leases.with(|leases| leases.free(thread))?;
+            writer.delete(thread)
         });
         cleared(deleted.await?).await
     }

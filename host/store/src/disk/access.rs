@@ -10,6 +10,7 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 
 use crate::disk::desk::Desk;
+use crate::disk::leases::LeaseTable;
 use crate::disk::remains::Cleared;
 use crate::disk::retain::{Cut, Hand};
 use crate::disk::snapshot::Snapshot;
@@ -25,6 +26,7 @@ pub(super) struct Inner {
     pub(super) source: Arc<Source>,
     pub(super) watches: Arc<Watches>,
     pub(super) pending: Arc<Mutex<Pending>>,
+    pub(super) leases: Arc<LeaseTable>,
     /// Whether the store is being dropped, which ends rewrites.
     pub(super) closing: Arc<AtomicBool>,
     /// `None` only while the store is being dropped.
@@ -66,7 +68,8 @@ impl Inner {
     }
 
     pub(super) async fn cut(&self, thread: ThreadId, cut: Cut) -> Result<(), StoreError> {
-        cleared(self.by_hand(move |hand| hand.cut(&thread, &cut)).await?).await
+        let thread = self.leases.begin_write(thread);
+        cleared(self.by_hand(move |hand| hand.cut(thread.thread(), &cut)).await?).await
     }
 
     /// Returns the result of a read. If the file failed, asks the writer to open it again soon,

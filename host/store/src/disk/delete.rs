@@ -114,7 +114,7 @@ impl Writer {
 
     /// Begins to rewrite or copy a thread; `None` if it does not exist.
     pub(crate) fn begin(&mut self, thread: &ThreadId) -> Result<Option<Begun>, StoreError> {
-        self.leases.free(thread)?;
+        self.leases.with(|leases| leases.free(thread))?;
         let snapshot = Snapshot::newest(&self.source)?;
         let Some(head) = snapshot.head(thread)? else {
             return Ok(None);
@@ -149,7 +149,7 @@ impl Writer {
 
     fn replace_now(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
         let Anew { thread, before, mut stage, source, number, is_written } = anew;
-        self.leases.free(&source)?;
+        self.leases.with(|leases| leases.free(&source))?;
         let snapshot = Snapshot::newest(&self.source)?;
         match &before {
             None if snapshot.head(&thread)?.is_some() => {

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, Ticket};
 
+use crate::disk::leases::LeaseTable;
 use crate::disk::writer::{Command, Entry, Handed, Work, Writer};
 use crate::urgency::Urgency;
 use crate::watches::Watches;
@@ -20,6 +21,7 @@ pub(crate) struct Desk {
     pub(crate) urgency: Arc<Urgency>,
     pub(crate) writer: Thread,
     pub(crate) watches: Arc<Watches>,
+    pub(crate) leases: Arc<LeaseTable>,
 }
 
 impl Desk {
@@ -49,7 +51,7 @@ impl Desk {
     async fn hand_in(&self, thread: ThreadId, entry: Entry, hurries: bool) -> Ticket {
         let (answer, ticket) = oneshot::channel();
         let number = self.urgency.number();
-        let handed = Handed { number, thread, entry, answer };
+        let handed = Handed { number, thread: self.leases.begin_write(thread), entry, answer };
         if let Err(closed) = self.send(Command::Append(handed)).await {
             return Ticket::ready(Err(closed));
         }

@@ -211,7 +211,7 @@ impl Writer {
                 threads.entry(record.thread).or_default().insert(record.id);
             }
         }
-        threads.keys().try_for_each(|thread| self.leases.free(thread))?;
+        self.leases.with(|leases| threads.keys().try_for_each(|thread| leases.free(thread)))?;
         Ok(threads)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! While one commit is written to the disk, the next batches collect in the queue, so the more runs
 //! there are, the more batches share a flush (group commit). Batches that no caller awaits collect
-//! for the commit delay. Every other change of the file, and of the leases, goes through the same
-//! queue, so it sees everything that was queued before.
+//! for the commit delay. Every other change of the file goes through the same queue, so it sees
+//! everything that was queued before.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError};
 
 use crate::disk::intake::{Group, HEAD_LIMIT, Intake};
+use crate::disk::leases::{LeaseTable, ThreadWrite};
 use crate::disk::open;
 use crate::disk::remains::Remains;
 use crate::disk::snapshot::Snapshot;
@@ -26,7 +27,6 @@ use crate::error::{backend, while_trying};
 use crate::file::guarded;
 use crate::file::handle::{Handle, Source};
 use crate::file::kind::FACT_FORMAT;
-use crate::lease::Leases;
 use crate::lock::lock;
 use crate::pending::Pending;
 use crate::proof::Proof;
@@ -66,7 +66,7 @@ pub(crate) enum Command {
 pub(crate) struct Handed {
     /// Number of the write, assigned by [`Urgency`].
     pub(crate) number: u64,
-    pub(crate) thread: ThreadId,
+    pub(crate) thread: ThreadWrite,
     pub(crate) entry: Entry,
     pub(crate) answer: Answer,
 }
@@ -88,7 +88,7 @@ pub(crate) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
 pub(crate) struct Writer {
     pub(crate) source: Arc<Source>,
     pub(crate) intake: Intake,
-    pub(crate) leases: Leases,
+    pub(crate) leases: Arc<LeaseTable>,
     pub(crate) watches: Arc<Watches>,
     pub(crate) pending: Arc<Mutex<Pending>>,
     pub(crate) remains: Remains,
@@ -215,7 +215,7 @@ impl Writer {
     }
 
     pub(crate) fn take(&mut self, group: &mut Group, handed: Handed) -> Taken {
-        let thread = &handed.thread;
+        let thread = handed.thread.thread();
         let result = guarded(COMMIT, || match &handed.entry {
             Entry::Batch(batch) => self.stage(group, thread, batch),
             Entry::Enqueue(run) => self.enqueue(group, run),
@@ -242,7 +242,7 @@ impl Writer {
         thread: &ThreadId,
         batch: &Batch,
     ) -> Result<u64, StoreError> {
-        self.leases.admit(thread, batch.epoch)?;
+        self.leases.with(|leases| leases.admit(thread, batch.epoch))?;
         self.admit_turn(group, thread, batch)?;
         let seq = match self.intake.take(group, thread, batch) {
             // The cause of the conflict is not another writer: an earlier batch of the thread was
@@ -253,7 +253,7 @@ impl Writer {
             taken => taken?,
         };
         self.lost.remove(thread);
-        self.leases.taken(thread, batch.epoch);
+        self.leases.with(|leases| leases.taken(thread, batch.epoch));
         self.has_begun(group, batch);
         Ok(seq)
     }
@@ -275,7 +275,8 @@ impl Writer {
         }
         let message = format!("an earlier batch of the thread was not written: {error}");
         for taken in taken.iter().filter(|taken| taken.result.is_ok()) {
-            self.lost.insert(taken.handed.thread.clone(), backend(COMMIT, &message));
+            let thread = taken.handed.thread.thread().clone();
+            self.lost.insert(thread, backend(COMMIT, &message));
         }
         self.answer(taken, &Err(error.clone()));
     }
@@ -283,7 +284,8 @@ impl Writer {
     fn answer(&mut self, taken: Vec<Taken>, committed: &Result<(), StoreError>) {
         let mut newest = Vec::with_capacity(taken.len());
         let mut damaged = Vec::new();
-        for Taken { handed: Handed { thread, answer, .. }, result } in taken {
+        for Taken { handed: Handed { mut thread, answer, .. }, result } in taken {
+            thread.end();
             let result = match result.and_then(|seq| committed.clone().map(|()| seq)) {
                 Ok(seq) => {
                     newest.push((thread, seq));
@@ -299,11 +301,11 @@ impl Writer {
             let _ = answer.send(result);
         }
         for (thread, seq) in newest {
-            self.watches.advance(&thread, seq);
+            self.watches.advance(thread.thread(), seq);
         }
         for (thread, answer, error) in damaged {
             // Done before the error is sent, so that its receiver finds the thread set aside.
-            self.put_aside(&thread);
+            self.put_aside(thread.thread());
             let _ = answer.send(Err(error));
         }
     }
@@ -312,6 +314,7 @@ impl Writer {
     /// file that failed, so a read-only view replaces it until the file is open again.
     pub(crate) fn start_over(&mut self, error: &StoreError) {
         self.intake.forget_all();
+        self.leases.set_failed(true);
         let now = Instant::now();
         self.trouble = Some(Trouble { error: error.clone(), since: now, next_attempt: now });
         // The next write reports a failure.
@@ -343,6 +346,7 @@ impl Writer {
                 let seconds = trouble.since.elapsed().as_secs();
                 tracing::info!(seconds, "checkpoint store can be written again");
                 self.trouble = None;
+                self.leases.set_failed(false);
                 self.proof.renew();
                 self.intake.start_over(entry + 1, threads);
                 self.read_pending();

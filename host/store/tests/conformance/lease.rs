@@ -65,11 +65,12 @@ pub(crate) async fn batches_before_a_release_are_written(store: &dyn Store) {
         let batch = Batch { epoch: Some(epoch), ..events(seq, seq) };
         tickets.push(store.append(&thread, batch).await);
     }
+    store.release_lease(&thread, epoch).await.unwrap();
     for ticket in tickets {
         ticket.await.unwrap();
     }
-    store.release_lease(&thread, epoch).await.unwrap();
     assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 20);
+    assert!(!store.is_lease_held(&thread, epoch).await.unwrap());
 }
 
 pub(crate) async fn leased_thread_is_neither_pruned_nor_deleted(store: &dyn Store) {
