@@ -37,7 +37,11 @@ pub(crate) use self::superstep_loop::SuperstepLoop;
 /// Result of driving a run.
 pub(crate) enum DriveOutcome {
     /// The run has ended.
-    Ended(EndedRun),
+    Ended {
+        end: EndedRun,
+        /// True if the batch that ended the run has released the lease of the thread.
+        has_released_lease: bool,
+    },
     /// The run was drained: the host shuts down, or another host takes the run.
     HandOver,
     /// The store refused a write.
@@ -130,16 +134,18 @@ impl Driver {
         self.run.ended_ms = Some(now);
         let principal = is_cancelled.then(|| self.context().cancel.principal()).flatten();
         let ended = RunEnded { status, failure: failure.clone(), drained, principal };
-        let log = self.context().log.clone();
-        log.push(EventKind::RunEnded(ended));
         commit.record = Some(self.record.clone());
         commit.run = Some(self.run.clone());
-        log.commit(commit).await;
-        match log.wait_durable().await {
+        // The interrupts of the run are read after its end, before another host can change them.
+        let has_released_lease = status != RunStatus::Interrupted;
+        commit.releases_lease = has_released_lease;
+        let written = self.context().log.commit_last(EventKind::RunEnded(ended), commit).await;
+        match written.await {
             Ok(()) => {
                 let note = self.run_summary(status, failure.clone());
                 self.context().ports.observer.run_ended(note);
-                DriveOutcome::Ended(self.ended_run(status, failure).await)
+                let end = self.ended_run(status, failure).await;
+                DriveOutcome::Ended { end, has_released_lease }
             }
             Err(error) => self.log_lost(error.into()),
         }

@@ -55,6 +55,8 @@ pub struct Commit {
     pub current: Option<CheckpointId>,
     /// Condition on the pending runs of the thread, for a run that starts with this batch.
     pub queue_condition: QueueCondition,
+    /// Releases the lease once the batch is durable. The last commit of a log.
+    pub releases_lease: bool,
 }
 
 /// The log of one thread, as written by the graph in one namespace. All tasks of the graph share
@@ -123,6 +125,11 @@ impl CommitQueue {
             let _ = wait_ticket(self.last.clone()).await;
             self.ahead_bytes = 0;
         }
+    }
+
+    /// Returns the ticket of the last batch that the store has accepted.
+    fn last_ticket(&self) -> Shared<Ticket> {
+        self.last.clone().unwrap_or_else(|| Ticket::ready(Ok(())).shared())
     }
 }
 
@@ -372,6 +379,18 @@ impl ThreadLog {
         order.wait_accepted().await;
     }
 
+    /// Appends the last event of a run and sends it like [`Self::commit`]. Other callers cannot
+    /// send the event before its batch. Returns the ticket of the batch: batches that are sent
+    /// after it may fail because the lease has ended.
+    pub(crate) async fn commit_last(&self, kind: EventKind, commit: Commit) -> Shared<Ticket> {
+        let mut order = self.writer.queue.lock().await;
+        order.wait_accepted().await;
+        self.push(kind);
+        self.enqueue(&mut order, commit);
+        order.wait_accepted().await;
+        order.last_ticket()
+    }
+
     /// Creates a checkpoint with the next number and sends it to the store with the buffered
     /// events.
     ///
@@ -468,14 +487,24 @@ impl ThreadLog {
             if let Some(at) = at.or(commit.current) {
                 buffer.base = Some(at);
             }
-            let Commit { mut record, run, checkpoint, current, queue_condition } = commit;
+            let Commit { mut record, run, checkpoint, current, queue_condition, releases_lease } =
+                commit;
             if let Some(record) = &mut record {
                 queue.metadata_update.apply(record);
                 queue.record = Some(record.clone());
             }
             let epoch = Some(self.writer.epoch);
-            let batch =
-                Batch { epoch, record, run, base, events, checkpoint, current, queue_condition };
+            let batch = Batch {
+                epoch,
+                record,
+                run,
+                base,
+                events,
+                checkpoint,
+                current,
+                queue_condition,
+                releases_lease,
+            };
             (batch, event_bytes)
         };
         if let Some(made) = &batch.checkpoint {

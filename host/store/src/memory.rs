@@ -95,6 +95,9 @@ impl State {
         }
         self.admit(id, &batch)?;
         self.leases.taken(id, batch.epoch);
+        if let Some(epoch) = batch.epoch.filter(|_| batch.releases_lease) {
+            self.leases.release(id, epoch);
+        }
         if let Some(run) = &batch.run {
             self.pending.remove(&run.id);
             self.runs.insert(run.id.clone(), run.clone());

@@ -40,6 +40,9 @@ pub(crate) fn admit(
     if batch.run.as_ref().is_some_and(|run| run.thread != *thread) {
         return Err(invalid(thread, "its run belongs to another thread"));
     }
+    if batch.releases_lease && (batch.epoch.is_none() || batch.events.is_empty()) {
+        return Err(invalid(thread, "it releases a lease, and has no lease or no events"));
+    }
     let made = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id);
     // Events may belong to the checkpoint of their own batch, as in a fork.
     known(thread, "base", batch.base, made.or(last_checkpoint))?;

@@ -3,7 +3,7 @@
 //! Within a process, the entry in `active` excludes concurrent operations on a thread. Between
 //! processes that share a store, a lease does. The lease is acquired after the entry and before
 //! anything is read, the store checks its epoch with every write, and it is released before the end
-//! of the run is announced.
+//! of the run is announced: with the last batch of the run, or after it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -306,6 +306,11 @@ impl ThreadClaim {
             release_lease(&self.engine, &self.thread, self.epoch).await;
             self.lease_status = LeaseStatus::NotHeld;
         }
+    }
+
+    /// Records that the last batch under the lease has released it.
+    pub(super) fn lease_ended(&mut self) {
+        self.lease_status = LeaseStatus::NotHeld;
     }
 
     /// Releases the lease of a run that has not ended, and notifies the hosts that share the store,

@@ -439,13 +439,17 @@ impl Engine {
                 () = closing.wait() => DriveOutcome::HandOver,
                 left = Box::pin(driver.drive()) => left,
             };
-            let ended = match left {
-                DriveOutcome::Ended(ended) => ended,
+            let (ended, has_released_lease) = match left {
+                DriveOutcome::Ended { end, has_released_lease } => (end, has_released_lease),
                 DriveOutcome::HandOver => return slot.hand_over().await,
                 DriveOutcome::LogLost(failure) => return slot.hand_over_lost(failure).await,
             };
             let done = slot.done.clone();
-            slot.release().await;
+            if has_released_lease {
+                slot.lease_ended();
+            } else {
+                slot.release().await;
+            }
             // The thread is free before the end of the run is announced, so that receivers can
             // start the next run.
             let (engine, thread) = (slot.engine.clone(), slot.thread.clone());

@@ -97,6 +97,7 @@ impl Engine {
             record: Some(record.clone()),
             run: Some(run.clone()),
             queue_condition: slot.take_queue_condition(),
+            releases_lease: true,
             ..Commit::default()
         })
         .await;
@@ -117,7 +118,7 @@ impl Engine {
         let run = RunRef { thread: run.thread, run: run.id };
         let state = at.checkpoint.state();
         let done = slot.done.clone();
-        slot.release().await;
+        slot.lease_ended();
         drop(slot);
         self.0.dispatch.run_ended(&run.thread, self.now_ms());
         done.send_replace(Some(Arc::new(EndedRun { run: run.clone(), outcome, state })));

@@ -265,6 +265,10 @@ pub struct Batch {
     /// Condition on the pending runs of the thread. A batch that violates it fails with
     /// [`StoreError::OutOfTurn`].
     pub queue_condition: QueueCondition,
+    /// Releases the lease of the batch when the batch becomes durable. A batch that is not written keeps the lease.
+    /// The batch must have events, by which a store recognizes it after a lost reply. It is the last one under the
+    /// lease: a store may refuse a later one.
+    pub releases_lease: bool,
 }
 
 /// A checkpoint with the events since then.
@@ -326,7 +330,8 @@ pub trait Store: Send + Sync {
     async fn is_lease_held(&self, thread: &ThreadId, epoch: LeaseEpoch)
     -> Result<bool, StoreError>;
 
-    /// Releases a lease. It is not an error if the lease has ended.
+    /// Releases a lease, after the batches of the thread that were appended before. It is not an error if the lease has
+    /// ended.
     async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError>;
 
     /// Returns true if other processes may use the store at the same time.

@@ -14,7 +14,7 @@ use redb::{Durability, WriteTransaction};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::{Batch, RunRecord, StoreError};
+use wattle_run::ports::store::{Batch, LeaseEpoch, RunRecord, StoreError};
 
 use crate::disk::intake::{Group, HEAD_LIMIT, Intake};
 use crate::disk::leases::{LeaseTable, ThreadWrite};
@@ -79,6 +79,16 @@ pub(crate) enum Entry {
     Enqueue(Box<RunRecord>),
     /// See [`Store::dequeue`](wattle_run::ports::Store::dequeue).
     Dequeue(RunId, Option<Box<RunRecord>>),
+}
+
+impl Entry {
+    /// Returns the lease that ends once the write is durable.
+    fn released_lease(&self) -> Option<LeaseEpoch> {
+        match self {
+            Self::Batch(batch) => batch.epoch.filter(|_| batch.releases_lease),
+            Self::Enqueue(_) | Self::Dequeue(..) => None,
+        }
+    }
 }
 
 /// A closure that the writer runs between two commits.
@@ -284,9 +294,15 @@ impl Writer {
     fn answer(&mut self, taken: Vec<Taken>, committed: &Result<(), StoreError>) {
         let mut newest = Vec::with_capacity(taken.len());
         let mut damaged = Vec::new();
-        for Taken { handed: Handed { mut thread, answer, .. }, result } in taken {
+        for Taken { handed: Handed { mut thread, entry, answer, .. }, result } in taken {
+            let result = result.and_then(|seq| committed.clone().map(|()| seq));
+            if result.is_ok()
+                && let Some(epoch) = entry.released_lease()
+            {
+                self.leases.with(|leases| leases.release(thread.thread(), epoch));
+            }
             thread.end();
-            let result = match result.and_then(|seq| committed.clone().map(|()| seq)) {
+            let result = match result {
                 Ok(seq) => {
                     newest.push((thread, seq));
                     Ok(())

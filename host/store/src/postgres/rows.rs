@@ -97,7 +97,7 @@ pub(super) struct HeadRow {
     pub(super) bytes: i64,
     /// Number of pending runs.
     pub(super) pending: i64,
-    /// True if the group ends the lease of a host that is not live.
+    /// True if the group ends the lease of the thread.
     pub(super) frees: bool,
     /// The new record of the thread, if the group has one.
     pub(super) record: Option<RecordRow>,

@@ -207,12 +207,12 @@ impl Rows {
     }
 }
 
-/// Checks the lease of a batch. Returns true if the batch ends the lease of a host that is not
-/// live.
+/// Checks the lease of a batch. Returns true if the batch ends the lease: it releases its own, or
+/// it comes without one and the host of the lease is not live.
 fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, StoreError> {
     match (batch.epoch, head.lease) {
         // An expired lease stays valid until another host takes it over.
-        (Some(epoch), Some(lease)) if epoch.0 == lease.epoch => Ok(false),
+        (Some(epoch), Some(lease)) if epoch.0 == lease.epoch => Ok(batch.releases_lease),
         (None, Some(lease)) if !lease.lives => Ok(true),
         (None, None) => Ok(false),
         (epoch, _) => Err(fenced(thread, epoch)),

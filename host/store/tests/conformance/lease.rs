@@ -73,6 +73,28 @@ pub(crate) async fn batches_before_a_release_are_written(store: &dyn Store) {
     assert!(!store.is_lease_held(&thread, epoch).await.unwrap());
 }
 
+pub(crate) async fn batch_releases_its_lease_once_it_is_written(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let epoch = store.acquire_lease(&thread, &holder("a")).await.unwrap();
+    let last = |batch| Batch { epoch: Some(epoch), releases_lease: true, ..batch };
+    let refused = append(store, &thread, last(events(2, 2))).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
+    let without_events = batch(checkpoint(1, None, &[], &[]));
+    let unleased = Batch { epoch: None, ..last(events(1, 1)) };
+    let unleased = append(store, &create(store, "unleased").await, unleased).await;
+    for invalid in [append(store, &thread, last(without_events)).await, unleased] {
+        assert!(matches!(invalid, Err(StoreError::InvalidBatch { .. })), "{invalid:?}");
+    }
+    assert!(store.is_lease_held(&thread, epoch).await.unwrap(), "no batch was written");
+    append(store, &thread, last(events(1, 1))).await.unwrap();
+    assert!(!store.is_lease_held(&thread, epoch).await.unwrap());
+    let late = Batch { epoch: Some(epoch), ..events(2, 2) };
+    assert!(matches!(append(store, &thread, late).await, Err(StoreError::Fenced { .. })));
+    let next = store.acquire_lease(&thread, &holder("b")).await.unwrap();
+    append(store, &thread, Batch { epoch: Some(next), ..events(2, 2) }).await.unwrap();
+    assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2]);
+}
+
 pub(crate) async fn leased_thread_is_neither_pruned_nor_deleted(store: &dyn Store) {
     let thread = create(store, "t").await;
     let first = Batch { run: Some(run(&thread, "run")), ..events(1, 2) };

@@ -150,6 +150,7 @@ conformance! {
         concurrent_writers_do_not_fork_a_thread
         append_without_the_lease_is_fenced
         batches_before_a_release_are_written
+        batch_releases_its_lease_once_it_is_written
         leased_thread_is_neither_pruned_nor_deleted;
     list:
         newest_checkpoints_come_first

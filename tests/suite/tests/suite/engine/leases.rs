@@ -145,6 +145,16 @@ async fn a_request_waits_for_a_lease_that_is_released_soon() {
 }
 
 #[tokio::test]
+async fn the_last_batch_of_a_run_releases_its_lease() {
+    let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
+    let world = World::with_store(ONE, plugin(), store.clone());
+    store.gates.fail("release_lease");
+    let ended = world.run(json!({})).await;
+    assert!(!store.gates.are_passed(), "the lease was released after the last batch");
+    beside(&world, "other").delete_thread(&ended.run.thread).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_failed_release_of_a_lease_is_retried() {
     let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
     let world = World::with_store(ONE, plugin(), store.clone());
