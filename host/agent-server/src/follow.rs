@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
-use wattle_run::hostcall::runs::{RunRef, RunService as _};
+use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::RunRecord;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
 
@@ -87,7 +87,7 @@ impl Log {
     /// Waits until the run no longer occupies its thread. A client that reads the end of the stream
     /// can then start the next run.
     async fn over(&self) -> Next {
-        let _ = self.agents.engine().wait(&self.run).await;
+        let _ = self.agents.engine().wait_ended(&self.run).await;
         Next::Over
     }
 }

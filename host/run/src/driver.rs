@@ -8,6 +8,7 @@ mod loop_state;
 mod reduce;
 mod reopen;
 mod root_superstep;
+mod run_end;
 mod subgraph;
 mod subgraph_io;
 mod superstep_loop;
@@ -19,7 +20,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::lineage::Lineage;
 
-use crate::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
+use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunSummary;
 use crate::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
@@ -30,6 +31,7 @@ use crate::view::{self, pending_interrupts};
 pub(crate) use self::loop_exit::LoopExit;
 pub(crate) use self::reduce::reduce;
 pub(crate) use self::root_superstep::{LoggedTask, RootSuperstep};
+pub(crate) use self::run_end::RunEnd;
 pub(crate) use self::subgraph::SubgraphDriver;
 pub(crate) use self::subgraph_io::{subgraph_input, subgraph_writes};
 pub(crate) use self::superstep_loop::SuperstepLoop;
@@ -38,7 +40,7 @@ pub(crate) use self::superstep_loop::SuperstepLoop;
 pub(crate) enum DriveOutcome {
     /// The run has ended.
     Ended {
-        end: EndedRun,
+        end: Arc<RunEnd>,
         /// True if the batch that ended the run has released the lease of the thread.
         has_released_lease: bool,
     },
@@ -144,7 +146,7 @@ impl Driver {
             Ok(()) => {
                 let note = self.run_summary(status, failure.clone());
                 self.context().ports.observer.run_ended(note);
-                let end = self.ended_run(status, failure).await;
+                let end = Arc::new(self.run_end(status, failure).await);
                 DriveOutcome::Ended { end, has_released_lease }
             }
             Err(error) => self.log_lost(error.into()),
@@ -165,7 +167,7 @@ impl Driver {
         }
     }
 
-    async fn ended_run(self, status: RunStatus, failure: Option<Failure>) -> EndedRun {
+    async fn run_end(self, status: RunStatus, failure: Option<Failure>) -> RunEnd {
         let outcome = match status {
             RunStatus::Completed | RunStatus::Pending | RunStatus::Running => RunOutcome::Completed,
             RunStatus::Cancelled => RunOutcome::Cancelled,
@@ -177,11 +179,8 @@ impl Driver {
                 next: self.next_nodes(),
             },
         };
-        EndedRun {
-            run: self.run_ref(),
-            outcome,
-            state: self.superstep_loop.lineage().checkpoint.state(),
-        }
+        let run = self.run_ref();
+        RunEnd { run, outcome, checkpoint: self.superstep_loop.state.lineage.checkpoint }
     }
 
     /// Reads the pending interrupts from the log, which is durable at this point.

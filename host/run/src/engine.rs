@@ -51,6 +51,7 @@ use wattle_graph::principal::Principal;
 use crate::caller_id::CallerId;
 use crate::caps::Caps;
 use crate::catalog::Catalog;
+use crate::driver::RunEnd;
 use crate::fair_share::Pool;
 use crate::hostcall::runs::{
     EndedRun, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
@@ -142,7 +143,7 @@ struct ActiveThread {
     cancel: StopFlag,
     drain: StopFlag,
     handover: StopFlag,
-    done: watch::Receiver<Option<Arc<EndedRun>>>,
+    done: watch::Receiver<Option<Arc<RunEnd>>>,
     /// Log of the run. It is dangling until the run starts.
     log: Weak<ThreadLog>,
 }
@@ -171,7 +172,7 @@ struct ThreadClaim {
     drain: StopFlag,
     /// Set when the run must stop before its next superstep and be handed over.
     handover: StopFlag,
-    done: watch::Sender<Option<Arc<EndedRun>>>,
+    done: watch::Sender<Option<Arc<RunEnd>>>,
 }
 
 impl Engine {
@@ -386,6 +387,36 @@ impl Engine {
         self.0.shutdown.is_set()
     }
 
+    /// Waits until a run has ended or is interrupted and its thread is free, without reading the
+    /// result.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RunService::wait`] before the run ends.
+    pub async fn wait_ended(&self, run: &RunRef) -> Result<(), Failure> {
+        self.run_end(run).await.map(drop)
+    }
+
+    /// Waits until a run has ended or is interrupted. Returns `None` if this process did not
+    /// execute the end of the run.
+    async fn run_end(&self, run: &RunRef) -> Result<Option<Arc<RunEnd>>, Failure> {
+        self.recover_before_use(&run.thread).await?;
+        if self.active_run(run).is_none() {
+            self.wait_started(run).await?;
+        }
+        let active = self.active_run(run);
+        if let Some(mut active) = active
+            && let Ok(end) = active.done.wait_for(Option::is_some).await
+        {
+            return Ok(end.clone());
+        }
+        if self.may_run_remotely(&run.thread) && !self.is_shutting_down() {
+            self.wait_remote(run).await?;
+        }
+        Ok(None)
+    }
+
+    /// Reads the result of a run that has ended from the store.
     async fn ended_run(&self, run: &RunRef) -> Result<EndedRun, Failure> {
         let store = self.0.ports.store.as_ref();
         let record = store.run(&run.run).await.map_err(store_failure)?;
@@ -476,21 +507,10 @@ impl RunService for Engine {
     }
 
     async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure> {
-        self.recover_before_use(&run.thread).await?;
-        if self.active_run(run).is_none() {
-            self.wait_started(run).await?;
+        match self.run_end(run).await? {
+            Some(end) => Ok(end.to_ended_run()),
+            None => self.ended_run(run).await,
         }
-        let active = self.active_run(run);
-        if let Some(mut active) = active
-            && let Ok(ended) = active.done.wait_for(Option::is_some).await
-            && let Some(ended) = ended.as_deref()
-        {
-            return Ok(ended.clone());
-        }
-        if self.may_run_remotely(&run.thread) && !self.is_shutting_down() {
-            self.wait_remote(run).await?;
-        }
-        self.ended_run(run).await
     }
 
     async fn cancel(&self, run: &RunRef) -> Result<(), Failure> {

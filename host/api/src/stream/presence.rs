@@ -135,7 +135,7 @@ impl Drop for Following {
                 // they are not cancelled.
                 biased;
                 _ = stopping.wait_for(|stopping| *stopping) => return,
-                _ = engine.wait(&run) => true,
+                _ = engine.wait_ended(&run) => true,
                 () = tokio::time::sleep(wait) => false,
             };
             if presence.is_abandoned(&run.run, newest) && !is_over {

@@ -439,7 +439,7 @@ impl Engine {
                 () = closing.wait() => DriveOutcome::HandOver,
                 left = Box::pin(driver.drive()) => left,
             };
-            let (ended, has_released_lease) = match left {
+            let (end, has_released_lease) = match left {
                 DriveOutcome::Ended { end, has_released_lease } => (end, has_released_lease),
                 DriveOutcome::HandOver => return slot.hand_over().await,
                 DriveOutcome::LogLost(failure) => return slot.hand_over_lost(failure).await,
@@ -455,7 +455,7 @@ impl Engine {
             let (engine, thread) = (slot.engine.clone(), slot.thread.clone());
             drop(slot);
             engine.0.dispatch.run_ended(&thread, engine.now_ms());
-            done.send_replace(Some(Arc::new(ended)));
+            done.send_replace(Some(end));
         });
         run
     }

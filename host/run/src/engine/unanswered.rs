@@ -16,7 +16,8 @@ use wattle_graph::failure::Failure;
 
 use super::request::RunRequest;
 use super::{Engine, ThreadClaim};
-use crate::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
+use crate::driver::RunEnd;
+use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunSummary;
 use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
@@ -116,12 +117,12 @@ impl Engine {
             failure,
         });
         let run = RunRef { thread: run.thread, run: run.id };
-        let state = at.checkpoint.state();
         let done = slot.done.clone();
         slot.lease_ended();
         drop(slot);
         self.0.dispatch.run_ended(&run.thread, self.now_ms());
-        done.send_replace(Some(Arc::new(EndedRun { run: run.clone(), outcome, state })));
+        let end = RunEnd { run: run.clone(), outcome, checkpoint: at.checkpoint };
+        done.send_replace(Some(Arc::new(end)));
         Ok(run)
     }
 
