@@ -23,7 +23,7 @@ use wattle_graph::lineage::Lineage;
 use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunSummary;
-use crate::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
+use crate::ports::store::{Durability, RunRecord, ThreadRecord, ThreadStatus};
 use crate::task::context::GraphContext;
 use crate::unpersisted_events::UnpersistedEvents;
 use crate::view::{self, pending_interrupts};
@@ -40,7 +40,10 @@ pub(crate) use self::superstep_loop::SuperstepLoop;
 pub(crate) enum DriveOutcome {
     /// The run has ended.
     Ended {
+        /// For callers that wait for the run.
         end: Arc<RunEnd>,
+        /// For observers.
+        summary: RunSummary,
         /// True if the batch that ended the run has released the lease of the thread.
         has_released_lease: bool,
     },
@@ -79,6 +82,11 @@ impl Driver {
     /// Returns the record of the run's thread.
     pub(crate) fn record(&self) -> &ThreadRecord {
         &self.record
+    }
+
+    /// Returns what waits for the disk during the run.
+    pub(crate) fn durability(&self) -> Durability {
+        self.run.options.durability
     }
 
     /// Executes the run until it ends, is interrupted, fails or is cancelled, and persists the
@@ -144,10 +152,9 @@ impl Driver {
         let written = self.context().log.commit_last(EventKind::RunEnded(ended), commit).await;
         match written.await {
             Ok(()) => {
-                let note = self.run_summary(status, failure.clone());
-                self.context().ports.observer.run_ended(note);
+                let summary = self.run_summary(status, failure.clone());
                 let end = Arc::new(self.run_end(status, failure).await);
-                DriveOutcome::Ended { end, has_released_lease }
+                DriveOutcome::Ended { end, summary, has_released_lease }
             }
             Err(error) => self.log_lost(error.into()),
         }

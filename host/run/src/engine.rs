@@ -26,6 +26,7 @@ mod remote_run;
 mod request;
 mod retention;
 mod run_places;
+mod run_task;
 pub mod settle;
 mod start;
 mod start_spec;

@@ -373,10 +373,16 @@ impl ThreadLog {
 
     /// Sends the buffered events to the store, together with records and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
+        drop(self.commit_with_ticket(commit).await);
+    }
+
+    /// Sends like [`Self::commit`]. Returns the ticket of the batch.
+    pub(crate) async fn commit_with_ticket(&self, commit: Commit) -> Shared<Ticket> {
         let mut order = self.writer.queue.lock().await;
         order.wait_accepted().await;
         self.enqueue(&mut order, commit);
         order.wait_accepted().await;
+        order.last_ticket()
     }
 
     /// Appends the last event of a run and sends it like [`Self::commit`]. Other callers cannot

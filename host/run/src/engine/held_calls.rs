@@ -39,7 +39,12 @@ impl Engine {
     /// Releases the calls that are held for a thread and that the thread does not wait for. No run may be active on
     /// the thread in this process, because a call is held before its interrupt is in the log.
     pub(super) fn release_unneeded(&self, thread: &ThreadId) {
-        let held = self.0.ports.tools.held_calls(Some(thread));
+        self.release_held(self.0.ports.tools.held_calls(Some(thread)));
+    }
+
+    /// Releases those of the given calls that no thread waits for, in the background. If a run is active on the thread
+    /// in this process, the calls were held before it started.
+    pub(super) fn release_held(&self, held: Vec<(ThreadId, String)>) {
         if !held.is_empty() {
             let engine = self.clone();
             self.0.runtime.spawn(async move { engine.release_if_unneeded(held).await });

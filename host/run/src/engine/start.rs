@@ -23,7 +23,7 @@ use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::caller_id::CallerId;
-use crate::driver::{DriveOutcome, Driver, LoggedTask, RootSuperstep, SubgraphDriver, reduce};
+use crate::driver::{Driver, LoggedTask, RootSuperstep, SubgraphDriver, reduce};
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
@@ -91,20 +91,19 @@ impl Engine {
         let log = self.run_log(&run, &head, &slot);
         log.push(self.run_started(&graph_version, &record, RunReason::Input, &slot));
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
-        log.commit(Commit {
+        let commit = Commit {
             record: Some(record.clone()),
             run: Some(run.clone()),
             checkpoint: Some(checkpoint.clone()),
             queue_condition: slot.take_queue_condition(),
             ..Commit::default()
-        })
-        .await;
-        log.wait_durable().await.map_err(|error| self.write_failure(error))?;
+        };
+        let first = log.commit_with_ticket(commit).await;
         let context = self.graph_context(app, graph_version, &record, &run, log, &slot);
         let context = GraphContext { reusable_results, ..context };
         let lineage = Lineage::new(checkpoint);
         let driver = Driver::new(context, record, run, lineage, UnpersistedEvents::default());
-        Ok(self.spawn(slot, driver))
+        self.execute_run(slot, driver, RunReason::Input, first).await
     }
 
     pub(super) fn new_thread(
@@ -284,15 +283,14 @@ impl Engine {
             queue_condition: slot.take_queue_condition(),
             ..Commit::default()
         };
-        log.commit(commit).await;
-        log.wait_durable().await.map_err(|error| self.write_failure(error))?;
+        let first = log.commit_with_ticket(commit).await;
         let context = self.graph_context(app, graph_version, &record, &run, log, &slot);
         let root_superstep =
             Arc::new(RootSuperstep::new(logged_tasks, subgraphs, breakpoints_passed_seq));
         let context =
             GraphContext { reusable_results, root_superstep, tasks: Arc::new(tasks), ..context };
         let driver = Driver::new(context, record, run, lineage, unpersisted);
-        Ok(self.spawn(slot, driver))
+        self.execute_run(slot, driver, reason, first).await
     }
 
     pub(super) fn new_run(
@@ -424,40 +422,6 @@ impl Engine {
                 Arc::default()
             }
         }
-    }
-
-    fn spawn(&self, mut slot: ThreadClaim, driver: Driver) -> RunRef {
-        let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
-        let closing = self.0.abort.clone();
-        // The run may last long, and an input or a fork may have discarded interrupts of held
-        // calls.
-        self.release_unneeded(&slot.thread);
-        self.0.ports.observer.run_started(&driver.record().app, &driver.record().graph);
-        self.0.runtime.spawn(async move {
-            let left = tokio::select! {
-                biased;
-                () = closing.wait() => DriveOutcome::HandOver,
-                left = Box::pin(driver.drive()) => left,
-            };
-            let (end, has_released_lease) = match left {
-                DriveOutcome::Ended { end, has_released_lease } => (end, has_released_lease),
-                DriveOutcome::HandOver => return slot.hand_over().await,
-                DriveOutcome::LogLost(failure) => return slot.hand_over_lost(failure).await,
-            };
-            let done = slot.done.clone();
-            if has_released_lease {
-                slot.lease_ended();
-            } else {
-                slot.release().await;
-            }
-            // The thread is free before the end of the run is announced, so that receivers can
-            // start the next run.
-            let (engine, thread) = (slot.engine.clone(), slot.thread.clone());
-            drop(slot);
-            engine.0.dispatch.run_ended(&thread, engine.now_ms());
-            done.send_replace(Some(end));
-        });
-        run
     }
 }
 

@@ -1,24 +1,35 @@
-//! A run can be ahead of the disk within a limit: events that are not durable are in memory, and
-//! the end of a run waits for all of them.
+//! A run can be ahead of the disk within a limit: events that are not durable are in memory, the
+//! start of the run included. Effects wait for the disk, and so do the answer to the request and
+//! the end of the run.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::timeout;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::hostcall::runs::{RunOutcome, RunService};
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService, StartRun};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Ticket};
+use wattle_run::ports::store::{Batch, Durability, RunOptions, StoreError, Ticket};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::get;
 use wattle_suite::world::World;
 
 /// Interval between checks that the run waits.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Duration in which a run would begin if it did not wait.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Maximum duration of a wait, far longer than needed.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Supersteps of the run, and the bytes that each writes.
 const STEPS: usize = 16;
@@ -39,16 +50,48 @@ plugin = "p"
 goto = ["work"]
 "#;
 
-/// A store whose disk can be stopped.
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+/// What a disk does with the batches in its queue.
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// Nothing.
+    Stopped,
+    /// It writes them.
+    Works,
+    /// It refuses them.
+    Full,
+}
+
+/// A batch in the queue of a disk.
+type Queued = (ThreadId, Batch, oneshot::Sender<Result<(), StoreError>>);
+
+/// A store with a disk that the test controls.
 struct Disk {
     below: Arc<dyn Store>,
-    works: watch::Sender<bool>,
+    queue: mpsc::UnboundedSender<Queued>,
+    state: watch::Sender<State>,
+}
+
+impl Disk {
+    fn set(&self, state: State) {
+        self.state.send_replace(state);
+    }
 }
 
 #[async_trait]
 impl Layer for Disk {
     fn over(below: Arc<dyn Store>) -> Self {
-        Self { below, works: watch::Sender::new(true) }
+        let (queue, queued) = mpsc::unbounded_channel();
+        let state = watch::Sender::new(State::Works);
+        tokio::spawn(write(below.clone(), queued, state.subscribe()));
+        Self { below, queue, state }
     }
 
     fn below(&self) -> &dyn Store {
@@ -56,35 +99,56 @@ impl Layer for Disk {
     }
 
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        let done = self.below.append(thread, batch).await;
         let (answer, durable) = oneshot::channel();
-        let mut works = self.works.subscribe();
-        tokio::spawn(async move {
-            // An error means that the test has ended, or that no caller waits for the batch.
-            let _ = works.wait_for(|works| *works).await;
-            let _ = answer.send(done.await);
-        });
+        // An error means that the test has ended.
+        let _ = self.queue.send((thread.clone(), batch, answer));
         Ticket::waiting(durable, || ())
     }
+}
+
+/// Writes the batches of a queue in their order.
+async fn write(
+    below: Arc<dyn Store>,
+    mut queued: mpsc::UnboundedReceiver<Queued>,
+    mut state: watch::Receiver<State>,
+) {
+    while let Some((thread, batch, answer)) = queued.recv().await {
+        let state = state.wait_for(|state| *state != State::Stopped).await.map(|state| *state);
+        let written = match state {
+            Ok(State::Full) => Err(full()),
+            Ok(_) => below.append(&thread, batch).await.await,
+            // The test has ended.
+            Err(_) => return,
+        };
+        // An error means that no caller waits for the batch.
+        let _ = answer.send(written);
+    }
+}
+
+fn full() -> StoreError {
+    StoreError::Backend { operation: "commit", message: "no space left".to_owned() }
 }
 
 #[tokio::test]
 async fn a_run_that_is_far_ahead_of_the_disk_waits() {
     let store = Arc::new(Layered::<Disk>::over(Arc::new(MemoryStore::new())));
-    let taken = Arc::<AtomicUsize>::default();
-    let (counted, stalled) = (taken.clone(), store.clone());
+    let (taken, stopped) = (Arc::<AtomicUsize>::default(), Arc::new(Notify::new()));
+    let (counted, goes_on) = (taken.clone(), stopped.clone());
     let plugin = NativePlugin::new("p", "1").node("work", move |_, _| {
         let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
-        if number == 1 {
-            // The start of the run is durable.
-            stalled.works.send_replace(false);
-        }
         let next: &[&str] = if number < STEPS { &["work"] } else { &[] };
-        let text = "x".repeat(WRITTEN_BYTES);
-        async move { Ok(json!({ "number": number, "text": text, "$goto": next })) }
+        let (text, goes_on) = ("x".repeat(WRITTEN_BYTES), goes_on.clone());
+        async move {
+            if number == 1 {
+                goes_on.notified().await;
+            }
+            Ok(json!({ "number": number, "text": text, "$goto": next }))
+        }
     });
     let world = World::with_store(LOOP, plugin, store.clone());
     let run = world.begin(json!({})).await.unwrap();
+    store.set(State::Stopped);
+    stopped.notify_one();
     let mut before = 0;
     let ahead = loop {
         tokio::time::sleep(PAUSE).await;
@@ -95,7 +159,92 @@ async fn a_run_that_is_far_ahead_of_the_disk_waits() {
         before = now;
     };
     assert!(ahead <= AHEAD, "{ahead} supersteps wait for the disk");
-    store.works.send_replace(true);
+    store.set(State::Works);
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!((ended.outcome, &ended.state["number"]), (RunOutcome::Completed, &json!(STEPS)));
+}
+
+/// A world with a stopped disk, whose node sends a request.
+struct Start {
+    world: World,
+    store: Arc<Layered<Disk>>,
+    thread: ThreadId,
+    /// Notified when the node executes.
+    begun: Arc<Notify>,
+    executions: Arc<AtomicUsize>,
+}
+
+impl Start {
+    fn new() -> Self {
+        let (begun, executions) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
+        let (tell, count) = (begun.clone(), executions.clone());
+        let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+            count.fetch_add(1, Ordering::SeqCst);
+            tell.notify_one();
+            async move {
+                gate.call(get("https://example.com/")).await?;
+                Ok(json!({ "out": "done" }))
+            }
+        });
+        let store = Arc::new(Layered::<Disk>::over(Arc::new(MemoryStore::new())));
+        store.set(State::Stopped);
+        let world = World::with_store(ONE, plugin, store.clone());
+        Self { world, store, thread: ThreadId::new("t").unwrap(), begun, executions }
+    }
+
+    async fn start(&self, durability: Durability) -> Result<RunRef, Failure> {
+        let request = self.world.request(Some(&self.thread), json!({}));
+        let options = RunOptions { durability, ..RunOptions::default() };
+        self.world.engine.start(StartRun { options, ..request }).await
+    }
+
+    /// Waits until the run executes its node before its start is durable, and checks that nobody
+    /// can see that. Then lets the disk continue, and returns the answer to the request.
+    async fn ahead_until(&self, state: State) -> Result<RunRef, Failure> {
+        let mut start = pin!(self.start(Durability::Commit));
+        tokio::select! {
+            answer = &mut start => panic!("the start is not durable: {answer:?}"),
+            begun = timeout(PATIENCE, self.begun.notified()) => begun.expect("the run proceeds"),
+        }
+        assert!(self.world.engine.thread(&self.thread).await.unwrap().is_none());
+        assert_eq!(self.world.net.calls(), 0);
+        self.store.set(state);
+        start.await
+    }
+}
+
+#[tokio::test]
+async fn a_run_executes_nodes_before_its_start_is_durable() {
+    let start = Start::new();
+    let run = start.ahead_until(State::Works).await.unwrap();
+    let ended = start.world.engine.wait(&run).await.unwrap();
+    assert_eq!((ended.outcome, start.world.net.calls()), (RunOutcome::Completed, 1));
+}
+
+#[tokio::test]
+async fn a_run_whose_start_is_refused_leaves_its_thread_as_it_was() {
+    let start = Start::new();
+    let failure = start.ahead_until(State::Full).await.unwrap_err();
+    assert_eq!(failure.code, code::UNAVAILABLE, "{failure}");
+    let engine = &start.world.engine;
+    assert!(!engine.is_active(&start.thread), "the thread is free");
+    assert!(engine.set_aside(&start.thread).is_none());
+    assert!(engine.thread(&start.thread).await.unwrap().is_none());
+    assert_eq!(start.world.net.calls(), 0);
+    start.store.set(State::Works);
+    let run = start.start(Durability::Commit).await.unwrap();
+    assert_eq!(engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+    assert_eq!((start.executions.load(Ordering::SeqCst), start.world.net.calls()), (2, 1));
+}
+
+#[tokio::test]
+async fn runs_with_another_durability_wait_for_their_start() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        let start = Start::new();
+        let mut starts = pin!(start.start(durability));
+        assert!(timeout(SHORT, &mut starts).await.is_err(), "{durability:?}");
+        start.store.set(State::Full);
+        assert_eq!(starts.await.unwrap_err().code, code::UNAVAILABLE);
+        assert_eq!(start.executions.load(Ordering::SeqCst), 0, "{durability:?}");
+    }
 }
