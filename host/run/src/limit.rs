@@ -117,7 +117,7 @@ pub const CACHED_STATES: usize = 4;
 
 /// Bytes in memory of one run's batches that are not durable yet: their weight (see `wattle_graph::weight`) and the JSON
 /// of their events. A run that is further ahead waits. The limit bounds this memory, and how long the end of the run
-/// waits for the batches.
+/// waits for the batches. A store in a file holds the batches once more, as it will write them.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 
 /// Bytes of the log of a thread in the store. Copying, verifying and exporting a thread read the whole log. A

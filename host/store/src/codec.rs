@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wattle_graph::id::Digest;
 use wattle_graph::json_text;
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{EncodedEvents, StoreError};
 
 use crate::error::corrupt;
 use crate::mention::look;
@@ -108,6 +108,32 @@ pub(crate) fn named(what: &str, key: &[u8]) -> String {
     format!("{what} `{}`", String::from_utf8_lossy(key))
 }
 
+/// A record as JSON, for the seal, and packed.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    /// The JSON; `None` if the packed record contains it as it is.
+    json: Option<Vec<u8>>,
+    packed: Vec<u8>,
+}
+
+impl Encoded {
+    fn new(json: Vec<u8>) -> Self {
+        let packed = compress(&json);
+        let is_plain = packed.first() == Some(&PLAIN);
+        Self { json: (!is_plain).then_some(json), packed }
+    }
+
+    /// Returns the JSON.
+    pub(crate) fn json(&self) -> &[u8] {
+        self.json.as_deref().unwrap_or_else(|| self.packed.get(1..).unwrap_or_default())
+    }
+
+    /// Returns the packed record.
+    pub(crate) fn into_packed(self) -> Vec<u8> {
+        self.packed
+    }
+}
+
 /// Packs the records of one batch and collects the blobs that they mention.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
@@ -119,6 +145,22 @@ impl Packer {
     /// Packs a record. The error says why it cannot be stored.
     pub(crate) fn pack<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         self.json(record).map(|json| compress(&json))
+    }
+
+    /// Encodes a record that is sealed. The error says why it cannot be stored.
+    pub(crate) fn encode<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Encoded, String> {
+        self.json(record).map(Encoded::new)
+    }
+
+    /// Packs the events of a batch. Returns their JSON and the packed list; both are empty without
+    /// events. The error says why they cannot be stored.
+    pub(crate) fn events<'e>(
+        &mut self,
+        events: &'e EncodedEvents,
+    ) -> Result<(&'e [u8], Vec<u8>), String> {
+        let json = events.json()?;
+        self.admit(json)?;
+        Ok((json, if events.is_empty() { Vec::new() } else { compress(json) }))
     }
 
     /// Returns the length of a record in bytes of JSON. The error says why it cannot be stored.
@@ -225,6 +267,17 @@ mod tests {
         let packed = Packer::default().pack(&value).unwrap();
         assert!(packed.len() < 500, "{}", packed.len());
         assert_eq!(unpack::<Value>("x", &packed).unwrap(), value);
+    }
+
+    #[test]
+    fn encoded_records_have_their_json_and_are_packed() {
+        for length in [0, 10, 10_000] {
+            let value = json!({ "text": "x".repeat(length) });
+            let encoded = Packer::default().encode(&value).unwrap();
+            assert_eq!(encoded.json(), value.to_string().as_bytes());
+            assert_eq!(encoded.json.is_some(), length > 1_000, "only compressed ones need it");
+            assert_eq!(encoded.into_packed(), Packer::default().pack(&value).unwrap());
+        }
     }
 
     #[test]

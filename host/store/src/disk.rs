@@ -9,6 +9,7 @@ mod chain;
 mod delete;
 mod desk;
 mod draft;
+mod encode;
 pub mod entry;
 mod frame;
 mod head;

@@ -8,8 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, Ticket};
 
+use crate::disk::encode::EncodedBatch;
 use crate::disk::leases::LeaseTable;
-use crate::disk::writer::{Command, Entry, Handed, Work, Writer};
+use crate::disk::writer::{Command, Entry, Handed, QueuedBatch, Work, Writer};
 use crate::urgency::Urgency;
 use crate::watches::Watches;
 
@@ -25,11 +26,13 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Queues a batch. Waits for a free slot if the queue is full.
+    /// Encodes a batch and queues it. Waits for a free slot if the queue is full.
     pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
         // A watch that begins later requests the commit itself.
         let is_watched = self.watches.is_watched(&thread);
-        self.hand_in(thread, Entry::Batch(Box::new(batch)), is_watched).await
+        let encoded = Some(EncodedBatch::of(&batch));
+        let queued = Box::new(QueuedBatch { batch, encoded });
+        self.hand_in(thread, Entry::Batch(queued), is_watched).await
     }
 
     /// Queues the addition of a pending run.

@@ -1,100 +1,68 @@
-//! The builder of a frame: encodes its records as JSON, seals them and packs them.
+//! The builder of a frame: seals encoded records and collects them.
 
-use std::collections::BTreeSet;
-
-use serde::Serialize;
-use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, ListDelta, SharedList};
+use wattle_graph::checkpoint::ListDelta;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
-use wattle_run::ports::store::EncodedEvents;
 
-use crate::codec::{Packer, compress};
+use crate::codec::Encoded;
 use crate::disk::frame::{Body, Part};
 use crate::disk::link::{Extent, Link};
 
-/// The builder of a frame. Parts are added in the order of the seal: events, [`CheckpointMeta`],
-/// channels by name. Errors say why a part cannot be stored.
+/// The builder of a frame. Parts are added in the order of the seal: events,
+/// [`CheckpointMeta`](wattle_graph::checkpoint::CheckpointMeta), channels by name.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    packer: Packer,
     sealer: Sealer,
     body: Body,
-}
-
-/// A frame without its header.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) body: Body,
-    pub(crate) seal: Digest,
-    /// Blobs that the frame mentions.
-    pub(crate) mentions: BTreeSet<Digest>,
 }
 
 impl Draft {
     /// Begins a frame that follows the one with the seal `previous`.
     pub(crate) fn new(previous: Option<Digest>, base: Option<CheckpointId>) -> Self {
-        let sealer = Sealer::new(previous, base);
-        Self { packer: Packer::default(), sealer, body: Body::default() }
+        Self { sealer: Sealer::new(previous, base), body: Body::default() }
     }
 
-    /// Adds the events, of which there may be none.
-    pub(crate) fn events(&mut self, events: &EncodedEvents) -> Result<(), String> {
-        let json = events.json()?;
-        self.packer.admit(json)?;
+    /// Adds the events: their JSON, and the same packed. Both are empty without events.
+    pub(crate) fn events(&mut self, json: &[u8], packed: Vec<u8>) {
         self.sealer.part(json);
-        if !events.is_empty() {
-            self.body.events = compress(json);
-        }
-        Ok(())
+        self.body.events = packed;
     }
 
-    /// Adds the [`CheckpointMeta`] of the frame's checkpoint.
-    pub(crate) fn meta(&mut self, meta: &CheckpointMeta) -> Result<(), String> {
-        let json = self.packer.json(meta)?;
-        self.sealer.part(&json);
-        self.body.meta = compress(&json);
-        Ok(())
+    /// Adds the [`CheckpointMeta`](wattle_graph::checkpoint::CheckpointMeta) of the frame's
+    /// checkpoint.
+    pub(crate) fn meta(&mut self, meta: Encoded) {
+        self.sealer.part(meta.json());
+        self.body.meta = meta.into_packed();
     }
 
-    /// Adds a channel with its full value.
-    pub(crate) fn whole(
-        &mut self,
-        channel: &ChannelName,
-        value: &ChannelValue,
-    ) -> Result<Extent, String> {
-        let json = self.packer.json(value)?;
-        self.sealer.value(channel.as_str(), None, &json);
-        let packed = compress(&json);
-        let extent = Extent::whole(value.list().map_or(0, SharedList::len), packed.len());
+    /// Adds a channel with its full value, which is a list of `items` or no list.
+    pub(crate) fn whole(&mut self, channel: &ChannelName, items: usize, value: Encoded) -> Extent {
+        self.sealer.value(channel.as_str(), None, value.json());
+        let packed = value.into_packed();
+        let extent = Extent::whole(items, packed.len());
         self.body.parts.push(Part { channel: channel.clone(), link: None, packed });
-        Ok(extent)
+        extent
     }
 
-    /// Adds a channel with a list delta. The link comes with the extent of its base.
-    pub(crate) fn tail<T: Serialize>(
+    /// Adds a channel with a list delta, after which the list has `items`. The link comes with the
+    /// extent of its base.
+    pub(crate) fn tail(
         &mut self,
         channel: &ChannelName,
         mut link: Link,
-        items: &[T],
-    ) -> Result<Extent, String> {
-        let json = self.packer.json(items)?;
+        items: usize,
+        delta: Encoded,
+    ) -> Extent {
         let tail = ListDelta { base: link.base, prefix_len: link.keep };
-        self.sealer.value(channel.as_str(), Some(tail), &json);
-        let packed = compress(&json);
-        link.extent = link.extent.grown(link.keep as usize + items.len(), packed.len());
+        self.sealer.value(channel.as_str(), Some(tail), delta.json());
+        let packed = delta.into_packed();
+        link.extent = link.extent.grown(items, packed.len());
         self.body.parts.push(Part { channel: channel.clone(), link: Some(link), packed });
-        Ok(link.extent)
+        link.extent
     }
 
-    /// Packs a record that is stored outside of the frame. The blobs that the record mentions count
-    /// as mentions of the frame.
-    pub(crate) fn beside<T: Serialize>(&mut self, record: &T) -> Result<Vec<u8>, String> {
-        self.packer.pack(record)
-    }
-
-    /// Seals the frame.
-    pub(crate) fn finish(self) -> Finished {
-        let Self { packer, sealer, body } = self;
-        Finished { body, seal: sealer.finish(), mentions: packer.mentions }
+    /// Seals the frame. Returns its records and the seal.
+    pub(crate) fn finish(self) -> (Body, Digest) {
+        (self.body, self.sealer.finish())
     }
 }

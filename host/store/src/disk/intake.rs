@@ -7,6 +7,7 @@ use std::sync::Arc;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, StoreError};
 
+use crate::disk::encode::EncodedBatch;
 use crate::disk::frame::{Body, Header, Places};
 use crate::disk::head::Head;
 use crate::disk::link::Extent;
@@ -136,19 +137,20 @@ impl Intake {
         self.known.clear();
     }
 
-    /// Stages a batch. Returns the newest sequence number of the thread. After an error, nothing of
-    /// the batch is staged.
+    /// Stages an encoded batch. Returns the newest sequence number of the thread. After an error,
+    /// nothing of the batch is staged.
     pub(crate) fn take(
         &mut self,
         group: &mut Group,
         thread: &ThreadId,
         batch: &Batch,
+        encoded: Result<EncodedBatch, String>,
     ) -> Result<u64, StoreError> {
         let known = self.known(group, thread)?;
         rules::admit(thread, known.as_ref().map(|known| known.head.standing()), batch)?;
         let is_new = known.is_none();
         let mut known = known.unwrap_or_default();
-        let prepared = prepare(group, thread, &known, batch, self.next_entry)?;
+        let prepared = prepare(group, thread, &known, batch, encoded, self.next_entry)?;
         // From here on nothing fails.
         if is_new {
             self.threads += 1;

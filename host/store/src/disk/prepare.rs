@@ -1,15 +1,16 @@
-//! Encoding of batches: resolves the references of a batch and packs its parts. Everything about a
-//! batch that may fail is here.
+//! Preparation of encoded batches: resolves the references of a batch and seals its parts.
+//! Everything about a batch that may fail is here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-use wattle_graph::checkpoint::{ChannelValue, Checkpoint, CheckpointMeta, ListDelta};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, SharedList};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError};
 
+use crate::codec::Packer;
 use crate::disk::chain::{Log, find};
-use crate::disk::draft::{Draft, Finished};
+use crate::disk::draft::Draft;
+use crate::disk::encode::{EncodedBatch, EncodedValue, written_values};
 use crate::disk::frame::{Body, Header, Places};
 use crate::disk::head::Head;
 use crate::disk::intake::{Group, Known, List};
@@ -30,12 +31,14 @@ pub(crate) struct Prepared {
     pub(crate) lists: BTreeMap<ChannelName, List>,
 }
 
-/// Validates a batch and packs it for the frame with the number `frame`.
+/// Validates an encoded batch and seals it for the frame with the number `frame`. `encoded` is an
+/// error that says why the batch cannot be stored, if it could not be encoded.
 pub(crate) fn prepare(
     group: &mut Group,
     thread: &ThreadId,
     known: &Known,
     batch: &Batch,
+    encoded: Result<EncodedBatch, String>,
     frame: u64,
 ) -> Result<Prepared, StoreError> {
     let is_new_run = match &batch.run {
@@ -46,22 +49,24 @@ pub(crate) fn prepare(
         is_root(group, thread, &known.head, current)?;
     }
     let refusal = |message: String| invalid(thread, message);
+    let EncodedBatch { record, run, events, meta, values, mut mentions } =
+        encoded.map_err(refusal)?;
     let mut draft = Draft::new(known.head.seal, batch.base);
-    draft.events(&batch.events).map_err(refusal)?;
+    draft.events(batch.events.json().map_err(|message| invalid(thread, message))?, events);
     let mut places = Places::new();
     let mut lists = BTreeMap::new();
-    if let Some(checkpoint) = &batch.checkpoint {
-        draft.meta(&checkpoint.meta).map_err(refusal)?;
+    if let (Some(checkpoint), Some(encoded)) = (&batch.checkpoint, meta) {
+        draft.meta(encoded);
         let found = Found { known, places: find_places(group, thread, known, checkpoint)? };
-        lists = found.channels(group, &mut draft, checkpoint, frame)?.map_err(refusal)?;
+        let mut packer = Packer::default();
+        let added = found.channels(group, (&mut draft, &mut packer), checkpoint, values, frame)?;
+        lists = added.map_err(refusal)?;
+        mentions.append(&mut packer.mentions);
         let meta = &checkpoint.meta;
         places = found.places;
         places.retain(|version, _| meta.versions.values().any(|wanted| wanted == version));
     }
-    let record = batch.record.as_ref().map(|record| draft.beside(record)).transpose();
-    let record = record.map_err(refusal)?;
-    let run = batch.run.as_ref().map(|run| draft.beside(run)).transpose().map_err(refusal)?;
-    let Finished { mut body, seal, mentions } = draft.finish();
+    let (mut body, seal) = draft.finish();
     body.places = places;
     Ok(Prepared { record, run, is_new_run, body, seal, mentions, lists })
 }
@@ -77,27 +82,27 @@ impl Found<'_> {
     fn channels(
         &self,
         group: &mut Group,
-        draft: &mut Draft,
+        (draft, packer): (&mut Draft, &mut Packer),
         checkpoint: &Checkpoint,
+        encoded: Vec<EncodedValue>,
         frame: u64,
     ) -> Result<Result<BTreeMap<ChannelName, List>, String>, StoreError> {
-        let Checkpoint { meta, values, list_deltas: tails } = checkpoint;
+        let meta = &checkpoint.meta;
         let mut lists = self.unchanged(meta);
-        for channel in meta.written_channels() {
-            let Some(value) = values.get(channel) else {
-                continue;
+        for ((channel, value), encoded) in written_values(checkpoint).zip(encoded) {
+            let items = value.list().map_or(0, SharedList::len);
+            let extent = match encoded {
+                EncodedValue::Whole(whole) => draft.whole(channel, items, whole),
+                EncodedValue::Tail(tail, delta) => match self.link(group, channel, tail)? {
+                    Some(link) => draft.tail(channel, link, items, delta),
+                    None => match packer.encode(value) {
+                        Ok(whole) => draft.whole(channel, items, whole),
+                        Err(message) => return Ok(Err(message)),
+                    },
+                },
             };
-            let tail = tails.get(channel);
-            let added = match self.end(group, channel, value, tail)? {
-                Some((link, items)) => draft.tail(channel, link, &items),
-                None => draft.whole(channel, value),
-            };
-            match added {
-                Ok(extent) if value.list().is_some() => {
-                    lists.insert(channel.clone(), List { version: meta.id, place: frame, extent });
-                }
-                Ok(_) => {}
-                Err(message) => return Ok(Err(message)),
+            if value.list().is_some() {
+                lists.insert(channel.clone(), List { version: meta.id, place: frame, extent });
             }
         }
         Ok(Ok(lists))
@@ -110,26 +115,19 @@ impl Found<'_> {
         lists
     }
 
-    /// Returns the list delta of a list, if it is enough to store that.
-    fn end<'v>(
+    /// Returns the link of a list delta; `None` if the full value must be stored.
+    fn link(
         &self,
         group: &mut Group,
         channel: &ChannelName,
-        value: &'v ChannelValue,
-        tail: Option<&ListDelta>,
-    ) -> Result<Option<(Link, Vec<&'v Value>)>, StoreError> {
-        let (Some(ListDelta { base, prefix_len: keep }), Some(list)) = (tail, value.list()) else {
+        tail: ListDelta,
+    ) -> Result<Option<Link>, StoreError> {
+        let ListDelta { base, prefix_len: keep } = tail;
+        let Some((place, extent)) = self.list(group, channel, base)? else {
             return Ok(None);
         };
-        let Some((place, extent)) = self.list(group, channel, *base)? else {
-            return Ok(None);
-        };
-        let new = list.tail(*keep as usize).filter(|_| *keep > 0);
-        if *keep > extent.items || extent.is_whole_due() {
-            return Ok(None);
-        }
-        let link = Link { base: *base, place, keep: *keep, extent };
-        Ok(new.map(|new| (link, new)))
+        let is_enough = keep <= extent.items && !extent.is_whole_due();
+        Ok(is_enough.then_some(Link { base, place, keep, extent }))
     }
 
     fn list(

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta};
 use wattle_graph::event::Event;
-use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
-use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
+use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
+use wattle_run::ports::store::{EncodedEvents, RunRecord, StoreError, ThreadRecord};
 
 use crate::codec::{Packer, unpack};
 use crate::disk::chain::{load, walk};
-use crate::disk::draft::{Draft, Finished};
+use crate::disk::draft::Draft;
 use crate::disk::frame::{Frame, Header, Places};
 use crate::disk::head::Head;
 use crate::disk::link::{Extent, Link};
@@ -120,7 +120,7 @@ where
         homes: Homes::default(),
         extents: HashMap::new(),
         stage: amid(),
-        mentions: BTreeSet::new(),
+        packer: Packer::default(),
     };
     for (number, header) in &past.frames {
         rewriter.frame(*number, &load(snapshot, *number, header.clone())?)?;
@@ -142,7 +142,7 @@ struct Rewriter<'a> {
     /// Sizes of the delta chains that were written.
     extents: HashMap<(ChannelName, CheckpointId), Extent>,
     stage: Stage,
-    mentions: BTreeSet<Digest>,
+    packer: Packer,
 }
 
 /// A channel in a rewritten frame.
@@ -187,22 +187,23 @@ impl Rewriter<'_> {
             ..Header::default()
         };
         let mut draft = Draft::new(self.head.seal, old.base);
-        draft.events(&events.into()).map_err(refusal)?;
+        let events = EncodedEvents::from(events);
+        let (json, packed) = self.packer.events(&events).map_err(refusal)?;
+        draft.events(json, packed);
         let mut places = Places::new();
         if kept.is_some() {
             let mut meta: CheckpointMeta = frame.meta()?;
             self.rename(&mut meta.run);
-            draft.meta(&meta).map_err(refusal)?;
+            draft.meta(self.packer.encode(&meta).map_err(refusal)?);
             meta.namespace.as_str().clone_into(&mut header.namespace);
             places = self.channels(&mut draft, (number, frame), &meta)?;
             header.carries = places.values().any(|place| *place == self.next_entry);
             self.head.carries |= header.carries;
             self.homes.written(meta.id, self.next_entry);
         }
-        let Finished { mut body, seal, mentions } = draft.finish();
+        let (mut body, seal) = draft.finish();
         body.places = places;
         header.seal = Some(seal);
-        self.mentions.extend(mentions);
         self.stage.add_frame(&mut self.head, &mut self.next_entry, header, &body);
         Ok(())
     }
@@ -261,11 +262,17 @@ impl Rewriter<'_> {
         share: Share,
     ) -> Result<(), StoreError> {
         let extent = match share {
-            Share::Whole(value) => draft.whole(channel, &value),
-            Share::Tail(link, items) => draft.tail(channel, link, &items),
+            Share::Whole(value) => {
+                let items = value.as_array().map_or(0, Vec::len);
+                draft.whole(channel, items, self.packer.encode(&*value).map_err(refusal)?)
+            }
+            Share::Tail(link, added) => {
+                let items = link.keep as usize + added.len();
+                draft.tail(channel, link, items, self.packer.encode(&added).map_err(refusal)?)
+            }
         };
         self.homes.insert(channel, version, self.next_entry);
-        self.extents.insert((channel.clone(), version), extent.map_err(refusal)?);
+        self.extents.insert((channel.clone(), version), extent);
         Ok(())
     }
 
@@ -275,16 +282,15 @@ impl Rewriter<'_> {
         record: &ThreadRecord,
         runs: &[RunRecord],
     ) -> Result<Stage, StoreError> {
-        let mut packer = Packer::default();
         let number = self.head.number;
-        self.stage.records.insert(thread.clone(), packer.pack(record).map_err(refusal)?);
+        self.stage.records.insert(thread.clone(), self.packer.pack(record).map_err(refusal)?);
         for (position, run) in (0..).zip(runs) {
-            let packed = packer.pack(run).map_err(refusal)?;
+            let packed = self.packer.pack(run).map_err(refusal)?;
             self.stage.thread_runs.insert((number, position), run.id.clone());
             self.stage.runs.insert(run.id.clone(), StagedRun { thread: thread.clone(), packed });
         }
-        self.mentions.append(&mut packer.mentions);
-        self.stage.mentions = self.mentions.into_iter().map(|blob| (number, blob)).collect();
+        let mentions = self.packer.mentions.into_iter();
+        self.stage.mentions = mentions.map(|blob| (number, blob)).collect();
         self.stage.heads.insert(thread.clone(), self.head);
         Ok(self.stage)
     }

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, LeaseEpoch, RunRecord, StoreError};
 
+use crate::disk::encode::EncodedBatch;
 use crate::disk::intake::{Group, HEAD_LIMIT, Intake};
 use crate::disk::leases::{LeaseTable, ThreadWrite};
 use crate::disk::open;
@@ -74,7 +75,7 @@ pub(crate) struct Handed {
 /// The kind of a queued write.
 pub(crate) enum Entry {
     /// See [`Store::append`](wattle_run::ports::Store::append).
-    Batch(Box<Batch>),
+    Batch(Box<QueuedBatch>),
     /// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
     Enqueue(Box<RunRecord>),
     /// See [`Store::dequeue`](wattle_run::ports::Store::dequeue).
@@ -85,10 +86,18 @@ impl Entry {
     /// Returns the lease that ends once the write is durable.
     fn released_lease(&self) -> Option<LeaseEpoch> {
         match self {
-            Self::Batch(batch) => batch.epoch.filter(|_| batch.releases_lease),
+            Self::Batch(queued) => queued.batch.epoch.filter(|_| queued.batch.releases_lease),
             Self::Enqueue(_) | Self::Dequeue(..) => None,
         }
     }
+}
+
+/// A queued batch.
+pub(crate) struct QueuedBatch {
+    pub(crate) batch: Batch,
+    /// The encoded batch, or why it cannot be stored. Staging takes it; a batch that is staged
+    /// again is encoded again.
+    pub(crate) encoded: Option<Result<EncodedBatch, String>>,
 }
 
 /// A closure that the writer runs between two commits.
@@ -224,10 +233,10 @@ impl Writer {
         true
     }
 
-    pub(crate) fn take(&mut self, group: &mut Group, handed: Handed) -> Taken {
+    pub(crate) fn take(&mut self, group: &mut Group, mut handed: Handed) -> Taken {
         let thread = handed.thread.thread();
-        let result = guarded(COMMIT, || match &handed.entry {
-            Entry::Batch(batch) => self.stage(group, thread, batch),
+        let result = guarded(COMMIT, || match &mut handed.entry {
+            Entry::Batch(queued) => self.stage(group, thread, queued),
             Entry::Enqueue(run) => self.enqueue(group, run),
             Entry::Dequeue(run, ended) => self.dequeue(group, thread, run, ended.as_deref()),
         });
@@ -250,11 +259,12 @@ impl Writer {
         &mut self,
         group: &mut Group,
         thread: &ThreadId,
-        batch: &Batch,
+        QueuedBatch { batch, encoded }: &mut QueuedBatch,
     ) -> Result<u64, StoreError> {
         self.leases.with(|leases| leases.admit(thread, batch.epoch))?;
         self.admit_turn(group, thread, batch)?;
-        let seq = match self.intake.take(group, thread, batch) {
+        let encoded = encoded.take().unwrap_or_else(|| EncodedBatch::of(batch));
+        let seq = match self.intake.take(group, thread, batch, encoded) {
             // The cause of the conflict is not another writer: an earlier batch of the thread was
             // not written.
             Err(StoreError::Conflict { .. }) if self.lost.contains_key(thread) => {

@@ -1,0 +1,144 @@
+//! Encoding of batches before they are queued: JSON, the blobs that it mentions, and compression.
+//!
+//! The callers of [`append`](wattle_run::ports::Store::append) encode their batches in parallel,
+//! while the writer thread, which all of them share, commits earlier ones. It only validates, seals
+//! and writes.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, ListDelta};
+use wattle_graph::id::{ChannelName, Digest};
+use wattle_run::blocking::{are_large_values, block_in_place_if, is_long_parse};
+use wattle_run::ports::store::Batch;
+
+use crate::codec::{Encoded, Packer};
+
+/// The encoded records of a batch.
+#[derive(Debug)]
+pub(crate) struct EncodedBatch {
+    /// The packed record of the thread.
+    pub(crate) record: Option<Vec<u8>>,
+    /// The packed record of the run.
+    pub(crate) run: Option<Vec<u8>>,
+    /// All events, packed as one list; empty without any.
+    pub(crate) events: Vec<u8>,
+    /// The [`CheckpointMeta`](wattle_graph::checkpoint::CheckpointMeta).
+    pub(crate) meta: Option<Encoded>,
+    /// The values that the checkpoint writes, in the order of [`written_values`].
+    pub(crate) values: Vec<EncodedValue>,
+    /// Blobs that the records mention.
+    pub(crate) mentions: BTreeSet<Digest>,
+}
+
+/// An encoded value of a channel.
+#[derive(Debug)]
+pub(crate) enum EncodedValue {
+    /// The full value.
+    Whole(Encoded),
+    /// The items of a list delta. Whether the list can be stored as one depends on its thread.
+    Tail(ListDelta, Encoded),
+}
+
+impl EncodedBatch {
+    /// Encodes a batch. The error says why it cannot be stored.
+    pub(crate) fn of(batch: &Batch) -> Result<Self, String> {
+        block_in_place_if(is_long(batch), || Self::encode(batch))
+    }
+
+    fn encode(batch: &Batch) -> Result<Self, String> {
+        let mut packer = Packer::default();
+        let (_, events) = packer.events(&batch.events)?;
+        let (mut meta, mut values) = (None, Vec::new());
+        if let Some(checkpoint) = &batch.checkpoint {
+            meta = Some(packer.encode(&checkpoint.meta)?);
+            for (channel, value) in written_values(checkpoint) {
+                values.push(match delta(checkpoint, channel, value) {
+                    Some((tail, items)) => EncodedValue::Tail(tail, packer.encode(&items)?),
+                    None => EncodedValue::Whole(packer.encode(value)?),
+                });
+            }
+        }
+        let record = batch.record.as_ref().map(|record| packer.pack(record)).transpose()?;
+        let run = batch.run.as_ref().map(|run| packer.pack(run)).transpose()?;
+        Ok(Self { record, run, events, meta, values, mentions: packer.mentions })
+    }
+}
+
+/// Returns the channels that a checkpoint writes, with their values.
+pub(crate) fn written_values(
+    checkpoint: &Checkpoint,
+) -> impl Iterator<Item = (&ChannelName, &ChannelValue)> {
+    let values = &checkpoint.values;
+    let written = checkpoint.meta.written_channels();
+    written.filter_map(move |channel| Some((channel, values.get(channel)?)))
+}
+
+/// Returns the list delta of a value with its items, if the checkpoint has one that fits the value.
+fn delta<'v>(
+    checkpoint: &Checkpoint,
+    channel: &ChannelName,
+    value: &'v ChannelValue,
+) -> Option<(ListDelta, Vec<&'v Value>)> {
+    let tail = *checkpoint.list_deltas.get(channel)?;
+    let items = value.list()?.tail(tail.prefix_len as usize)?;
+    (tail.prefix_len > 0).then_some((tail, items))
+}
+
+/// Returns true if encoding a batch delays other tasks on the same thread.
+fn is_long(batch: &Batch) -> bool {
+    let events = batch.events.json().map_or(0, <[u8]>::len);
+    is_long_parse(events)
+        || batch.checkpoint.as_ref().is_some_and(|checkpoint| {
+            let written = written_values(checkpoint).flat_map(|(channel, value)| {
+                let delta = delta(checkpoint, channel, value);
+                delta.map_or_else(|| value.items().collect(), |(_, items)| items)
+            });
+            are_large_values(written)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns a batch with a checkpoint that writes `list` with a list delta after `keep` items,
+    /// and `text`.
+    fn batch(keep: u32, list: Value) -> Batch {
+        let meta = json!({
+            "id": 2, "parent": 1, "step": 1, "source": "loop", "run": "r", "at_ms": 0, "next": [],
+            "versions": { "list": 2, "old": 1, "text": 2 },
+        });
+        let checkpoint = serde_json::from_value(json!({
+            "meta": meta,
+            "values": { "list": list, "old": "kept", "text": "x" },
+            "tails": { "list": { "base": 1, "keep": keep } },
+        }));
+        Batch { checkpoint: Some(checkpoint.unwrap()), ..Batch::default() }
+    }
+
+    /// Returns the JSON of the encoded values, and whether each is a list delta.
+    fn values(batch: &Batch) -> Vec<(bool, String)> {
+        let encoded = EncodedBatch::of(batch).unwrap();
+        let text = |encoded: &Encoded| String::from_utf8(encoded.json().to_vec()).unwrap();
+        let value = |value: &EncodedValue| match value {
+            EncodedValue::Whole(encoded) => (false, text(encoded)),
+            EncodedValue::Tail(_, encoded) => (true, text(encoded)),
+        };
+        encoded.values.iter().map(value).collect()
+    }
+
+    #[test]
+    fn only_written_values_and_new_items_are_encoded() {
+        let list = json!([1, 2, 3]);
+        let of =
+            |is_tail, list: &str| vec![(is_tail, list.to_owned()), (false, "\"x\"".to_owned())];
+        assert_eq!(values(&batch(2, list.clone())), of(true, "[3]"));
+        assert_eq!(values(&batch(3, list.clone())), of(true, "[]"));
+        for (keep, list) in [(0, list.clone()), (4, list), (1, json!("no list"))] {
+            assert_eq!(values(&batch(keep, list.clone())), of(false, &list.to_string()));
+        }
+    }
+}
