@@ -1,6 +1,7 @@
 //! Events of a thread: the source of truth, of which journal, streams and traces are projections.
 
 mod anonymous;
+mod decode;
 mod shown;
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use crate::llm::Delta;
 use crate::principal::Principal;
 
 /// One entry of a thread's log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
     /// Sequence number in the thread's log, from 1 without gaps.
     pub seq: u64,
@@ -27,7 +28,7 @@ pub struct Event {
     /// The run that the event belongs to.
     pub run: RunId,
     /// Namespace of the subgraph; empty for the root graph.
-    #[serde(default, skip_serializing_if = "is_root")]
+    #[serde(skip_serializing_if = "is_root")]
     pub namespace: Namespace,
     /// Kind and payload of the event.
     #[serde(flatten)]
@@ -46,7 +47,7 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 ///
 /// The names of the variants in snake case are public: they are the `type` in the JSON of events
 /// and in streams, and the rules of projections refer to them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[derive(Clone, Debug, PartialEq, Serialize, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -398,8 +399,7 @@ pub struct Asked {
     pub task: TaskId,
     /// Node of the task.
     pub node: NodeName,
-    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call
-    /// of the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls, see [`Called::scope`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
     /// Number of the call in its scope, from 0.

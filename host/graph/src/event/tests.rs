@@ -19,6 +19,67 @@ fn names_are_the_types_that_deserialization_accepts() {
     }
 }
 
+/// The fields of an event in the order in which hosts write them.
+const FIELDS: [&str; 8] = [
+    r#""seq":7"#,
+    r#""at_ms":-1"#,
+    r#""run":"r""#,
+    r#""namespace":"child""#,
+    r#""type":"custom""#,
+    r#""task":"t","node":"n""#,
+    r#""name":"x""#,
+    r#""data":{"type":"y","seq":1,"z":[0.1,null],"a":2}"#,
+];
+
+fn read(fields: &[&str]) -> serde_json::Result<Event> {
+    serde_json::from_str(&format!("{{{}}}", fields.join(",")))
+}
+
+#[test]
+fn fields_of_an_event_may_have_any_order() {
+    let event = read(&FIELDS).unwrap();
+    let text = format!("{{{}}}", FIELDS.join(","));
+    assert_eq!(serde_json::to_string(&event).unwrap(), text);
+    for first in 1..FIELDS.len() {
+        let mut fields = FIELDS;
+        fields.rotate_left(first);
+        assert_eq!(read(&fields).unwrap(), event, "{first}");
+        fields.reverse();
+        assert_eq!(read(&fields).unwrap(), event, "{first} reversed");
+    }
+    let further = [&FIELDS[..], &[r#""later":{"type":1}"#]].concat();
+    assert_eq!(read(&further).unwrap(), event, "unknown fields are ignored");
+    let value = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::from_value::<Event>(value).unwrap(), event);
+}
+
+#[test]
+fn fields_of_an_event_occur_once() {
+    for (place, name) in ["seq", "at_ms", "run", "namespace", "type"].iter().enumerate() {
+        let twice = [&FIELDS[..], &FIELDS[place..=place]].concat();
+        let refused = read(&twice).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("duplicate field `{name}`")), "{refused}");
+        let mut without = FIELDS.to_vec();
+        without.remove(place);
+        match read(&without) {
+            Ok(event) => assert_eq!((*name, event.namespace), ("namespace", Namespace::root())),
+            Err(refused) => {
+                let refused = refused.to_string();
+                assert!(refused.starts_with(&format!("missing field `{name}`")), "{refused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn payload_is_decoded_where_it_is() {
+    let mut fields = FIELDS;
+    fields[6] = "\n\"name\":1\n";
+    let refused = read(&fields).unwrap_err();
+    // A payload that was kept until the end of the event would fail there.
+    assert_eq!(refused.line(), 2, "{refused}");
+}
+
 #[test]
 fn json_has_the_name_of_the_event_as_its_type() {
     let task = TaskId::new("t").unwrap();

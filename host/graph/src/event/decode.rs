@@ -1,0 +1,191 @@
+//! Decodes events in one pass.
+//!
+//! An event has the fields of its payload beside its own ones, and its type selects the payload.
+//! Hosts write the type before the payload, whose fields are therefore decoded where they are.
+//! Fields of the payload before the type, as other programs may order them, are kept until the type
+//! is known.
+
+use std::fmt;
+use std::vec::IntoIter;
+
+use serde::de::value::{MapAccessDeserializer, StrDeserializer, StringDeserializer};
+use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::{Event, EventKind};
+use crate::id::{Namespace, RunId};
+
+/// The field with the name of the kind.
+const TYPE: &str = "type";
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EventVisitor)
+    }
+}
+
+struct EventVisitor;
+
+impl<'de> Visitor<'de> for EventVisitor {
+    type Value = Event;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event, A::Error> {
+        let (mut own, mut early, mut name) = (OwnFields::default(), Vec::new(), String::new());
+        while map.next_key_seed(Text(&mut name))?.is_some() {
+            if name == TYPE {
+                map.next_value_seed(Text(&mut name))?;
+                let early = early.into_iter();
+                let rest = Payload { map, own: &mut own, early, value: None, name: String::new() };
+                let kind = decode(&name, MapAccessDeserializer::new(rest))?;
+                return own.finish(kind);
+            }
+            if !own.read(&name, &mut map)? {
+                early.push((name.clone(), map.next_value()?));
+            }
+        }
+        Err(A::Error::missing_field(TYPE))
+    }
+}
+
+/// Decodes the payload of a kind.
+fn decode<'de, D: Deserializer<'de>>(name: &str, payload: D) -> Result<EventKind, D::Error> {
+    Ok(match name {
+        "run_started" => EventKind::RunStarted(Deserialize::deserialize(payload)?),
+        "run_ended" => EventKind::RunEnded(Deserialize::deserialize(payload)?),
+        "task_started" => EventKind::TaskStarted(Deserialize::deserialize(payload)?),
+        "task_finished" => EventKind::TaskFinished(Deserialize::deserialize(payload)?),
+        "task_failed" => EventKind::TaskFailed(Deserialize::deserialize(payload)?),
+        "call_started" => EventKind::CallStarted(Deserialize::deserialize(payload)?),
+        "streamed" => EventKind::Streamed(Deserialize::deserialize(payload)?),
+        "called" => EventKind::Called(Deserialize::deserialize(payload)?),
+        "asked" => EventKind::Asked(Deserialize::deserialize(payload)?),
+        "answered" => EventKind::Answered(Deserialize::deserialize(payload)?),
+        "checkpointed" => EventKind::Checkpointed(Deserialize::deserialize(payload)?),
+        "reopened" => EventKind::Reopened(Deserialize::deserialize(payload)?),
+        "forked" => EventKind::Forked(Deserialize::deserialize(payload)?),
+        "settled" => EventKind::Settled(Deserialize::deserialize(payload)?),
+        "migrated" => EventKind::Migrated(Deserialize::deserialize(payload)?),
+        "custom" => EventKind::Custom(Deserialize::deserialize(payload)?),
+        "progress" => EventKind::Progress(Deserialize::deserialize(payload)?),
+        "log" => EventKind::Log(Deserialize::deserialize(payload)?),
+        other => return Err(D::Error::unknown_variant(other, EventKind::NAMES)),
+    })
+}
+
+/// The fields that events of all kinds have.
+#[derive(Default)]
+struct OwnFields {
+    seq: Option<u64>,
+    at_ms: Option<i64>,
+    run: Option<RunId>,
+    namespace: Option<Namespace>,
+}
+
+impl OwnFields {
+    /// Reads the value of a field, if events of all kinds have it. Returns false for a field of the
+    /// payload, whose value is not read.
+    fn read<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "seq" => set(&mut self.seq, "seq", map)?,
+            "at_ms" => set(&mut self.at_ms, "at_ms", map)?,
+            "run" => set(&mut self.run, "run", map)?,
+            "namespace" => set(&mut self.namespace, "namespace", map)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn finish<E: Error>(self, kind: EventKind) -> Result<Event, E> {
+        Ok(Event {
+            seq: self.seq.ok_or_else(|| E::missing_field("seq"))?,
+            at_ms: self.at_ms.ok_or_else(|| E::missing_field("at_ms"))?,
+            run: self.run.ok_or_else(|| E::missing_field("run"))?,
+            namespace: self.namespace.unwrap_or_default(),
+            kind,
+        })
+    }
+}
+
+fn set<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    field: &mut Option<T>,
+    name: &'static str,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    if field.is_some() {
+        return Err(A::Error::duplicate_field(name));
+    }
+    *field = Some(map.next_value()?);
+    Ok(())
+}
+
+/// The fields of the payload. Reads the other fields among them.
+struct Payload<'o, A> {
+    map: A,
+    own: &'o mut OwnFields,
+    /// The fields before the type.
+    early: IntoIter<(String, Value)>,
+    /// The value of the last field, if it was before the type.
+    value: Option<Value>,
+    /// The name of the last field after the type.
+    name: String,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Payload<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        if let Some((name, value)) = self.early.next() {
+            self.value = Some(value);
+            return seed.deserialize(StringDeserializer::new(name)).map(Some);
+        }
+        while self.map.next_key_seed(Text(&mut self.name))?.is_some() {
+            if self.name == TYPE {
+                return Err(A::Error::duplicate_field(TYPE));
+            }
+            if !self.own.read(&self.name, &mut self.map)? {
+                return seed.deserialize(StrDeserializer::new(&self.name)).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        match self.value.take() {
+            Some(value) => seed.deserialize(value).map_err(A::Error::custom),
+            None => self.map.next_value_seed(seed),
+        }
+    }
+}
+
+/// Reads a text into a buffer, so that the names of fields take no allocation each.
+struct Text<'t>(&'t mut String);
+
+impl<'de> DeserializeSeed<'de> for Text<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Text<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.clear();
+        self.0.push_str(text);
+        Ok(())
+    }
+}
