@@ -79,7 +79,8 @@ fn add_between(
     Ok(())
 }
 
-/// Returns batches from a frame on, oldest first, up to about `bytes` bytes.
+/// Returns batches from a frame on, oldest first, up to about `bytes` bytes. The chain leads to older
+/// frames only, so the frames are read in parts, each from its mark back to the part before it.
 pub(crate) fn batches(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -90,23 +91,31 @@ pub(crate) fn batches(
     let Some(head) = snapshot.head(thread)? else {
         return Ok(page);
     };
-    let mut frames = Vec::new();
-    for step in walk(snapshot, head.frame) {
-        let (number, header) = step?;
-        if from.is_some_and(|from| number < from) {
-            break;
+    let marks = snapshot.marks(head.number)?;
+    let (mut from, mut taken) = (from.unwrap_or(1), 0);
+    for newest in marks.into_values().chain([head.frame]) {
+        if newest < from {
+            continue;
         }
-        frames.push((number, header));
-    }
-    let mut taken = 0;
-    for (number, header) in frames.into_iter().rev() {
-        if taken >= bytes && !page.batches.is_empty() {
-            page.next = Some(number);
-            break;
+        let mut frames = Vec::new();
+        for step in walk(snapshot, newest) {
+            let (number, header) = step?;
+            let is_first = header.previous < from;
+            frames.push((number, header));
+            if is_first {
+                break;
+            }
         }
-        let frame = load(snapshot, number, header)?;
-        taken += frame.bytes();
-        page.batches.push(batch(&frame)?);
+        for (number, header) in frames.into_iter().rev() {
+            if taken >= bytes && !page.batches.is_empty() {
+                page.next = Some(number);
+                return Ok(page);
+            }
+            let frame = load(snapshot, number, header)?;
+            taken += frame.bytes();
+            page.batches.push(batch(&frame)?);
+        }
+        from = newest + 1;
     }
     Ok(page)
 }
@@ -341,44 +350,4 @@ fn pending_of(
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use tempfile::TempDir;
-    use wattle_graph::id::Digest;
-    use wattle_run::ports::store::{Batch, Store as _};
-
-    use super::*;
-    use crate::RedbStore;
-
-    #[tokio::test]
-    async fn newer_checkpoints_are_not_loaded() {
-        let dir = TempDir::new().unwrap();
-        let store = RedbStore::open(dir.path().join("store.redb")).unwrap();
-        let thread = ThreadId::new("t").unwrap();
-        let record = json!({
-            "id": thread, "app": "demo", "graph": "main", "version": Digest::of(b"version"),
-            "status": "idle", "created_ms": 1, "updated_ms": 1,
-        });
-        let mut record = Some(serde_json::from_value(record).unwrap());
-        // The budget of an inline read is enough for the headers, and not for all frames.
-        for number in 1..=24 {
-            let meta = json!({
-                "id": number, "parent": null, "step": 0, "source": "loop", "run": "r", "at_ms": 0,
-                "next": [], "versions": {},
-            });
-            let checkpoint = json!({ "meta": meta, "values": {} });
-            let checkpoint = Some(serde_json::from_value(checkpoint).unwrap());
-            let batch = Batch { record: record.take(), checkpoint, ..Batch::default() };
-            store.append(&thread, batch).await.await.unwrap();
-        }
-        let query = CheckpointQuery {
-            before: Some(CheckpointId(4)),
-            limit: Some(2),
-            ..CheckpointQuery::default()
-        };
-        let snapshot = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
-        let found = checkpoints(&snapshot, &thread, &query);
-        let found = found.unwrap().items.into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
-        assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
-    }
-}
+mod tests;

@@ -119,6 +119,21 @@ impl Snapshot {
         self
     }
 
+    /// Gives the snapshot a budget that no read exceeds, and that counts the log entries.
+    #[cfg(test)]
+    pub(crate) fn counting(mut self) -> Self {
+        let glance = Glance { entries: usize::MAX, bytes: usize::MAX, is_over: false };
+        self.glance = Some(Cell::new(glance));
+        self
+    }
+
+    /// Returns the number of log entries that were read from a [counting](Self::counting) snapshot.
+    #[cfg(test)]
+    pub(crate) fn entries_read(&self) -> u64 {
+        let left = self.glance.as_ref().map_or(usize::MAX, |glance| glance.get().entries);
+        (usize::MAX - left) as u64
+    }
+
     /// Returns whether a read exceeded the budget.
     pub(crate) fn was_too_much(&self) -> bool {
         self.glance.as_ref().is_some_and(|glance| glance.get().is_over)

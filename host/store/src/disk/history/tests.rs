@@ -1,0 +1,104 @@
+//! The number of log entries that reads of the history need.
+
+use serde_json::json;
+use tempfile::TempDir;
+use wattle_graph::event::{Custom, EventKind};
+use wattle_graph::id::{Digest, NodeName, RunId, TaskId};
+use wattle_run::ports::store::{Batch, Store as _, ThreadRecord};
+
+use super::*;
+use crate::RedbStore;
+use crate::disk::table::MARK_EVERY;
+
+fn record(thread: &ThreadId) -> ThreadRecord {
+    let record = json!({
+        "id": thread, "app": "demo", "graph": "main", "version": Digest::of(b"version"),
+        "status": "idle", "created_ms": 1, "updated_ms": 1,
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+fn checkpoint_of(number: u64) -> Checkpoint {
+    let meta = json!({
+        "id": number, "parent": null, "step": 0, "source": "loop", "run": "r", "at_ms": 0,
+        "next": [], "versions": {},
+    });
+    serde_json::from_value(json!({ "meta": meta, "values": {} })).unwrap()
+}
+
+fn event(seq: u64) -> Event {
+    let kind = EventKind::Custom(Custom {
+        task: TaskId::new("task").unwrap(),
+        node: NodeName::new("node").unwrap(),
+        name: "note".into(),
+        data: json!(seq),
+    });
+    let (run, namespace) = (RunId::new("r").unwrap(), Namespace::root());
+    Event { seq, at_ms: 1, run, namespace, kind }
+}
+
+/// Creates a thread with a frame for each batch, and a mark in time.
+async fn thread(store: &RedbStore, batches: impl IntoIterator<Item = Batch>) -> ThreadId {
+    let thread = ThreadId::new("t").unwrap();
+    let first = Batch { record: Some(record(&thread)), ..Batch::default() };
+    let mut newest = store.append(&thread, first).await;
+    for batch in batches {
+        newest = store.append(&thread, batch).await;
+    }
+    newest.await.unwrap();
+    thread
+}
+
+fn open(dir: &TempDir) -> RedbStore {
+    RedbStore::open(dir.path().join("store.redb")).unwrap()
+}
+
+#[tokio::test]
+async fn newer_checkpoints_are_not_loaded() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    // The budget of an inline read is enough for the headers, and not for all frames.
+    let batches =
+        (1..=24).map(|n| Batch { checkpoint: Some(checkpoint_of(n)), ..Batch::default() });
+    let thread = thread(&store, batches).await;
+    let query = CheckpointQuery {
+        before: Some(CheckpointId(4)),
+        limit: Some(2),
+        ..CheckpointQuery::default()
+    };
+    let snapshot = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
+    let found = checkpoints(&snapshot, &thread, &query);
+    let found = found.unwrap().items.into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
+    assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
+}
+
+#[tokio::test]
+async fn each_page_of_batches_reads_as_many_entries() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let batches =
+        (1..=20 * MARK_EVERY).map(|n| Batch { events: vec![event(n)].into(), ..Batch::default() });
+    let thread = thread(&store, batches).await;
+    let (mut from, mut seqs, mut pages) = (None, Vec::new(), Vec::new());
+    loop {
+        let snapshot = Snapshot::newest(&store.0.source).unwrap().counting();
+        let page = batches_of(&snapshot, &thread, from);
+        seqs.extend(page.batches.iter().flat_map(|batch| &batch.events).map(|event| event.seq));
+        pages.push((page.batches.len() as u64, snapshot.entries_read()));
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seqs, (1..=20 * MARK_EVERY).collect::<Vec<_>>());
+    assert!(pages.len() >= 50, "{} pages", pages.len());
+    for (batches, entries) in pages {
+        // Each batch once, and headers of at most two parts of the chain.
+        assert!(entries <= batches + 2 * MARK_EVERY, "{entries} entries for {batches} batches");
+    }
+}
+
+/// Reads a page of some batches.
+fn batches_of(snapshot: &Snapshot, thread: &ThreadId, from: Option<u64>) -> BatchPage {
+    batches(snapshot, thread, from, 2_000).unwrap()
+}
