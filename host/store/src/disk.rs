@@ -197,8 +197,18 @@ impl RedbStore {
             watches: watches.clone(),
             leases: leases.clone(),
         };
-        let (desk, writer, closing) = (Some(desk), Some(writer), Arc::default());
-        Ok(Self(Arc::new(Inner { source, watches, pending, leases, closing, desk, writer })))
+        let (desk, writer) = (Some(desk), Some(writer));
+        let (closing, cursors) = (Arc::default(), Arc::default());
+        Ok(Self(Arc::new(Inner {
+            source,
+            watches,
+            pending,
+            leases,
+            cursors,
+            closing,
+            desk,
+            writer,
+        })))
     }
 }
 
@@ -392,8 +402,10 @@ impl Store for RedbStore {
         thread: &ThreadId,
         query: &CheckpointQuery,
     ) -> Result<ListPage<CheckpointTuple>, StoreError> {
-        let (thread, query) = (thread.clone(), query.clone());
-        self.0.read(move |snapshot| history::checkpoints(snapshot, &thread, &query)).await
+        let (thread, query, cursors) = (thread.clone(), query.clone(), self.0.cursors.clone());
+        let read =
+            move |snapshot: &Snapshot| history::checkpoints(snapshot, &thread, &query, &cursors);
+        self.0.read(read).await
     }
 
     async fn events(

@@ -10,6 +10,7 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 
 use crate::disk::desk::Desk;
+use crate::disk::history::Cursors;
 use crate::disk::leases::LeaseTable;
 use crate::disk::remains::Cleared;
 use crate::disk::retain::{Cut, Hand};
@@ -27,6 +28,7 @@ pub(super) struct Inner {
     pub(super) watches: Arc<Watches>,
     pub(super) pending: Arc<Mutex<Pending>>,
     pub(super) leases: Arc<LeaseTable>,
+    pub(super) cursors: Arc<Cursors>,
     /// Whether the store is being dropped, which ends rewrites.
     pub(super) closing: Arc<AtomicBool>,
     /// `None` only while the store is being dropped.

@@ -35,6 +35,13 @@ pub(crate) struct Walk<'a, L> {
     next: u64,
 }
 
+impl<L> Walk<'_, L> {
+    /// Returns the number of the next frame; 0 after the first one of the thread.
+    pub(crate) fn position(&self) -> u64 {
+        self.next
+    }
+}
+
 impl<L: Log> Iterator for Walk<'_, L> {
     type Item = Result<(u64, Header), StoreError>;
 

@@ -1,5 +1,7 @@
 //! Reads of a thread's history: events and checkpoints, along its chain of frames.
 
+mod cursors;
+
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -13,7 +15,7 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{plain_bytes, unpack};
-use crate::disk::chain::{load, walk};
+use crate::disk::chain::{load, load_at, walk};
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
 use crate::disk::link::Link;
@@ -21,6 +23,8 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::value::Loader;
 use crate::page::{EventPage, PageBuilder};
 use crate::query::checkpoint_matches;
+use cursors::Cursor;
+pub(crate) use cursors::Cursors;
 
 /// Maximum size of the events since a checkpoint that are read together, in bytes of JSON. They may
 /// take a thousandth of that in the file, and several times as much memory when they are decoded.
@@ -79,8 +83,8 @@ fn add_between(
     Ok(())
 }
 
-/// Returns batches from a frame on, oldest first, up to about `bytes` bytes. The chain leads to older
-/// frames only, so the frames are read in parts, each from its mark back to the part before it.
+/// Returns batches from a frame on, oldest first, up to about `bytes` bytes. The chain leads to
+/// older frames only, so it is read in parts, each from its mark back to the part before it.
 pub(crate) fn batches(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -193,8 +197,12 @@ fn select_one(
     (namespace, id): (&Namespace, Option<CheckpointId>),
     parts: CheckpointParts,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
+    let Some(head) = snapshot.head(thread)? else {
+        return Ok(None);
+    };
     let selection = Selection {
         oldest: id,
+        before: None,
         limit: 1,
         parts,
         header: |header: &Header| {
@@ -202,7 +210,8 @@ fn select_one(
         },
         meta: |_: &CheckpointMeta| true,
     };
-    Ok(select(snapshot, thread, &selection)?.items.pop())
+    let (mut page, _) = select(snapshot, thread, &head, &selection, None)?;
+    Ok(page.items.pop())
 }
 
 /// See [`Store::checkpoints`](wattle_run::ports::Store::checkpoints).
@@ -210,27 +219,37 @@ pub(crate) fn checkpoints(
     snapshot: &Snapshot,
     thread: &ThreadId,
     query: &CheckpointQuery,
+    cursors: &Cursors,
 ) -> Result<ListPage<CheckpointTuple>, StoreError> {
+    let Some(head) = snapshot.head(thread)? else {
+        return Ok(ListPage::empty());
+    };
     let namespace = query.namespace.as_ref();
-    // Checked in the header, so that newer checkpoints are not loaded.
-    let is_before = |id: CheckpointId| query.before.is_none_or(|before| id < before);
     let selection = Selection {
         oldest: None,
+        before: query.before,
         limit: query.limit.unwrap_or(usize::MAX),
         parts: query.parts,
         header: |header: &Header| {
             namespace.is_none_or(|namespace| namespace.as_str() == header.namespace)
-                && header.checkpoint.is_none_or(is_before)
         },
         meta: |meta: &CheckpointMeta| checkpoint_matches(query, meta),
     };
-    select(snapshot, thread, &selection)
+    let from = cursors.find(head.number, head.frame, query);
+    let (page, end) = select(snapshot, thread, &head, &selection, from)?;
+    if let (Some(last), Some(end)) = (page.items.last(), end) {
+        cursors.keep(head.number, query, last.checkpoint.meta.id, end);
+    }
+    Ok(page)
 }
 
 /// Which checkpoints a walk selects, and what it reads of them.
 struct Selection<H, M> {
     /// The walk ends at this checkpoint.
     oldest: Option<CheckpointId>,
+    /// Only checkpoints before this one. Checked in the header, so that newer checkpoints are not
+    /// loaded.
+    before: Option<CheckpointId>,
     limit: usize,
     parts: CheckpointParts,
     /// Filter on the header, which needs no decoding.
@@ -238,44 +257,76 @@ struct Selection<H, M> {
     meta: M,
 }
 
+impl<H, M> Selection<H, M> {
+    fn is_before(&self, id: CheckpointId) -> bool {
+        self.before.is_none_or(|before| id < before)
+    }
+
+    /// Returns the checkpoint whose events a frame has, if they are read.
+    fn base_of_events(&self, header: &Header) -> Option<CheckpointId> {
+        let base = header.base.filter(|_| header.has_events() && self.parts.has_events());
+        base.filter(|base| self.is_before(*base))
+    }
+}
+
+/// Reads a page of checkpoints, from the newest one or from the end of another page on. Returns it
+/// with its end, if the list goes on.
 fn select<H, M>(
     snapshot: &Snapshot,
     thread: &ThreadId,
+    head: &Head,
     selection: &Selection<H, M>,
-) -> Result<ListPage<CheckpointTuple>, StoreError>
+    from: Option<Cursor>,
+) -> Result<(ListPage<CheckpointTuple>, Option<Cursor>), StoreError>
 where
     H: Fn(&Header) -> bool,
     M: Fn(&CheckpointMeta) -> bool,
 {
     let mut page = PageBuilder::new(selection.limit, HISTORY_BYTES);
-    let Some(head) = snapshot.head(thread)? else {
-        return Ok(page.finish());
-    };
     let mut loader = Loader::new(snapshot);
     // The events of a checkpoint are newer than the checkpoint, so the walk passes all of them
     // before it.
     let mut pending: HashMap<CheckpointId, Vec<Seen>> = HashMap::new();
-    for step in walk(snapshot, head.frame) {
-        if page.is_full() {
+    let mut steps = walk(snapshot, head.frame);
+    if let Some(Cursor { newest, next, passed }) = from {
+        while steps.position() > newest
+            && let Some(step) = steps.next()
+        {
+            let (number, header) = step?;
+            if let Some(base) = selection.base_of_events(&header) {
+                pending.entry(base).or_default().push(Seen::header(number, header));
+            }
+        }
+        for (base, number) in passed {
+            pending.entry(base).or_default().push(Seen::number(number));
+        }
+        steps = walk(snapshot, next);
+    }
+    let mut end = None;
+    loop {
+        if page.is_full() && steps.position() > 0 {
             page.cut();
+            end = Some(steps.position());
             break;
         }
+        let Some(step) = steps.next() else { break };
         let (number, header) = step?;
-        let checkpoint = header.checkpoint;
-        let is_wanted = checkpoint.is_some() && (selection.header)(&header);
-        let mut seen = Seen::Header(number, header);
+        let (base, checkpoint) = (selection.base_of_events(&header), header.checkpoint);
+        let is_wanted =
+            checkpoint.is_some_and(|id| selection.is_before(id)) && (selection.header)(&header);
+        let mut seen = Seen::header(number, header);
         // A frame with a checkpoint and events is loaded once.
         let frame = if is_wanted { Some(seen.frame(snapshot)?) } else { None };
-        if let Some(base) = seen.base_of_events().filter(|_| selection.parts.has_events()) {
+        if let Some(base) = base {
             pending.entry(base).or_default().push(seen);
         }
         let Some(id) = checkpoint else { continue };
-        let events = pending.remove(&id).unwrap_or_default();
+        let mut since = pending.remove(&id).unwrap_or_default();
         if let Some(frame) = frame {
             let meta: CheckpointMeta = frame.meta()?;
             if (selection.meta)(&meta) {
                 let mut bytes = plain_bytes(frame.packed_meta()?);
-                let (events, events_bytes) = pending_of(snapshot, thread, id, events)?;
+                let (events, events_bytes) = pending_of(snapshot, thread, id, &mut since)?;
                 bytes = bytes.saturating_add(events_bytes);
                 let mut values = Values::new();
                 if selection.parts.has_values() {
@@ -284,6 +335,8 @@ where
                     bytes = bytes.saturating_add(values_bytes);
                 }
                 if !page.fits(bytes) {
+                    pending.insert(id, since);
+                    end = Some(number);
                     break;
                 }
                 let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
@@ -294,32 +347,50 @@ where
             break;
         }
     }
-    Ok(page.finish())
+    let end = end.map(|next| Cursor { newest: head.frame, next, passed: passed(&pending, next) });
+    Ok((page.finish(), end))
+}
+
+/// Returns the frames after the frame `next` that a walk has passed, each with the checkpoint that
+/// its events belong to.
+fn passed(pending: &HashMap<CheckpointId, Vec<Seen>>, next: u64) -> Vec<(CheckpointId, u64)> {
+    let of = |(base, frames): (&CheckpointId, &Vec<Seen>)| {
+        let numbers = frames.iter().map(|seen| seen.number).filter(|number| *number > next);
+        numbers.map(|number| (*base, number)).collect::<Vec<_>>()
+    };
+    pending.iter().flat_map(of).collect()
 }
 
 /// A frame that the walk has passed.
-enum Seen {
-    Header(u64, Header),
+struct Seen {
+    number: u64,
+    content: Content,
+}
+
+/// What the walk has read of a frame.
+enum Content {
+    Nothing,
+    Header(Header),
     Frame(Rc<Frame>),
 }
 
 impl Seen {
-    /// Returns the base checkpoint of the frame's events; `None` if the frame has no events.
-    fn base_of_events(&self) -> Option<CheckpointId> {
-        let header = match self {
-            Self::Header(_, header) => header,
-            Self::Frame(frame) => frame.header(),
-        };
-        header.base.filter(|_| header.has_events())
+    fn number(number: u64) -> Self {
+        Self { number, content: Content::Nothing }
+    }
+
+    fn header(number: u64, header: Header) -> Self {
+        Self { number, content: Content::Header(header) }
     }
 
     /// Returns the complete frame, and keeps it.
     fn frame(&mut self, snapshot: &Snapshot) -> Result<Rc<Frame>, StoreError> {
-        let frame = match self {
-            Self::Header(number, header) => Rc::new(load(snapshot, *number, header.clone())?),
-            Self::Frame(frame) => return Ok(frame.clone()),
+        let frame = match &self.content {
+            Content::Nothing => Rc::new(load_at(snapshot, self.number)?),
+            Content::Header(header) => Rc::new(load(snapshot, self.number, header.clone())?),
+            Content::Frame(frame) => return Ok(frame.clone()),
         };
-        *self = Self::Frame(frame.clone());
+        self.content = Content::Frame(frame.clone());
         Ok(frame)
     }
 }
@@ -330,10 +401,10 @@ fn pending_of(
     snapshot: &Snapshot,
     thread: &ThreadId,
     checkpoint: CheckpointId,
-    pending: Vec<Seen>,
+    pending: &mut [Seen],
 ) -> Result<(Vec<Event>, u64), StoreError> {
     let (mut frames, mut bytes) = (Vec::with_capacity(pending.len()), 0);
-    for mut seen in pending.into_iter().rev() {
+    for seen in pending.iter_mut().rev() {
         let frame = seen.frame(snapshot)?;
         bytes += frame.packed_events()?.map_or(0, plain_bytes);
         if bytes > PENDING_LIMIT_BYTES {

@@ -147,6 +147,36 @@ pub(crate) async fn pending_events_are_listed(store: &dyn Store) {
     }
 }
 
+/// A thread that returns to earlier checkpoints gets events of them while a client reads its
+/// history.
+pub(crate) async fn events_that_come_between_two_pages_are_listed(store: &dyn Store) {
+    let thread = history(store).await;
+    let mut query = CheckpointQuery { limit: Some(3), ..CheckpointQuery::default() };
+    let mut listed = Vec::new();
+    for (seq, base) in [(1, 8), (2, 3), (3, 1), (4, 5)] {
+        append(store, &thread, Batch { base: Some(id(base)), ..events(seq, seq) }).await.unwrap();
+        let page = store.checkpoints(&thread, &query).await.unwrap();
+        let again = store.checkpoints(&thread, &query).await.unwrap();
+        assert_eq!(page, again);
+        query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
+        let of = |tuple: &CheckpointTuple| (tuple.checkpoint.meta.id.0, seqs(&tuple.events));
+        listed.extend(page.items.iter().map(of));
+        if page.is_last {
+            break;
+        }
+    }
+    let expected = [8, 7, 6, 5, 4, 3, 2, 1].map(|number| {
+        let events = match number {
+            8 => vec![1],
+            3 => vec![2],
+            1 => vec![3],
+            _ => vec![],
+        };
+        (number, events)
+    });
+    assert_eq!(listed, expected);
+}
+
 pub(crate) async fn every_filter_combination_matches_the_plain_list(store: &dyn Store) {
     let thread = history(store).await;
     let plain = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap().items;

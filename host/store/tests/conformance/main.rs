@@ -159,6 +159,7 @@ conformance! {
         hostile_filter_keys_match_nothing
         checkpoint_pages_are_bounded_in_bytes
         pending_events_are_listed
+        events_that_come_between_two_pages_are_listed
         every_filter_combination_matches_the_plain_list;
     long:
         long_thread_is_copied_and_pruned;

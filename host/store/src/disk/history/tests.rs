@@ -67,7 +67,7 @@ async fn newer_checkpoints_are_not_loaded() {
         ..CheckpointQuery::default()
     };
     let snapshot = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
-    let found = checkpoints(&snapshot, &thread, &query);
+    let found = checkpoints(&snapshot, &thread, &query, &Cursors::default());
     let found = found.unwrap().items.into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
     assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
 }
@@ -101,4 +101,84 @@ async fn each_page_of_batches_reads_as_many_entries() {
 /// Reads a page of some batches.
 fn batches_of(snapshot: &Snapshot, thread: &ThreadId, from: Option<u64>) -> BatchPage {
     batches(snapshot, thread, from, 2_000).unwrap()
+}
+
+#[tokio::test]
+async fn each_page_of_checkpoints_reads_as_many_entries() {
+    const PAGES: u64 = 60;
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let batches = (1..=10 * PAGES).map(|n| Batch {
+        base: (n > 1).then(|| CheckpointId(n - 1)),
+        events: vec![event(n)].into(),
+        checkpoint: Some(checkpoint_of(n)),
+        ..Batch::default()
+    });
+    let thread = thread(&store, batches).await;
+    let parts = [CheckpointParts::All, CheckpointParts::WithoutValues, CheckpointParts::Meta];
+    for parts in parts {
+        let cursors = Cursors::default();
+        let limit = Some(10);
+        let mut query = CheckpointQuery { limit, parts, ..CheckpointQuery::default() };
+        let mut entries = Vec::new();
+        for page in 0..PAGES {
+            let snapshot = Snapshot::newest(&store.0.source).unwrap().counting();
+            let found = checkpoints(&snapshot, &thread, &query, &cursors).unwrap();
+            assert_eq!((found.items.len(), found.is_last), (10, page + 1 == PAGES));
+            for (tuple, expected) in found.items.iter().zip((1..=10 * (PAGES - page)).rev()) {
+                assert_eq!(tuple.checkpoint.meta.id.0, expected);
+                let since = tuple.events.iter().map(|event| event.seq).collect::<Vec<_>>();
+                let is_newest = expected == 10 * PAGES;
+                let has_none = is_newest || !parts.has_events();
+                assert_eq!(since, if has_none { vec![] } else { vec![expected + 1] });
+            }
+            query.before = found.items.last().map(|tuple| tuple.checkpoint.meta.id);
+            entries.push(snapshot.entries_read());
+        }
+        // The newest checkpoint has no events, and the oldest page ends with the chain.
+        let inner = &entries[1..entries.len() - 1];
+        assert!(inner.iter().all(|read| *read == inner[0]), "{parts:?}: {entries:?}");
+        assert!(inner[0] <= 40, "{parts:?}: {entries:?}");
+    }
+}
+
+#[tokio::test]
+async fn cursor_of_a_newer_snapshot_is_not_used() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let batches = (1..=9).map(|n| Batch { checkpoint: Some(checkpoint_of(n)), ..Batch::default() });
+    let thread = thread(&store, batches).await;
+    let old = Snapshot::newest(&store.0.source).unwrap();
+    let late =
+        Batch { base: Some(CheckpointId(2)), events: vec![event(1)].into(), ..Batch::default() };
+    store.append(&thread, late).await.await.unwrap();
+    let new = Snapshot::newest(&store.0.source).unwrap();
+    let cursors = Cursors::default();
+    let query = CheckpointQuery { limit: Some(5), ..CheckpointQuery::default() };
+    let first = checkpoints(&new, &thread, &query, &cursors).unwrap();
+    let before = first.items.last().map(|tuple| tuple.checkpoint.meta.id);
+    let rest = CheckpointQuery { before, ..query };
+    let events = |snapshot: &Snapshot| {
+        let page = checkpoints(snapshot, &thread, &rest, &cursors).unwrap();
+        page.items.iter().map(|tuple| tuple.events.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(events(&old), [0, 0, 0, 0]);
+    assert_eq!(events(&new), [0, 0, 1, 0]);
+}
+
+#[test]
+fn cursors_that_were_not_used_are_dropped() {
+    let cursors = Cursors::default();
+    let query = |before| CheckpointQuery { before: Some(before), ..CheckpointQuery::default() };
+    let end = Cursor { newest: 9, next: 1, passed: Vec::new() };
+    for number in 0..1_000 {
+        cursors.keep(1, &query(CheckpointId(9)), CheckpointId(number), end.clone());
+        assert!(cursors.find(1, 9, &query(CheckpointId(0))).is_some(), "it is in use");
+    }
+    let kept = (0..1_000).filter(|n| cursors.find(1, 9, &query(CheckpointId(*n))).is_some());
+    assert_eq!(kept.count(), 256);
+    assert!(cursors.find(2, 9, &query(CheckpointId(0))).is_none(), "another thread");
+    let filter = [("run".to_owned(), json!("r"))].into();
+    let filtered = CheckpointQuery { filter, ..query(CheckpointId(0)) };
+    assert!(cursors.find(1, 9, &filtered).is_none(), "another list");
 }

@@ -1,0 +1,96 @@
+//! Cursors of readers of a long history.
+//!
+//! A reader names the last checkpoint that it has, and gets the page before it. The frames have no
+//! index of checkpoints, and the events since a checkpoint may be anywhere in the newer frames, so
+//! a page alone is found by a walk from the newest frame. A cursor keeps where the walk of a page
+//! ended, and which of the frames that it passed have events of older checkpoints. The next page
+//! passes only the frames that were written since then, and goes on from there.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_run::ports::store::CheckpointQuery;
+
+use crate::lock::lock;
+
+/// Number of cursors. A reader of a history has one at a time. Beyond it, the cursor that was not
+/// used for longest is dropped, and its reader's next page walks from the newest frame.
+const CURSORS: usize = 256;
+
+/// Number of passed frames in a cursor, so that all cursors take at most 4 MiB. A thread that has
+/// returned to earlier checkpoints more often gets no cursor.
+const CURSOR_FRAMES: usize = 1024;
+
+/// The end of a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor {
+    /// The newest frame of the thread when the page was read.
+    pub(crate) newest: u64,
+    /// The frame with which the walk goes on.
+    pub(crate) next: u64,
+    /// Frames before that one in the walk with events of checkpoints after it: the checkpoint and
+    /// the number of the frame. Those of one checkpoint are in the order of the walk.
+    pub(crate) passed: Vec<(CheckpointId, u64)>,
+}
+
+/// What a page continues. A thread that is rewritten gets another number, and one with the same
+/// number only gets newer frames, so a cursor never becomes wrong.
+#[derive(Debug, PartialEq)]
+struct Key {
+    /// Number of the thread.
+    thread: u64,
+    /// The last checkpoint of the page.
+    before: CheckpointId,
+    namespace: Option<Namespace>,
+    has_events: bool,
+}
+
+impl Key {
+    /// Returns the key of the pages before a checkpoint; `None` for a query that has no cursor: a
+    /// filter may be large.
+    fn new(thread: u64, query: &CheckpointQuery, before: CheckpointId) -> Option<Self> {
+        let (namespace, has_events) = (query.namespace.clone(), query.parts.has_events());
+        query.filter.is_empty().then_some(Self { thread, before, namespace, has_events })
+    }
+}
+
+/// The cursors of a store, the last used one at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors(Mutex<VecDeque<(Key, Cursor)>>);
+
+impl Cursors {
+    /// Returns the cursor with which a query continues, in a snapshot whose newest frame of the
+    /// thread is `newest`. A cursor of a newer snapshot may name frames that this one lacks.
+    pub(crate) fn find(&self, thread: u64, newest: u64, query: &CheckpointQuery) -> Option<Cursor> {
+        let key = Key::new(thread, query, query.before?)?;
+        let mut cursors = lock(&self.0);
+        let is_usable = |(known, cursor): &(Key, Cursor)| *known == key && cursor.newest <= newest;
+        let place = cursors.iter().rposition(is_usable)?;
+        // A client may request the same page again.
+        let used = cursors.remove(place)?;
+        let cursor = used.1.clone();
+        cursors.push_back(used);
+        Some(cursor)
+    }
+
+    /// Keeps the end of a page whose last checkpoint is `last`.
+    pub(crate) fn keep(
+        &self,
+        thread: u64,
+        query: &CheckpointQuery,
+        last: CheckpointId,
+        cursor: Cursor,
+    ) {
+        let Some(key) = Key::new(thread, query, last) else { return };
+        if cursor.passed.len() > CURSOR_FRAMES {
+            return;
+        }
+        let mut cursors = lock(&self.0);
+        cursors.retain(|(known, _)| *known != key);
+        if cursors.len() == CURSORS {
+            cursors.pop_front();
+        }
+        cursors.push_back((key, cursor));
+    }
+}
