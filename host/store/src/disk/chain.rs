@@ -16,6 +16,13 @@ pub(crate) trait Log {
         number: u64,
         read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
     ) -> Result<T, StoreError>;
+
+    /// Announces that a read needs at least this many further entries and bytes. Fails if they
+    /// exceed the budget of the reader, before any of them is read.
+    fn foresee(&self, entries: u64, bytes: u64) -> Result<(), StoreError> {
+        let _ = (entries, bytes);
+        Ok(())
+    }
 }
 
 /// Builds the error for a missing entry.

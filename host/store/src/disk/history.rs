@@ -15,7 +15,7 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{plain_bytes, unpack};
-use crate::disk::chain::{load, load_at, walk};
+use crate::disk::chain::{Log as _, load, load_at, walk};
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
 use crate::disk::link::Link;
@@ -200,6 +200,10 @@ fn select_one(
     let Some(head) = snapshot.head(thread)? else {
         return Ok(None);
     };
+    if let (Some(id), Some(newest)) = (id, head.last_checkpoint) {
+        // Most checkpoints have a frame each, which the walk passes.
+        snapshot.foresee(newest.0.saturating_sub(id.0), 0)?;
+    }
     let selection = Selection {
         oldest: id,
         before: None,

@@ -66,12 +66,14 @@ impl Glance {
     /// Deducts one entry from the budget. Fails if the budget is exceeded.
     fn take(&mut self, bytes: usize) -> Result<(), StoreError> {
         let left = (self.entries.checked_sub(1), self.bytes.checked_sub(bytes));
-        let (Some(entries), Some(bytes)) = left else {
-            self.is_over = true;
-            return Err(backend(READ, "it exceeds the budget of an inline read"));
-        };
+        let (Some(entries), Some(bytes)) = left else { return Err(self.exceed()) };
         (self.entries, self.bytes) = (entries, bytes);
         Ok(())
+    }
+
+    fn exceed(&mut self) -> StoreError {
+        self.is_over = true;
+        backend(READ, "it exceeds the budget of an inline read")
     }
 }
 
@@ -90,6 +92,17 @@ impl Log for Snapshot {
             taken?;
         }
         read(entry.value())
+    }
+
+    fn foresee(&self, entries: u64, bytes: u64) -> Result<(), StoreError> {
+        let Some(cell) = &self.glance else { return Ok(()) };
+        let mut glance = cell.get();
+        if entries <= glance.entries as u64 && bytes <= glance.bytes as u64 {
+            return Ok(());
+        }
+        let exceeded = glance.exceed();
+        cell.set(glance);
+        Err(exceeded)
     }
 }
 
@@ -127,11 +140,10 @@ impl Snapshot {
         self
     }
 
-    /// Returns the number of log entries that were read from a [counting](Self::counting) snapshot.
+    /// Returns the rest of the budget, in log entries.
     #[cfg(test)]
-    pub(crate) fn entries_read(&self) -> u64 {
-        let left = self.glance.as_ref().map_or(usize::MAX, |glance| glance.get().entries);
-        (usize::MAX - left) as u64
+    pub(crate) fn entries_left(&self) -> usize {
+        self.glance.as_ref().map_or(usize::MAX, |glance| glance.get().entries)
     }
 
     /// Returns whether a read exceeded the budget.

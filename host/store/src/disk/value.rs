@@ -154,6 +154,9 @@ impl<'a, L: Log> Loader<'a, L> {
         link: Link,
         items: &[Value],
     ) -> Result<Measured, StoreError> {
+        // The pieces of the chain, each of which is in a frame of its own.
+        let Extent { tails, whole_bytes, tail_bytes, .. } = link.extent;
+        self.log.foresee(u64::from(tails), whole_bytes.saturating_add(tail_bytes))?;
         let mut list: Vec<Value> = items.iter().rev().cloned().collect();
         let mut bytes = 0_u64;
         // The list is built backwards: `wanted` items are still missing.

@@ -1,9 +1,12 @@
 //! The number of log entries that reads of the history need.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tempfile::TempDir;
+use wattle_graph::checkpoint::ListDelta;
 use wattle_graph::event::{Custom, EventKind};
-use wattle_graph::id::{Digest, NodeName, RunId, TaskId};
+use wattle_graph::id::{ChannelName, Digest, NodeName, RunId, TaskId};
 use wattle_run::ports::store::{Batch, Store as _, ThreadRecord};
 
 use super::*;
@@ -72,6 +75,39 @@ async fn newer_checkpoints_are_not_loaded() {
     assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
 }
 
+/// Returns a checkpoint with the version of a list that has one item more than the version before.
+fn grown(number: u64) -> Checkpoint {
+    let (mut next, list) = (checkpoint_of(number), ChannelName::new("list").unwrap());
+    next.meta.versions.insert(list.clone(), CheckpointId(number));
+    next.values.insert(list.clone(), Arc::new(json!((1..=number).collect::<Vec<_>>())));
+    if number > 1 {
+        let prefix_len = u32::try_from(number - 1).unwrap();
+        next.list_deltas.insert(list, ListDelta { base: CheckpointId(number - 1), prefix_len });
+    }
+    next
+}
+
+#[tokio::test]
+async fn inline_read_ends_before_a_walk_or_a_list_that_is_too_long() {
+    for (length, wanted, is_inline) in [(9, 9, true), (60, 60, false), (60, 9, false)] {
+        let dir = TempDir::new().unwrap();
+        let store = open(&dir);
+        let batches =
+            (1..=length).map(|n| Batch { checkpoint: Some(grown(n)), ..Batch::default() });
+        let thread = thread(&store, batches).await;
+        let (root, wanted) = (Namespace::root(), Some(CheckpointId(wanted)));
+        let inline = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
+        let budget = inline.entries_left();
+        let seen = checkpoint(&inline, &thread, &root, wanted);
+        assert_eq!((seen.is_ok(), inline.was_too_much()), (is_inline, !is_inline));
+        let entries = budget - inline.entries_left();
+        assert!(is_inline || entries <= 3, "{entries} entries for nothing");
+        let found = store.checkpoint(&thread, &root, wanted).await.unwrap().unwrap();
+        let list = &found.checkpoint.values[&ChannelName::new("list").unwrap()];
+        assert_eq!(list.as_array().map(Vec::len), wanted.map(|id| id.0 as usize));
+    }
+}
+
 #[tokio::test]
 async fn each_page_of_batches_reads_as_many_entries() {
     let dir = TempDir::new().unwrap();
@@ -84,7 +120,7 @@ async fn each_page_of_batches_reads_as_many_entries() {
         let snapshot = Snapshot::newest(&store.0.source).unwrap().counting();
         let page = batches_of(&snapshot, &thread, from);
         seqs.extend(page.batches.iter().flat_map(|batch| &batch.events).map(|event| event.seq));
-        pages.push((page.batches.len() as u64, snapshot.entries_read()));
+        pages.push((page.batches.len(), usize::MAX - snapshot.entries_left()));
         from = page.next;
         if from.is_none() {
             break;
@@ -94,7 +130,10 @@ async fn each_page_of_batches_reads_as_many_entries() {
     assert!(pages.len() >= 50, "{} pages", pages.len());
     for (batches, entries) in pages {
         // Each batch once, and headers of at most two parts of the chain.
-        assert!(entries <= batches + 2 * MARK_EVERY, "{entries} entries for {batches} batches");
+        assert!(
+            entries <= batches + 2 * MARK_EVERY as usize,
+            "{entries} entries for {batches} batches"
+        );
     }
 }
 
@@ -133,7 +172,7 @@ async fn each_page_of_checkpoints_reads_as_many_entries() {
                 assert_eq!(since, if has_none { vec![] } else { vec![expected + 1] });
             }
             query.before = found.items.last().map(|tuple| tuple.checkpoint.meta.id);
-            entries.push(snapshot.entries_read());
+            entries.push(usize::MAX - snapshot.entries_left());
         }
         // The newest checkpoint has no events, and the oldest page ends with the chain.
         let inner = &entries[1..entries.len() - 1];
