@@ -2,17 +2,19 @@
 //!
 //! # Cost of a subscription
 //!
-//! The server stores nothing for a subscription. Each subscription encodes the log from the first
-//! event of the thread, and skips the events that its client already has. An event therefore has
-//! the same number in all subscriptions. A subscription reads the log once, with one page in memory
-//! at a time. With states, it also reads each checkpoint that is new to the client once. The work
-//! grows with the length of the thread. The memory grows only with what is not complete: messages
-//! and tool calls, ids of messages, and the state of each graph. Pruning a thread shortens its log.
-//! The subscriptions of one connection share one reader. A later subscription first catches up with
-//! the others, so that the event numbers on a connection increase for each subscription.
+//! The server stores nothing for a subscription. Each subscription encodes the log as if from the
+//! first event of the thread, and skips the events that its client already has. An event therefore
+//! has the same number in all subscriptions. A run that has completed leaves nothing open, so a
+//! subscription after some event begins with the run of that event, or with the first of the runs
+//! that it continues. A subscription reads the log once, with one page in memory at a time. With
+//! states, it also reads each checkpoint that is new to the client once. The memory grows only with
+//! what is not complete: messages and tool calls, ids of messages, and the state of each graph. The
+//! subscriptions of one connection share one reader. A later subscription first catches up with the
+//! others, so that the event numbers on a connection increase for each subscription.
 
 mod hold;
 mod log;
+mod start;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,7 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
-use wattle_run::ports::store::{ThreadHead, ThreadRecord};
+use wattle_run::ports::store::{Store, StoreError, ThreadHead, ThreadRecord};
 
 use crate::agents::Agents;
 use crate::graphs;
@@ -32,6 +34,8 @@ use crate::view;
 pub(crate) use self::hold::Holds;
 use self::hold::{Connection, Scope};
 pub(crate) use self::log::{Ready, ThreadLog};
+use self::start::feed_start;
+pub(crate) use self::start::run_start;
 
 /// The subscriptions of one connection.
 pub(crate) struct Feed {
@@ -48,8 +52,9 @@ struct Subscriber {
     subscription: Subscription,
     /// Number of the last event that the client has.
     since: u64,
-    /// The sequence number of the last event that was encoded for the subscription.
-    at: u64,
+    /// The sequence number of the last event that was encoded for the subscription; `None` before
+    /// it is known where the subscription begins.
+    at: Option<u64>,
     /// The encoder, and the record of the thread from which its render context was created.
     fold: Option<(V2, ThreadRecord)>,
 }
@@ -68,8 +73,7 @@ impl Feed {
 
     /// Adds a subscription to the events of the thread with numbers above `since`.
     pub(crate) fn subscribe(&mut self, id: String, subscription: Subscription, since: u64) {
-        self.subscribers.push(Subscriber { id, subscription, since, at: 0, fold: None });
-        self.begin_anew();
+        self.subscribers.push(Subscriber { id, subscription, since, at: None, fold: None });
         self.connection.see(self.scope(), 0, true);
     }
 
@@ -103,15 +107,18 @@ impl Feed {
             // Without a subscription no event is sent, but a deletion of the thread is reported.
             return self.log.idle().await;
         }
+        if let Err(error) = self.begin().await {
+            return self.log.unreadable(error.into());
+        }
         self.connection.handed(self.log.position());
         let ready = self.log.ready().await;
         match ready {
             Ready::Event => return self.hold().await,
             Ready::Anew => {
                 for subscriber in &mut self.subscribers {
-                    (subscriber.at, subscriber.since, subscriber.fold) = (0, 0, None);
+                    (subscriber.at, subscriber.since, subscriber.fold) = (Some(0), 0, None);
                 }
-                self.begin_anew();
+                self.seek(0);
             }
             _ => {}
         }
@@ -149,7 +156,7 @@ impl Feed {
         let Some(event) = self.log.pop() else { return Vec::new() };
         let Some(ThreadHead { record, last_seq, .. }) = self.log.head() else { return Vec::new() };
         let mut need = None;
-        for subscriber in self.subscribers.iter_mut().filter(|it| it.at < event.seq) {
+        for subscriber in self.subscribers.iter_mut().filter(|it| it.is_behind(&event)) {
             let fold = subscriber.fold(&self.agents, record, *last_seq);
             need = need.or(fold.needs(&event));
         }
@@ -165,9 +172,24 @@ impl Feed {
         told.into_values().collect()
     }
 
-    /// Rewinds to the first event, because the new subscription needs the log from there.
-    fn begin_anew(&mut self) {
-        self.log.rewind();
+    /// Moves the reader back to where new subscriptions begin. This method is cancel safe.
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        while let Some(place) = self.subscribers.iter().position(|it| it.at.is_none()) {
+            let (store, thread) = (self.agents.ports().store.clone(), self.log.id().clone());
+            let since = self.subscribers[place].since;
+            let before = start_after(store.as_ref(), &thread, since).await?;
+            let is_first = self.subscribers.iter().all(|it| it.at.is_none());
+            self.subscribers[place].at = Some(before);
+            if is_first || before < self.log.position() {
+                self.seek(before);
+            }
+        }
+        Ok(())
+    }
+
+    /// Continues with the event after a sequence number, which is the first one of a run.
+    fn seek(&mut self, after: u64) {
+        self.log.seek(after);
         self.past = Past::new(&self.agents, self.log.id(), false);
     }
 }
@@ -200,14 +222,33 @@ impl Subscriber {
         fold
     }
 
+    /// Returns whether an event was not yet encoded for the subscription.
+    fn is_behind(&self, event: &Event) -> bool {
+        self.at.is_some_and(|at| at < event.seq)
+    }
+
     fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<StreamEvent> {
-        if event.seq <= self.at {
+        if !self.is_behind(event) {
             return Vec::new();
         }
-        self.at = event.seq;
+        self.at = Some(event.seq);
         let Some((fold, _)) = &mut self.fold else { return Vec::new() };
         fold.take(event, checkpoint)
     }
+}
+
+/// Returns the sequence number after which the log is encoded for a client that has the events up
+/// to the number `since`.
+async fn start_after(store: &dyn Store, thread: &ThreadId, since: u64) -> Result<u64, StoreError> {
+    if since == 0 {
+        return Ok(0);
+    }
+    let head = store.thread(thread).await?;
+    // A number above the last event comes from a deleted thread with the same id.
+    if head.is_none_or(|head| since > EventId::end_of(head.last_seq)) {
+        return Ok(0);
+    }
+    Ok(feed_start(store, thread, EventId::seq_of(since)).await?.saturating_sub(1))
 }
 
 /// Returns the render context of a thread and the name of its graph.

@@ -19,13 +19,12 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId};
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
-use wattle_run::ports::store::{ThreadHead, ThreadRecord};
-use wattle_run::run_walk::RunWalk;
+use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
 use crate::agents::Agents;
 use crate::asked::run::AskedRun;
 use crate::fault::Fault;
-use crate::feed::{Ready, ThreadLog};
+use crate::feed::{Ready, ThreadLog, run_start};
 use crate::run::KnownRun;
 use crate::stream::{Shower, error, of_events};
 use crate::view;
@@ -106,6 +105,8 @@ struct Joined {
     parts: Parts,
     log: ThreadLog,
     after: u64,
+    /// Whether the log is read from where the stream begins.
+    has_begun: bool,
     /// The run of the current event with its encoder. The encoder is `None` for an event of an
     /// edit, which belongs to no run.
     run: Option<(RunId, Option<Shower>)>,
@@ -126,19 +127,12 @@ impl Joined {
         let end = EventId::end_of(last_seq);
         // A number above the last event comes from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
-        // First event of the run that contains the next event, or of the last run before it.
-        let (mut first, mut runs) = (1, RunWalk::oldest_first(store.as_ref(), &thread.id));
-        while let Some(run) = runs.next().await? {
-            if run.first_seq <= EventId::seq_of(after) {
-                first = run.first_seq.max(first);
-            }
-        }
-        let (tenant, before) = (thread.tenant.clone(), first.saturating_sub(1));
         Ok(Self {
             agents: agents.clone(),
             parts,
-            log: ThreadLog::new(agents, tenant, &thread.id, before),
+            log: ThreadLog::new(agents, thread.tenant.clone(), &thread.id, 0),
             after,
+            has_begun: after == 0,
             run: None,
             ready: VecDeque::new(),
             is_over: false,
@@ -152,6 +146,12 @@ impl Joined {
             }
             if self.is_over {
                 return None;
+            }
+            if !self.has_begun
+                && let Err(error) = self.begin().await
+            {
+                self.break_off(&error.into());
+                continue;
             }
             match self.log.ready().await {
                 Ready::Event => {
@@ -169,6 +169,15 @@ impl Joined {
                 Ready::Unreadable(failure) => self.break_off(&failure),
             }
         }
+    }
+
+    /// Finds the first event of the run that the client was reading.
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        let (store, thread) = (self.agents.ports().store.clone(), self.log.id().clone());
+        let first = run_start(store.as_ref(), &thread, EventId::seq_of(self.after)).await?;
+        self.log.seek(first.saturating_sub(1));
+        self.has_begun = true;
+        Ok(())
     }
 
     /// Sends the event `error` and ends the stream.
@@ -209,15 +218,17 @@ async fn shower(
     run: &RunId,
     parts: Parts,
 ) -> Result<Option<Shower>, Fault> {
-    let asked = match KnownRun::find(agents, thread, run.as_str()).await {
-        Ok(known) => known.asked,
+    let KnownRun { asked, record } = match KnownRun::find(agents, thread, run.as_str()).await {
+        Ok(known) => known,
         // No run has this id; the id may not even be a UUID.
         Err(fault) if fault.status().is_client_error() => return Ok(None),
         Err(fault) => return Err(fault),
     };
     let modes = if parts.runs { modes(&asked) } else { BTreeSet::new() };
     let subgraphs = asked.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
-    Ok(Some(Shower::new(agents, thread, &asked, modes, subgraphs)))
+    let mut shower = Shower::new(agents, thread, &asked, modes, subgraphs);
+    shower.know(record);
+    Ok(Some(shower))
 }
 
 /// Returns the stream modes that were requested with the run.

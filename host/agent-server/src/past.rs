@@ -27,6 +27,8 @@ pub(crate) struct Past {
     thread: ThreadId,
     /// Whether an encoder needs states.
     is_asked: bool,
+    /// The record of the run that starts next, if the caller had it.
+    run: Option<RunRecord>,
     /// The current run, if it stores only its last state.
     exit: Option<Exit>,
 }
@@ -49,7 +51,12 @@ pub(crate) struct Shown {
 
 impl Past {
     pub(crate) fn new(agents: &Agents, thread: &ThreadId, is_asked: bool) -> Self {
-        Self { agents: agents.clone(), thread: thread.clone(), is_asked, exit: None }
+        Self { agents: agents.clone(), thread: thread.clone(), is_asked, run: None, exit: None }
+    }
+
+    /// Passes the record of the run that starts next, so that it is not read again.
+    pub(crate) fn know(&mut self, run: RunRecord) {
+        self.run = Some(run);
     }
 
     /// Records that an encoder needs states from now on.
@@ -109,10 +116,11 @@ impl Past {
         if need.is_none() && !(self.is_asked && is_new) {
             return Ok(Shown::default());
         }
-        let store = &self.agents.ports().store;
-        let Some(run) = store.run(&event.run).await.map_err(unreadable)? else {
-            return Ok(Shown::default());
+        let run = match self.run.take_if(|run| run.id == event.run) {
+            None => self.agents.ports().store.run(&event.run).await.map_err(unreadable)?,
+            known => known,
         };
+        let Some(run) = run else { return Ok(Shown::default()) };
         let is_exit = is_new && run.options.durability == Durability::Exit;
         let goes_on = goes_on(started.reason);
         let stands = if need.is_some() || (is_exit && goes_on) {

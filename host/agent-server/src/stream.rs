@@ -18,7 +18,7 @@ use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Context, Frame, HEARTBEAT, V1};
 use wattle_run::hostcall::runs::RunRef;
-use wattle_run::ports::store::ThreadRecord;
+use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::agents::Agents;
 use crate::asked::run::AskedRun;
@@ -96,6 +96,11 @@ impl Shower {
         Self { v1, past }
     }
 
+    /// Passes the record of the run, which has started.
+    pub(crate) fn know(&mut self, run: RunRecord) {
+        self.past.know(run);
+    }
+
     /// Returns the server-sent events of a log event. The log events must be passed in order, from
     /// the first event of the run.
     pub(crate) async fn take(&mut self, event: &Event) -> Vec<Frame> {
@@ -157,7 +162,9 @@ impl Frames {
                     let Ok(turn) = waited else { return Some(HEARTBEAT.into()) };
                     self.phase = match turn {
                         Ok(Turn::Begun(record)) => {
-                            Phase::Reading(Box::new(Log::new(&self.agents, &record)))
+                            let log = Log::new(&self.agents, &record);
+                            self.shower.know(*record);
+                            Phase::Reading(Box::new(log))
                         }
                         Ok(Turn::Gone) => Phase::Over,
                         // The run has not ended, so the client reconnects.

@@ -34,7 +34,8 @@ pub(crate) struct ThreadLog {
     tenant: Option<String>,
     thread: ThreadId,
     tail: Tail,
-    /// Sequence number of the last event that [`Self::pop`] returned; 0 before the first.
+    /// Sequence number of the last event that [`Self::pop`] returned, or of the event after which
+    /// the log is read.
     position: u64,
     /// The next event, if it was already read.
     ready: Option<Arc<Event>>,
@@ -66,14 +67,13 @@ impl ThreadLog {
         self.tail.head()
     }
 
-    /// Restarts at the first event.
-    pub(crate) fn rewind(&mut self) {
-        self.tail.seek(0);
-        (self.position, self.ready) = (0, None);
+    /// Continues with the event after a sequence number, forward or backward.
+    pub(crate) fn seek(&mut self, after: u64) {
+        self.tail.seek(after);
+        (self.position, self.ready) = (after, None);
     }
 
-    /// Returns the sequence number of the last event that [`Self::pop`] returned; 0 before the
-    /// first.
+    /// Returns the sequence number of the last event before the next one.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -102,7 +102,7 @@ impl ThreadLog {
         }
     }
 
-    /// Waits for any item except an event. Events are skipped until [`ThreadLog::rewind`].
+    /// Waits for any item except an event. Events are skipped until [`ThreadLog::seek`].
     pub(crate) async fn idle(&mut self) -> Ready {
         self.tail.seek(u64::MAX);
         self.ready = None;
@@ -129,7 +129,7 @@ impl ThreadLog {
                 Some(Ready::Event)
             }
             TailItem::Replaced => {
-                self.rewind();
+                self.seek(0);
                 Some(Ready::Anew)
             }
             TailItem::Gone if self.head().is_some() => Some(Ready::Gone),
@@ -150,7 +150,7 @@ impl ThreadLog {
         }
     }
 
-    fn unreadable(&self, failure: Failure) -> Ready {
+    pub(crate) fn unreadable(&self, failure: Failure) -> Ready {
         tracing::warn!(thread = %self.thread, error = %failure, "thread stream aborted");
         Ready::Unreadable(failure)
     }

@@ -6,14 +6,20 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
+use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
+use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::layer::{Layer, Layered};
 use wattle_kit::memory::{Call, Hook, Hooked};
+use wattle_project::agent_server::id::EventId;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, RunRecord};
 use wattle_store::{MemoryStore, VolatileMemory};
 
 use crate::host::{Host, Parts};
+use crate::joined::joined;
+use crate::live::Live;
 
 /// The number of records that each kind of read returned, and the number of calls of the memory.
 type Reads = BTreeMap<&'static str, usize>;
@@ -79,6 +85,32 @@ impl Counting {
         reads
     }
 
+    /// Appends copies of the newest run to a thread, with the events at which it starts and ends.
+    /// Returns the sequence number of the last event.
+    async fn lengthen(&self, thread: &str, runs: usize) -> u64 {
+        let thread = ThreadId::new(thread).unwrap();
+        let head = self.store.thread(&thread).await.unwrap().unwrap();
+        let run = self.store.run(&head.record.run.unwrap()).await.unwrap().unwrap();
+        let mut ends = self.store.events(&thread, run.first_seq - 1, 256).await.unwrap();
+        let is_end =
+            |kind: &EventKind| matches!(kind, EventKind::RunStarted(_) | EventKind::RunEnded(_));
+        ends.retain(|event| is_end(&event.kind));
+        let mut seq = head.last_seq;
+        for _ in 0..runs {
+            let id = RunId::new(format!("01a1ffdc-22ab-744e-a2fc-{seq:012}")).unwrap();
+            let first_seq = seq + 1;
+            let mut events = ends.clone();
+            for event in &mut events {
+                seq += 1;
+                *event = Event { seq, run: id.clone(), ..event.clone() };
+            }
+            let run = RunRecord { id, first_seq, ..run.clone() };
+            let batch = Batch { run: Some(run), events: events.into(), ..Batch::default() };
+            self.store.append(&thread, batch).await.await.unwrap();
+        }
+        seq
+    }
+
     /// Returns the reads of each request for the newest part of a thread.
     async fn of_each(&self, thread: &str) -> Vec<(&'static str, Reads)> {
         let path = |rest: &str| format!("/threads/{thread}{rest}");
@@ -133,6 +165,37 @@ async fn requests_for_the_newest_part_read_no_more_of_a_long_thread() {
     }
     // A run reads two checkpoints of its own and a few earlier ones, each with the whole state.
     assert!(reads["stream"]["checkpoints"] <= 6, "{:?}", reads["stream"]);
+}
+
+#[tokio::test]
+async fn stream_after_an_event_reads_no_runs_before_it() {
+    let counting = Counting::new();
+    let host = &counting.host;
+    let thread = host.thread().await;
+    let path = format!("/threads/{thread}/runs/wait");
+    let run = json!({ "assistant_id": "context", "input": { "value": 1 } });
+    host.post(&path, run.clone()).await.ok();
+    let mut before = None;
+    for _ in 0..2 {
+        let last_seq = counting.lengthen(&thread, 200).await;
+        host.post(&path, run.clone()).await.ok();
+        // The client has the first event of the newest run.
+        let since = EventId::end_of(last_seq + 1);
+        counting.reads();
+        let again = joined(&thread, "", Some(&format!("0-{since}")));
+        Live::open(host, again).await.next().await.unwrap();
+        let of_runs = counting.reads();
+        assert!(of_runs["run"] <= 2, "{of_runs:?}");
+        let wanted = json!({ "channels": ["values"], "since": since });
+        Live::events(host, &thread, wanted).await.next().await.unwrap();
+        let typed = counting.reads();
+        for reads in [&of_runs, &typed] {
+            let lists = ["runs", "newest_runs"];
+            assert!(!lists.iter().any(|list| reads.contains_key(list)), "{reads:?}");
+        }
+        let events = [of_runs["events"], typed["events"]];
+        assert_eq!(*before.get_or_insert(events), events);
+    }
 }
 
 #[tokio::test]

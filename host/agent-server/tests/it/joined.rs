@@ -11,7 +11,8 @@ use crate::gated::Gated;
 use crate::host::{Host, Parts, request};
 use crate::live::{Frame, Live};
 
-fn joined(thread: &str, query: &str, after: Option<&str>) -> Request<Body> {
+/// Returns the request for the stream of a thread.
+pub(crate) fn joined(thread: &str, query: &str, after: Option<&str>) -> Request<Body> {
     let mut request = request("GET", &format!("/threads/{thread}/stream{query}"), None);
     if let Some(after) = after {
         request.headers_mut().insert("last-event-id", after.parse().unwrap());

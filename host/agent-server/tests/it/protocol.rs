@@ -132,6 +132,40 @@ async fn reconnect_receives_missed_events() {
 }
 
 #[tokio::test]
+async fn reconnect_in_a_later_run_receives_missed_events() {
+    let host = Host::new();
+    let all = [
+        "lifecycle",
+        "input",
+        "values",
+        "updates",
+        "messages",
+        "tools",
+        "tasks",
+        "checkpoints",
+        "custom",
+    ];
+    let mut live = Live::events(&host, ID, json!({ "channels": all })).await;
+    let mut frames = Vec::new();
+    for _ in 0..2 {
+        start(&host, json!({ "value": "v" })).await;
+        let interrupted = live.run().await;
+        let id = question(&interrupted);
+        let answer = json!({ "namespace": [], "interrupt_id": id, "response": "yes" });
+        frames.extend(interrupted);
+        result(&command(&host, "input.respond", answer).await);
+        frames.extend(live.run().await);
+    }
+    for known in 0..frames.len() - 1 {
+        let since: u64 = frames[known].2.parse().unwrap();
+        let mut live = Live::events(&host, ID, json!({ "channels": all, "since": since })).await;
+        for missed in &frames[known + 1..] {
+            assert_eq!(live.next().await.unwrap(), *missed, "since {since}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn reply_to_a_command_names_the_number_before_its_events() {
     let host = Host::new();
     let first = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
