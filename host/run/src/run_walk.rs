@@ -17,7 +17,7 @@ pub struct RunWalk<'a, T> {
     thread: &'a ThreadId,
     /// The runs of the last page that were not returned yet.
     page: IntoIter<T>,
-    /// The number of runs of all pages.
+    /// The number of runs that were skipped and of those of all pages.
     read: usize,
     is_over: bool,
 }
@@ -68,6 +68,12 @@ impl<'a> RunWalk<'a, RunRecord> {
 impl<'a, T> RunWalk<'a, T> {
     fn new(store: &'a dyn Store, thread: &'a ThreadId) -> Self {
         Self { store, thread, page: Vec::new().into_iter(), read: 0, is_over: false }
+    }
+
+    /// Leaves out the first runs, of which the store reads nothing.
+    #[must_use]
+    pub fn skip(self, runs: usize) -> Self {
+        Self { read: self.read.saturating_add(runs), ..self }
     }
 
     fn needs_page(&self) -> bool {

@@ -211,6 +211,9 @@ pub(super) async fn list(
     let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let fields = query.list("select");
     let mut runs = RunWalk::newest_first(agents.ports().store.as_ref(), &thread.id);
+    if status.is_none() {
+        runs = runs.skip(std::mem::take(&mut left_out));
+    }
     let mut page = Page::new(caller.response.clone());
     while page.len() < limit
         && let Some(record) = runs.next().await?

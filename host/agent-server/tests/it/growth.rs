@@ -199,6 +199,33 @@ async fn stream_after_an_event_reads_no_runs_before_it() {
 }
 
 #[tokio::test]
+async fn page_of_runs_reads_none_of_the_runs_before_it() {
+    let counting = Counting::new();
+    let host = &counting.host;
+    let thread = host.thread().await;
+    let path = format!("/threads/{thread}/runs");
+    let run = json!({ "assistant_id": "context", "input": { "value": 1 } });
+    host.post(&format!("{path}/wait"), run).await.ok();
+    counting.lengthen(&thread, 300).await;
+    let all = host.get(&format!("{path}?limit=1000")).await.ok();
+    let all = all.as_array().unwrap();
+    assert_eq!(all.len(), 301);
+    let mut before = None;
+    for offset in [0, 60, 240] {
+        counting.reads();
+        let page = host.get(&format!("{path}?limit=10&offset={offset}")).await.ok();
+        assert_eq!(page.as_array().unwrap(), &all[offset..offset + 10]);
+        let reads = counting.reads()["newest_runs"];
+        assert_eq!(*before.get_or_insert(reads), reads, "at {offset}");
+    }
+    let beyond = host.get(&format!("{path}?limit=10&offset=400")).await.ok();
+    assert_eq!(beyond, json!([]));
+    // A filter is checked for each run.
+    let filtered = host.get(&format!("{path}?limit=10&offset=60&status=success")).await.ok();
+    assert_eq!(filtered.as_array().unwrap(), &all[60..70]);
+}
+
+#[tokio::test]
 async fn run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
     let counting = Counting::new();
     let host = &counting.host;
