@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::conversation::{ChangeKind, CompletionStep, Conversation, ConversationChange};
 use serde::Serialize;
 use serde_json::Value;
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, CheckpointSource, SharedList};
 use wattle_graph::event::{Custom, Event, EventKind, RunStatus, TaskFailed, TaskFinished, Tokens};
-use wattle_graph::id::{Namespace, TaskId};
+use wattle_graph::id::{ChannelName, CheckpointId, Namespace, TaskId};
 use wattle_graph::message::{MessageView, messages};
 
 pub use crate::conversation::{CompletionDelta, TaskRef};
@@ -92,6 +92,28 @@ struct SentCompletion {
     calls: usize,
 }
 
+/// The first messages of a channel, whose ids are known.
+#[derive(Clone, Debug)]
+struct LearnedMessages {
+    /// Version of the channel.
+    version: Option<CheckpointId>,
+    count: usize,
+    /// Id of the last of them.
+    last_id: Option<String>,
+}
+
+impl LearnedMessages {
+    /// Returns the messages of a later version of the channel that may have an unknown id.
+    fn rest<'m>(&self, all: &'m ChannelValue, version: Option<CheckpointId>) -> Vec<&'m Value> {
+        if version.is_some() && version == self.version {
+            return Vec::new();
+        }
+        let is_kept = self.last_id.as_deref() == last_of(all, self.count).and_then(id_of);
+        let rest = all.list().filter(|_| is_kept).and_then(|list| list.tail(self.count));
+        rest.unwrap_or_else(|| all.items().collect())
+    }
+}
+
 /// The projection of a run into changes of messages.
 #[derive(Clone, Debug, Default)]
 pub struct MessageProjection {
@@ -103,6 +125,8 @@ pub struct MessageProjection {
     open: BTreeMap<String, TaskRef>,
     /// Ids of messages that were sent or are in the state.
     known_ids: BTreeSet<String>,
+    /// Messages in the state whose ids were learned, by graph and channel.
+    learned: BTreeMap<(Namespace, ChannelName), LearnedMessages>,
     /// Messages without an id, until the next checkpoint of their graph.
     without_id: Vec<(TaskRef, Value)>,
 }
@@ -115,10 +139,44 @@ impl MessageProjection {
 
     /// Records the ids of the messages in a state, so that these messages are not sent.
     pub fn learn_ids(&mut self, thread_info: &ThreadInfo, checkpoint: &Checkpoint) {
-        for message in conversation(thread_info, checkpoint) {
-            let id = MessageView::of(message).and_then(MessageView::id);
-            self.known_ids.extend(id.map(str::to_owned));
+        for message in self.unlearned(thread_info, checkpoint).into_iter().flatten() {
+            self.known_ids.extend(id_of(message).map(str::to_owned));
         }
+        let meta = &checkpoint.meta;
+        for (name, all) in conversations(thread_info, checkpoint) {
+            let count = all.list().map_or(0, SharedList::len);
+            let learned = LearnedMessages {
+                version: meta.versions.get(name).copied(),
+                count,
+                last_id: last_of(all, count).and_then(id_of).map(str::to_owned),
+            };
+            self.learned.insert((meta.namespace.clone(), name.clone()), learned);
+        }
+    }
+
+    /// Returns the messages in a state that may have an unknown id. A superstep adds messages after
+    /// those of a channel, so the work for it does not grow with the conversation.
+    fn unlearned<'c>(
+        &self,
+        thread_info: &ThreadInfo,
+        checkpoint: &'c Checkpoint,
+    ) -> Vec<Vec<&'c Value>> {
+        let meta = &checkpoint.meta;
+        let of_channel = |(name, all): (&ChannelName, &'c ChannelValue)| {
+            let learned = self.learned.get(&(meta.namespace.clone(), name.clone()));
+            let version = meta.versions.get(name).copied();
+            learned.map_or_else(|| all.items().collect(), |learned| learned.rest(all, version))
+        };
+        conversations(thread_info, checkpoint).map(of_channel).collect()
+    }
+
+    /// Forgets which messages were learned in the subgraphs that a checkpoint ends. Forgets those
+    /// of its graph unless a superstep made it: an input, an edit or a fork may replace messages.
+    fn keep_learned(&mut self, graph: &Namespace, source: CheckpointSource) {
+        let is_superstep = source == CheckpointSource::Loop;
+        self.learned.retain(|(learned, _), _| {
+            !learned.is_nested_in(graph) && (is_superstep || learned != graph)
+        });
     }
 
     /// Applies an event and returns the changes of messages that follow from it. `checkpoint` is
@@ -135,7 +193,8 @@ impl MessageProjection {
             EventKind::TaskFinished(finished) => {
                 self.apply_writes(event, finished, thread_info, &mut spoken);
             }
-            EventKind::Checkpointed(_) => {
+            EventKind::Checkpointed(made) => {
+                self.keep_learned(&event.namespace, made.source);
                 self.send_named(&event.namespace, checkpoint, thread_info, &mut spoken);
             }
             _ => {}
@@ -238,6 +297,10 @@ impl MessageProjection {
         thread_info: &ThreadInfo,
         spoken: &mut Vec<MessageChange>,
     ) {
+        // An overwritten channel may have other messages than before.
+        for write in finished.writes.iter().filter(|write| write.overwrite) {
+            self.learned.retain(|(_, channel), _| *channel != write.channel);
+        }
         let task = self.conversation.task_ref(event, &finished.task, &finished.node);
         let writes = finished.writes.iter().filter(|write| {
             !write.overwrite && thread_info.channels.contains(write.channel.as_str())
@@ -295,8 +358,10 @@ impl MessageProjection {
     ) {
         let here = |(task, _): &mut (TaskRef, Value)| task.namespace == *namespace;
         let waiting: Vec<_> = self.without_id.extract_if(.., here).collect();
+        let Some(checkpoint) = checkpoint.filter(|_| !waiting.is_empty()) else { return };
+        let state = self.unlearned(thread_info, checkpoint);
         for (task, message) in waiting {
-            let state = checkpoint.into_iter().flat_map(|it| conversation(thread_info, it));
+            let state = state.iter().flatten().copied();
             let named = state.filter(|named| has_same_content(named, &message)).find_map(|named| {
                 let id = MessageView::of(named)?.id().filter(|id| !self.known_ids.contains(*id))?;
                 Some((id.to_owned(), message::to_wire(named)))
@@ -336,13 +401,22 @@ fn has_same_content(named: &Value, nameless: &Value) -> bool {
     named.zip(nameless).is_some_and(|(named, nameless)| named.says_the_same(nameless))
 }
 
-fn conversation<'c>(
-    thread_info: &'c ThreadInfo,
+fn id_of(message: &Value) -> Option<&str> {
+    MessageView::of(message).and_then(MessageView::id)
+}
+
+/// Returns the last of the first `count` items of a list.
+fn last_of(value: &ChannelValue, count: usize) -> Option<&Value> {
+    value.list()?.get(count.checked_sub(1)?)
+}
+
+/// Returns the channels of a state that contain messages.
+fn conversations<'c>(
+    thread_info: &ThreadInfo,
     checkpoint: &'c Checkpoint,
-) -> impl Iterator<Item = &'c Value> {
+) -> impl Iterator<Item = (&'c ChannelName, &'c ChannelValue)> {
     let values = checkpoint.values.iter();
-    let talks = values.filter(|(name, _)| thread_info.channels.contains(name.as_str()));
-    talks.flat_map(|(_, value)| value.items())
+    values.filter(|(name, _)| thread_info.channels.contains(name.as_str()))
 }
 
 #[cfg(test)]

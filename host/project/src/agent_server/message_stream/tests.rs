@@ -1,8 +1,8 @@
 //! Tests of message ids: the deltas of a completion and the message of the node have the same id.
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::CheckpointSource;
-use wattle_graph::event::{RunReason, RunStatus};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
+use wattle_graph::event::{Event, EventKind, RunReason, RunStatus};
 use wattle_graph::llm::Delta;
 
 use super::{MessageChangeKind, MessageProjection};
@@ -160,4 +160,70 @@ fn ended_tasks_leave_no_state() {
         talk.apply(event, None, &thread_info());
     }
     assert!(talk.conversation.is_idle() && talk.sent.is_empty());
+}
+
+/// Returns messages with these ids as a state.
+fn state(ids: &[&str]) -> Value {
+    let message = |id: &&str| json!({ "id": id, "role": "user", "content": "Hello" });
+    json!({ "messages": ids.iter().map(message).collect::<Vec<_>>() })
+}
+
+/// Returns the checkpoint that an event made.
+fn made<'l>(log: &'l Sample, event: &Event) -> Option<&'l Checkpoint> {
+    let EventKind::Checkpointed(made) = &event.kind else { return None };
+    log.checkpoints.get(&(event.namespace.clone(), made.checkpoint))
+}
+
+/// Returns how many messages of each checkpoint are looked at, and the ids that are known in the
+/// end.
+fn learned(log: &Sample) -> (Vec<usize>, Vec<String>) {
+    let mut talk = MessageProjection::default();
+    let mut looked = Vec::new();
+    for event in &log.events {
+        let checkpoint = made(log, event);
+        if let (EventKind::Checkpointed(made), Some(checkpoint)) = (&event.kind, checkpoint) {
+            talk.keep_learned(&event.namespace, made.source);
+            looked.push(talk.unlearned(&thread_info(), checkpoint).concat().len());
+        }
+        talk.apply(event, checkpoint, &thread_info());
+    }
+    (looked, talk.known_ids.into_iter().collect())
+}
+
+#[test]
+fn ids_of_messages_are_learned_once() {
+    let mut log = begun();
+    for ids in [&["a", "b"][..], &["a", "b", "c"], &["a", "b", "c"], &["a", "b", "c", "d", "e"]] {
+        log.finish(json!({}));
+        log.checkpoint(CheckpointSource::Loop, 1, state(ids), &["agent"]);
+        log.begin("agent");
+    }
+    let (looked, known) = learned(&log);
+    assert_eq!(looked, [0, 2, 1, 0, 2]);
+    assert_eq!(known, ["a", "b", "c", "d", "e"]);
+}
+
+#[test]
+fn ids_of_replaced_messages_are_learned() {
+    let replacements: [(CheckpointSource, bool, &[&str]); 5] = [
+        (CheckpointSource::Loop, true, &["x", "y", "c"]),
+        (CheckpointSource::Loop, false, &["x", "y"]),
+        (CheckpointSource::Loop, false, &["x", "y", "z", "c"]),
+        (CheckpointSource::Input, false, &["x", "y", "c"]),
+        (CheckpointSource::Update, false, &["x", "y", "c", "z"]),
+    ];
+    for (source, overwrites, ids) in replacements {
+        let mut log = begun();
+        log.finish(json!({}));
+        log.checkpoint(CheckpointSource::Loop, 1, state(&["a", "b", "c"]), &["agent"]);
+        log.begin("agent");
+        log.finish(state(&[]));
+        if let EventKind::TaskFinished(finished) = &mut log.events.last_mut().unwrap().kind {
+            finished.writes[0].overwrite = overwrites;
+        }
+        log.checkpoint(source, 2, state(ids), &[]);
+        let (looked, known) = learned(&log);
+        assert_eq!(looked, [0, 3, ids.len()], "{source:?} {ids:?}");
+        assert!(ids.iter().all(|id| known.iter().any(|known| known == id)), "{known:?}");
+    }
 }
