@@ -18,7 +18,7 @@ use wattle_run::ports::store::{
 };
 
 use crate::agents::Agents;
-use crate::asked::run::{AskedRun, Terms};
+use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::assistants::settled;
 use crate::caller::Caller;
 use crate::fault::Fault;
@@ -49,7 +49,8 @@ const KWARGS: &[&str] = &[
     "durability",
 ];
 
-/// Resolves a request of a caller into a run on a thread. Writes nothing.
+/// Resolves a request of a caller into a run on a thread, and what the engine needs of it. Writes
+/// nothing.
 ///
 /// # Errors
 ///
@@ -62,9 +63,10 @@ pub(crate) async fn run(
     thread: &ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<AskedRun, Fault> {
+) -> Result<(AskedRun, EngineTerms), Fault> {
     check_graph(agents, graph, thread)?;
-    let request = &settled(graph, request);
+    let request = settled(graph, request);
+    let request = &*request;
     let mut ignored = IgnoredKeys::default();
     let kind = kind(agents, graph, thread, request, &mut ignored).await?;
     let context = context(request);
@@ -82,21 +84,24 @@ pub(crate) async fn run(
         graph_id: graph.id.clone(),
         strategy: request.multitask_strategy.unwrap_or_default().into(),
     };
-    Ok(AskedRun {
+    let asked = AskedRun {
         run,
         thread: thread.id.clone(),
         tenant: thread.tenant.clone(),
         app: graph.app.name.clone(),
         graph: graph.name().clone(),
+        created_ms: now_ms,
+        due_ms: now_ms.saturating_add(after_ms as i64),
+        terms,
+    };
+    let own = EngineTerms {
         kind,
         stale_answers: stale_answers(request),
         options: options(graph, request),
         context,
-        created_ms: now_ms,
-        due_ms: now_ms.saturating_add(after_ms as i64),
         principal: caller.principal.clone(),
-        terms,
-    })
+    };
+    Ok((asked, own))
 }
 
 /// Checks the graph of a run: every run of a thread has the graph of the first one.
@@ -423,9 +428,9 @@ fn kwargs(
     graph: &AgentGraph,
     run: &RunId,
 ) -> Map<String, Value> {
-    let Ok(Value::Object(asked)) = serde_json::to_value(request) else { return Map::new() };
+    let Ok(Value::Object(mut asked)) = serde_json::to_value(request) else { return Map::new() };
     let field = |name: &&str| {
-        let value = asked.get(*name).cloned().unwrap_or_default();
+        let value = asked.remove(*name).unwrap_or_default();
         ((*name).to_owned(), value)
     };
     let mut kwargs: Map<String, Value> = KWARGS.iter().map(field).collect();

@@ -1,6 +1,8 @@
 //! Assistants by their ids: the default assistant of each graph, and assistants that clients
 //! created.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
 use wattle_graph::failure::Failure;
@@ -81,14 +83,14 @@ pub(crate) fn of_graph(graph: &AgentGraph) -> Assistant {
 
 /// Returns the request with the settings of its assistant as defaults. Settings and context are
 /// merged key by key; values of the request replace those of the assistant.
-pub(crate) fn settled(graph: &AgentGraph, request: &RunCreate) -> RunCreate {
-    let Some(Made { doc, .. }) = &graph.made else { return request.clone() };
+pub(crate) fn settled<'r>(graph: &AgentGraph, request: &'r RunCreate) -> Cow<'r, RunCreate> {
+    let Some(Made { doc, .. }) = &graph.made else { return Cow::Borrowed(request) };
     let handed = over(&doc.used.context, request.run_context());
     let own = request.config.as_ref().and_then(|config| serde_json::to_value(config).ok());
     let config = over(&Value::Object(doc.used.config.clone()), own.unwrap_or_default());
     let mut config: Config = serde_json::from_value(config).unwrap_or_default();
     config.configurable = handed.as_object().cloned();
-    RunCreate { config: Some(config), context: Some(handed), ..request.clone() }
+    Cow::Owned(RunCreate { config: Some(config), context: Some(handed), ..request.clone() })
 }
 
 /// Merges two objects key by key. Keys of `value` replace those of `under`. If either is not an

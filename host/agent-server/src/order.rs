@@ -1,5 +1,5 @@
 //! Creates runs, on an existing thread or on a new thread of their own. A run starts at once or
-//! enters the thread queue.
+//! enters the thread queue. Callers complete the creation even if their client disconnects.
 
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
@@ -7,7 +7,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::metadata;
-use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
+use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl};
 
 use crate::agents::Agents;
 use crate::asked;
@@ -24,6 +24,16 @@ use crate::wire::request::{Completion, IfMissing, RunCreate};
 /// enough for a client to reconnect after a lost connection or a crash of the host.
 const KEPT_MS: u64 = 60_000;
 
+/// A run that was created.
+pub(crate) struct Created {
+    /// The thread before the run.
+    pub(crate) thread: ThreadRecord,
+    /// The run as the client requested it.
+    pub(crate) asked: AskedRun,
+    /// The record of the run.
+    pub(crate) record: RunRecord,
+}
+
 /// Creates a run on a thread. Creates the thread if it does not exist and the request allows it.
 ///
 /// # Errors
@@ -35,13 +45,12 @@ pub(crate) async fn on_thread(
     id: &str,
     run: RunId,
     request: &RunCreate,
-) -> Result<(ThreadRecord, AskedRun), Fault> {
+) -> Result<Created, Fault> {
     check(agents, request)?;
     let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
     let may_make = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
     let thread = existing_or_new(agents, caller, id, may_make).await?;
-    let asked = begin_on(agents, caller, &graph, &thread, run, request).await?;
-    Ok((thread, asked))
+    begin_on(agents, caller, &graph, thread, run, request).await
 }
 
 /// Creates a stateless run. Its thread has the id of the run.
@@ -55,7 +64,7 @@ pub(crate) async fn alone(
     caller: &Caller,
     run: RunId,
     request: &RunCreate,
-) -> Result<(ThreadRecord, AskedRun), Fault> {
+) -> Result<Created, Fault> {
     check(agents, request)?;
     let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
     if request.command().is_some() || request.input().is_none() {
@@ -76,15 +85,11 @@ pub(crate) async fn alone(
         Ok(record) => (record, true),
         Err(failure) => (left_over(agents, caller, &run, failure).await?, false),
     };
-    match begin_on(agents, caller, &graph, &record, run, request).await {
-        Ok(asked) => Ok((record, asked)),
-        Err(fault) => {
-            if is_new {
-                take_back(agents, &thread).await;
-            }
-            Err(fault)
-        }
+    let created = begin_on(agents, caller, &graph, record, run, request).await;
+    if created.is_err() && is_new {
+        take_back(agents, &thread).await;
     }
+    created
 }
 
 /// Deletes the thread of a run that was not created, unless the thread has a run. A failure is only
@@ -149,13 +154,13 @@ async fn begin_on(
     agents: &Agents,
     caller: &Caller,
     graph: &AgentGraph,
-    thread: &ThreadRecord,
+    thread: ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<AskedRun, Fault> {
-    let asked = asked::run(agents, caller, graph, thread, run, request).await?;
-    submit(agents, asked.clone()).await?;
-    Ok(asked)
+) -> Result<Created, Fault> {
+    let (mut asked, own) = asked::run(agents, caller, graph, &thread, run, request).await?;
+    let record = submit(agents, &mut asked, own).await?;
+    Ok(Created { thread, asked, record })
 }
 
 /// Returns the TTL of the thread of a stateless run. Every event of the thread restarts the TTL.

@@ -8,7 +8,7 @@ use wattle_project::agent_server::document::ERROR;
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::id::assistant_uuid;
 use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, RunService as _};
-use wattle_run::ports::store::{RunKind, RunRecord, StaleAnswers, ThreadRecord};
+use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::agents::Agents;
 use crate::asked::run::{AskedRun, Terms};
@@ -89,13 +89,8 @@ fn of_other_api(agents: &Agents, thread: &ThreadRecord, record: &RunRecord) -> A
         tenant: thread.tenant.clone(),
         app: thread.app.clone(),
         graph: thread.graph.clone(),
-        kind: RunKind::Continue,
-        stale_answers: StaleAnswers::default(),
-        options: record.options.clone(),
-        context: Value::Null,
         created_ms: record.created_ms(),
         due_ms: record.due_ms(),
-        principal: None,
         terms: Terms {
             assistant: assistant_uuid(&graph_id).to_string(),
             assistant_version: 1,

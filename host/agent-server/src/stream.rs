@@ -25,7 +25,7 @@ use crate::asked::run::AskedRun;
 use crate::follow::{HEARTBEAT as SILENCE, Log, Next};
 use crate::past::Past;
 use crate::presence::Presence;
-use crate::run::{Turn, turn};
+use crate::run::{KnownRun, Turn, turn};
 use crate::view;
 
 /// Options of the stream of a run.
@@ -42,11 +42,11 @@ pub(crate) struct Wish {
 pub(crate) fn answer(
     agents: &Agents,
     thread: &ThreadRecord,
-    asked: AskedRun,
+    run: KnownRun,
     wish: Wish,
     presence: Option<Presence>,
 ) -> Response {
-    let frames = Frames::new(agents, thread, asked, wish, presence);
+    let frames = Frames::new(agents, thread, run, wish, presence);
     let body = stream::unfold(frames, |mut frames| async move {
         let bytes = frames.next().await?;
         Some((Ok::<_, Infallible>(bytes), frames))
@@ -134,20 +134,30 @@ impl Frames {
     fn new(
         agents: &Agents,
         thread: &ThreadRecord,
-        asked: AskedRun,
+        run: KnownRun,
         wish: Wish,
         presence: Option<Presence>,
     ) -> Self {
-        let shower = Shower::new(agents, thread, &asked, wish.modes, wish.subgraphs);
-        Self {
+        let KnownRun { asked, record } = run;
+        let mut frames = Self {
             agents: agents.clone(),
             run: asked.reference(),
-            shower,
+            shower: Shower::new(agents, thread, &asked, wish.modes, wish.subgraphs),
             after: wish.after,
             presence,
             ready: VecDeque::new(),
             phase: Phase::Waiting,
+        };
+        if record.has_started() {
+            frames.read(record);
         }
+        frames
+    }
+
+    /// Reads the log of the run, which has started.
+    fn read(&mut self, record: RunRecord) {
+        self.phase = Phase::Reading(Box::new(Log::new(&self.agents, &record)));
+        self.shower.know(record);
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -160,21 +170,17 @@ impl Frames {
                 Phase::Waiting => {
                     let waited = tokio::time::timeout(SILENCE, turn(&self.agents, &self.run)).await;
                     let Ok(turn) = waited else { return Some(HEARTBEAT.into()) };
-                    self.phase = match turn {
-                        Ok(Turn::Begun(record)) => {
-                            let log = Log::new(&self.agents, &record);
-                            self.shower.know(*record);
-                            Phase::Reading(Box::new(log))
-                        }
-                        Ok(Turn::Gone) => Phase::Over,
+                    match turn {
+                        Ok(Turn::Begun(record)) => self.read(*record),
+                        Ok(Turn::Gone) => self.phase = Phase::Over,
                         // The run has not ended, so the client reconnects.
                         Ok(Turn::Stopping) => return self.end(),
                         Err(_) if *self.agents.api().stopping.borrow() => return self.end(),
                         Ok(Turn::Failed(failure)) | Err(failure) => {
                             self.ready.push_back(error(&failure));
-                            Phase::Over
+                            self.phase = Phase::Over;
                         }
-                    };
+                    }
                 }
                 Phase::Reading(log) => match log.next().await {
                     Next::Event(event) => {

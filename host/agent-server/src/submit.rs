@@ -1,45 +1,46 @@
 //! Creates, cancels and deletes runs together with their webhooks.
 //!
-//! The engine decides which run of a thread is next. A change of a thread completes even if the
-//! client disconnects.
+//! The engine decides which run of a thread is next. A cancel or a deletion completes even if the
+//! client disconnects. So does the creation of a run, of which the submission is a part.
 
 use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::hostcall::runs::{Multitask, RunRef};
-use wattle_run::ports::store::{PendingQuery, ThreadStatus};
+use wattle_run::ports::store::{PendingQuery, RunRecord, ThreadStatus};
 
 use crate::agents::Agents;
-use crate::asked::run::AskedRun;
+use crate::asked::run::{AskedRun, EngineTerms};
 use crate::fault::Fault;
 use crate::webhooks::{book, unbook};
 use crate::whole::whole;
 
-/// Starts a run or enqueues it. Returns when this is durable.
+/// Starts a run or enqueues it. Returns its record when this is durable. The caller must not be
+/// dropped when the client disconnects.
 ///
 /// # Errors
 ///
 /// 409 for a thread with an active run and the strategy `reject`, 503 if too many runs are pending,
 /// and those of the engine.
-pub(crate) async fn submit(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
-    let own = agents.clone();
-    whole(agents, Box::pin(async move { take_in(&own, asked).await })).await
-}
-
-async fn take_in(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
+pub(crate) async fn submit(
+    agents: &Agents,
+    asked: &mut AskedRun,
+    own: EngineTerms,
+) -> Result<RunRecord, Fault> {
     // The webhook is stored before the run can start. Dropping the booking starts the delivery, at
     // a time when it is known whether the run exists.
-    let _booking = book(agents, &asked).await?;
+    let _booking = book(agents, asked).await?;
     if asked.terms.strategy == Multitask::Rollback {
         unbook_all(agents, &asked.thread).await?;
     }
-    let (run, is_of_cron) = (asked.run.clone(), asked.is_of_cron());
-    match agents.engine().create_run(asked.request(is_of_cron)).await {
-        Ok(_) => Ok(()),
-        // Another host has created the same run of the cron.
-        Err(_) if is_of_cron && agents.ports().store.run(&run).await?.is_some() => Ok(()),
-        Err(failure) => Err(failure.into()),
-    }
+    let is_of_cron = asked.is_of_cron();
+    let failure = match agents.engine().create_run(asked.request(own, is_of_cron)).await {
+        Ok(record) => return Ok(record),
+        Err(failure) => failure,
+    };
+    // Another host may have created the same run of the cron.
+    let known = if is_of_cron { agents.ports().store.run(&asked.run).await? } else { None };
+    known.ok_or_else(|| failure.into())
 }
 
 /// Deletes the webhooks of the pending and running runs of a thread.

@@ -34,19 +34,24 @@ pub(crate) struct AskedRun {
     pub(crate) tenant: Option<String>,
     pub(crate) app: AppName,
     pub(crate) graph: GraphName,
+    /// Time of the request, in milliseconds since 1970.
+    pub(crate) created_ms: i64,
+    /// Earliest start, in milliseconds since 1970.
+    pub(crate) due_ms: i64,
+    /// The part that only clients see.
+    pub(crate) terms: Terms,
+}
+
+/// The part of a run that only the engine needs. Its input, answers and context may be large.
+#[derive(Debug)]
+pub(crate) struct EngineTerms {
     pub(crate) kind: RunKind,
     /// What happens to answers whose interrupts are not pending.
     pub(crate) stale_answers: StaleAnswers,
     pub(crate) options: RunOptions,
     pub(crate) context: Value,
-    /// Time of the request, in milliseconds since 1970.
-    pub(crate) created_ms: i64,
-    /// Earliest start, in milliseconds since 1970.
-    pub(crate) due_ms: i64,
     /// The principal that requested the run.
     pub(crate) principal: Option<Principal>,
-    /// The part that only clients see.
-    pub(crate) terms: Terms,
 }
 
 /// The part of a run that only clients of this server see.
@@ -81,48 +86,42 @@ impl AskedRun {
             tenant: thread.tenant.clone(),
             app: spec.app.clone(),
             graph: spec.graph.clone().unwrap_or_else(|| thread.graph.clone()),
-            kind: spec.kind.clone(),
-            stale_answers: spec.stale_answers,
-            options: record.options.clone(),
-            context: spec.context.clone(),
             created_ms: record.created_ms(),
             due_ms: spec.due_ms,
-            principal: spec.principal.clone(),
             terms,
         })
     }
 
-    /// Converts the run to a request to the engine.
-    pub(crate) fn request(self, is_patient: bool) -> CreateRun {
-        let Terms { graph_id, assistant, strategy, .. } = &self.terms;
-        // The thread records the graph and the assistant of its first run in its metadata.
-        let facts = [("graph_id", graph_id), ("assistant_id", assistant)];
-        let metadata = facts.map(|(name, id)| (name.to_owned(), json!(id))).into();
-        let strategy = *strategy;
-        let mut terms = self.terms;
+    /// Returns the request to the engine. Drops a large input from the part for clients, because
+    /// only the log keeps it.
+    pub(crate) fn request(&mut self, own: EngineTerms, is_patient: bool) -> CreateRun {
+        let Terms { graph_id, assistant, kwargs, strategy, .. } = &mut self.terms;
         let is_large = |input| !json_text::has_at_most(input, KEPT_INPUT_BYTES);
-        if terms.kwargs.get(INPUT).is_some_and(is_large) {
-            terms.kwargs.insert(INPUT.to_owned(), Value::Null);
+        if kwargs.get(INPUT).is_some_and(is_large) {
+            kwargs.insert(INPUT.to_owned(), Value::Null);
         }
+        // The thread records the graph and the assistant of its first run in its metadata.
+        let facts = [("graph_id", &*graph_id), ("assistant_id", &*assistant)];
+        let metadata = facts.map(|(name, id)| (name.to_owned(), json!(id))).into();
         CreateRun {
-            thread: Some(self.thread),
+            thread: Some(self.thread.clone()),
             creates_thread: false,
-            run: Some(self.run),
-            tenant: self.tenant,
-            strategy,
-            options: self.options,
+            run: Some(self.run.clone()),
+            tenant: self.tenant.clone(),
+            strategy: *strategy,
+            options: own.options,
             may_stay_pending: is_patient,
             spec: RunSpec {
-                kind: self.kind,
-                stale_answers: self.stale_answers,
-                app: self.app,
-                graph: Some(self.graph),
-                context: self.context,
+                kind: own.kind,
+                stale_answers: own.stale_answers,
+                app: self.app.clone(),
+                graph: Some(self.graph.clone()),
+                context: own.context,
                 metadata,
                 due_ms: self.due_ms,
                 ttl: None,
-                client: json!(terms),
-                principal: self.principal,
+                client: json!(self.terms),
+                principal: own.principal,
             },
         }
     }

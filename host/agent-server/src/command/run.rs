@@ -75,11 +75,11 @@ async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusa
         command.answered();
         Ok(begun)
     };
-    let (_, doc) = begun.await.map_err(|fault: Fault| match fault.status().as_u16() {
+    let created = begun.await.map_err(|fault: Fault| match fault.status().as_u16() {
         404 => Refusal::new(Code::NoSuchRun, fault.detail()),
         _ => refused(&fault),
     })?;
-    Ok(json!({ "run_id": doc.run }))
+    Ok(json!({ "run_id": created.asked.run }))
 }
 
 async fn open(target: &Target<'_>) -> Result<Vec<InterruptView>, Refusal> {

@@ -16,7 +16,7 @@ use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, StaleAnswers};
 
 use crate::agents::Agents;
-use crate::asked::run::{AskedRun, Terms};
+use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::doc::Shelf;
 
 /// An old record of a run with its request.
@@ -116,30 +116,34 @@ impl From<Work> for RunKind {
     }
 }
 
-impl From<OldRun> for AskedRun {
-    fn from(old: OldRun) -> Self {
-        Self {
-            run: old.run,
-            thread: old.thread,
-            tenant: old.tenant,
-            app: old.app,
-            graph: old.graph,
-            kind: old.work.into(),
-            stale_answers: StaleAnswers::default(),
-            options: old.options,
-            context: old.context,
-            created_ms: old.created_ms,
-            due_ms: old.due_ms,
-            principal: None,
+impl OldRun {
+    /// Returns the run as a host of this version has it.
+    fn into_asked(self) -> (AskedRun, EngineTerms) {
+        let asked = AskedRun {
+            run: self.run,
+            thread: self.thread,
+            tenant: self.tenant,
+            app: self.app,
+            graph: self.graph,
+            created_ms: self.created_ms,
+            due_ms: self.due_ms,
             terms: Terms {
-                assistant: old.assistant,
-                assistant_version: old.assistant_version,
-                graph_id: old.graph_id,
-                kwargs: old.kwargs,
-                metadata: old.metadata,
-                strategy: old.strategy,
+                assistant: self.assistant,
+                assistant_version: self.assistant_version,
+                graph_id: self.graph_id,
+                kwargs: self.kwargs,
+                metadata: self.metadata,
+                strategy: self.strategy,
             },
-        }
+        };
+        let own = EngineTerms {
+            kind: self.work.into(),
+            stale_answers: StaleAnswers::default(),
+            options: self.options,
+            context: self.context,
+            principal: None,
+        };
+        (asked, own)
     }
 }
 
@@ -155,7 +159,7 @@ pub(crate) async fn run(
     run: &RunId,
 ) -> Result<Option<AskedRun>, Failure> {
     let old: Option<OldRun> = runs(ports, tenant, thread).get(run.as_str()).await?;
-    Ok(old.map(AskedRun::from))
+    Ok(old.map(|old| old.into_asked().0))
 }
 
 /// Deletes the old records of a thread's runs.
@@ -209,7 +213,8 @@ async fn enqueue_one(agents: &Agents, old: OldRun) -> Result<(), Failure> {
     if known.map_err(|error| Failure::internal(error.to_string()))?.is_some() {
         return Ok(());
     }
-    let mut request = AskedRun::from(old).request(true);
+    let (mut asked, own) = old.into_asked();
+    let mut request = asked.request(own, true);
     // The runs keep the order of the queue, whatever their strategies are.
     request.strategy = Multitask::Enqueue;
     agents.engine().create_run(request).await.map(drop)

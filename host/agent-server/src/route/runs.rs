@@ -18,7 +18,7 @@ use crate::asked;
 use crate::asked::run::AskedRun;
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
-use crate::order;
+use crate::order::{self, Created};
 use crate::page::Page;
 use crate::presence::Presence;
 use crate::query::Query;
@@ -53,9 +53,17 @@ const LEAVING: &str = "cancel_on_disconnect";
 
 /// A run that a request created.
 pub(super) struct Asked {
-    pub(super) run: AskedRun,
+    pub(super) run: KnownRun,
     /// Guard that cancels the run when its client disconnects, if the request asks for this.
     pub(super) presence: Option<Presence>,
+}
+
+impl Asked {
+    pub(super) fn new(agents: &Agents, created: Created, request: &RunCreate) -> Self {
+        let Created { asked, record, .. } = created;
+        let presence = Presence::of(agents, &asked, request);
+        Self { run: KnownRun { asked, record }, presence }
+    }
 }
 
 /// Creates a run and responds immediately.
@@ -74,11 +82,11 @@ pub(super) async fn create(
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let run = asked::new_run()?;
-    let (_, asked) = order::on_thread(&agents, &caller, &id, run, &request).await?;
-    let thread = record(&agents, &asked).await?;
-    let run = KnownRun::find(&agents, &thread, asked.run.as_str()).await?;
-    Ok(placed(Json(run.shape()).into_response(), &place(&asked), None))
+    let (own, run) = (agents.clone(), asked::new_run()?);
+    let work = async move { order::on_thread(&own, &caller, &id, run, &request).await };
+    let Created { thread, record, .. } = whole(&agents, Box::pin(work)).await?;
+    let run = KnownRun::of(&agents, &thread, record).await?;
+    Ok(placed(Json(run.shape()).into_response(), &place(&run.asked), None))
 }
 
 /// Creates a run and waits for its result.
@@ -101,8 +109,8 @@ pub(super) async fn wait(
 ) -> Result<Response, Fault> {
     let lease = caller.response.clone();
     let Asked { run, presence } = begin(&agents, caller, id, Arc::new(request)).await?;
-    let place = place(&run);
-    Ok(placed(answer::wait(&agents, run.reference(), presence, lease), &place, Some("join")))
+    let place = place(&run.asked);
+    Ok(placed(answer::wait(&agents, run.asked.reference(), presence, lease), &place, Some("join")))
 }
 
 /// Creates a run and streams its events.
@@ -125,7 +133,7 @@ pub(super) async fn stream(
 ) -> Result<Response, Fault> {
     let request = Arc::new(request);
     let asked = begin(&agents, caller, id, request.clone()).await?;
-    let place = place(&asked.run);
+    let place = place(&asked.run.asked);
     let response = streamed(&agents, asked, &request).await?;
     Ok(placed(response, &place, Some("stream")))
 }
@@ -137,7 +145,7 @@ pub(super) async fn streamed(
     request: &RunCreate,
 ) -> Result<Response, Fault> {
     let Asked { run, presence } = asked;
-    let thread = record(agents, &run).await?;
+    let thread = record(agents, &run.asked).await?;
     let wish = Wish {
         modes: Modes::read(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
@@ -157,8 +165,8 @@ async fn begin(
     let own = agents.clone();
     let work = async move {
         let run = asked::new_run()?;
-        let (_, run) = order::on_thread(&own, &caller, &id, run, &request).await?;
-        Ok(Asked { presence: Presence::of(&own, &run, &request), run })
+        let created = order::on_thread(&own, &caller, &id, run, &request).await?;
+        Ok(Asked::new(&own, created, &request))
     };
     whole(agents, Box::pin(work)).await
 }
@@ -368,7 +376,7 @@ pub(super) fn joined_stream(
         return Ok(stream::nothing());
     }
     let presence = watching(agents, &run, query)?;
-    Ok(stream::answer(agents, thread, run.asked, wish, presence))
+    Ok(stream::answer(agents, thread, run, wish, presence))
 }
 
 /// Returns the stream modes of the request, or else those that were requested with the run.

@@ -19,8 +19,7 @@ use crate::asked::run::AskedRun;
 use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::fault::Fault;
-use crate::order;
-use crate::presence::Presence;
+use crate::order::{self, Created};
 use crate::query::Query;
 use crate::route::cancel::cancelled;
 use crate::route::runs::{Asked, joined, joined_stream, segment, streamed};
@@ -54,9 +53,9 @@ pub(super) async fn create(
 ) -> Result<Response, Fault> {
     let (own, run) = (agents.clone(), asked::new_run()?);
     let work = async move { order::alone(&own, &caller, run, &request).await };
-    let (thread, asked) = whole(&agents, Box::pin(work)).await?;
-    let run = shown(&agents, &thread, &asked).await?;
-    Ok(placed(Json(run).into_response(), &place(&asked), None))
+    let Created { thread, record, .. } = whole(&agents, Box::pin(work)).await?;
+    let run = KnownRun::of(&agents, &thread, record).await?;
+    Ok(placed(Json(run.shape()).into_response(), &place(&run.asked), None))
 }
 
 /// Creates several stateless runs. All of them are created even if the client disconnects.
@@ -81,8 +80,9 @@ pub(super) async fn batch(
     let work = async move {
         let mut runs = Vec::with_capacity(requests.len());
         for request in &requests {
-            let (thread, asked) = order::alone(&own, &caller, asked::new_run()?, request).await?;
-            runs.push(shown(&own, &thread, &asked).await?);
+            let created = order::alone(&own, &caller, asked::new_run()?, request).await?;
+            let Created { thread, record, .. } = created;
+            runs.push(KnownRun::of(&own, &thread, record).await?.shape());
         }
         Ok(runs)
     };
@@ -108,8 +108,8 @@ pub(super) async fn wait(
 ) -> Result<Response, Fault> {
     let lease = caller.response.clone();
     let Asked { run, presence } = begin(&agents, caller, Arc::new(request)).await?;
-    let place = place(&run);
-    Ok(placed(answer::wait(&agents, run.reference(), presence, lease), &place, Some("join")))
+    let place = place(&run.asked);
+    Ok(placed(answer::wait(&agents, run.asked.reference(), presence, lease), &place, Some("join")))
 }
 
 /// Creates a stateless run and streams its events.
@@ -131,7 +131,7 @@ pub(super) async fn stream(
 ) -> Result<Response, Fault> {
     let request = Arc::new(request);
     let asked = begin(&agents, caller, request.clone()).await?;
-    let place = place(&asked.run);
+    let place = place(&asked.run.asked);
     Ok(placed(streamed(&agents, asked, &request).await?, &place, Some("stream")))
 }
 
@@ -139,19 +139,14 @@ pub(super) async fn stream(
 async fn begin(agents: &Agents, caller: Caller, request: Arc<RunCreate>) -> Result<Asked, Fault> {
     let own = agents.clone();
     let work = async move {
-        let (_, run) = order::alone(&own, &caller, asked::new_run()?, &request).await?;
-        Ok(Asked { presence: Presence::of(&own, &run, &request), run })
+        let created = order::alone(&own, &caller, asked::new_run()?, &request).await?;
+        Ok(Asked::new(&own, created, &request))
     };
     whole(agents, Box::pin(work)).await
 }
 
 fn place(run: &AskedRun) -> String {
     format!("/runs/{}", segment(run.run.as_str()))
-}
-
-async fn shown(agents: &Agents, thread: &ThreadRecord, asked: &AskedRun) -> Result<Run, Fault> {
-    let run = KnownRun::find(agents, thread, asked.run.as_str()).await?;
-    Ok(run.shape())
 }
 
 /// Finds a run and its thread by the id of the run.

@@ -17,7 +17,7 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, RunRecord};
 use wattle_store::{MemoryStore, VolatileMemory};
 
-use crate::host::{Host, Parts};
+use crate::host::{Host, Parts, request};
 use crate::joined::joined;
 use crate::live::Live;
 
@@ -196,6 +196,26 @@ async fn stream_after_an_event_reads_no_runs_before_it() {
         let events = [of_runs["events"], typed["events"]];
         assert_eq!(*before.get_or_insert(events), events);
     }
+}
+
+#[tokio::test]
+async fn record_of_a_created_run_is_read_once() {
+    let counting = Counting::new();
+    let host = &counting.host;
+    host.hold();
+    let run = json!({
+        "assistant_id": "slow", "input": { "word": "a" }, "stream_mode": ["values"],
+    });
+    let path = format!("/threads/{}/runs", host.thread().await);
+    counting.reads();
+    host.post(&path, run.clone()).await.ok();
+    assert_eq!(counting.reads()["run"], 1);
+    let path = format!("/threads/{}/runs/stream", host.thread().await);
+    counting.reads();
+    let mut live = Live::open(host, request("POST", &path, Some(run))).await;
+    live.next().await.unwrap();
+    assert_eq!(counting.reads()["run"], 1);
+    host.let_go.send_replace(true);
 }
 
 #[tokio::test]
