@@ -27,7 +27,8 @@ pub(crate) struct Order {
     pub(crate) items: usize,
     /// Number of checkpoints in one page of the history.
     pub(crate) page: usize,
-    /// Number of reads of a page. The median of the reads counts, as for the following fields.
+    /// Number of reads of a page of checkpoints or events. The median of the reads counts, as for
+    /// the following fields.
     pub(crate) page_reads: usize,
     /// Number of reads of the whole history.
     pub(crate) all_reads: usize,
@@ -84,4 +85,7 @@ pub(crate) struct Reads {
     pub(crate) all_ms: f64,
     /// The latest state.
     pub(crate) latest_ms: f64,
+    /// The first page of events, as streams read it; `None` for software without a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) events_ms: Option<f64>,
 }

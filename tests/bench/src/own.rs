@@ -8,6 +8,7 @@ use tokio::runtime::{Builder, Handle};
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunService as _;
+use wattle_run::limit::PAGE_EVENTS;
 use wattle_run::ports::store::{CheckpointQuery, Durability};
 use wattle_run::ports::{Plugin, Store};
 
@@ -111,8 +112,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures reads of one long thread: the newest checkpoints, all of them, and the latest
-    /// state.
+    /// Measures reads of one long thread: the newest checkpoints, all of them, the latest state and
+    /// the first page of events.
     async fn reads(self: Arc<Self>) -> Result<Answer> {
         let started = Instant::now();
         let thread = self.run().await?;
@@ -121,7 +122,8 @@ impl Bench {
         let page_ms = self.history_ms(&thread, Some(order.page), order.page_reads).await?;
         let all_ms = self.history_ms(&thread, None, order.all_reads).await?;
         let latest_ms = self.latest_ms(&thread).await?;
-        let reads = Some(Reads { page_ms, all_ms, latest_ms });
+        let events_ms = Some(self.events_ms(&thread).await?);
+        let reads = Some(Reads { page_ms, all_ms, latest_ms, events_ms });
         self.measured(self.case.steps, seconds, reads).await
     }
 
@@ -149,6 +151,18 @@ impl Bench {
             let view = self.engine.thread(thread).await?.context("the thread does not exist")?;
             taken.push(milliseconds(started));
             ensure!(self.case.holds(&view.state), "not the latest state: {}", view.state);
+        }
+        Ok(crate::median(&mut taken))
+    }
+
+    async fn events_ms(&self, thread: &ThreadId) -> Result<f64> {
+        let mut taken = Vec::new();
+        for _ in 0..self.order.page_reads {
+            let started = Instant::now();
+            let length = self.engine.events(thread, 0, PAGE_EVENTS).await?.len();
+            taken.push(milliseconds(started));
+            // Each step has several events.
+            ensure!(length >= self.order.turns.min(PAGE_EVENTS), "only {length} events");
         }
         Ok(crate::median(&mut taken))
     }

@@ -121,7 +121,7 @@ fn print_contest(contest: &Contest, rows: &[&Summary]) {
         "fastest",
         "peak MB",
         "stored KB",
-        "20/all/latest ms",
+        "20/all/latest/events ms",
     ];
     print_row(&head.map(str::to_owned));
     for row in rows {
@@ -139,7 +139,11 @@ fn print_contest(contest: &Contest, rows: &[&Summary]) {
 }
 
 fn reads(reads: &Reads) -> String {
-    format!("{:.2} / {:.1} / {:.3}", reads.page_ms, reads.all_ms, reads.latest_ms)
+    let states = format!("{:.2} / {:.1} / {:.3}", reads.page_ms, reads.all_ms, reads.latest_ms);
+    match reads.events_ms {
+        Some(events_ms) => format!("{states} / {events_ms:.2}"),
+        None => states,
+    }
 }
 
 fn print_row([who, store, cells @ ..]: &[String; 8]) {

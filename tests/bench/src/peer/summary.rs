@@ -28,10 +28,12 @@ impl Figures {
     fn reads(&self) -> Option<Reads> {
         let all: Vec<Reads> = self.0.iter().filter_map(|answer| answer.reads).collect();
         let of = |part: fn(&Reads) -> f64| median(&mut all.iter().map(part).collect::<Vec<_>>());
+        let events: Option<Vec<f64>> = all.iter().map(|reads| reads.events_ms).collect();
         (!all.is_empty()).then(|| Reads {
             page_ms: of(|reads| reads.page_ms),
             all_ms: of(|reads| reads.all_ms),
             latest_ms: of(|reads| reads.latest_ms),
+            events_ms: events.map(|mut events| median(&mut events)),
         })
     }
 }
