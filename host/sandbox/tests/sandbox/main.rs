@@ -1,5 +1,5 @@
 //! Tests of the sandbox through its public interface: files that it rejects, descriptions of
-//! plugins, and guests that exceed a limit.
+//! plugins, guests that exceed a limit, and guests that try to remember.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
 
@@ -8,6 +8,7 @@ mod cache;
 mod guest;
 mod guests_memory;
 mod http;
+mod isolation;
 mod limits;
 mod load;
 mod names;
