@@ -3,6 +3,8 @@
 `explore` is the twin of the node of `tests/guests/foreign`.
 """
 
+import builtins
+import functools
 import os
 import socket
 import subprocess
@@ -108,3 +110,39 @@ def _works(attempt: Callable[[], Any]) -> bool:
     except Exception:
         return False
     return True
+
+
+_MARKS: list[str] = []
+
+
+class _Marks:
+    marks: list[str] = []
+
+
+@functools.cache
+def _cached() -> list[str]:
+    return []
+
+
+PLACES: dict[str, tuple[Callable[[], bool], Callable[[], None]]] = {
+    "a variable": (lambda: bool(_MARKS), lambda: _MARKS.append("a call")),
+    "a class": (lambda: bool(_Marks.marks), lambda: _Marks.marks.append("a call")),
+    "a cache": (lambda: bool(_cached()), lambda: _cached().append("a call")),
+    "a module": (lambda: "marked" in vars(os), lambda: vars(os).update(marked=True)),
+    "the modules": (lambda: "marked" in sys.modules, lambda: sys.modules.update(marked=sys)),
+    "built-ins": (lambda: "marked" in vars(builtins), lambda: vars(builtins).update(marked=True)),
+}
+"""Places in which a mark could outlast a call, each with functions that find and leave a mark."""
+
+
+def _places(marked: bool) -> list[str]:
+    return [name for name, (is_marked, _) in PLACES.items() if is_marked() == marked]
+
+
+@node
+def recollect() -> {"recollected": list[str], "forgotten": list[str]}:
+    """Looks for marks of earlier calls, and leaves a mark in every place."""
+    recollected = _places(True)
+    for _, mark in PLACES.values():
+        mark()
+    return {"recollected": recollected, "forgotten": _places(False)}

@@ -35,6 +35,7 @@
 //! | `jump` | `jumps` | | goes to itself with `jumps` gotos |
 //! | `fail_as` | `code`, `message` | | fails with the given code and message |
 //! | `use_tool` | `tool` | `text` | calls a tool without arguments |
+//! | `recollect` | | `recollected`, `forgotten` | looks for marks of earlier calls, and leaves marks |
 //!
 //! The tool `doubled` has an arguments schema that is small and expands without bounds.
 //!
@@ -50,6 +51,7 @@ mod flood;
 mod handlers;
 mod memory;
 mod output;
+mod recollection;
 
 use across::{confess, delegate, escalate};
 use appetite::{chatty, flood_emit, flood_log, hog, occupy, recurse, spin};
@@ -60,6 +62,7 @@ use flood::{ask_shaped, hoard, multiply, spread};
 use handlers::{read_clock, wait};
 use memory::{forget, recall, remember};
 use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
+use recollection::recollect;
 
 wattle_plugin::manifest!(include_str!("../manifest.toml"));
 
@@ -97,6 +100,7 @@ wattle_plugin::export! {
         jump,
         fail_as,
         use_tool,
+        recollect,
     ],
     tools: [doubled],
     handlers: [wait, read_clock],

@@ -84,4 +84,35 @@ function works(attempt: () => unknown): boolean {
   }
 }
 
-export default plugin(counter, spin, hog, hugeOutput, deepJson, explore);
+const marks: string[] = [];
+
+class Marks {
+  static marked = false;
+  declare marked?: boolean;
+}
+
+/** Places in which a mark could outlast a call, each with functions that find and leave a mark. */
+const PLACES: ReadonlyArray<[name: string, isMarked: () => boolean, mark: () => void]> = [
+  ["a variable", () => marks.length > 0, () => marks.push("a call")],
+  ["a static property", () => Marks.marked, () => (Marks.marked = true)],
+  ["a prototype", () => "marked" in new Marks(), () => (Marks.prototype.marked = true)],
+  ["a global property", () => "marked" in globals, () => (globals.marked = true)],
+];
+
+const places = (marked: boolean): string[] =>
+  PLACES.filter(([, isMarked]) => isMarked() === marked).map(([name]) => name);
+
+const recollect = node(
+  "recollect",
+  {
+    doc: "Looks for marks of earlier calls, and leaves a mark in every place.",
+    output: z.object({ recollected: z.array(z.string()), forgotten: z.array(z.string()) }),
+  },
+  () => {
+    const recollected = places(true);
+    for (const [, , mark] of PLACES) mark();
+    return { recollected, forgotten: places(false) };
+  },
+);
+
+export default plugin(counter, spin, hog, hugeOutput, deepJson, explore, recollect);

@@ -54,10 +54,20 @@ entry = "explore"
 [graphs.explore.channels.reached]
 [graphs.explore.nodes.explore]
 plugin = "misdeeds"
+
+[graphs.recollect]
+entry = "recollect"
+[graphs.recollect.channels.recollected]
+[graphs.recollect.channels.forgotten]
+[graphs.recollect.nodes.recollect]
+plugin = "misdeeds"
 "#;
 
 /// The name of the plugin, which messages contain.
 const PLUGIN: &str = "misdeeds";
+
+/// Calls of the node that tries to remember its calls.
+const RECOLLECTIONS: usize = 3;
 
 /// Details of a failure that tell what the guest said of it.
 const OF_THE_GUEST: [&str; 2] = ["cause", "output"];
@@ -88,7 +98,8 @@ async fn misbehave(world: &World, misdeed: &Misdeed) -> (TaskFault, Failure) {
     (fault.unwrap(), failure)
 }
 
-/// Checks that the misdeeds of a plugin end like those in Rust, and that it reaches nothing around it.
+/// Checks that the misdeeds of a plugin end like those in Rust, that it reaches nothing around it, and
+/// that neither remembers anything.
 async fn compare(twin: Arc<dyn Plugin>) {
     let name = PluginName::new(PLUGIN).unwrap();
     let rust = guests::bytes("wattle-guest-misdeeds");
@@ -101,6 +112,15 @@ async fn compare(twin: Arc<dyn Plugin>) {
     }
     let ended = twin.run_graph("explore", json!({})).await;
     assert_eq!((ended.outcome, &ended.state["reached"]), (RunOutcome::Completed, &json!([])));
+    for world in [&twin, &rust] {
+        for _ in 0..RECOLLECTIONS {
+            let ended = world.run_graph("recollect", json!({})).await;
+            assert_eq!(ended.outcome, RunOutcome::Completed);
+            for places in ["recollected", "forgotten"] {
+                assert_eq!(ended.state[places], json!([]), "{places}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
