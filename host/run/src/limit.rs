@@ -7,8 +7,8 @@ pub const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Linear memory and tables of all guests of a host together, unless the machine has less than twice as much. The 64
 /// tasks of one superstep may take 4 GiB by their own limits. With this limit the guests of one app hold at most 512
-/// MiB, and a host stays below 1 GB whatever its guests do. A guest that is compiled from Rust begins with 1.1 MiB, so
-/// some 400 nodes of one app execute at once, and some 900 of several apps.
+/// MiB, and a host stays below 1 GB whatever its guests do. A guest that is compiled from Rust begins with 1 MiB, so some
+/// 400 nodes of one app execute at once, and some 900 of several apps.
 pub const GUESTS_MEMORY_BYTES: u64 = 1 << 30;
 
 /// Minimum of [`GUESTS_MEMORY_BYTES`] that an operator can set. The guests of one app then hold at most 32 MiB, which a

@@ -2,6 +2,8 @@
 //!
 #![doc = include_str!("../README.md")]
 
+#[cfg(all(feature = "allocator", target_arch = "wasm32", target_os = "unknown"))]
+mod allocator;
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 pub mod bindings;

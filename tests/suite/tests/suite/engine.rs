@@ -9,6 +9,7 @@ mod doubt;
 mod durability;
 mod elicit;
 mod foreign;
+mod guest_memory;
 mod handlers;
 mod interrupts;
 mod late;

@@ -1,6 +1,6 @@
 //! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
-//! cycles, limits, requirements, what applications ship for operators, versions of clients, and
-//! tests that leave themselves out.
+//! cycles, limits, requirements, what applications ship for operators, versions of clients, the
+//! stack of guests, and tests that leave themselves out.
 
 mod circles;
 mod examples;
@@ -153,6 +153,20 @@ fn every_test_guest_has_a_test() {
         let name = text.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap();
         let name = name.trim_end_matches('"');
         assert!(suite.contains(name), "guest {name} has no test");
+    }
+}
+
+#[test]
+fn guests_have_the_stack_of_new_apps_and_of_the_pages() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let config = read(".cargo/config.toml");
+    let set = config.lines().find(|line| line.contains("stack-size")).unwrap();
+    for file in [
+        "host/cli/templates/rust/common/dot-cargo/config.toml",
+        "host/docs/plugins.md",
+        "plugins/sdk/README.md",
+    ] {
+        assert!(read(file).lines().any(|line| line == set), "{file} does not have `{set}`");
     }
 }
 
