@@ -1,4 +1,4 @@
-//! A temporary PostgreSQL server in a temporary folder.
+//! A temporary PostgreSQL server in a temporary folder, which is in memory if there is room.
 //!
 //! PostgreSQL refuses to run as root, so a test that runs as root starts it as the user `postgres`
 //! or `nobody`.
@@ -22,6 +22,13 @@ const START_ATTEMPTS: usize = 3;
 /// them opens up to 20 connections while it is busy. The default of 100 is too small on a machine
 /// that is slow enough for all of them to be busy.
 const MAX_CONNECTIONS: u32 = 1_000;
+
+/// The folder of Linux for files in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// Free bytes of [`MEMORY`] below which servers are on the disk. A server takes 40 MB, and its log
+/// up to a gigabyte; a few tests run at once.
+const MEMORY_FREE: u64 = 4 << 30;
 
 /// Users for the server if the test runs as root, in order of preference.
 const USERS: [&str; 2] = ["postgres", "nobody"];
@@ -77,10 +84,11 @@ impl Postgres {
     fn start_with(flushes: bool) -> Result<Self, Error> {
         let programs = Program::Postgres.find()?;
         let account = if runs_as_root() { Some(find_account()?) } else { None };
+        let around = place(flushes);
         let folder = tempfile::Builder::new()
             .prefix("wattle-pg-")
-            .tempdir()
-            .map_err(|source| file_error(&env::temp_dir(), source))?;
+            .tempdir_in(&around)
+            .map_err(|source| file_error(&around, source))?;
         if let Some(account) = &account {
             std::os::unix::fs::chown(folder.path(), Some(account.user), Some(account.group))
                 .map_err(|source| file_error(folder.path(), source))?;
@@ -239,6 +247,19 @@ impl Drop for Postgres {
         // Stopping fails only if the server is already down.
         let _ = run(self.stop_command());
     }
+}
+
+/// Returns the folder for the folders of servers.
+///
+/// A cluster has a thousand files. During the tests it takes 0.8 s of CPU time to create them on
+/// ext4, which skips the inodes of recently deleted files one by one, and 0.1 s in memory. A server
+/// that flushes is on the disk, because its callers measure it.
+fn place(flushes: bool) -> PathBuf {
+    let has_room = || {
+        let free = rustix::fs::statvfs(MEMORY).map(|it| it.f_bavail.saturating_mul(it.f_frsize));
+        free.is_ok_and(|free| free >= MEMORY_FREE)
+    };
+    if !flushes && has_room() { PathBuf::from(MEMORY) } else { env::temp_dir() }
 }
 
 /// Copies a folder with the owners and modes of its files.
