@@ -44,31 +44,37 @@ impl Guide {
         Self { page: page.as_str().unwrap().to_owned(), steps, requests }
     }
 
-    /// Returns the numbers of the requests at which a guide can be interrupted. Of several
-    /// concurrent requests to one service, the first and the last represent all.
+    /// Returns the numbers of the requests at which a guide is interrupted: the first and the last to
+    /// each service. What is between them continues like the last. [`leave`] has the turns.
     fn places(&self) -> Vec<usize> {
-        let path = |number: usize| self.requests.get(number).map(|it| service(&it.path));
-        let is_inside = |number: usize| {
-            let next = path(number + 1);
-            path(number) == Some(UNSPLASH) && path(number - 1) == next && path(number) == next
+        let services: Vec<&str> = self.requests.iter().map(|it| service(&it.path)).collect();
+        let is_edge = |number: &usize| {
+            let own = services[*number];
+            let first = services.iter().position(|it| *it == own);
+            let last = services.iter().rposition(|it| *it == own);
+            [first, last].contains(&Some(*number))
         };
-        (0..self.requests.len()).filter(|number| !is_inside(*number)).collect()
+        (0..services.len()).filter(is_edge).collect()
     }
 
-    /// Returns those numbers that start at the turn that requests pictures.
+    /// Returns those numbers that follow the turn that requests pictures.
     fn places_of_pictures(&self) -> Vec<usize> {
         let first = self.turn_of_pictures();
         self.places().into_iter().filter(|number| *number >= first).collect()
     }
 
+    /// Returns the number of tools before the one for pictures.
+    fn tools_before_pictures(&self) -> usize {
+        let tools = ["search_image", "generate_image"];
+        let is_for_pictures = |step: &String| tools.contains(&step.as_str());
+        self.steps.iter().position(is_for_pictures).expect("a tool makes the pictures")
+    }
+
     /// Returns the number of the request whose completion calls a tool for pictures. Each turn of
     /// the conversation calls one tool.
     fn turn_of_pictures(&self) -> usize {
-        let tools = ["search_image", "generate_image"];
-        let is_for_pictures = |step: &String| tools.contains(&step.as_str());
-        let turn = self.steps.iter().position(is_for_pictures).expect("a tool makes the pictures");
         let mut turns = self.requests.iter().enumerate().filter(|(_, it)| it.path == CHAT_MODEL);
-        turns.nth(turn).expect("each tool has a turn").0
+        turns.nth(self.tools_before_pictures()).expect("each tool has a turn").0
     }
 
     /// Returns the requests to services before pictures are requested. Requests of the conversation

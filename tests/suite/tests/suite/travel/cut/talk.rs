@@ -93,7 +93,8 @@ async fn s3_67_a_conversation_continues_after_a_timeout() {
 #[tokio::test]
 async fn s3_47_the_fallback_model_continues_the_conversation() {
     let stage = Stage::new(SEARCHED).await;
-    for (case, fault) in passing() {
+    let gone = ("a model that is gone".to_owned(), deepseek_not_found());
+    for (case, fault) in [status(402), status(503), gone] {
         stage.clear();
         order(
             &stage,
