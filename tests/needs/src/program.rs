@@ -13,8 +13,10 @@ const NODE: (u32, u32) = (20, 19);
 /// The minimum version of Python for the checks of the Python SDK.
 const PYTHON: (u32, u32) = (3, 11);
 
-/// Executable names of the browser on different systems.
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// Executable names of the browser on different systems. The first has no user interface, which
+/// otherwise has windows and processes of its own, also without a screen.
+const BROWSERS: [&str; 4] =
+    ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
 /// The folder in which Debian installs PostgreSQL servers, with a subfolder for each version.
 const POSTGRES: &str = "/usr/lib/postgresql";
@@ -28,7 +30,7 @@ pub enum Program {
     Node,
     /// npm, which installs the clients and builds the pages.
     Npm,
-    /// Chromium, or Chrome.
+    /// Chromium without or with a user interface, or Chrome.
     Chromium,
     /// A font with Chinese characters, which the pages show.
     ChineseFont,
@@ -83,7 +85,7 @@ impl Program {
             Self::Postgres => "postgresql",
             Self::Node => "nodejs",
             Self::Npm => "npm",
-            Self::Chromium => "chromium",
+            Self::Chromium => "chromium-headless-shell",
             Self::ChineseFont => "fonts-noto-cjk",
             Self::Python => "python3-venv",
             Self::Cpp => "g++",

@@ -56,7 +56,7 @@ fn a_test_without_its_program_is_left_out_and_counted_once() {
         })
         .collect();
     let expected = [
-        ("Chromium", "apt-get install chromium", Some("starved")),
+        ("Chromium", "apt-get install chromium-headless-shell", Some("starved")),
         ("npm", "apt-get install npm", Some("starved_in_part")),
     ];
     assert_eq!(said, expected);
@@ -68,8 +68,10 @@ fn a_test_without_its_program_fails_where_all_is_required() {
     let ended = run(&record, "all");
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(!ended.status.success(), "{said}");
-    for missing in ["Chromium is missing; `apt-get install chromium` provides it", "npm is missing"]
-    {
+    for missing in [
+        "Chromium is missing; `apt-get install chromium-headless-shell` provides it",
+        "npm is missing",
+    ] {
         assert!(said.contains(missing), "{said}");
     }
     assert!(said.contains("2 failed"), "{said}");

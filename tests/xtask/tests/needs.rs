@@ -32,7 +32,7 @@ fn the_packages_of_missing_programs_are_one_line() {
     let packages = String::from_utf8(ended.stdout).unwrap();
     // A font is needed on Linux only.
     let font = if cfg!(target_os = "linux") { "fonts-noto-cjk " } else { "" };
-    let expected = format!("nodejs npm chromium {font}python3-venv\n");
+    let expected = format!("nodejs npm chromium-headless-shell {font}python3-venv\n");
     assert!(packages.ends_with(&expected), "{packages}");
 }
 
@@ -44,7 +44,7 @@ fn the_tests_do_not_start_without_a_program_where_all_are_required() {
     for missing in [
         "Node.js 20.19 or newer is missing; `apt-get install nodejs` provides it",
         "npm is missing; `apt-get install npm` provides it",
-        "Chromium is missing; `apt-get install chromium` provides it",
+        "Chromium is missing; `apt-get install chromium-headless-shell` provides it",
         "Python 3.11 or newer with `venv` is missing; `apt-get install python3-venv` provides it",
         "cargo-nextest is missing; `cargo install --locked cargo-nextest` provides it",
     ] {
