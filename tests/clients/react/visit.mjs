@@ -13,7 +13,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { build } from "esbuild";
-import { open as openBrowser } from "../page/launch.mjs";
+import { open as openBrowser } from "../page/launch.js";
 
 const [scenario, olderPackages] = process.argv.slice(2);
 
