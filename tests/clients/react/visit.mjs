@@ -9,10 +9,10 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { build } from "esbuild";
 import { open as openBrowser } from "../page/launch.js";
 
 const [scenario, olderPackages] = process.argv.slice(2);
@@ -47,17 +47,9 @@ const LONG = "please take your time, since nobody waits for the end of it";
 const ASKED = [["ai", "Hello, world!"], ["ai", ""], ["tool", "result for 'v3'"]];
 const ANSWERED = [["ai", "Human said: yes"], ["ai", "from subgraph"]];
 
-/** The script of the page, with the packages that are installed in a folder. */
+/** The script of the page with the packages of a folder, where `cargo xtask clients` bundles it. */
 async function scriptOf(folder) {
-  const bundle = await build({
-    entryPoints: [join(folder, "chat.mjs")],
-    bundle: true,
-    write: false,
-    format: "esm",
-    define: { "process.env.NODE_ENV": '"development"' },
-    logLevel: "error",
-  });
-  return bundle.outputFiles[0].contents;
+  return readFile(join(folder, "chat.bundle.js"));
 }
 
 /** A server with the pages. */

@@ -30,6 +30,18 @@ const BUNDLER: &str = "react/node_modules/esbuild/bin/esbuild";
 /// The lock file that pins the bundler's version.
 const BUNDLER_LOCK: &str = "react/package-lock.json";
 
+/// The folder below `tests/clients` with a page, whose program is bundled for a browser.
+const PAGED: &str = "react";
+
+/// The program of the page in [`PAGED`].
+const PAGE: &str = "chat.mjs";
+
+/// The file name of the bundle of [`PAGE`], in the folder of the client.
+const PAGE_BUNDLE: &str = "chat.bundle.js";
+
+/// Selects the builds of libraries for developers, which warn about wrong uses.
+const FOR_DEVELOPERS: &str = "--define:process.env.NODE_ENV=\"development\"";
+
 /// The file with the inputs of a bundle, in the folder of the bundle.
 const BUNDLE_INPUTS: &str = "user.bundle.inputs";
 
@@ -129,7 +141,11 @@ fn install_one(client: &Client) -> Result<()> {
     let (bundled, program) = BUNDLED;
     match client.programs {
         TYPED => compile(client, &to),
-        folder if folder == bundled => bundle(client, &to, program),
+        PAGED => bundle(client, &to, PAGE, PAGE_BUNDLE, &["--format=esm", FOR_DEVELOPERS]),
+        folder if folder == bundled => {
+            let require = format!("--banner:js={REQUIRE}");
+            bundle(client, &to, program, BUNDLE, &["--platform=node", "--format=esm", &require])
+        }
         _ => Ok(()),
     }
 }
@@ -171,13 +187,19 @@ fn install_packages(client: &Client, to: &Path) -> Result<()> {
 }
 
 /// Bundles a program of a client in its folder. The client with [`BUNDLER`] must be installed.
-fn bundle(client: &Client, folder: &Path, program: &str) -> Result<()> {
+fn bundle(
+    client: &Client,
+    folder: &Path,
+    program: &str,
+    bundle: &str,
+    options: &[&str],
+) -> Result<()> {
     let clients = target_folder().join("clients");
-    let file = folder.join(BUNDLE);
+    let file = folder.join(bundle);
     let mut command = Command::new("node");
     command.arg(clients.join(BUNDLER)).arg(folder.join(program));
-    command.args(["--bundle", "--platform=node", "--format=esm", "--log-level=warning"]);
-    command.arg(format!("--banner:js={REQUIRE}")).arg(format!("--outfile={}", file.display()));
+    command.args(["--bundle", "--log-level=warning"]).args(options);
+    command.arg(format!("--outfile={}", file.display()));
     let what = format!("bundle the program for {}", client.what);
     let locks = [folder.join(LOCK), clients.join(BUNDLER_LOCK)];
     make(&what, folder, &locks, BUNDLE_INPUTS, &file, &mut command)
