@@ -113,6 +113,12 @@ fn postgres() -> Option<PathBuf> {
         .find(|folder| ["initdb", "pg_ctl"].iter().all(|name| folder.join(name).is_file()))
 }
 
+/// Returns true if `PATH` has a program of Node.js, in any version. Unlike [`Program::find`], it
+/// starts no process.
+pub(crate) fn has_node() -> bool {
+    in_path("node").is_some()
+}
+
 fn node() -> Option<PathBuf> {
     let file = in_path("node")?;
     let version = Command::new(&file).arg("--version").output().ok()?.stdout;

@@ -1,13 +1,12 @@
 //! A real browser for tests of pages. Without a browser these tests are left out.
 
-use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-use wattle_kit::needs::{LeftOut, Program, clients};
+use wattle_kit::needs::{self, LeftOut, Program, clients};
 use wattle_kit::standin::Gate;
 
 use crate::binary;
@@ -15,6 +14,9 @@ use crate::scene::Scene;
 
 /// Maximum duration of a scenario. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
+
+/// The environment variable with the URL of a running browser, which programs inherit.
+const SHARED: &str = "WATTLE_BROWSER";
 
 /// Prefix of a line by which the program gives the test an order.
 const ORDER: &str = "order ";
@@ -110,10 +112,8 @@ pub async fn with_orders(
     url: &str,
     obey: impl AsyncFnMut(&str),
 ) -> Result<(), LeftOut> {
-    let (folder, browser) = found("page")?;
-    let mut command = Command::new("node");
-    command.args([program, scenario, url, "pictures"]).current_dir(folder);
-    command.env("CHROMIUM", browser).kill_on_drop(true);
+    let mut command = driver("page")?;
+    command.args([program, scenario, url, "pictures"]).kill_on_drop(true);
     let ended = tokio::time::timeout(PATIENCE, run(command, obey)).await;
     let (status, said) = ended.expect("the browser is done in time");
     assert!(status.success(), "{scenario} at {url}: {said}");
@@ -140,11 +140,17 @@ async fn run(mut command: Command, mut obey: impl AsyncFnMut(&str)) -> (ExitStat
     (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
-/// Returns the folder of an installed client that drives a browser, and the browser.
+/// Returns Node.js in the folder of an installed client that drives a browser, with the browser.
 ///
 /// # Errors
 ///
 /// [`LeftOut`] if one of them is missing.
-pub fn found(client: &str) -> Result<(PathBuf, PathBuf), LeftOut> {
-    Ok((clients::node(client)?, Program::Chromium.find()?))
+pub fn driver(client: &str) -> Result<Command, LeftOut> {
+    let mut command = Command::new("node");
+    command.current_dir(clients::node(client)?);
+    // The search starts the browser once, for its version.
+    if needs::setting::<String>(SHARED).is_none() {
+        command.env("CHROMIUM", Program::Chromium.find()?);
+    }
+    Ok(command)
 }

@@ -5,7 +5,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::Command;
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::Pattern;
@@ -39,11 +38,8 @@ async fn server(origin: &str) -> TestServer {
 
 /// Runs a scenario of users at a browser, one on a page with each hook.
 async fn visit(scenario: &str) -> Result<(), LeftOut> {
-    let (folder, browser) = browser::found("react")?;
-    let older = clients::node("react-older")?;
-    let mut command = Command::new("node");
-    command.args(["visit.mjs", scenario]).arg(older).current_dir(folder);
-    command.env("CHROMIUM", browser);
+    let mut command = browser::driver("react")?;
+    command.args(["visit.mjs", scenario]).arg(clients::node("react-older")?);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut visitor = command.spawn().unwrap();
     let mut says = BufReader::new(visitor.stdout.take().unwrap()).lines();
