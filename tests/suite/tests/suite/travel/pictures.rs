@@ -50,11 +50,13 @@ async fn s3_30_requests_to_unsplash_follow_its_rules() {
 
 #[tokio::test]
 async fn s3_29_s3_31_pictures_are_generated_when_unsplash_fails() {
+    let server = Setup::travel().await.start().await;
+    let (session, _) = two_pictures(&server).await;
     for fault in [status(403), status(429), status(401), status(500), Fault::Garbage] {
-        let server = Setup::travel().await.start().await;
-        let rule = FaultRule::new(Pattern::path(UNSPLASH), fault.clone());
-        server.standin().fault(rule.times(9));
-        let (_, said) = two_pictures(&server).await;
+        server.standin().clear_faults();
+        server.standin().clear_requests();
+        server.standin().fault(FaultRule::new(Pattern::path(UNSPLASH), fault.clone()));
+        let said = server.travel().chat(&session, "please make 2 new pictures").await;
         let found = said.output(SEARCH);
         assert_eq!(found["mode"], "imagen", "{fault:?}");
         assert_eq!(sources(&found), ["imagen", "imagen"], "{fault:?}");
