@@ -74,15 +74,16 @@ fn every_test() -> Result<()> {
         Err(missing) => needs::leave_out("the checks of the Python SDK", &missing)?,
     }
     c_sdk::check()?;
-    programs("build host and stand-ins", PROGRAMS)?;
     // What takes a few minutes comes before the tests, so that a finding is reported early.
     lint()?;
     document(PUBLISHED)?;
     run("run the documentation's examples", cargo().arg("test").args(NATIVE).arg("--doc"))?;
+    // In one command, because dependencies of tests have more features. A build of the programs alone
+    // would compile the host once more.
+    let mut build = compiling(&["build", "--tests"]);
+    run("build tests, host and stand-ins", build.args(NATIVE).args(bins(PROGRAMS)))?;
     match needs::nextest() {
         Ok(()) => {
-            let mut build = compiling(&["nextest", "run", "--no-run", "--profile", profile()]);
-            run("build the tests", build.args(NATIVE))?;
             let browser = Browser::start()?;
             let mut tests = nextest(profile());
             tests.env(RECORD, needs::record());
@@ -92,7 +93,7 @@ fn every_test() -> Result<()> {
         Err(_) => {
             let mut tests = cargo();
             tests.arg("test").args(NATIVE).args(["--lib", "--bins", "--tests"]);
-            run("build and run the tests", tests.env(RECORD, needs::record()))?;
+            run("run the tests", tests.env(RECORD, needs::record()))?;
         }
     }
     Ok(())
@@ -131,8 +132,12 @@ pub(crate) fn peers() -> Result<()> {
 
 /// Builds programs of the workspace.
 fn programs(what: &str, names: &[&str]) -> Result<()> {
-    let names = names.iter().flat_map(|name| ["--bin", *name]);
-    run(what, compiling(&["build"]).args(NATIVE).args(names))
+    run(what, compiling(&["build"]).args(NATIVE).args(bins(names)))
+}
+
+/// Returns the arguments that select programs.
+fn bins<'name>(names: &[&'name str]) -> impl Iterator<Item = &'name str> {
+    names.iter().flat_map(|name| ["--bin", *name])
 }
 
 /// Returns the profile of `.config/nextest.toml`.
