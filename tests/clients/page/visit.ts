@@ -197,7 +197,9 @@ export async function watchLongTasks(page: Page): Promise<() => Promise<number>>
     );
     assert.ok(thread, "the trace has the page");
     const times = traceEvents
-      .filter(({ name, pid, tid }) => name === "RunTask" && pid === thread.pid && tid === thread.tid)
+      .filter(
+        ({ name, pid, tid }) => name === "RunTask" && pid === thread.pid && tid === thread.tid,
+      )
       .map(({ tdur }) => tdur ?? Number.NaN);
     assert.ok(times.length > 0 && times.every(Number.isFinite), "the trace has processor times");
     return times.filter((time) => time > LONG_TASK_US).length;
