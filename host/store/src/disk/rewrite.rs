@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta};
+use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, SharedList};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
 use wattle_run::ports::store::{EncodedEvents, RunRecord, StoreError, ThreadRecord};
@@ -263,8 +263,8 @@ impl Rewriter<'_> {
     ) -> Result<(), StoreError> {
         let extent = match share {
             Share::Whole(value) => {
-                let items = value.as_array().map_or(0, Vec::len);
-                draft.whole(channel, items, self.packer.encode(&*value).map_err(refusal)?)
+                let items = value.list().map_or(0, SharedList::len);
+                draft.whole(channel, items, self.packer.encode(&value).map_err(refusal)?)
             }
             Share::Tail(link, added) => {
                 let items = link.keep as usize + added.len();

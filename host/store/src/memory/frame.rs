@@ -1,6 +1,7 @@
 //! A frame: what one batch adds to a thread in memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, ListDelta};

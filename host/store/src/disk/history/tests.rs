@@ -1,10 +1,8 @@
 //! The number of log entries that reads of the history need.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use tempfile::TempDir;
-use wattle_graph::checkpoint::ListDelta;
+use wattle_graph::checkpoint::{ListDelta, SharedList};
 use wattle_graph::event::{Custom, EventKind};
 use wattle_graph::id::{ChannelName, Digest, NodeName, RunId, TaskId};
 use wattle_run::ports::store::{Batch, Store as _, ThreadRecord};
@@ -79,7 +77,7 @@ async fn newer_checkpoints_are_not_loaded() {
 fn grown(number: u64) -> Checkpoint {
     let (mut next, list) = (checkpoint_of(number), ChannelName::new("list").unwrap());
     next.meta.versions.insert(list.clone(), CheckpointId(number));
-    next.values.insert(list.clone(), Arc::new(json!((1..=number).collect::<Vec<_>>())));
+    next.values.insert(list.clone(), json!((1..=number).collect::<Vec<_>>()).into());
     if number > 1 {
         let prefix_len = u32::try_from(number - 1).unwrap();
         next.list_deltas.insert(list, ListDelta { base: CheckpointId(number - 1), prefix_len });
@@ -104,7 +102,7 @@ async fn inline_read_ends_before_a_walk_or_a_list_that_is_too_long() {
         assert!(is_inline || entries <= 3, "{entries} entries for nothing");
         let found = store.checkpoint(&thread, &root, wanted).await.unwrap().unwrap();
         let list = &found.checkpoint.values[&ChannelName::new("list").unwrap()];
-        assert_eq!(list.as_array().map(Vec::len), wanted.map(|id| id.0 as usize));
+        assert_eq!(list.list().map(SharedList::len), wanted.map(|id| id.0 as usize));
     }
 }
 
