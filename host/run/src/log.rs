@@ -528,7 +528,7 @@ impl ThreadLog {
             }
             let LogWriter { states, thread, incarnation, .. } = self.writer.as_ref();
             let made = batch.checkpoint.as_ref();
-            let state = made.map(|made| states.weigh(thread, incarnation, made));
+            let state = made.map(|made| WeighedState::new(thread, incarnation, made));
             queue.in_flight = Some(Box::pin(append(states.clone(), thread.clone(), batch, state)));
         }
         !nothing

@@ -91,7 +91,7 @@ impl StateCache {
             let known = self.states().find(thread, &root, id);
             if known.is_none_or(|state| !state.is_of(&head.record)) {
                 let incarnation = &head.record.incarnation_text();
-                self.add(self.weigh(thread, incarnation, &tuple.checkpoint), None);
+                self.add(WeighedState::new(thread, incarnation, &tuple.checkpoint), None);
             }
         }
         Ok(tuple)
@@ -124,19 +124,6 @@ impl StateCache {
         store.thread_snapshot(thread).await
     }
 
-    /// Weighs the state of a checkpoint, for [`Self::add`].
-    pub(crate) fn weigh(
-        &self,
-        thread: &ThreadId,
-        incarnation: &str,
-        checkpoint: &Checkpoint,
-    ) -> WeighedState {
-        let namespace = checkpoint.meta.namespace.clone();
-        let before = self.states().newest(thread, &namespace);
-        let state = State::new(incarnation, checkpoint, before.as_deref());
-        WeighedState { thread: thread.clone(), namespace, state }
-    }
-
     /// Adds a state. `ticket` is the ticket of the batch with the checkpoint; `None` if the
     /// checkpoint was read from the store.
     pub(crate) fn add(&self, weighed: WeighedState, ticket: Option<Shared<Ticket>>) {
@@ -164,4 +151,12 @@ pub(crate) struct WeighedState {
     thread: ThreadId,
     namespace: Namespace,
     state: State,
+}
+
+impl WeighedState {
+    /// Weighs the state of a checkpoint, for [`StateCache::add`].
+    pub(crate) fn new(thread: &ThreadId, incarnation: &str, checkpoint: &Checkpoint) -> Self {
+        let (thread, namespace) = (thread.clone(), checkpoint.meta.namespace.clone());
+        Self { thread, namespace, state: State::new(incarnation, checkpoint) }
+    }
 }

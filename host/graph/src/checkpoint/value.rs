@@ -86,6 +86,12 @@ impl ChannelValue {
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
+
+    /// Returns the address of the value. While the value or a clone of it exists, only its clones
+    /// have the same address.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
 }
 
 impl From<Value> for ChannelValue {
@@ -172,8 +178,9 @@ mod tests {
             let text = value.to_string();
             assert_eq!(serde_json::to_string(&shared).unwrap(), text);
             assert_eq!(serde_json::from_str::<ChannelValue>(&text).unwrap(), shared);
-            assert!(!shared.is_shared_with(&ChannelValue::from(value)));
-            assert!(shared.is_shared_with(&shared.clone()));
+            let (clone, equal) = (shared.clone(), ChannelValue::from(value));
+            assert!(shared.is_shared_with(&clone) && shared.address() == clone.address());
+            assert!(!shared.is_shared_with(&equal) && shared.address() != equal.address());
         }
         assert_ne!(ChannelValue::from(json!([1])), json!([1, 2]));
         assert_ne!(ChannelValue::from(json!([1])), json!(1));

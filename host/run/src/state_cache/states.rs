@@ -7,10 +7,9 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::Shared;
 use hashlink::LinkedHashMap;
-use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, ListDelta};
-use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
-use wattle_graph::weight::{NAME_BYTES, weight};
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, Values};
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_graph::weight::NAME_BYTES;
 
 use crate::limit::CACHED_STATES;
 use crate::ports::store::{CheckpointTuple, ThreadRecord, Ticket};
@@ -24,35 +23,24 @@ pub(super) struct State {
     /// The incarnation of the thread, see [`ThreadRecord::incarnation_text`].
     incarnation: String,
     pub(super) checkpoint: CheckpointId,
-    channels: BTreeMap<ChannelName, WeighedValue>,
+    values: Values,
     /// Bytes that the state counts without its values.
     own_bytes: u64,
+    /// Bytes that the state counts with all of its values.
+    all_bytes: u64,
     /// Resolves when the checkpoint is durable. `None` for a checkpoint that was read.
     pub(super) ticket: Option<Shared<Ticket>>,
 }
 
-/// A channel value with its weight.
-struct WeighedValue {
-    value: Arc<Value>,
-    bytes: u64,
-}
-
 impl State {
-    /// Weighs the values of a checkpoint. Values that an earlier state of the graph shares are not
-    /// weighed again.
-    pub(super) fn new(incarnation: &str, checkpoint: &Checkpoint, before: Option<&Self>) -> Self {
-        let Checkpoint { meta, values, list_deltas } = checkpoint;
-        let mut own_bytes = STATE_BYTES + meta.namespace.as_str().len() as u64;
-        let mut channels = BTreeMap::new();
-        for (name, value) in values {
-            let before = before.and_then(|before| before.channels.get(name));
-            let known = before.and_then(|it| weight_after(it, value, list_deltas.get(name)));
-            let bytes = known.unwrap_or_else(|| weight(value));
-            own_bytes += NAME_BYTES + name.as_str().len() as u64;
-            channels.insert(name.clone(), WeighedValue { value: value.clone(), bytes });
-        }
-        let (incarnation, checkpoint) = (incarnation.to_owned(), meta.id);
-        Self { incarnation, checkpoint, channels, own_bytes, ticket: None }
+    /// Weighs the values of a checkpoint, unless they know their weight.
+    pub(super) fn new(incarnation: &str, checkpoint: &Checkpoint) -> Self {
+        let Checkpoint { meta, values, .. } = checkpoint;
+        let names = values.keys().map(|name| NAME_BYTES + name.as_str().len() as u64);
+        let own_bytes = STATE_BYTES + meta.namespace.as_str().len() as u64 + names.sum::<u64>();
+        let all_bytes = own_bytes + values.values().map(ChannelValue::weight).sum::<u64>();
+        let (incarnation, values) = (incarnation.to_owned(), values.clone());
+        Self { incarnation, checkpoint: meta.id, values, own_bytes, all_bytes, ticket: None }
     }
 
     /// Returns true if the state belongs to the thread with a record and is durable. The caller has
@@ -67,30 +55,9 @@ impl State {
 
     /// Adds the values to a checkpoint that was read without them.
     pub(super) fn complete(&self, mut tuple: CheckpointTuple) -> CheckpointTuple {
-        let values = self.channels.iter().map(|(name, it)| (name.clone(), it.value.clone()));
-        tuple.checkpoint.values = values.collect();
+        tuple.checkpoint.values = self.values.clone();
         tuple
     }
-
-    /// Returns the bytes of the state with all of its values.
-    fn all_bytes(&self) -> u64 {
-        self.own_bytes + self.channels.values().map(|it| it.bytes).sum::<u64>()
-    }
-}
-
-/// Returns the weight of a value that did not change, or of a list that has only grown.
-fn weight_after(
-    before: &WeighedValue,
-    value: &Arc<Value>,
-    delta: Option<&ListDelta>,
-) -> Option<u64> {
-    if Arc::ptr_eq(&before.value, value) {
-        return Some(before.bytes);
-    }
-    let prefix_len = delta?.prefix_len as usize;
-    let (known, items) = (before.value.as_array()?, value.as_array()?);
-    let new = items.get(prefix_len..)?;
-    (known.len() == prefix_len).then(|| before.bytes + new.iter().map(weight).sum::<u64>())
 }
 
 /// The states of one thread by graph, each with the newest last.
@@ -101,15 +68,10 @@ pub(super) struct States {
     capacity_bytes: u64,
     /// Threads by their last use, least recent first. None is without states.
     threads: LinkedHashMap<ThreadId, GraphStates>,
-    /// Values by address. Each counts once, since states share the values of channels that were
-    /// not written between them.
-    values: HashMap<usize, CountedValue>,
-    bytes: u64,
-}
-
-/// A value in the cache: how many states have it, and its weight.
-struct CountedValue {
-    states: usize,
+    /// Number of states that have a value, by its address. Each value counts once, since states
+    /// share the values of channels that were not written between them. The versions of a list
+    /// count as values of their own, although they share items.
+    values: HashMap<usize, usize>,
     bytes: u64,
 }
 
@@ -143,7 +105,7 @@ impl States {
         state: Arc<State>,
     ) -> Vec<Arc<State>> {
         // The states of one graph do not take the whole cache.
-        if state.all_bytes() > self.capacity_bytes / CACHED_STATES as u64 {
+        if state.all_bytes > self.capacity_bytes / CACHED_STATES as u64 {
             return Vec::new();
         }
         self.count(&state);
@@ -158,7 +120,9 @@ impl States {
             removed.extend(states.pop_front());
         }
         self.threads.insert(thread, graphs);
-        removed.iter().for_each(|state| self.discount(state));
+        for state in &removed {
+            self.discount(state);
+        }
         while self.bytes > self.capacity_bytes {
             let Some(oldest) = self.remove_oldest() else { break };
             removed.push(oldest);
@@ -170,7 +134,9 @@ impl States {
     pub(super) fn remove(&mut self, thread: &ThreadId) -> Vec<Arc<State>> {
         let graphs = self.threads.remove(thread).unwrap_or_default();
         let removed: Vec<_> = graphs.into_values().flatten().collect();
-        removed.iter().for_each(|state| self.discount(state));
+        for state in &removed {
+            self.discount(state);
+        }
         removed
     }
 
@@ -194,37 +160,33 @@ impl States {
 
     fn count(&mut self, state: &State) {
         self.bytes += state.own_bytes;
-        for WeighedValue { value, bytes } in state.channels.values() {
-            let counted = self.values.entry(address(value));
-            let counted = counted.or_insert(CountedValue { states: 0, bytes: *bytes });
-            if counted.states == 0 {
-                self.bytes += counted.bytes;
+        for value in state.values.values() {
+            let states = self.values.entry(value.address()).or_default();
+            if *states == 0 {
+                self.bytes += value.weight();
             }
-            counted.states += 1;
+            *states += 1;
         }
     }
 
     fn discount(&mut self, state: &State) {
         self.bytes -= state.own_bytes;
-        for WeighedValue { value, .. } in state.channels.values() {
-            let Entry::Occupied(mut counted) = self.values.entry(address(value)) else { continue };
-            counted.get_mut().states -= 1;
-            if counted.get().states == 0 {
-                self.bytes -= counted.remove().bytes;
+        for value in state.values.values() {
+            let Entry::Occupied(mut states) = self.values.entry(value.address()) else { continue };
+            *states.get_mut() -= 1;
+            if *states.get() == 0 {
+                states.remove();
+                self.bytes -= value.weight();
             }
         }
     }
-}
-
-/// Returns the address of a value. No other value has it while a state holds the value.
-fn address(value: &Arc<Value>) -> usize {
-    Arc::as_ptr(value).addr()
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use tokio::sync::oneshot;
+    use wattle_graph::id::ChannelName;
 
     use super::*;
     use crate::limit::STATE_CACHE_BYTES;
@@ -234,25 +196,21 @@ mod tests {
         ThreadId::new(name).unwrap()
     }
 
-    fn checkpoint(id: u64, values: &[(&str, &Arc<Value>)]) -> Checkpoint {
+    fn state(id: u64, values: &[(&str, &ChannelValue)]) -> State {
         let meta = json!({
             "id": id, "parent": null, "step": 0, "source": "loop", "run": "r", "at_ms": 0,
             "next": [], "versions": {},
         });
-        let mut made: Checkpoint =
+        let mut checkpoint: Checkpoint =
             serde_json::from_value(json!({ "meta": meta, "values": {} })).unwrap();
         let named =
             values.iter().map(|(name, value)| (ChannelName::new(name).unwrap(), (*value).clone()));
-        made.values = named.collect();
-        made
+        checkpoint.values = named.collect();
+        State::new("1", &checkpoint)
     }
 
-    fn state(id: u64, values: &[(&str, &Arc<Value>)]) -> State {
-        State::new("1", &checkpoint(id, values), None)
-    }
-
-    fn text() -> Arc<Value> {
-        Arc::new(json!("x".repeat(10_000)))
+    fn text() -> ChannelValue {
+        json!("x".repeat(10_000)).into()
     }
 
     fn insert(states: &mut States, name: &str, namespace: &str, state: State) -> usize {
@@ -282,7 +240,7 @@ mod tests {
 
     #[test]
     fn least_recently_used_threads_lose_their_states_first() {
-        let one = state(1, &[("a", &text())]).all_bytes();
+        let one = state(1, &[("a", &text())]).all_bytes;
         let mut states = States::new(CACHED_STATES as u64 * one);
         for name in ["a", "b", "c", "d"] {
             assert_eq!(insert(&mut states, name, "", state(1, &[("a", &text())])), 0);
@@ -292,14 +250,14 @@ mod tests {
         let kept = ["a", "b", "c", "d", "e"].map(|name| has(&mut states, name, "", 1));
         assert_eq!(kept, [true, false, true, true, true]);
         assert_eq!(states.bytes, CACHED_STATES as u64 * one);
-        let larger = Arc::new(json!("x".repeat(10_001)));
+        let larger = ChannelValue::from(json!("x".repeat(10_001)));
         assert_eq!(insert(&mut states, "f", "", state(1, &[("a", &larger)])), 0);
         assert!(!has(&mut states, "f", "", 1), "it would take more than its share");
     }
 
     #[test]
     fn root_graph_loses_its_states_last() {
-        let one = state(1, &[("a", &text())]).all_bytes();
+        let one = state(1, &[("a", &text())]).all_bytes;
         let mut states = States::new(CACHED_STATES as u64 * one + 100);
         insert(&mut states, "t", "", state(1, &[("a", &text())]));
         for id in 2..=5 {
@@ -312,30 +270,16 @@ mod tests {
     #[test]
     fn shared_values_count_once_until_the_last_state_is_removed() {
         let mut states = States::new(STATE_CACHE_BYTES);
-        let (shared, own) = (text(), Arc::new(json!(1)));
+        let (shared, own) = (text(), ChannelValue::from(json!(1)));
         insert(&mut states, "t", "", state(1, &[("a", &shared), ("b", &own)]));
         let first = states.bytes;
         insert(&mut states, "t", "", state(2, &[("a", &shared)]));
         assert!(states.bytes < first + 2 * STATE_BYTES, "{} after {first}", states.bytes);
         // The id of a refused checkpoint is assigned again.
         assert_eq!(insert(&mut states, "t", "", state(1, &[("b", &own)])), 1);
-        assert!(states.bytes > weight(&shared));
+        assert!(states.bytes > shared.weight());
         assert_eq!(insert(&mut states, "t", "", state(2, &[("b", &own)])), 1);
-        assert!(states.bytes < weight(&shared), "{}", states.bytes);
-    }
-
-    #[test]
-    fn weight_of_a_grown_list_is_that_of_the_whole_list() {
-        let list = |len: usize| Arc::new(Value::from_iter((0..len).map(|n| json!([n, "text"]))));
-        let (short, long) = (list(100), list(103));
-        let first = state(1, &[("list", &short)]);
-        for prefix_len in [100, 40] {
-            let mut second = checkpoint(2, &[("list", &long)]);
-            let delta = ListDelta { base: CheckpointId(1), prefix_len };
-            second.list_deltas.insert(ChannelName::new("list").unwrap(), delta);
-            let second = State::new("1", &second, Some(&first));
-            assert_eq!(second.channels["list"].bytes, weight(&long));
-        }
+        assert!(states.bytes < shared.weight(), "{}", states.bytes);
     }
 
     #[test]
