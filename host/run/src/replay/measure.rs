@@ -23,7 +23,7 @@ use super::refusing_ports::in_time_zone;
 use super::values::StoredValues;
 use crate::app::{App, AppGrants, PluginGrants};
 use crate::driver::{DriveOutcome, Driver, RootSuperstep};
-use crate::hostcall::runs::{EndedRun, RunOutcome};
+use crate::hostcall::runs::RunOutcome;
 use crate::log::ThreadLog;
 use crate::ports::store::{Batch, LeaseHolder, StoreError, StoredBatch, StoredValue, ThreadHead};
 use crate::ports::{Plugin, Ports, Store};
@@ -151,12 +151,12 @@ impl RecordedRun {
 
     /// Checks that the run ended as it was recorded.
     fn check_end(&self, driven: DriveOutcome) -> Result<(), RecordedRunError> {
-        let EndedRun { outcome, state, .. } = match driven {
-            DriveOutcome::Ended(ended) => ended,
+        let end = match driven {
+            DriveOutcome::Ended { end, .. } => end,
             DriveOutcome::LogLost(failure) => return Err(failure.into()),
             DriveOutcome::HandOver => return Err(Failure::internal("the run has not ended").into()),
         };
-        let (status, difference) = match outcome {
+        let (status, difference) = match &end.outcome {
             RunOutcome::Completed => (RunStatus::Completed, "it completes".to_owned()),
             RunOutcome::Interrupted { .. } => {
                 (RunStatus::Interrupted, "it is interrupted".to_owned())
@@ -168,7 +168,7 @@ impl RecordedRun {
         };
         let difference = if status != self.status {
             difference
-        } else if state != self.state {
+        } else if end.checkpoint.state() != self.state {
             "its state differs".to_owned()
         } else {
             return Ok(());
