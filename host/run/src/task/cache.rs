@@ -207,6 +207,7 @@ fn warn(context: &GraphContext, task: &Task, message: &str) {
 mod tests {
     use std::sync::Arc;
 
+    use wattle_graph::checkpoint::ChannelValue;
     use wattle_graph::id::ChannelName;
     use wattle_graph::plan::TaskInput;
 
@@ -217,7 +218,8 @@ mod tests {
     fn key_is_the_digest_of_its_parts_as_a_list() {
         let (code, config) = (json!(["digest", "node"]), json!({ "route": "chat", "a": 1.0 }));
         let values = [("b", json!({ "z": 1, "a": "\n" })), ("a", json!([null, 2.5]))];
-        let values = values.map(|(name, value)| (ChannelName::new(name).unwrap(), Arc::new(value)));
+        let values = values
+            .map(|(name, value)| (ChannelName::new(name).unwrap(), ChannelValue::from(value)));
         let input = TaskInput::State { values: Arc::new(values.into()), reads: None };
         let list = json!([code, config, false, { "a": [null, 2.5], "b": { "z": 1, "a": "\n" } }]);
         let config = JsonWithText::from(config);
