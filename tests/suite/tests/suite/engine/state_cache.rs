@@ -68,8 +68,8 @@ plugin = "p"
 fn chat() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("talk", |call, _| async move {
-            let said = call.input["log"].as_array().map_or(0, Vec::len) as u64 + 1;
-            let is_over = Some(said) >= call.input["until"].as_u64();
+            let said = call.input.get("log").as_array().map_or(0, Vec::len) as u64 + 1;
+            let is_over = Some(said) >= call.input.get("until").as_u64();
             Ok(json!({ "log": said, "$goto": [if is_over { "ask" } else { "talk" }] }))
         })
         .node("ask", |_, gate| async move {
