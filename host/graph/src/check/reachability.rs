@@ -78,7 +78,7 @@ pub(super) fn check_cycles(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) 
                 continue;
             };
             if seen.insert(*target) {
-                path.push((*target, onward(*target)));
+                path.push((*target, onward(target)));
             } else if let Some(begin) = path.iter().position(|(node, _)| node == target) {
                 let cycle: Vec<&NodeName> = path[begin..].iter().map(|(node, _)| *node).collect();
                 report_cycle(&format!("{}.edges[{edge}]", ctx.path), &cycle, problems);
