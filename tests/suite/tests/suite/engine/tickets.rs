@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wattle_graph::event::{Called, EventKind};
 use wattle_run::gate::unwind::CallError;
-use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, RunService};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, unavailable};
 use wattle_suite::world::World;
