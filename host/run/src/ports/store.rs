@@ -3,6 +3,7 @@
 //! A thread is an append-only log of [`Event`]s with checkpoints between them. [`Store::append`] writes everything
 //! about a thread, one batch after another. A batch is written completely or not at all.
 
+mod batch;
 mod encoded_events;
 mod error;
 mod host;
@@ -30,6 +31,7 @@ use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunI
 
 use crate::ports::blob::BlobRef;
 
+pub use self::batch::Batch;
 pub use self::encoded_events::EncodedEvents;
 pub(crate) use self::encoded_events::EventEncoder;
 pub use self::error::StoreError;
@@ -241,35 +243,6 @@ pub const LEASE_MS: u64 = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LeaseEpoch(pub u64);
-
-/// One atomic write to a thread.
-#[derive(Clone, Debug, Default)]
-pub struct Batch {
-    /// The lease under which the batch is written. A batch without one is accepted only if the thread has no lease.
-    pub epoch: Option<LeaseEpoch>,
-    /// New record of the thread. The first batch of a thread must contain it.
-    pub record: Option<ThreadRecord>,
-    /// New record of a run.
-    pub run: Option<RunRecord>,
-    /// Base checkpoint of `events`: an earlier one, or that of this batch for events that belong to it from its start.
-    /// `None` before the first checkpoint.
-    pub base: Option<CheckpointId>,
-    /// Events whose sequence numbers continue from the newest event of the thread without a gap.
-    pub events: EncodedEvents,
-    /// A new checkpoint, which becomes the current one if it belongs to the root graph. The store writes only channels
-    /// whose version is the id of this checkpoint, and only the new items of channels with a
-    /// [`ListDelta`](wattle_graph::checkpoint::ListDelta). All other values are stored with earlier checkpoints.
-    pub checkpoint: Option<Checkpoint>,
-    /// Makes an earlier checkpoint the current one.
-    pub current: Option<CheckpointId>,
-    /// Condition on the pending runs of the thread. A batch that violates it fails with
-    /// [`StoreError::OutOfTurn`].
-    pub queue_condition: QueueCondition,
-    /// Releases the lease of the batch when the batch becomes durable. A batch that is not written keeps the lease.
-    /// The batch must have events, by which a store recognizes it after a lost reply. It is the last one under the
-    /// lease: a store may refuse a later one.
-    pub releases_lease: bool,
-}
 
 /// A checkpoint with the events since then.
 #[derive(Clone, Debug, PartialEq)]
