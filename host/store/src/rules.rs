@@ -117,9 +117,12 @@ pub(crate) fn run_is_there(thread: &ThreadId, run: &RunId) -> StoreError {
 }
 
 fn follows(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreError> {
-    let Some(first) = batch.events.first() else { return Ok(()) };
-    if newest.checked_add(1) != Some(first.seq) {
-        return Err(StoreError::Conflict { thread: thread.clone(), newest, found: first.seq });
+    let first = batch.events.first().map(|event| event.seq);
+    let wrong_first = first.filter(|first| newest.checked_add(1) != Some(*first));
+    let wrong_after = batch.after_seq.filter(|after| *after != newest);
+    let found = wrong_first.or_else(|| wrong_after.map(|after| after.saturating_add(1)));
+    if let Some(found) = found {
+        return Err(StoreError::Conflict { thread: thread.clone(), newest, found });
     }
     for (before, after) in batch.events.iter().zip(batch.events.iter().skip(1)) {
         if before.seq.checked_add(1) != Some(after.seq) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, StoreError};
+use wattle_run::ports::store::{Batch, StoreError, ThreadRecord};
 
 use crate::sample::{
     all_runs, append, batch, checkpoint, create, event, events, id, noise, read, record, run, seqs,
@@ -48,6 +48,32 @@ pub(crate) async fn batches_after_a_conflict_conflict(store: &dyn Store) {
     assert!(is_conflict(queued.await, 1, 3));
     innocent.await.unwrap();
     assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 1);
+}
+
+/// Its writer does not know yet that the store has refused its events.
+pub(crate) async fn batch_without_events_after_a_conflict_conflicts(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let (before, changed) = (record(&thread), ThreadRecord { updated_ms: 99, ..record(&thread) });
+    let first = Batch { checkpoint: Some(checkpoint(1, None, &[], &[])), ..events(1, 1) };
+    append(store, &thread, first).await.unwrap();
+    let new_record = Batch { record: Some(changed.clone()), ..Batch::default() };
+    let new_checkpoint = batch(checkpoint(2, Some(1), &[("a", json!(1))], &[]));
+    let moved = Batch { current: Some(id(1)), ..new_record.clone() };
+    let refused = store.append(&thread, events(3, 3)).await;
+    let mut queued = Vec::new();
+    for batch in [new_record.clone(), new_checkpoint, moved] {
+        queued.push(store.append(&thread, Batch { after_seq: Some(3), ..batch }).await);
+    }
+    assert!(is_conflict(refused.await, 1, 3));
+    for ticket in queued {
+        assert!(is_conflict(ticket.await, 1, 4));
+    }
+    let late = Batch { after_seq: Some(0), ..new_record.clone() };
+    assert!(is_conflict(append(store, &thread, late).await, 1, 1));
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.record, head.last_checkpoint), (before, Some(id(1))));
+    append(store, &thread, Batch { after_seq: Some(1), ..new_record }).await.unwrap();
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().record, changed);
 }
 
 pub(crate) async fn refused_batch_writes_nothing(store: &dyn Store) {

@@ -102,6 +102,7 @@ conformance! {
         batches_are_appended_in_order
         gap_or_repeat_is_a_conflict
         batches_after_a_conflict_conflict
+        batch_without_events_after_a_conflict_conflicts
         refused_batch_writes_nothing
         first_batch_needs_a_record
         invalid_batches_are_refused

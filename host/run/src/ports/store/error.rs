@@ -7,7 +7,8 @@ use wattle_graph::id::{CheckpointId, RunId, ThreadId};
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The batch does not continue from the newest event of the thread: another writer wrote to it.
+    /// The batch does not continue from the newest event of the thread: another writer wrote to it,
+    /// or an earlier batch of the same writer was not written.
     #[error(
         "write conflict on thread `{thread}`: batch starts at event {found}, newest event is \
          {newest}"
@@ -17,7 +18,7 @@ pub enum StoreError {
         thread: ThreadId,
         /// Newest event in the store.
         newest: u64,
-        /// First event of the batch.
+        /// First event of the batch; for a batch without events, the first one after it.
         found: u64,
     },
     /// Another holder has the lease of the thread.
