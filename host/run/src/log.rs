@@ -482,6 +482,7 @@ impl ThreadLog {
         let (batch, event_bytes) = {
             let mut buffer = self.buffer();
             let events = buffer.events.take();
+            let after_seq = buffer.next_seq - 1 - events.len() as u64;
             let event_bytes = std::mem::take(&mut buffer.bytes);
             buffer.message_bytes = 0;
             let base = buffer.base;
@@ -506,6 +507,7 @@ impl ThreadLog {
                 run,
                 base,
                 events,
+                after_seq: Some(after_seq),
                 checkpoint,
                 current,
                 queue_condition,
@@ -538,8 +540,8 @@ impl ThreadLog {
     ///
     /// # Errors
     ///
-    /// Error of the first batch that could not be written. All later batches fail too, since the
-    /// sequence is broken.
+    /// Error of the newest batch. It fails if earlier events could not be written, since every batch
+    /// continues from the newest event before it.
     pub async fn wait_durable(&self) -> Result<(), StoreError> {
         self.flush().await;
         let last = self.writer.queue.lock().await.last.clone();

@@ -2,8 +2,8 @@
 //!
 //! The first batch of a run starts the run. The run may proceed while that batch is on its way to
 //! the disk: its effects wait for the log, and its caller for the batch. If the store refuses the
-//! batch, the run is dropped. The store then refuses its later batches as well, since their events
-//! do not continue from the newest one.
+//! batch, the run is dropped. The store then refuses its later batches as well, since they do not
+//! continue from the newest event.
 
 use futures::future::Shared;
 use wattle_graph::event::RunReason;
@@ -17,9 +17,8 @@ use crate::ports::store::{Durability, StoreError, Ticket};
 /// Returns true if a run may proceed before its first batch is durable.
 ///
 /// With durability `async`, no effect waits for the log, and with `sync`, every superstep waits for
-/// the checkpoint before it. With `exit`, a checkpoint may be in a batch without events, which the
-/// store would accept after it has refused the first one. A recovery gives up a run whose start
-/// takes too long, and a fork has written its start before.
+/// the checkpoint before it. A run with `exit` writes little, and waits for its start. A recovery
+/// gives up a run whose start takes too long, and a fork has written its start before.
 fn may_run_ahead(durability: Durability, reason: RunReason) -> bool {
     let has_new_start = match reason {
         RunReason::Input | RunReason::Resume | RunReason::Retry => true,

@@ -116,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// Updates a thread through the log of its active run. Returns `None` if no run is active, or
-    /// if the run is just starting or ending.
+    /// Updates a thread through the log of its active run. Returns `None` if no run is active, if
+    /// the run is just starting or ending, or if the store has refused its start or its end.
     async fn update_active_thread(
         &self,
         update: &UpdateThread,
@@ -128,7 +128,8 @@ impl Engine {
         match log.update_metadata(amendment).await {
             Ok(UpdateOutcome::Applied(record)) => Ok(Some(record)),
             Ok(UpdateOutcome::TooLarge(failure)) => Err(failure),
-            Ok(UpdateOutcome::NoRecordYet) | Err(StoreError::Fenced { .. }) => Ok(None),
+            Ok(UpdateOutcome::NoRecordYet)
+            | Err(StoreError::Fenced { .. } | StoreError::Conflict { .. }) => Ok(None),
             Err(error) => Err(store_failure(error)),
         }
     }

@@ -51,7 +51,8 @@ impl ThreadLog {
     ///
     /// # Errors
     ///
-    /// See [`Self::wait_durable`]; [`StoreError::Fenced`] if the run has ended meanwhile.
+    /// See [`Self::wait_durable`]; [`StoreError::Fenced`] if the run has ended meanwhile;
+    /// [`StoreError::Conflict`] if earlier events, such as the start of the run, were not written.
     pub(crate) async fn update_metadata(
         &self,
         amendment: MetadataUpdate,

@@ -2,6 +2,7 @@
 //! start of the run included. Effects wait for the disk, and so do the answer to the request and
 //! the end of the run.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +12,16 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::timeout;
+use wattle_graph::definition::NodeSet;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService, StartRun};
+use wattle_run::engine::threads::UpdateThread;
+use wattle_run::hostcall::runs::{
+    OnFailure, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
+};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Durability, RunOptions, StoreError, Ticket};
+use wattle_run::ports::store::{Batch, Durability, RunOptions, StoreError, ThreadStatus, Ticket};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
@@ -67,6 +72,8 @@ enum State {
     Works,
     /// It refuses them.
     Full,
+    /// It refuses those with the record of a run, and writes all others.
+    RefusesRuns,
 }
 
 /// A batch in the queue of a disk.
@@ -77,11 +84,20 @@ struct Disk {
     below: Arc<dyn Store>,
     queue: mpsc::UnboundedSender<Queued>,
     state: watch::Sender<State>,
+    /// Number of batches with the record of a thread that came into the queue.
+    records: watch::Sender<usize>,
 }
 
 impl Disk {
     fn set(&self, state: State) {
         self.state.send_replace(state);
+    }
+
+    /// Waits until a number of batches with the record of a thread came into the queue.
+    async fn wait_records(&self, count: usize) {
+        let mut records = self.records.subscribe();
+        let came = timeout(PATIENCE, records.wait_for(|records| *records >= count)).await;
+        drop(came.expect("the batches come").expect("the disk is there"));
     }
 }
 
@@ -91,7 +107,7 @@ impl Layer for Disk {
         let (queue, queued) = mpsc::unbounded_channel();
         let state = watch::Sender::new(State::Works);
         tokio::spawn(write(below.clone(), queued, state.subscribe()));
-        Self { below, queue, state }
+        Self { below, queue, state, records: watch::Sender::new(0) }
     }
 
     fn below(&self) -> &dyn Store {
@@ -100,8 +116,10 @@ impl Layer for Disk {
 
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         let (answer, durable) = oneshot::channel();
+        let has_record = batch.record.is_some();
         // An error means that the test has ended.
         let _ = self.queue.send((thread.clone(), batch, answer));
+        self.records.send_modify(|records| *records += usize::from(has_record));
         Ticket::waiting(durable, || ())
     }
 }
@@ -116,6 +134,7 @@ async fn write(
         let state = state.wait_for(|state| *state != State::Stopped).await.map(|state| *state);
         let written = match state {
             Ok(State::Full) => Err(full()),
+            Ok(State::RefusesRuns) if batch.run.is_some() => Err(full()),
             Ok(_) => below.append(&thread, batch).await.await,
             // The test has ended.
             Err(_) => return,
@@ -198,6 +217,35 @@ impl Start {
         self.world.engine.start(StartRun { options, ..request }).await
     }
 
+    /// Leaves the thread at a breakpoint before its node, and stops the disk.
+    async fn pause(&self) {
+        self.store.set(State::Works);
+        let options = RunOptions { interrupt_before: Some(NodeSet::All), ..RunOptions::default() };
+        let request = self.world.request(Some(&self.thread), json!({}));
+        let run = self.world.engine.start(StartRun { options, ..request }).await.unwrap();
+        let paused = self.world.engine.wait(&run).await.unwrap();
+        assert!(matches!(paused.outcome, RunOutcome::Interrupted { .. }), "{paused:?}");
+        self.store.set(State::Stopped);
+    }
+
+    /// Returns the request of a run that passes the breakpoint.
+    fn pass(&self) -> ResumeRun {
+        ResumeRun {
+            run: None,
+            thread: self.thread.clone(),
+            answers: BTreeMap::new(),
+            on_failure: OnFailure::Keep,
+            app: None,
+            tenant: None,
+            options: RunOptions::default(),
+            principal: None,
+        }
+    }
+
+    async fn view(&self) -> ThreadView {
+        self.world.engine.thread(&self.thread).await.unwrap().unwrap()
+    }
+
     /// Waits until the run executes its node before its start is durable, and checks that nobody
     /// can see that. Then lets the disk continue, and returns the answer to the request.
     async fn ahead_until(&self, state: State) -> Result<RunRef, Failure> {
@@ -247,4 +295,70 @@ async fn runs_with_another_durability_wait_for_their_start() {
         assert_eq!(starts.await.unwrap_err().code, code::UNAVAILABLE);
         assert_eq!(start.executions.load(Ordering::SeqCst), 0, "{durability:?}");
     }
+}
+
+/// Returns an update of the metadata of a thread.
+fn note(thread: &ThreadId) -> UpdateThread {
+    let metadata = BTreeMap::from([("note".to_owned(), json!("new"))]);
+    UpdateThread { thread: thread.clone(), tenant: None, metadata, ttl: None }
+}
+
+#[tokio::test]
+async fn an_update_during_a_refused_start_does_not_write_the_run() {
+    for has_input in [false, true] {
+        let start = Start::new();
+        start.pause().await;
+        let before = start.view().await;
+        let engine = &start.world.engine;
+        let mut starts = if has_input {
+            engine.start(start.world.request(Some(&start.thread), json!({})))
+        } else {
+            engine.resume(start.pass())
+        };
+        tokio::select! {
+            run = &mut starts => panic!("the start is not durable: {run:?}"),
+            begun = timeout(PATIENCE, start.begun.notified()) => begun.expect("the run proceeds"),
+        }
+        let mut updates = pin!(engine.update_thread(note(&start.thread)));
+        tokio::select! {
+            record = &mut updates => panic!("the update is not durable: {record:?}"),
+            // Two of the first run, one of the start, and one of the update.
+            () = start.store.wait_records(4) => {}
+        }
+        start.store.set(State::RefusesRuns);
+        let (refused, updated) = tokio::join!(starts, updates);
+        assert_eq!(refused.unwrap_err().code, code::UNAVAILABLE);
+        assert_eq!(updated.unwrap().metadata["note"], "new");
+        let after = start.view().await;
+        assert_eq!((after.status, after.run), (before.status, before.run), "{has_input}");
+        assert_eq!(after.metadata["note"], "new");
+    }
+}
+
+#[tokio::test]
+async fn an_update_after_a_refused_end_does_not_end_the_run() {
+    let goes_on = Arc::<Notify>::default();
+    let released = goes_on.clone();
+    let plugin = NativePlugin::new("p", "1").node("work", move |_, _| {
+        let released = released.clone();
+        async move {
+            released.notified().await;
+            Ok(json!({ "out": "done" }))
+        }
+    });
+    let store = Arc::new(Layered::<Disk>::over(Arc::new(MemoryStore::new())));
+    let world = World::with_store(ONE, plugin, store.clone());
+    let run = world.begin(json!({})).await.unwrap();
+    store.set(State::Stopped);
+    goes_on.notify_one();
+    store.wait_records(2).await;
+    let mut updates = pin!(world.engine.update_thread(note(&run.thread)));
+    tokio::select! {
+        record = &mut updates => panic!("the update is not durable: {record:?}"),
+        () = store.wait_records(3) => {}
+    }
+    store.set(State::RefusesRuns);
+    let refused = updates.await.unwrap_err();
+    let thread = world.engine.thread(&run.thread).await.unwrap().unwrap();
+    assert_eq!((thread.status, thread.run), (ThreadStatus::Running, Some(run.run)), "{refused}");
 }
