@@ -2,16 +2,19 @@
 //! any depth.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Namespace, ThreadId};
+use wattle_kit::layer::{Layer, Layered};
 use wattle_run::gate::Gate;
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
-use wattle_run::ports::store::{Durability, RunOptions, Store};
+use wattle_run::ports::store::{Batch, Durability, RunOptions, Store, StoreError, Ticket};
 use wattle_run::time_travel::{CallRef, ForkInto, ForkThread};
 use wattle_store::{MemoryStore, RedbStore};
 use wattle_suite::native::NativePlugin;
@@ -231,13 +234,17 @@ from = "one"
 to = "two"
 "#;
 
+/// Returns the plugin of [`DEEP`], whose node `first` calls a model, too.
+fn paying_deep() -> NativePlugin {
+    paying().node("first", |_, gate| async move {
+        Ok(json!({ "log": said(&gate.call(prompt("first")).await?) }))
+    })
+}
+
 #[tokio::test]
 async fn parent_graphs_of_the_subgraph_continue_at_their_checkpoints() {
     for state in ["", "state = \"own\"", "state = \"none\""] {
-        let plugin = paying().node("first", |_, gate| async move {
-            Ok(json!({ "log": said(&gate.call(prompt("first")).await?) }))
-        });
-        let world = World::new(&DEEP.replace("STATE", state), plugin);
+        let world = World::new(&DEEP.replace("STATE", state), paying_deep());
         let ended = world.run(json!({})).await;
         assert_eq!(ended.state["log"], json!(["answer 1", "answer 2", "answer 3"]));
         let thread = &ended.run.thread;
@@ -247,6 +254,46 @@ async fn parent_graphs_of_the_subgraph_continue_at_their_checkpoints() {
         assert_eq!(forked.state["log"], json!(["answer 1", "answer 2", "what if"]), "{state}");
         assert_eq!((world.model.calls(), world.net.calls()), (3, 2), "{state}");
     }
+}
+
+/// A store that refuses the first batch with nothing but a checkpoint: the first copy of a fork.
+struct RefusesCopy {
+    below: Arc<dyn Store>,
+    has_refused: AtomicBool,
+}
+
+#[async_trait]
+impl Layer for RefusesCopy {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, has_refused: AtomicBool::new(false) }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        let is_copy = batch.checkpoint.is_some() && batch.events.is_empty();
+        if is_copy && !self.has_refused.swap(true, Ordering::SeqCst) {
+            let message = "no space left".to_owned();
+            return Ticket::ready(Err(StoreError::Backend { operation: "commit", message }));
+        }
+        self.below.append(thread, batch).await
+    }
+}
+
+#[tokio::test]
+async fn a_fork_fails_if_the_checkpoint_of_a_subgraph_cannot_be_copied() {
+    let store = Arc::new(Layered::<RefusesCopy>::over(Arc::new(MemoryStore::new())));
+    let world = World::with_store(&DEEP.replace("STATE", ""), paying_deep(), store.clone());
+    let thread = &world.run(json!({})).await.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[0]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let request = from(thread, call.clone(), Ok(answer.clone()));
+    assert_eq!(world.engine.fork(request).await.unwrap_err().code, code::UNAVAILABLE);
+    assert!(store.has_refused.load(Ordering::SeqCst));
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(forked.state["log"], json!(["answer 1", "answer 2", "what if"]));
 }
 
 const LOOP: &str = r#"
