@@ -17,14 +17,14 @@ use crate::ports::store::{Durability, StoreError, Ticket};
 /// Returns true if a run may proceed before its first batch is durable.
 ///
 /// With durability `async`, no effect waits for the log, and with `sync`, every superstep waits for
-/// the checkpoint before it. A run with `exit` writes little, and waits for its start. A recovery
-/// gives up a run whose start takes too long, and a fork has written its start before.
+/// the checkpoint before it. A recovery gives up a run whose start takes too long, and a fork has
+/// written its start before.
 fn may_run_ahead(durability: Durability, reason: RunReason) -> bool {
     let has_new_start = match reason {
         RunReason::Input | RunReason::Resume | RunReason::Retry => true,
         RunReason::Recovery | RunReason::Fork => false,
     };
-    has_new_start && durability == Durability::Commit
+    has_new_start && matches!(durability, Durability::Commit | Durability::Exit)
 }
 
 impl Engine {
