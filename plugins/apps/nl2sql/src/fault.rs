@@ -45,6 +45,7 @@ const SIGNS: [(ErrorType, &[&str]); 4] = [
         ErrorType::SyntaxError,
         &[
             "sql_generation_syntax_error",
+            "sql_generation_too_deep",
             "42601",
             "syntax error",
             "error in your sql syntax",
@@ -101,6 +102,7 @@ mod tests {
             ("cannot query database `b`: no such column: o.paid", UnknownColumn, vec!["o.paid"]),
             ("no such table: refunds", UnknownTable, vec!["refunds"]),
             ("near \"FORM\": syntax error", SyntaxError, vec![]),
+            ("sql_generation_too_deep: SQL 嵌套过深", SyntaxError, vec![]),
             ("no such function: date_format", ObjectNotFound, vec![]),
             ("column \"paid\" does not exist (SQLSTATE 42703)", UnknownColumn, vec!["paid"]),
             ("column o.paid does not exist (SQLSTATE 42703)", UnknownColumn, vec!["o.paid"]),

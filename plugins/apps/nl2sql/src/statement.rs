@@ -3,16 +3,14 @@
 
 mod compared;
 mod cut;
+mod parse;
 mod readonly;
 mod replace;
 mod scope;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sqlparser::ast::{Query, Statement};
-use sqlparser::dialect::{Dialect as Syntax, PostgreSqlDialect, SQLiteDialect};
-use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::Token;
 use wattle_plugin::sql::Dialect;
 
 pub(crate) use self::compared::Comparison;
@@ -20,10 +18,6 @@ pub(crate) use self::readonly::is_read_only;
 use self::scope::Findings;
 use crate::knowledge::Knowledge;
 use crate::state::{AppliedFieldReplacement, FieldCandidate};
-
-/// Maximum number of tokens of a statement. The walk over the tree is recursive, and the stack of a
-/// guest is small. Real statements have a few hundred tokens.
-const TOKENS: usize = 1_500;
 
 /// Prefix of the refusal of texts in double quotes.
 pub(crate) const QUOTED_TEXT: &str = "sql_generation_quoted_text";
@@ -50,6 +44,7 @@ pub(crate) struct Checked {
 pub(crate) enum Refusal {
     Empty,
     TooLong,
+    TooDeep,
     Syntax(String),
     NotOneQuery,
     NotCte,
@@ -72,6 +67,9 @@ impl std::fmt::Display for Refusal {
         match self {
             Self::Empty => formatter.write_str("sql_generation_missing_sql: 没有生成 SQL"),
             Self::TooLong => formatter.write_str("sql_generation_too_long: SQL 过长"),
+            Self::TooDeep => {
+                formatter.write_str("sql_generation_too_deep: SQL 嵌套过深，拆成多个 CTE")
+            }
             Self::Syntax(reason) => write!(formatter, "sql_generation_syntax_error: {reason}"),
             Self::NotOneQuery => {
                 formatter.write_str("sql_generation_not_one_query: 必须是单条查询语句")
@@ -172,7 +170,7 @@ impl Checked {
 
 /// Limits a statement to `rows` rows, unless it has a limit.
 pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
-    match query(sql, dialect) {
+    match parse::query(sql, dialect) {
         Ok(query) if query.limit_clause.is_none() && query.fetch.is_none() => {
             format!("{sql}\nLIMIT {rows}")
         }
@@ -185,7 +183,7 @@ pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
 pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_qualified = false;
-    for token in tokens(sql, dialect).unwrap_or_default() {
+    for token in parse::tokens(sql, dialect).unwrap_or_default() {
         match token.token {
             Token::Whitespace(_) => {}
             Token::Word(word) if word.quote_style == Some('"') && !is_qualified => {
@@ -200,7 +198,7 @@ pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
 /// Returns the aliases of all projections of a statement, in lower case. The statement may be one
 /// that only the database refused.
 pub(crate) fn given(sql: &str, dialect: &Dialect) -> BTreeSet<String> {
-    query(sql, dialect).map(|query| scope::given(&query)).unwrap_or_default()
+    parse::query(sql, dialect).map(|query| scope::given(&query)).unwrap_or_default()
 }
 
 /// Returns a text as an SQL literal.
@@ -215,7 +213,7 @@ pub(crate) fn table_of_alias(
     knowledge: &Knowledge,
     alias: &str,
 ) -> Option<String> {
-    let query = query(sql, dialect).ok()?;
+    let query = parse::query(sql, dialect).ok()?;
     let aliases = scope::examine(&query, dialect, knowledge, &BTreeSet::new()).aliases;
     aliases.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(alias)).map(|(_, table)| table)
 }
@@ -226,7 +224,7 @@ fn examine(
     knowledge: &Knowledge,
     names: &BTreeSet<String>,
 ) -> Result<(Findings, Vec<Comparison>), Refusal> {
-    let query = query(sql, dialect)?;
+    let query = parse::query(sql, dialect)?;
     if query.with.is_none() {
         return Err(Refusal::NotCte);
     }
@@ -252,38 +250,6 @@ fn check_fields(findings: &Findings) -> Result<(), Refusal> {
         return Err(Refusal::QuotedTexts { texts: texts.clone(), early: early.clone(), fields });
     }
     if fields.is_empty() { Ok(()) } else { Err(Refusal::UnknownFields(fields)) }
-}
-
-fn syntax(dialect: &Dialect) -> &'static dyn Syntax {
-    match dialect {
-        Dialect::Postgres => &PostgreSqlDialect {},
-        _ => &SQLiteDialect {},
-    }
-}
-
-fn tokens(text: &str, dialect: &Dialect) -> Result<Vec<TokenWithSpan>, Refusal> {
-    let tokens = Tokenizer::new(syntax(dialect), text)
-        .tokenize_with_location()
-        .map_err(|error| Refusal::Syntax(error.to_string()))?;
-    let words = tokens.iter().filter(|it| !matches!(it.token, Token::Whitespace(_))).count();
-    if words > TOKENS { Err(Refusal::TooLong) } else { Ok(tokens) }
-}
-
-fn parse(text: &str, dialect: &Dialect) -> Result<Vec<Statement>, Refusal> {
-    let tokens = tokens(text, dialect)?;
-    Parser::new(syntax(dialect))
-        .with_tokens_with_locations(tokens)
-        .parse_statements()
-        .map_err(|error| Refusal::Syntax(error.to_string()))
-}
-
-fn query(text: &str, dialect: &Dialect) -> Result<Query, Refusal> {
-    let mut statements = parse(text, dialect)?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(Statement::Query(query)), true) => Ok(*query),
-        (None, _) => Err(Refusal::Empty),
-        _ => Err(Refusal::NotOneQuery),
-    }
 }
 
 #[cfg(test)]

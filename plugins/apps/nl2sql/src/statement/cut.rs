@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use sqlparser::tokenizer::{Location, Token};
 use wattle_plugin::sql::Dialect;
 
-use crate::statement::{Refusal, tokens};
+use crate::statement::Refusal;
+use crate::statement::parse::tokens;
 
 /// A bare statement.
 #[derive(Debug)]

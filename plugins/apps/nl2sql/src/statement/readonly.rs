@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{Query, Select, SetExpr, Statement, Visit as _, Visitor};
 use wattle_plugin::sql::Dialect;
 
-use crate::statement::query;
+use crate::statement::parse::query;
 
 /// Returns true if a statement is one query in which nothing writes, locks or creates.
 pub(crate) fn is_read_only(sql: &str, dialect: &Dialect) -> bool {

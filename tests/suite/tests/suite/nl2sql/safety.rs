@@ -129,6 +129,35 @@ async fn s4_34_extension_functions_and_endless_joins_are_stopped() {
     assert_eq!(result["hidden_context_result"]["error_type"], "execution_error");
 }
 
+/// The component has a small stack, and parses with it.
+#[tokio::test]
+async fn s4_31_deep_statements_are_executed_or_refused() {
+    let server = Setup::nl2sql().await.start().await;
+    let nested = |before: &str, after: &str, times: usize| {
+        let (before, after) = (before.repeat(times), after.repeat(times));
+        format!(
+            "WITH x AS (SELECT {before}7{after} AS n FROM orders) SELECT MAX(n) AS n_total FROM x"
+        )
+    };
+    for (before, after, times) in [("ABS(", ")", 20), ("(SELECT ", ")", 10)] {
+        writes(&server, &nested(before, after, times), 1);
+        let result = server.ask("有多少订单").await;
+        let found = &result["sql_validate_result"]["result"];
+        assert_eq!(found, &json!([{"n_total": 7}]), "{before} {result}");
+    }
+    let joins = " JOIN (orders".repeat(40) + &")".repeat(40);
+    for sql in [
+        nested("ABS(", ")", 40),
+        nested("", &format!("{} GLOB '7'", " NOTNULL".repeat(700)), 1),
+        format!("WITH x AS (SELECT 1 FROM orders{joins}) SELECT * FROM x"),
+    ] {
+        writes(&server, &sql, 3);
+        let result = server.ask("有多少订单").await;
+        let error = result["sql_result"]["generation_error"].as_str().unwrap();
+        assert!(error.starts_with("sql_generation_too_deep"), "{error} {sql}");
+    }
+}
+
 #[tokio::test]
 async fn s4_31_mysql_style_statements_are_accepted() {
     let server = Setup::nl2sql().await.start().await;
