@@ -119,7 +119,7 @@ pub(crate) fn async_node(run: &str, callback: &str) -> Bytes {
                 {callback}))"#
     );
     let mut resolve = contract();
-    for (_, interface) in resolve.interfaces.iter_mut() {
+    for (_, interface) in &mut resolve.interfaces {
         if interface.name.as_deref() == Some("node") {
             for function in interface.functions.values_mut() {
                 function.kind = FunctionKind::AsyncFreestanding;

@@ -336,6 +336,7 @@ fn within(key: &str, kind: &Kind) -> BoxedStrategy<Wrong> {
 
 /// Returns values of types, one of them wrong, with its index and the path within it.
 fn one_wrong(kinds: &[Kind]) -> BoxedStrategy<(Vec<Value>, usize, String)> {
+    let indexes = 0..kinds.len();
     let kinds = kinds.to_vec();
     let choose = move |index: usize| {
         (all(&kinds), kinds[index].wrong_values()).prop_map(move |(mut values, wrong)| {
@@ -343,7 +344,7 @@ fn one_wrong(kinds: &[Kind]) -> BoxedStrategy<(Vec<Value>, usize, String)> {
             (values, index, wrong.path)
         })
     };
-    (0..kinds.len()).prop_flat_map(choose).boxed()
+    indexes.prop_flat_map(choose).boxed()
 }
 
 /// Returns the argument with a value of the type.
@@ -367,7 +368,7 @@ async fn check(sandbox: &WasmSandbox, kind: &Kind, good: Vec<Value>, bad: Vec<Wr
         }}
         world tools {{ export ops; }}",
         definitions.join(" "),
-        vec!["u64"; PADDING].join(", ")
+        ["u64"; PADDING].join(", ")
     );
     let same = r#"(func (export "test:typed/ops#same") (param i32) (result i32) (local.get 0))"#;
     let plugin = load_into(sandbox, guest::typed(&wit, same)).await.unwrap();
