@@ -182,7 +182,7 @@ fn typos_in_a_manifest_are_reported_at_once_with_folder_and_line() {
         "{file}:3: unknown field `vesion`, expected one of `name`, `version`, `doc`, `web`, \
          `graphs`\n  hint: did you mean `version`?\n\
          {file}:4: unknown field `setings`\n  hint: did you mean `settings`? the tables are: \
-         `app`, `components`, `needs`, `migrations`, `files`, `settings`, `page`"
+         `app`, `components`, `needs`, `migrations`, `files`, `settings`, `page`, `build`"
     );
     assert_eq!(Manifest::read(folder.path()), Err(expected));
 }

@@ -15,7 +15,7 @@ use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{Grants, MemoryAccess, MemoryRule, SqlAccess};
 use wattle_run::hostcall::runs::{EndedRun, OnFailure};
-use wattle_run::limit::{Limits, SqlLimits};
+use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sandbox::{PluginInfo, WebBody, WebRequest};
 use wattle_run::ports::{Plugin, Sql};
 use wattle_sql::{DatabaseConfig, Databases};
@@ -267,8 +267,8 @@ async fn reduce(plugin: &Arc<dyn Plugin>) -> Vec<Value> {
     let mut lines = Vec::new();
     for (current, updates) in [(Some(3), &[7, 5][..]), (None, &[-1])] {
         let (current, updates) = (current.map(Value::from), updates.iter().map(|it| json!(it)));
-        let (updates, limits) = (updates.collect(), Limits::default());
-        lines.push(plugin.reduce(&app, "max", current, updates, &limits).await.unwrap());
+        let (updates, grants) = (updates.collect(), Grants::default());
+        lines.push(plugin.reduce(&app, "max", current, updates, &grants).await.unwrap());
     }
     lines
 }
