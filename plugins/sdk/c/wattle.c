@@ -168,7 +168,7 @@ void wattle_log(wattle_level level, const char *message) {
         break;
     }
     plugin_string_t text = lend(message);
-    plugin_list_tuple2_string_json_t fields = {NULL, 0};
+    wattle_plugin_log_list_tuple2_string_json_t fields = {NULL, 0};
     wattle_plugin_log_write(&raw, &text, &fields);
 }
 

@@ -36,7 +36,7 @@ void plugin_string_dup(plugin_string_t *ret, const char *text) {
 void wattle_plugin_log_write(
     wattle_plugin_log_level_t *level,
     plugin_string_t *message,
-    plugin_list_tuple2_string_json_t *fields
+    wattle_plugin_log_list_tuple2_string_json_t *fields
 ) {
     CHECK(fields->len == 0);
     snprintf(last_log, sizeof last_log, "%d %.*s", level->tag, (int)message->len, message->ptr);

@@ -36,8 +36,8 @@ const char *words(const wattle_context *context, const char *input) {
     const char *updates = wattle_format("{\"words\":%s}", words);
     wattle_plugin_log_level_t level = {.tag = WATTLE_PLUGIN_LOG_LEVEL_INFO};
     plugin_string_t message = lend("counted");
-    plugin_tuple2_string_json_t field = {lend("words"), lend(words)};
-    plugin_list_tuple2_string_json_t fields = {&field, 1};
+    wattle_plugin_log_tuple2_string_json_t field = {lend("words"), lend(words)};
+    wattle_plugin_log_list_tuple2_string_json_t fields = {&field, 1};
     wattle_plugin_log_write(&level, &message, &fields);
     failure_t failure;
     plugin_string_t data = lend(updates);
@@ -228,7 +228,7 @@ const char *remember(const wattle_context *context, const char *input) {
     plugin_string_t value = lend(wattle_format("{\"text\":%s}", wattle_field(input, "fact")));
     wattle_plugin_memory_option_item_t read;
     wattle_plugin_memory_list_item_t searched;
-    plugin_list_namespace_t listed;
+    wattle_plugin_memory_list_namespace_t listed;
     wattle_plugin_memory_search_request_t request;
     memset(&request, 0, sizeof request);
     request.prefix = prefix;
@@ -296,7 +296,7 @@ const char *both(const wattle_context *context, const char *input) {
             const char *message = wattle_quote(text_of(failure->message));
             items = with_item(items, wattle_format("{\"code\":%s,\"message\":%s}", code, message));
         } else {
-            const plugin_option_json_t *output = &results.ptr[index].val.ok.structured;
+            const wattle_plugin_tool_option_json_t *output = &results.ptr[index].val.ok.structured;
             const char *value = output->is_some ? text_of(output->val) : "null";
             items = with_item(items, wattle_format("{\"output\":%s}", value));
         }
