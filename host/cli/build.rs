@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     }
     let mut table = String::from("static FILES: &[(&str, &[u8])] = &[\n");
     for (path, file) in files {
-        let file = file.canonicalize()?;
+        let file = file.canonicalize()?.to_string_lossy().into_owned();
         writeln!(table, "    ({path:?}, include_bytes!({file:?})),").map_err(Error::other)?;
     }
     table.push_str("];\n");

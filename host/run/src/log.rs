@@ -566,7 +566,7 @@ async fn append(
 ) -> Shared<Ticket> {
     let ticket = states.store().append(&thread, batch).await.shared();
     if let Some(state) = state {
-        states.add(state, ticket.clone());
+        states.add(state, Some(ticket.clone()));
     }
     ticket
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use wit_bindgen_core::Files;
 use wit_bindgen_core::wit_parser::Resolve;
-use wit_bindgen_core::{Files, WorldGenerator as _};
 
 /// The contract, relative to the root.
 const CONTRACT: &str = "wit/wattle";

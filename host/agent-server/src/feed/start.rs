@@ -3,7 +3,7 @@
 
 use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Store, StoreError};
+use wattle_run::ports::store::{RunRecord, Store, StoreError};
 
 /// Number of runs before the run of an event that are searched for one that leaves nothing open.
 /// Each takes two reads, and a thread whose runs all continue one another is encoded from its first
@@ -35,7 +35,7 @@ async fn event_from(
 
 async fn run_of(store: &dyn Store, thread: &ThreadId, event: &Event) -> Result<u64, StoreError> {
     let run = store.run(&event.run).await?.filter(|run| run.thread == *thread);
-    Ok(run.filter(|run| run.has_started()).map_or(event.seq, |run| run.first_seq.min(event.seq)))
+    Ok(run.filter(RunRecord::has_started).map_or(event.seq, |run| run.first_seq.min(event.seq)))
 }
 
 /// Returns the sequence number from which the events of a thread after `seq` are encoded as in a

@@ -179,7 +179,7 @@ async fn the_begin_and_the_end_of_a_compilation_are_told() {
     write_app(&folder.path().join("plugins"), "slow");
     let sandbox: Arc<dyn Sandbox> = slow.clone();
     let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
-    let host = Host::open(config(folder.path(), ""), overrides).await.unwrap();
+    let host = Box::pin(Host::open(config(folder.path(), ""), overrides)).await.unwrap();
     let mut changes = host.loader.refresh().await;
     let Some(Change::Compiling { path, bytes: 11, .. }) = changes.next().await else { panic!() };
     assert!(path.ends_with("plugins/slow/slow.wasm"), "{}", path.display());
@@ -390,7 +390,7 @@ async fn a_table_belongs_to_the_file_that_was_there_when_the_host_was_opened() {
     let table = "[grants.greeter]\ntenant_routes = [\"chat\"]\n";
     let sandbox: Arc<dyn Sandbox> = Arc::new(NativeSandbox);
     let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
-    let host = Host::open(config(folder.path(), table), overrides).await.unwrap();
+    let host = Box::pin(Host::open(config(folder.path(), table), overrides)).await.unwrap();
     std::fs::remove_file(standalone).unwrap();
     host.loader.refresh().await.all(|_| {}).await;
     let app = host.engine.catalog().app(&"greeter".parse().unwrap()).unwrap();

@@ -106,7 +106,7 @@ fn map_to_cel<'v>(
     Box::new(CelMap::from(fields.iter().map_while(entry).collect::<HashMap<_, _>>()))
 }
 
-impl<'v> Val for Unread<'v> {
+impl Val for Unread<'_> {
     fn get_type(&self) -> &Type {
         match self.source {
             Source::List(_) | Source::Array(_) => CelList::cel_type(),

@@ -59,7 +59,9 @@ impl Engine {
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         self.check_context_size(&request.spec.context)?;
         let engine = self.clone();
-        self.run_to_completion(async move { engine.create_locked(request).await }).await
+        // Boxed, because the future is large and would be part of those of all callers.
+        let create = async move { Box::pin(engine.create_locked(request)).await };
+        self.run_to_completion(create).await
     }
 
     async fn create_locked(&self, request: CreateRun) -> Result<RunRecord, Failure> {

@@ -81,8 +81,8 @@ struct LogLease {
 impl LogLease {
     /// Returns an error if the lease is not valid.
     async fn check(&self) -> Result<(), StoreError> {
-        let LogWriter { store, thread, epoch, .. } = self.writer.as_ref();
-        if self.lease.is_valid(store.as_ref(), thread, *epoch).await? {
+        let LogWriter { states, thread, epoch, .. } = self.writer.as_ref();
+        if self.lease.is_valid(states.store().as_ref(), thread, *epoch).await? {
             return Ok(());
         }
         Err(StoreError::Fenced { thread: thread.clone(), epoch: epoch.0 })

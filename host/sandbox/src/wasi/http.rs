@@ -156,7 +156,7 @@ impl OutgoingRequests {
                 Err(reason) => {
                     unwinding.raise(reason);
                     // The guest must not see an error that no execution after this one has.
-                    future::pending().await
+                    future::pending::<()>().await;
                 }
             }
         });

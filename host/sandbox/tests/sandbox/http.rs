@@ -209,9 +209,9 @@ impl Net for Network {
     }
 }
 
-fn found() -> Result<HttpResponse, Failure> {
+fn found() -> HttpResponse {
     let (headers, url) = (vec![("x-name".to_owned(), "a".to_owned())], "https://n/".to_owned());
-    Ok(HttpResponse { status: 404, headers, body: Bytes::from_static(b"nothing"), url })
+    HttpResponse { status: 404, headers, body: Bytes::from_static(b"nothing"), url }
 }
 
 /// Runs the node with the given body.
@@ -233,7 +233,7 @@ async fn run_alone(body: &str, network: Arc<Network>) -> Result<NodeOutcome, Gue
 
 #[tokio::test]
 async fn request_is_a_call_of_the_gate() {
-    let network = Network::new(found(), |_| Some(0));
+    let network = Network::new(Ok(found()), |_| Some(0));
     let body = format!(
         "{EXCHANGE}
         (if (i32.load8_u (i32.const 1168)) (then (unreachable)))
@@ -276,7 +276,7 @@ async fn failures_of_the_gate_are_error_codes() {
 #[tokio::test]
 async fn responses_arrive_in_the_order_of_the_requests() {
     // The first host is `n`, the second one is `m`.
-    let network = Network::new(found(), |url| Some(if url.contains('n') { 50 } else { 0 }));
+    let network = Network::new(Ok(found()), |url| Some(if url.contains('n') { 50 } else { 0 }));
     let body = "(local $first i32) (local $second i32) (local $pollable i32)
         (i32.store8 (i32.const 1001) (i32.const 109))
         (local.set $first (call $send (i32.const 64)))
@@ -292,7 +292,7 @@ async fn responses_arrive_in_the_order_of_the_requests() {
 
 #[tokio::test]
 async fn request_is_made_also_if_the_guest_does_not_wait() {
-    let network = Network::new(found(), |_| Some(5));
+    let network = Network::new(Ok(found()), |_| Some(5));
     let body = "(drop (call $send (i32.const 64))) (i32.const 512)";
     assert_eq!(run_alone(body, network.clone()).await, Ok(NodeOutcome::default()));
     assert_eq!(network.answered.load(Ordering::Relaxed), 1);
@@ -300,7 +300,7 @@ async fn request_is_made_also_if_the_guest_does_not_wait() {
 
 #[tokio::test]
 async fn request_whose_body_has_no_end_is_not_made() {
-    let network = Network::new(found(), |_| Some(0));
+    let network = Network::new(Ok(found()), |_| Some(0));
     let body = "(global.set $has_body (i32.const 1))
         (drop (call $send (i32.const 64))) (i32.const 512)";
     assert_eq!(run_alone(body, network.clone()).await, Ok(NodeOutcome::default()));
@@ -310,7 +310,7 @@ async fn request_whose_body_has_no_end_is_not_made() {
 /// The guest may write the bodies in any order.
 #[tokio::test]
 async fn requests_with_unfinished_bodies_do_not_delay_others() {
-    let (network, cancel) = (Network::new(found(), |_| None), StopFlag::default());
+    let (network, cancel) = (Network::new(Ok(found()), |_| None), StopFlag::default());
     let body = format!("(local $left i32) {EXCHANGE} (i32.const 512)");
     let body = body.replace(
         "(local.set $future",
@@ -335,7 +335,7 @@ async fn requests_with_unfinished_bodies_do_not_delay_others() {
 
 #[tokio::test]
 async fn cancel_ends_a_guest_that_waits_for_a_response() {
-    let (network, cancel) = (Network::new(found(), |_| None), StopFlag::default());
+    let (network, cancel) = (Network::new(Ok(found()), |_| None), StopFlag::default());
     let body = format!("{EXCHANGE} (i32.const 512)");
     let ended = run(&body, network.clone(), Limits::default(), cancel.clone());
     let cancelled = async {
@@ -348,7 +348,7 @@ async fn cancel_ends_a_guest_that_waits_for_a_response() {
 
 #[tokio::test]
 async fn request_beyond_the_host_calls_of_the_guest_ends_it() {
-    let network = Network::new(found(), |_| Some(0));
+    let network = Network::new(Ok(found()), |_| Some(0));
     let limits = Limits { host_calls: 0, ..Limits::default() };
     let body = format!("{EXCHANGE} (i32.const 512)");
     match run(&body, network.clone(), limits, StopFlag::default()).await {
@@ -395,7 +395,7 @@ async fn request_of_a_start_function_can_end_the_guest() {
     let imports = format!(r#"{IMPORTS} (func (export "_initialize") {EXCHANGE})"#);
     let plugin = load(guest::node_of(WIT, &imports, "(i32.const 512)")).await.unwrap();
     let limits = Limits { host_calls: 0, ..Limits::default() };
-    let network = Network::new(found(), |_| Some(0));
+    let network = Network::new(Ok(found()), |_| Some(0));
     let gate = stub_ports::gate_through(network.clone(), limits, StopFlag::default());
     match plugin.run_node(stub_ports::call(), gate).await {
         Err(GuestError::Unwound(Unwind::Limit(failure))) => {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use wattle_graph::checkpoint::CheckpointSource;
+use wattle_graph::event::EventKind;
 use wattle_graph::id::{Namespace, NodeName, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, CheckpointOutline, StoreError, ThreadRecord};
@@ -179,8 +180,7 @@ pub(crate) async fn pending_events_keep_their_order_across_batches(store: &dyn S
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
     let finished = |seq, task: &str| {
         let mut event = event(seq, json!(null));
-        event.kind = from(json!({
-            "type": "task_finished",
+        event.kind = EventKind::TaskFinished(from(json!({
             "task": task,
             "node": "node",
             "base": 1,
@@ -189,7 +189,7 @@ pub(crate) async fn pending_events_keep_their_order_across_batches(store: &dyn S
                 { "channel": "a", "value": null, "overwrite": true },
             ],
             "duration_us": 5,
-        }));
+        })));
         event
     };
     let all = [finished(1, "z"), finished(2, "a"), finished(3, "z")];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::Event;
+use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, CheckpointQuery};
@@ -107,14 +107,13 @@ pub(crate) async fn invalid_delta_hints_are_ignored(store: &dyn Store) {
 fn step(number: u64, list: &[Value]) -> Batch {
     let item = list.last().unwrap();
     let mut finished: Event = event(number, json!(null));
-    finished.kind = from(json!({
-        "type": "task_finished",
+    finished.kind = EventKind::TaskFinished(from(json!({
         "task": format!("task {number}"),
         "node": "node",
         "base": number - 1,
         "writes": [{ "channel": "list", "value": item }],
         "duration_us": 5,
-    }));
+    })));
     let next = grown(number, list, list.len() as u32 - 1);
     Batch { events: vec![finished].into(), ..batch(next) }
 }
@@ -129,7 +128,7 @@ pub(crate) async fn growing_list_is_stored_once(store: &dyn Store) {
         // 1 KB that compression hardly shortens.
         list.push(json!(format!("{number} {}", &noise[number as usize * 640..][..1000])));
         let step = step(number, &list);
-        log_bytes += serde_json::to_vec(&step.events).unwrap().len();
+        log_bytes += step.events.json().unwrap().len();
         append(store, &thread, step).await.unwrap();
     }
     let state_bytes = serde_json::to_vec(&list).unwrap().len();

@@ -125,13 +125,13 @@ fn tell(change: &Change) {
     match change {
         Change::App { name, notes } => {
             Output::note(&format!("loaded app `{name}`"));
-            notes.iter().for_each(|note| Output::warning(note));
+            tell_notes(notes);
         }
         Change::Grants { name, plugins, notes } => {
             for plugin in plugins {
                 Output::note(&format!("new calls of `{plugin}` in app `{name}` have other grants"));
             }
-            notes.iter().for_each(|note| Output::warning(note));
+            tell_notes(notes);
         }
         Change::Restart { path, sections } => {
             let (path, sections) = (path.display(), sections.join(", "));
@@ -143,6 +143,12 @@ fn tell(change: &Change) {
         Change::Problem { path, message, keeps_old } => tell_refusal(path, message, *keeps_old),
         // The server logs these.
         Change::Compiling { .. } | Change::Compiled { .. } => {}
+    }
+}
+
+fn tell_notes(notes: &[String]) {
+    for note in notes {
+        Output::warning(note);
     }
 }
 

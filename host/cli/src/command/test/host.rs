@@ -24,7 +24,7 @@ pub(super) fn config(
     config.store.database = None;
     config.telemetry = TelemetryTable::default();
     if let Some(data) = data {
-        config.data = data.to_owned();
+        data.clone_into(&mut config.data);
         for (own, database) in &mut config.sql {
             *database = SqlConfig {
                 url: format!("sqlite:{own}.db"),
