@@ -17,6 +17,9 @@ const TRACEBACK: &str = "Traceback (most recent call last)";
 /// Beginning of a line in which Rust says how to learn more about a panic.
 const NOTE: &str = "note: ";
 
+/// Beginning of the line that the runtime of componentize-js writes when it ends a guest.
+const ABORT: &str = "Redirecting call to abort()";
+
 /// Text of the panic with which componentize-py ends a guest after it has written the exception of
 /// the plugin.
 const THROWN: &str = "Python function threw an unexpected exception";
@@ -107,7 +110,8 @@ fn of_plugin(lines: &[&str]) -> Option<Cause> {
 
 /// Returns true if nothing else follows a cause than what a runtime adds to it.
 fn is_end(rest: &[&str]) -> bool {
-    rest.iter().all(|line| line.trim().is_empty() || line.starts_with(NOTE))
+    let is_of_runtime = |line: &&str| line.starts_with(NOTE) || line.starts_with(ABORT);
+    rest.iter().all(|line| line.trim().is_empty() || is_of_runtime(line))
 }
 
 /// Reads the innermost frame of the last stack, and the first line below the frames. What follows
@@ -258,7 +262,8 @@ mod tests {
                 cause("no \"rows\"", "/app.js", 12, Some(5)),
             ),
             (
-                "Error: no rows\nStack:\n  load@app.js:12:5\n  run@app.js:20:1\n",
+                "Error: no rows\nStack:\n  load@app.js:12:5\n  run@app.js:20:1\n\n\
+                 Redirecting call to abort() to mozalloc_abort\n\n",
                 cause("Error: no rows", "app.js", 12, Some(5)),
             ),
             (

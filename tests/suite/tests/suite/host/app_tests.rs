@@ -96,7 +96,7 @@ async fn a_thread_becomes_a_test_of_later_code() {
     let exported = run(&place, &args).await;
     assert_eq!(exported.code, 0, "{}", exported.text());
     let text = fs::read_to_string(&file).unwrap();
-    assert!(!text.contains("uid:") && !text.contains("{\"code\""), "{text}");
+    assert!(!text.contains("uid:") && !text.contains("\n{\"code\""), "{text}");
 
     let same = run(&place, &["test", "misdeeds", "--json"]).await;
     assert_eq!(same.code, 0, "{}", same.text());
