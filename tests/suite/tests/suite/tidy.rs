@@ -1,12 +1,13 @@
 //! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
 //! cycles, limits, requirements, what applications ship for operators, versions of clients, the
-//! stack of guests, and tests that leave themselves out.
+//! stack of guests, and tests that leave themselves out. `shape` prints figures about the tree.
 
 mod circles;
 mod examples;
 mod left_out;
 mod limits;
 mod requirements;
+mod shape;
 mod versions;
 mod words;
 

@@ -86,12 +86,8 @@ type Module = Vec<String>;
 fn no_import_cycle_is_new_or_grows() {
     let mut wrong = Vec::new();
     for folder in crates() {
-        let files = sources(&folder).into_iter().map(|file| {
-            let text = fs::read_to_string(&file).unwrap();
-            (module_of(file.strip_prefix(root().join(&folder)).unwrap()), code(&text))
-        });
         let name = folder.trim_end_matches("/src");
-        for circle in circles(&files.collect()) {
+        for circle in of_crate(&folder) {
             if !is_known(name, &circle) {
                 wrong.push(format!("{name}: {}", circle.into_iter().collect::<Vec<_>>().join(" ")));
             }
@@ -132,7 +128,7 @@ fn cycles_through_other_files_and_re_exports_are_found() {
 }
 
 /// Returns the source folders of all crates.
-fn crates() -> BTreeSet<String> {
+pub(super) fn crates() -> BTreeSet<String> {
     let mut folders = BTreeSet::new();
     for part in ["host", "plugins", "tests"] {
         for file in sources(part) {
@@ -143,6 +139,15 @@ fn crates() -> BTreeSet<String> {
         }
     }
     folders
+}
+
+/// Returns the cycles of a crate, each as the names of its modules.
+pub(super) fn of_crate(folder: &str) -> Vec<BTreeSet<String>> {
+    let files = sources(folder).into_iter().map(|file| {
+        let text = fs::read_to_string(&file).unwrap();
+        (module_of(file.strip_prefix(root().join(folder)).unwrap()), code(&text))
+    });
+    circles(&files.collect())
 }
 
 fn is_known(name: &str, circle: &BTreeSet<String>) -> bool {
