@@ -19,15 +19,12 @@ use super::sources;
 /// The remaining cycles, by crate. A cycle may lose files or be split; none may gain a file, and no
 /// new cycle is allowed.
 const KNOWN: &[(&str, &str)] = &[
-    (
-        "host/agent-server",
-        "agents asked assistants caller crons hosts order submit view webhooks whole",
-    ),
+    ("host/agent-server", "agents asked assistants caller crons order submit view webhooks whole"),
     ("host/agent-server", "wire::request::command wire::request::run"),
     (
         "host/api",
         "blob_link guard::admission guard::budget guard::holder guard::kept guard::key \
-         guard::keyring guard::lease guard::open native::scope state stream::presence",
+         guard::keyring guard::open native::scope state stream::presence",
     ),
     ("host/cli", "args load::compiler"),
     ("host/cli", "config::read error"),
