@@ -24,14 +24,13 @@ use crate::trace::{
 /// Name of the change of an edit, which the log records as `checkpointed`.
 const EDITED: &str = "edited";
 
-/// Name of the event of a migration.
-const MIGRATED: &str = "migrated";
-
 /// Builds the trace of a thread from its events, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Tracer {
     runs: Vec<RunTrace>,
     changes: Vec<ChangeTrace>,
+    /// Sequence number of the newest migration.
+    migration_seq: Option<u64>,
     totals: Totals,
     /// Successful calls of each task. A re-execution of the task replays them.
     answered: BTreeMap<TaskId, BTreeSet<(Vec<u32>, u32)>>,
@@ -123,6 +122,7 @@ impl Tracer {
             EventKind::Migrated(Migrated { from, to, principal }) => {
                 let summary = format!("from {} to {}", shortened(from), shortened(to));
                 self.changed(event, summary, principal.as_ref());
+                self.migration_seq = Some(event.seq);
             }
             EventKind::Progress(progress) => {
                 self.message(event, &progress.task, progress.message.clone());
@@ -141,11 +141,11 @@ impl Tracer {
 
     /// Adds the change of an edit. The checkpoint that a migration makes is not a separate change.
     fn edited(&mut self, event: &Event, made: &Checkpointed) {
-        let is_migrated = self
+        let is_of_migration = self
             .changes
             .last()
-            .is_some_and(|last| last.change == MIGRATED && last.seq + 1 == event.seq);
-        if made.source != CheckpointSource::Update || is_migrated {
+            .is_some_and(|last| self.migration_seq == Some(last.seq) && last.seq + 1 == event.seq);
+        if made.source != CheckpointSource::Update || is_of_migration {
             return;
         }
         let changed: Vec<&str> = made.changed.iter().map(ChannelName::as_str).collect();

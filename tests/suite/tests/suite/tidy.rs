@@ -11,11 +11,12 @@ mod shape;
 mod versions;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use wattle_graph::call::CallKind;
+use wattle_graph::event::EventKind;
 use wattle_suite::guests::root;
 
 /// The crates of this workspace that each crate may depend on. `cli -> api -> run -> graph`;
@@ -69,6 +70,10 @@ const IMPURE: &[&str] =
 /// The only files of the product that contain the names of host calls in the log: one of the host,
 /// and one of guests, which cannot use the crates of the host.
 const CALL_NAMES: [&str; 2] = ["host/graph/src/call.rs", "plugins/sdk/src/runs/event.rs"];
+
+/// The only file of the product that contains the names of events, which it reads. The host writes
+/// the names that `EventKind::name` derives from the variants, and the SDK derives them as well.
+const EVENT_NAMES: &str = "host/graph/src/event/decode.rs";
 
 /// The maximum number of lines of a file.
 const FILE_LINES: usize = 600;
@@ -125,18 +130,43 @@ fn every_file_has_a_description_and_a_limited_size() {
 
 #[test]
 fn one_file_on_each_side_contains_the_names_of_calls() {
+    let code = product_code();
     for kind in [CallKind::Complete, CallKind::Stream, CallKind::CallTool] {
-        let name = format!("\"{}\"", kind.name());
-        let knows = |file: &PathBuf| product(&fs::read_to_string(file).unwrap()).contains(&name);
-        let found = ["host", "plugins"].into_iter().flat_map(sources).filter(|file| {
-            let is_test = file.ends_with("tests.rs") || file.ends_with("testing.rs");
-            !is_test && !file.components().any(|part| part.as_os_str() == "tests") && knows(file)
-        });
-        let found: Vec<PathBuf> = found.collect();
-        let allowed = CALL_NAMES.map(|file| root().join(file));
-        assert!(allowed.iter().all(|file| found.contains(file)), "{name} is in {found:?}");
-        assert_eq!(found.len(), allowed.len(), "{name} is in {found:?}");
+        let name = kind.name();
+        assert_eq!(files_with_text(&code, name), CALL_NAMES.map(Path::new).into(), "`{name}`");
     }
+}
+
+#[test]
+fn one_file_contains_the_names_of_events() {
+    let code = product_code();
+    // The other names are also names of other things, such as `log` and `custom`.
+    let names = EventKind::NAMES.iter().copied();
+    for name in names.filter(|name| name.contains('_') || *name == "checkpointed") {
+        assert_eq!(files_with_text(&code, name), [Path::new(EVENT_NAMES)].into(), "`{name}`");
+    }
+}
+
+/// Returns the code of host and guests, by file, without comments and tests.
+fn product_code() -> BTreeMap<PathBuf, String> {
+    let mut code = BTreeMap::new();
+    for file in ["host", "plugins"].into_iter().flat_map(sources) {
+        let path = file.strip_prefix(root()).unwrap();
+        let is_test = path.ends_with("tests.rs") || path.ends_with("testing.rs");
+        if !is_test && !path.components().any(|part| part.as_os_str() == "tests") {
+            let text = fs::read_to_string(&file).unwrap();
+            let lines = product(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
+            code.insert(path.to_owned(), lines.collect::<Vec<_>>().join("\n"));
+        }
+    }
+    code
+}
+
+/// Returns the files whose code has a string literal with this text.
+fn files_with_text<'c>(code: &'c BTreeMap<PathBuf, String>, text: &str) -> BTreeSet<&'c Path> {
+    let literal = format!("\"{text}\"");
+    let found = code.iter().filter(|(_, code)| code.contains(&literal));
+    found.map(|(path, _)| path.as_path()).collect()
 }
 
 /// Returns a source file without its tests, which are at the end of the file.
