@@ -1,6 +1,7 @@
 //! Turns a definition into a checked [`Graph`], and reports all problems at once.
 
 mod build;
+mod context;
 mod declaration;
 mod edges;
 mod nodes;
@@ -16,13 +17,11 @@ mod with_files;
 
 pub use self::plugin_catalog::{AnyPlugin, NodeSchema, PluginCatalog};
 pub use self::problem::Problem;
+pub use crate::limit::DOCUMENT_LIMIT_BYTES;
 
+use crate::check::context::Age;
 use crate::check::source::SourceDocument;
 use crate::graph::Graph;
-
-/// Maximum length of a document in bytes. Typical documents have a few kilobytes, and some checks
-/// compare every node with every edge.
-pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
 
 /// Checks the graphs of a TOML file.
 ///
@@ -62,15 +61,6 @@ pub fn check_json(
     plugins: &dyn PluginCatalog,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
     check(file, SourceDocument::json(text), plugins, Age::New)
-}
-
-/// Which checks apply to a document.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Age {
-    /// All checks.
-    New,
-    /// Those that the oldest archived version passed.
-    Archived,
 }
 
 fn check(

@@ -13,6 +13,10 @@ use crate::id::GraphName;
 /// template may have thousands. As much as the state of a graph may have by default.
 pub const RENDERED_BYTES: u64 = 64 << 20;
 
+/// Maximum length of a document in bytes. Typical documents have a few kilobytes, and some checks
+/// compare every node with every edge.
+pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
+
 /// Maximum size of the texts that `with_files` of all nodes of one document add, in bytes. A text
 /// counts once for each key, because each key gets a copy. The prompts of an app have some ten KiB.
 pub const DOCUMENT_TEXT_BYTES: usize = 4 << 20;

@@ -21,6 +21,8 @@
 mod ahead;
 mod budget;
 mod cost;
+mod error;
+mod options;
 mod outline;
 mod pattern;
 mod place;
@@ -31,16 +33,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-use crate::limit::{
-    Exceeded, PATTERN_COMPILED_BYTES, SCHEMA_EXPLAINED_STEPS, SCHEMA_MESSAGE_BYTES,
-};
+use crate::limit::{Exceeded, SCHEMA_EXPLAINED_STEPS, SCHEMA_MESSAGE_BYTES};
+use crate::schema::options::options;
 use crate::schema::outline::Outline;
 use crate::suggest;
 
 pub use crate::schema::budget::StepBudget;
+pub use crate::schema::error::SchemaError;
 
 /// The types that a schema can name.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
@@ -74,24 +76,6 @@ pub trait SchemaSource {
     ///
     /// [`SchemaError`] if the value is not a JSON Schema, or exceeds a limit.
     fn compiled(&self, schema: &Value, formats: Formats) -> Result<Arc<Schema>, SchemaError>;
-}
-
-/// Error of compiling a schema.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SchemaError {
-    /// The value is not a schema, or uses a feature that this host does not accept.
-    #[error("{0}")]
-    Broken(String),
-    /// The schema exceeds a limit.
-    #[error("{0}")]
-    Limit(Exceeded),
-}
-
-impl From<Exceeded> for SchemaError {
-    fn from(exceeded: Exceeded) -> Self {
-        Self::Limit(exceeded)
-    }
 }
 
 /// Error of validating a value.
@@ -276,16 +260,6 @@ fn bad_type(value: &Value, place: &str) -> String {
             suggest::quoted_names(TYPES.iter())
         ),
     }
-}
-
-/// Returns the options of every validator.
-fn options() -> jsonschema::ValidationOptions<'static> {
-    let pattern_bytes = PATTERN_COMPILED_BYTES as usize;
-    let patterns = PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
-    jsonschema::options()
-        .offline()
-        .with_pattern_options(patterns)
-        .with_keyword("uniqueItems", unique::keyword)
 }
 
 /// Returns a description of a violation, with its location.

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::check::Age;
-use crate::check::build::CheckContext;
+use crate::check::context::{Age, CheckContext};
 use crate::check::problem::Problems;
 use crate::definition::{
     BranchDef, BranchMode, BuiltInReducer, CaseDef, ChannelDef, EdgeDef, NodeSet, ReducerDef,

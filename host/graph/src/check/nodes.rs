@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::check::build::{CheckContext, unknown_plugin};
+use crate::check::context::{Age, CheckContext, unknown_plugin};
 use crate::check::declaration::{Declaration, Declarations};
 use crate::check::plugin_catalog::PluginCatalog;
 use crate::check::problem::Problems;
 use crate::check::subgraphs::{self, CheckedGraphs, SubgraphDeclarations};
-use crate::check::{Age, policies, schemas};
+use crate::check::{policies, schemas};
 use crate::definition::NodeDef;
 use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
 use crate::id::{END, NodeName, PluginName};

@@ -1,6 +1,6 @@
 //! Checks the policies of nodes: retries, timeouts, caches and error handlers.
 
-use crate::check::build::CheckContext;
+use crate::check::context::CheckContext;
 use crate::check::problem::Problems;
 use crate::definition::{CacheDef, GraphDef, HumanDuration, NodeDef, RetryDef, TimeoutDef};
 use crate::expr::expression::CelExpression;

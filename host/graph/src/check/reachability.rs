@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::check::build::CheckContext;
+use crate::check::context::{Age, CheckContext};
+use crate::check::policies;
 use crate::check::problem::Problems;
-use crate::check::{Age, policies};
 use crate::graph::is_end;
 use crate::id::NodeName;
 

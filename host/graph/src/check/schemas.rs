@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::channel::{Channel, Reducer};
-use crate::check::build::CheckContext;
+use crate::check::context::CheckContext;
 use crate::check::declaration::{Declaration, distinct};
 use crate::check::problem::Problems;
 use crate::definition::{BranchMode, BuiltInReducer, ChannelDef, ReducerDef};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Number, Value};
 use toml::de::{DeTable, DeValue};
 
-use crate::check::DOCUMENT_LIMIT_BYTES;
+use crate::limit::DOCUMENT_LIMIT_BYTES;
 
 /// A parsed document with the lines of its values.
 pub(super) struct SourceDocument {

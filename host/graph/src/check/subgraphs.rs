@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::check::build::CheckContext;
+use crate::check::context::CheckContext;
 use crate::check::declaration::Declaration;
 use crate::check::parse::{ParsedDocument, ParsedGraph};
 use crate::check::plugin_catalog::NodeSchema;

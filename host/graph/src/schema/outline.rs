@@ -8,7 +8,7 @@ use crate::limit::{
     Exceeded, SCHEMA_BYTES, SCHEMA_CHAIN, SCHEMA_DEPTH, SCHEMA_EXPANDED, SCHEMA_NODES,
     SCHEMA_PATHS_BYTES,
 };
-use crate::schema::SchemaError;
+use crate::schema::error::SchemaError;
 use crate::schema::pattern::Patterns;
 use crate::schema::reference::Document;
 

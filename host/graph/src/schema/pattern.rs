@@ -13,7 +13,8 @@ use crate::limit::{
     SCHEMA_PATTERNS_COMPILED_BYTES,
 };
 use crate::schema::ahead::{self, MOST, Part};
-use crate::schema::{SchemaError, options};
+use crate::schema::error::SchemaError;
+use crate::schema::options::options;
 
 /// Size classes of compiled patterns, in bytes. Steps are counted by class, so that small changes
 /// of the library that compiles patterns do not change them.

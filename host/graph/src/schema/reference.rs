@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::schema::SchemaError;
+use crate::schema::error::SchemaError;
 
 /// The document in which references are resolved.
 pub(super) struct Document<'s> {

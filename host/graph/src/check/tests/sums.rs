@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::*;
-use crate::check::DOCUMENT_LIMIT_BYTES;
-use crate::limit::{DOCUMENT_PROBLEMS, DOCUMENT_TEXT_BYTES};
+use crate::limit::{DOCUMENT_LIMIT_BYTES, DOCUMENT_PROBLEMS, DOCUMENT_TEXT_BYTES};
 
 /// An app whose nodes read the channel `c`, and whose text files have the largest size.
 #[derive(Default)]

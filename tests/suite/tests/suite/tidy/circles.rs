@@ -32,13 +32,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/cli", "load::app_folder load::page load::parts load::projections"),
     ("host/cli", "project wire"),
     ("host/cli", "server::listen server::listen::connection"),
-    ("host/graph", "check check::source"),
-    (
-        "host/graph",
-        "check::build check::edges check::nodes check::policies check::reachability \
-         check::schemas check::subgraphs",
-    ),
-    ("host/graph", "schema schema::outline schema::pattern schema::reference"),
     ("host/model", "config extra"),
     ("host/model", "provider provider::error"),
     ("host/model", "route route::attempt_log route::candidate route::check structured"),

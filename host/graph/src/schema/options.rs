@@ -1,0 +1,16 @@
+//! Options of validators.
+
+use jsonschema::PatternOptions;
+
+use crate::limit::PATTERN_COMPILED_BYTES;
+use crate::schema::unique;
+
+/// Returns the options of every validator.
+pub(super) fn options() -> jsonschema::ValidationOptions<'static> {
+    let pattern_bytes = PATTERN_COMPILED_BYTES as usize;
+    let patterns = PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
+    jsonschema::options()
+        .offline()
+        .with_pattern_options(patterns)
+        .with_keyword("uniqueItems", unique::keyword)
+}
