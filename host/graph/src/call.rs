@@ -6,6 +6,7 @@ use serde_json::Value;
 use strum::VariantArray;
 
 use crate::event::{CallStarted, Called};
+use crate::id::CallKey;
 use crate::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 use crate::tool::{ToolOutput, ToolRequest};
 
@@ -63,6 +64,11 @@ impl CallKind {
 }
 
 impl CallStarted {
+    /// Returns the key of the call.
+    pub fn key(&self) -> CallKey {
+        CallKey::new(&self.task, &self.scope, self.call)
+    }
+
     /// Returns the kind of the call.
     pub fn kind(&self) -> Option<CallKind> {
         CallKind::of(&self.function)
@@ -78,6 +84,11 @@ impl CallStarted {
 }
 
 impl Called {
+    /// Returns the key of the call.
+    pub fn key(&self) -> CallKey {
+        CallKey::new(&self.task, &self.scope, self.call)
+    }
+
     /// Returns the kind of the call.
     pub fn kind(&self) -> Option<CallKind> {
         CallKind::of(&self.function)

@@ -1,6 +1,7 @@
 //! Identifiers: a newtype for each, parsed at the edge and trusted inside.
 
 mod blob;
+mod call_key;
 mod namespace;
 
 use std::fmt;
@@ -8,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::blob::BlobRef;
+pub use self::call_key::CallKey;
 pub use self::namespace::Namespace;
 
 /// Maximum length of a name of a graph, node, channel, app or plugin, in bytes. Names appear in

@@ -22,13 +22,12 @@ use wattle_graph::event::{
     CallStarted, Called, Event, EventKind, RunStatus, TaskFailed, TaskFinished, TaskStarted,
 };
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{Namespace, NodeName, TaskId};
+use wattle_graph::id::{CallKey, Namespace, NodeName, TaskId};
 
 pub use self::attribute::{Attribute, Attributes};
 pub use self::span::{SPAN_BYTES, Span, SpanEvent, SpanId, SpanKind, TRACE_BYTES, TraceId};
 pub use self::view::{Route, Run, View};
 
-use self::ids::CallKey;
 use self::span::nanos;
 
 /// Maximum number of events of one span. Further events are counted, but only the log contains
@@ -212,7 +211,7 @@ impl<'a> Projection<'a> {
     }
 
     fn called(&mut self, called: &Called) {
-        let key = CallKey::new(&called.task, &called.scope, called.call);
+        let key = called.key();
         self.open.remove(&key);
         let (id, parent) = self.place(&key);
         *self.answered.entry(key).or_default() += 1;

@@ -65,7 +65,7 @@ use crate::stop_flag::StopFlag;
 pub(crate) use self::budget::handlers_full;
 pub use self::effect::{Effect, EffectContext};
 pub(crate) use self::task_gate::log_lost;
-pub(crate) use self::task_subgraphs::{CallKey, TaskSubgraphs};
+pub(crate) use self::task_subgraphs::TaskSubgraphs;
 pub use journal::Journal;
 pub(crate) use journal::{CallsByScope, LoggedCalls, is_in_doubt};
 pub use task_gate::TaskGate;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Asked, Event, EventKind, RunReason, RunStatus};
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
+use wattle_graph::id::{CallKey, CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 
@@ -83,17 +83,17 @@ pub(crate) fn held_elicitations(
     subgraphs: &Subgraphs,
 ) -> Vec<Interrupt> {
     let nested = subgraphs.active_interrupts().map(|(_, question)| question);
-    let mut last: BTreeMap<(TaskId, Vec<u32>, u32), (u32, Interrupt)> = BTreeMap::new();
+    let mut last: BTreeMap<CallKey, (u32, Interrupt)> = BTreeMap::new();
     for question in lineage.live_questions().cloned().chain(nested) {
         let Asked { task, scope, call, elicited: Some(elicited), .. } = &question.asked else {
             continue;
         };
-        let (call, round) = ((task.clone(), scope.clone(), *call), elicited.round);
+        let (call, round) = (CallKey::new(task, scope, *call), elicited.round);
         if last.get(&call).is_none_or(|(known, _)| *known < round) {
             last.insert(call, (round, question));
         }
     }
-    let goes_on = |(task, scope, call): &(TaskId, Vec<u32>, u32)| {
+    let goes_on = |CallKey { task, scope, call }: &CallKey| {
         let calls = past.get(task).and_then(|task| task.calls_by_scope.get(scope));
         calls.is_none_or(|calls| {
             !calls.results.contains_key(call) && !calls.decisions.contains_key(call)
@@ -238,7 +238,7 @@ pub(crate) fn logged_tasks(events: &[Event]) -> BTreeMap<TaskId, LoggedTask> {
                 calls.record_start(call.call, call.start_number, event.seq);
                 if call.function == EndedRun::FUNCTION {
                     let waits = &mut past.entry(call.task.clone()).or_default().wait_seqs;
-                    waits.entry((call.scope.clone(), call.call)).or_insert(event.seq);
+                    waits.entry(call.key()).or_insert(event.seq);
                 }
             }
             EventKind::Called(called) => {

@@ -10,7 +10,7 @@ use wattle_graph::event::{
     TaskFailed, TaskFinished, TaskStarted,
 };
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{ChannelName, Digest, Namespace, RunId, TaskId, ThreadId};
+use wattle_graph::id::{CallKey, ChannelName, Digest, Namespace, RunId, TaskId, ThreadId};
 use wattle_graph::json_text;
 use wattle_graph::principal::Principal;
 use wattle_graph::weight::weight;
@@ -33,7 +33,7 @@ pub struct Tracer {
     migration_seq: Option<u64>,
     totals: Totals,
     /// Successful calls of each task. A re-execution of the task replays them.
-    answered: BTreeMap<TaskId, BTreeSet<(Vec<u32>, u32)>>,
+    answered: BTreeMap<TaskId, BTreeSet<CallKey>>,
     /// Number of entries.
     entries: usize,
     /// Approximate length of all texts in bytes.
@@ -252,7 +252,7 @@ impl Tracer {
         }
         if called.result.is_ok() {
             let answered = self.answered.entry(called.task.clone()).or_default();
-            answered.insert((called.scope.clone(), called.call));
+            answered.insert(called.key());
         }
         let call = CallTrace {
             call: called.call,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use wattle_graph::id::{Namespace, TaskId};
+use wattle_graph::id::{CallKey, Namespace, TaskId};
 
 use crate::driver::loop_state::LoopState;
 use crate::gate::CallsByScope;
@@ -21,8 +21,8 @@ pub(crate) struct LoggedTask {
     pub started_seq: Option<u64>,
     /// Sequence number of the last `reopened` event for the task.
     pub reopened_seq: Option<u64>,
-    /// Sequence numbers of the first waits for subgraphs that the task started, by scope and call.
-    pub wait_seqs: BTreeMap<(Vec<u32>, u32), u64>,
+    /// Sequence numbers of the first waits for subgraphs that the task started.
+    pub wait_seqs: BTreeMap<CallKey, u64>,
 }
 
 impl LoggedTask {
@@ -51,7 +51,7 @@ struct RootSuperstepState {
     /// Sequence number of the first start of each task.
     started_seqs: BTreeMap<TaskId, u64>,
     /// Sequence numbers of the first waits for subgraphs that tasks started.
-    wait_seqs: BTreeMap<(TaskId, Vec<u32>, u32), u64>,
+    wait_seqs: BTreeMap<CallKey, u64>,
     /// Loop states of subgraphs whose tasks may be retried.
     saved_states: BTreeMap<Namespace, LoopState>,
     /// A lock for each subgraph, held while its superstep loop or one of its tasks runs.
@@ -68,10 +68,7 @@ impl RootSuperstep {
     ) -> Self {
         let started_seqs =
             tasks.iter().filter_map(|(id, task)| Some((id.clone(), task.started_seq?))).collect();
-        let wait_seqs = tasks.iter_mut().flat_map(|(id, task)| {
-            let wait_seqs = std::mem::take(&mut task.wait_seqs);
-            wait_seqs.into_iter().map(|((scope, call), seq)| ((id.clone(), scope, call), seq))
-        });
+        let wait_seqs = tasks.values_mut().flat_map(|task| std::mem::take(&mut task.wait_seqs));
         let wait_seqs = wait_seqs.collect();
         let state = RootSuperstepState {
             tasks,
@@ -101,8 +98,8 @@ impl RootSuperstep {
     }
 
     /// Returns the sequence number of the first wait for a subgraph that a call of a task started.
-    pub(crate) fn wait_seq(&self, task: &TaskId, scope: &[u32], call: u32) -> Option<u64> {
-        self.lock_state().wait_seqs.get(&(task.clone(), scope.to_vec(), call)).copied()
+    pub(crate) fn wait_seq(&self, call: &CallKey) -> Option<u64> {
+        self.lock_state().wait_seqs.get(call).copied()
     }
 
     /// Takes the logged events of a task. Returns them only once. A task without any gets its

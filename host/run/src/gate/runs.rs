@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{GraphName, RunId, ThreadId};
+use wattle_graph::id::{CallKey, GraphName, RunId, ThreadId};
 
 use crate::gate::entry::CallLookup;
 use crate::gate::pipeline::decode_output;
 use crate::gate::task_gate::TaskGate;
 use crate::gate::unwind::CallError;
-use crate::gate::{CallKey, Effect, EffectContext, Gate};
+use crate::gate::{Effect, EffectContext, Gate};
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::hostcall::request::CallRequest;
@@ -215,8 +215,8 @@ impl Effect for WaitRun {
             return Err(Failure::internal("cannot wait for a subgraph outside of a task").into());
         };
         let task = &entry.task;
-        let call = CallKey { task: &task.task, scope: &task.scope, number: entry.number };
-        let (outcome, state) = task.subgraphs.wait(&self.run, call).await?;
+        let call = CallKey::new(&task.task, &task.scope, entry.number);
+        let (outcome, state) = task.subgraphs.wait(&self.run, &call).await?;
         let run = RunRef { thread: task.log.thread().clone(), run: self.run.clone() };
         Ok(EndedRun { run, outcome, state })
     }

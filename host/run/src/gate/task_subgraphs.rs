@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{GraphName, Namespace, RunId, TaskId};
+use wattle_graph::id::{CallKey, GraphName, Namespace, RunId};
 
 use crate::gate::unwind::CallError;
 use crate::hostcall::runs::{RunOutcome, StartRun};
@@ -40,16 +40,5 @@ pub(crate) trait TaskSubgraphs: Send + Sync {
     ///
     /// [`CallError::Failure`] if the subgraph cannot start; [`CallError::Unwind`] if the guest must
     /// be unwound because the subgraph is interrupted.
-    async fn wait(&self, run: &RunId, call: CallKey<'_>) -> Result<(RunOutcome, Value), CallError>;
-}
-
-/// Identifies a host call within its thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallKey<'a> {
-    /// The task.
-    pub task: &'a TaskId,
-    /// Path of the tool calls of the task around the call.
-    pub scope: &'a [u32],
-    /// Call number in that scope.
-    pub number: u32,
+    async fn wait(&self, run: &RunId, call: &CallKey) -> Result<(RunOutcome, Value), CallError>;
 }

@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{GraphName, InterruptId, Namespace, RunId};
+use wattle_graph::id::{CallKey, GraphName, Namespace, RunId};
 
 use crate::app::GraphVersion;
 use crate::driver::LoopExit;
+use crate::gate::TaskSubgraphs;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
-use crate::gate::{CallKey, TaskSubgraphs};
 use crate::hostcall::runs::{RunOutcome, StartRun};
 use crate::task::context::{StepContext, SubgraphCall};
 use crate::task::task_heartbeat::TaskHeartbeat;
@@ -87,7 +87,7 @@ impl TaskSubgraphs for StartedSubgraphs {
         self.get(run).map(|child| child.graph_version.graph.name.clone())
     }
 
-    async fn wait(&self, run: &RunId, call: CallKey<'_>) -> Result<(RunOutcome, Value), CallError> {
+    async fn wait(&self, run: &RunId, call: &CallKey) -> Result<(RunOutcome, Value), CallError> {
         let child = self.get(run).ok_or_else(|| {
             let text = format!("the node did not start run `{run}`, so it cannot wait for it");
             Failure::new(code::NOT_FOUND, text)
@@ -105,7 +105,7 @@ impl TaskSubgraphs for StartedSubgraphs {
             parent_graph: None,
             parent_heartbeat: Some(self.parent_heartbeat.clone()),
             is_awaited_by_guest: true,
-            started_seq: context.root_superstep.wait_seq(call.task, call.scope, call.number),
+            started_seq: context.root_superstep.wait_seq(call),
             error: None,
         };
         let ran = context.subgraph_runner.run(context, nested).await.map_err(into_call_error)?;
@@ -114,8 +114,7 @@ impl TaskSubgraphs for StartedSubgraphs {
             LoopExit::Failed(failure) => RunOutcome::Failed { failure },
             // The interrupt, if there is one, is in the log. This id only names the suspended call.
             LoopExit::Interrupted => {
-                let place = InterruptId::derive(call.task, call.scope, call.number);
-                return Err(Unwind::Suspended(place).into());
+                return Err(Unwind::Suspended(call.interrupt_id()).into());
             }
             LoopExit::Cancelled => return Err(Unwind::Cancelled.into()),
             LoopExit::Drained => return Err(Unwind::Drained.into()),
