@@ -3,6 +3,7 @@
 mod alias;
 mod duration;
 mod env;
+mod provider_kind;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::config::alias::{Alias, Aliases};
 pub(crate) use crate::config::alias::{check as check_aliases, find as find_alias};
 pub(crate) use crate::config::env::apply_model_env;
+pub use crate::config::provider_kind::ProviderKind;
 use crate::extra::Extra;
 
 /// Default timeout of a route: enough for an unstreamed response of one page.
@@ -35,18 +37,6 @@ pub struct ModelConfig {
     pub aliases: Aliases,
     /// Whether a tenant route may reach a private or loopback address; default `false`.
     pub tenant_private: bool,
-}
-
-/// The wire format of a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProviderKind {
-    /// OpenAI chat completions; with a `base_url` also DeepSeek, Ollama, vLLM and many more.
-    Openai,
-    /// Google Gemini `generateContent`.
-    Gemini,
-    /// Anthropic messages.
-    Anthropic,
 }
 
 /// How the host requests output that matches a response schema. The host validates the output in every mode.
@@ -150,26 +140,6 @@ impl RouteConfig {
             extra: self.extra.clone(),
         };
         std::iter::once(first).chain(self.fallbacks.iter().cloned()).collect()
-    }
-}
-
-impl ProviderKind {
-    /// Returns the name in `wattle.toml`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Openai => "openai",
-            Self::Gemini => "gemini",
-            Self::Anthropic => "anthropic",
-        }
-    }
-
-    /// Returns the official base URL, which ends with a slash.
-    pub fn default_base_url(self) -> &'static str {
-        match self {
-            Self::Openai => "https://api.openai.com/v1/",
-            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta/",
-            Self::Anthropic => "https://api.anthropic.com/v1/",
-        }
     }
 }
 
