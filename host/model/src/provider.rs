@@ -1,7 +1,8 @@
-//! One provider: its HTTP client, its key and its concurrency limit.
+//! One provider: its service, its concurrency limit and its retries.
 
 mod anthropic;
 mod arguments;
+mod attempt;
 mod error;
 mod exchange;
 mod gemini;
@@ -12,6 +13,7 @@ mod names;
 mod openai;
 mod provider_state;
 mod schema;
+mod service;
 mod sse;
 mod think_tags;
 mod throttle;
@@ -20,23 +22,20 @@ mod turn_response;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use reqwest::dns::Resolve;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
-use reqwest::{RequestBuilder, Url};
 use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{CompletionRequest, ResponseSchema};
-use wattle_run::caller_id::CallerId;
-use wattle_run::credentials::{self, Credentials};
 
 use crate::chat::Chat;
 use crate::config::{ProviderConfig, ProviderKind, RouteConfig, StructuredMode};
 use crate::error::ConfigError;
 use crate::extra::{self, Extra};
+pub(crate) use crate::provider::attempt::{AttemptSpec, RequestCount};
 use crate::provider::error::ProviderError;
 pub(crate) use crate::provider::error::WITHHELD;
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
@@ -44,6 +43,8 @@ pub(crate) use crate::provider::key::ApiKey;
 use crate::provider::provider_state::StateOwner;
 use crate::provider::schema::SchemaAdapter;
 pub use crate::provider::schema::schema_changes;
+use crate::provider::service::Service;
+pub(crate) use crate::provider::service::base_url;
 pub(crate) use crate::provider::turn_response::TurnResponse;
 use crate::retry::Backoff;
 use crate::sink::CallSink;
@@ -58,57 +59,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The `user-agent` of all requests.
 const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 
-/// A provider with its HTTP client.
+/// A provider with its service.
 pub(crate) struct Provider {
-    name: String,
-    kind: ProviderKind,
+    service: Service,
     structured: StructuredMode,
     stream: bool,
     extra: Extra,
-    base_url: String,
-    key: ApiKey,
-    headers: HeaderMap,
-    /// Keys and header secrets, which no message shows.
-    credentials: Credentials,
     /// Why the headers cannot be sent; `None` if they can.
     header_error: Option<String>,
-    http: reqwest::Client,
     schemas: SchemaAdapter,
     concurrency: Semaphore,
     backoff: Backoff,
-}
-
-/// Parameters of one attempt: the model, its timeout and retries, and the setting that messages
-/// name.
-#[derive(Clone, Copy)]
-pub(crate) struct AttemptSpec<'a> {
-    pub(crate) route: &'a str,
-    /// The model that is called.
-    pub(crate) model: &'a str,
-    /// The model as the route names it.
-    pub(crate) configured_model: &'a str,
-    /// The setting that names the model, for messages.
-    pub(crate) setting_text: &'a str,
-    pub(crate) timeout: Duration,
-    pub(crate) retries: u32,
-    pub(crate) requests: &'a RequestCount,
-    /// Whom the work on the response counts for.
-    pub(crate) owner: CallerId,
-}
-
-/// The number of HTTP requests of one attempt.
-#[derive(Debug, Default)]
-pub(crate) struct RequestCount(AtomicU32);
-
-impl RequestCount {
-    /// Returns the number of requests so far.
-    pub(crate) fn count(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn increment(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 /// The request of one turn.
@@ -160,23 +121,15 @@ impl Provider {
         key: ApiKey,
         http: reqwest::Client,
     ) -> Result<Self, ConfigError> {
-        let default = config.kind.default_base_url();
         if let Some(reason) = extra::invalid_reason(config.kind, &config.extra) {
             return Err(ConfigError::ProviderExtra { provider: name.to_owned(), reason });
         }
-        let credentials = Credentials::new(key.expose());
         Ok(Self {
-            name: name.to_owned(),
-            kind: config.kind,
+            service: Service::new(name, config, key, http)?,
             structured: config.structured,
             stream: config.stream,
             extra: config.extra.clone(),
-            base_url: base_url(name, config.base_url.as_deref().unwrap_or(default))?,
-            key,
-            headers: HeaderMap::new(),
-            credentials,
             header_error: None,
-            http,
             schemas: SchemaAdapter::new(name, config.kind),
             concurrency: Semaphore::new(MAX_CONCURRENCY),
             backoff: Backoff::default(),
@@ -186,28 +139,18 @@ impl Provider {
     /// Adds headers to all requests. An error marks the provider as unusable.
     pub(crate) fn with_headers(mut self, headers: Result<HeaderMap, String>) -> Self {
         match headers {
-            Ok(headers) => {
-                let values = headers.values().filter_map(|value| value.to_str().ok());
-                let secrets = values.flat_map(credentials::header_secrets);
-                self.credentials =
-                    Credentials::new(self.key().map(str::to_owned).into_iter().chain(secrets));
-                self.headers = headers;
-            }
+            Ok(headers) => self.service.set_headers(headers),
             Err(reason) => self.header_error = Some(reason),
         }
         self
     }
 
     pub(crate) fn kind(&self) -> ProviderKind {
-        self.kind
+        self.service.kind
     }
 
     pub(crate) fn structured(&self) -> StructuredMode {
         self.structured
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(crate) fn extra(&self) -> &Extra {
@@ -219,13 +162,13 @@ impl Provider {
         if let Some(reason) = &self.header_error {
             return Some(format!(
                 "the model provider `{}` cannot be used: {reason}; see its `headers`",
-                self.name
+                self.service.name
             ));
         }
-        match &self.key {
+        match &self.service.key {
             ApiKey::Missing { variable } => Some(format!(
                 "the model provider `{}` has no key; set the environment variable `{variable}`",
-                self.name
+                self.service.name
             )),
             ApiKey::None | ApiKey::Variable { .. } | ApiKey::Tenant(_) => None,
         }
@@ -279,7 +222,7 @@ impl Provider {
             return Err(error.failure);
         };
         tracing::debug!(
-            provider = %self.name, model = %spec.model, code = %error.failure.code,
+            provider = %self.service.name, model = %spec.model, code = %error.failure.code,
             pause_ms = pause.as_millis() as u64, "retrying the model call"
         );
         tokio::time::sleep(pause).await;
@@ -296,7 +239,7 @@ impl Provider {
         let _place = self.concurrency.acquire().await;
         spec.requests.increment();
         let (owner, streams) = (self.state_owner(spec), self.wants_stream(sink));
-        let request = match self.kind {
+        let request = match self.service.kind {
             ProviderKind::Openai => openai::request(self, ask, &owner, spec.model, streams),
             ProviderKind::Gemini => gemini::request(self, ask, &owner, spec.model, streams),
             ProviderKind::Anthropic => anthropic::request(self, ask, &owner, spec.model, streams),
@@ -306,7 +249,7 @@ impl Provider {
 
     /// Returns the owner of the provider state in a response to this attempt.
     fn state_owner(&self, spec: AttemptSpec<'_>) -> StateOwner {
-        StateOwner::new(&self.name, spec.model)
+        StateOwner::new(&self.service.name, spec.model)
     }
 
     /// Reads a response with a success status.
@@ -317,18 +260,18 @@ impl Provider {
         response: reqwest::Response,
     ) -> Result<TurnResponse, ProviderError> {
         let owner = self.state_owner(spec);
-        match self.kind {
+        match self.service.kind {
             ProviderKind::Openai => {
                 let builder = openai::OpenAiResponse::new(owner, spec.model, sink);
-                exchange::read(self, spec, sink, response, builder).await
+                exchange::read(&self.service, spec, sink, response, builder).await
             }
             ProviderKind::Gemini => {
                 let builder = gemini::GeminiResponse::new(owner, spec.model, sink);
-                exchange::read(self, spec, sink, response, builder).await
+                exchange::read(&self.service, spec, sink, response, builder).await
             }
             ProviderKind::Anthropic => {
                 let builder = anthropic::AnthropicResponse::new(owner, spec.model, sink);
-                exchange::read(self, spec, sink, response, builder).await
+                exchange::read(&self.service, spec, sink, response, builder).await
             }
         }
     }
@@ -341,74 +284,16 @@ impl Provider {
     fn schemas(&self) -> &SchemaAdapter {
         &self.schemas
     }
-
-    /// Builds a request to a path below the base URL, with the key in the header of the kind.
-    fn post(&self, path: &str) -> RequestBuilder {
-        let url = format!("{}{path}", self.base_url);
-        let request = self.http.post(url).headers(self.headers.clone());
-        match (self.key(), self.kind) {
-            (None, _) => request,
-            (Some(key), ProviderKind::Openai) => request.bearer_auth(key),
-            (Some(key), ProviderKind::Gemini) => request.header("x-goog-api-key", key),
-            (Some(key), ProviderKind::Anthropic) => request.header("x-api-key", key),
-        }
-    }
-
-    fn key(&self) -> Option<&str> {
-        self.key.expose()
-    }
-
-    /// Masks keys and header secrets in a text, in case a provider or a library repeats them.
-    fn redact(&self, text: &str) -> String {
-        self.credentials.redact(text)
-    }
 }
 
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Provider")
-            .field("name", &self.name)
-            .field("kind", &self.kind)
-            .field("base_url", &self.base_url)
+            .field("name", &self.service.name)
+            .field("kind", &self.service.kind)
+            .field("base_url", &self.service.base_url)
             .finish_non_exhaustive()
     }
-}
-
-/// Endpoints that the host appends to a base URL, and that are often copied with it.
-const ENDPOINTS: [&str; 4] = ["/chat/completions", "/completions", "/messages", "/models"];
-
-/// Normalizes a base URL, so that paths such as `chat/completions` can be appended.
-pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError> {
-    let refused = |reason: &str| ConfigError::BaseUrl {
-        provider: provider.to_owned(),
-        url: text.to_owned(),
-        reason: reason.to_owned(),
-    };
-    let mut url = Url::parse(text).map_err(|error| refused(&error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(refused("the scheme is neither https nor http"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        // Messages show the URL.
-        return Err(ConfigError::BaseUrl {
-            provider: provider.to_owned(),
-            url: url.host_str().unwrap_or_default().to_owned(),
-            reason: "it contains a user name or password; use `key_env`".to_owned(),
-        });
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(refused("it has a query or a fragment"));
-    }
-    let path = url.path().trim_end_matches('/');
-    if let Some(ending) = ENDPOINTS.iter().find(|ending| path.ends_with(**ending)) {
-        return Err(refused(&format!(
-            "it ends with `{ending}`, which the host appends itself; remove this"
-        )));
-    }
-    if !url.path().ends_with('/') {
-        url.set_path(&format!("{}/", url.path()));
-    }
-    Ok(url.into())
 }
 
 /// Providers by name.

@@ -22,5 +22,5 @@ pub(super) fn request(
     streams: bool,
 ) -> RequestBuilder {
     let body = body::build(ask, owner, model, streams, provider.schemas());
-    provider.post("messages").header("anthropic-version", VERSION).json(&body)
+    provider.service.post("messages").header("anthropic-version", VERSION).json(&body)
 }

@@ -10,7 +10,8 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::mask_abbreviated_keys;
 use wattle_run::json::lenient;
 
-use crate::provider::{AttemptSpec, Provider};
+use crate::provider::attempt::AttemptSpec;
+use crate::provider::service::Service;
 use crate::retry::{Retry, retry_after, should_retry};
 use crate::sink::CallSink;
 
@@ -47,10 +48,10 @@ pub(crate) struct ProviderError {
 }
 
 /// Builds the error for a response that did not arrive within the timeout.
-pub(super) fn timed_out(provider: &Provider, spec: AttemptSpec<'_>) -> ProviderError {
+pub(super) fn timed_out(service: &Service, spec: AttemptSpec<'_>) -> ProviderError {
     let text = format!(
         "{} did not respond within {:?}; raise `timeout` of the route if that is too short",
-        subject(provider, spec),
+        subject(service, spec),
         spec.timeout
     );
     ProviderError { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
@@ -58,36 +59,36 @@ pub(super) fn timed_out(provider: &Provider, spec: AttemptSpec<'_>) -> ProviderE
 
 /// Builds the error for a response that is malformed or exceeds a limit.
 pub(super) fn malformed_response(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     reason: &str,
 ) -> ProviderError {
-    unavailable(provider, spec, &format!("sent an unusable response: {reason}"))
+    unavailable(service, spec, &format!("sent an unusable response: {reason}"))
 }
 
 /// Builds the error for images that the provider withheld. A retry would have the same outcome.
-pub(super) fn withheld(provider: &Provider, spec: AttemptSpec<'_>, reason: &str) -> ProviderError {
+pub(super) fn withheld(service: &Service, spec: AttemptSpec<'_>, reason: &str) -> ProviderError {
     let text = format!(
         "{} withheld the image: {}; describe it in other words",
-        subject(provider, spec),
-        excerpt(provider, reason)
+        subject(service, spec),
+        excerpt(service, reason)
     );
     ProviderError { failure: Failure::new(WITHHELD, text), retry: Retry::Never }
 }
 
 /// Builds the error for a stream in which no bytes arrived within the timeout.
 pub(super) fn stream_stalled(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     begun: bool,
 ) -> ProviderError {
     if !begun {
-        return timed_out(provider, spec);
+        return timed_out(service, spec);
     }
     let text = format!(
         "{} sent nothing for {:?} in the middle of its response; raise `timeout` of the route if \
          that is too short",
-        subject(provider, spec),
+        subject(service, spec),
         spec.timeout
     );
     ProviderError { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
@@ -96,7 +97,7 @@ pub(super) fn stream_stalled(
 /// Builds the error for a stream that ended before the completion did. `complained` is the message
 /// that the service sent meanwhile.
 pub(super) fn stream_closed(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     sink: &CallSink<'_>,
     error: Option<&reqwest::Error>,
@@ -104,38 +105,38 @@ pub(super) fn stream_closed(
 ) -> ProviderError {
     let reason = error.map_or_else(|| "the stream ended too early".to_owned(), root_cause);
     let place = if sink.has_emitted() { "in the middle of" } else { "before" };
-    unavailable(provider, spec, &format!("was cut off {place} its response: {reason}{complained}"))
+    unavailable(service, spec, &format!("was cut off {place} its response: {reason}{complained}"))
 }
 
 /// Builds the error for a connection that was lost in the middle of a response.
 pub(super) fn connection_lost(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     error: &reqwest::Error,
 ) -> ProviderError {
     let what = format!("was cut off in the middle of its response: {}", root_cause(error));
-    unavailable(provider, spec, &what)
+    unavailable(service, spec, &what)
 }
 
 /// Builds the error for a service that stopped without a completion, for this finish reason.
 pub(super) fn stopped_by_service(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     reason: &str,
 ) -> ProviderError {
-    unavailable(provider, spec, &format!("stopped with reason `{reason}`"))
+    unavailable(service, spec, &format!("stopped with reason `{reason}`"))
 }
 
 /// Builds the error that the service reported within a response with a success status.
 pub(super) fn reported_in_response(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     body: &Value,
 ) -> ProviderError {
     let status = status_of(body).and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let (text, body) = (body.to_string(), lenient::join_surrogates_in(body.clone()));
-    from_error_body(provider, spec, status, "in its response", &HeaderMap::new(), body, &text)
+    from_error_body(service, spec, status, "in its response", &HeaderMap::new(), body, &text)
 }
 
 /// Returns the HTTP status that an error within a response with a success status represents.
@@ -185,16 +186,16 @@ fn parse_status(value: &Value) -> Option<u16> {
 
 /// Builds the error for a request that could not be sent.
 pub(super) fn send_failed(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     error: &reqwest::Error,
 ) -> ProviderError {
     if error.is_builder() {
         let what = format!("cannot be called, the HTTP request is invalid: {}", root_cause(error));
-        return invalid_request(provider, spec, &what);
+        return invalid_request(service, spec, &what);
     }
     if error.is_timeout() {
-        let text = format!("{} did not respond in time", subject(provider, spec));
+        let text = format!("{} did not respond in time", subject(service, spec));
         return ProviderError {
             failure: Failure::new(code::TIMEOUT, text).retryable(),
             retry: Retry::BackOff,
@@ -207,26 +208,26 @@ pub(super) fn send_failed(
     } else {
         "check `base_url` of the provider"
     };
-    let address = &provider.base_url;
-    unavailable(provider, spec, &format!("cannot be reached at {address}: {cause}; {hint}"))
+    let address = &service.base_url;
+    unavailable(service, spec, &format!("cannot be reached at {address}: {cause}; {hint}"))
 }
 
-fn unavailable(provider: &Provider, spec: AttemptSpec<'_>, what: &str) -> ProviderError {
-    let text = format!("{} {}", subject(provider, spec), excerpt(provider, what));
+fn unavailable(service: &Service, spec: AttemptSpec<'_>, what: &str) -> ProviderError {
+    let text = format!("{} {}", subject(service, spec), excerpt(service, what));
     ProviderError {
         failure: Failure::new(code::UNAVAILABLE, text).retryable(),
         retry: Retry::BackOff,
     }
 }
 
-fn invalid_request(provider: &Provider, spec: AttemptSpec<'_>, what: &str) -> ProviderError {
-    let text = format!("{} {}", subject(provider, spec), excerpt(provider, what));
+fn invalid_request(service: &Service, spec: AttemptSpec<'_>, what: &str) -> ProviderError {
+    let text = format!("{} {}", subject(service, spec), excerpt(service, what));
     ProviderError { failure: Failure::new(code::INVALID, text), retry: Retry::Never }
 }
 
 /// Builds the error for a response with a status that is no success.
 pub(super) fn from_status(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     status: StatusCode,
     headers: &HeaderMap,
@@ -234,13 +235,13 @@ pub(super) fn from_status(
 ) -> ProviderError {
     let place = format!("status {}", status.as_u16());
     let body = lenient::parse(text).map(lenient::join_surrogates_in).unwrap_or_default();
-    from_error_body(provider, spec, status, &place, headers, body, text)
+    from_error_body(service, spec, status, &place, headers, body, text)
 }
 
 /// Builds the error that a provider reported. `place` says where the provider reported it, and `text` is its report as
 /// text.
 fn from_error_body(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     status: StatusCode,
     place: &str,
@@ -268,7 +269,7 @@ fn from_error_body(
         }
     }
     let message =
-        class.message(provider, spec, place, &provider_message(provider, &body, text), retry);
+        class.message(service, spec, place, &provider_message(service, &body, text), retry);
     let mut failure = Failure::new(class.code(), message).with_details(details);
     failure.retryable = retry != Retry::Never;
     ProviderError { failure, retry }
@@ -336,18 +337,18 @@ impl ErrorClass {
     /// parts of it, so these are masked.
     fn message(
         self,
-        provider: &Provider,
+        service: &Service,
         spec: AttemptSpec<'_>,
         place: &str,
         words: &str,
         retry: Retry,
     ) -> String {
-        let subject = subject(provider, spec);
-        let address = &provider.base_url;
+        let subject = subject(service, spec);
+        let address = &service.base_url;
         match self {
             Self::Auth => {
                 let words = mask_abbreviated_keys(words);
-                format!("{subject} {}: {words}", provider.key.rejection_message(place))
+                format!("{subject} {}: {words}", service.key.rejection_message(place))
             }
             Self::Quota => {
                 format!("{subject} has no credit left ({place}); top up the account: {words}")
@@ -380,19 +381,19 @@ fn retry_hint(retry: Retry) -> String {
     }
 }
 
-fn subject(provider: &Provider, spec: AttemptSpec<'_>) -> String {
+fn subject(service: &Service, spec: AttemptSpec<'_>) -> String {
     let alias = if spec.configured_model == spec.model {
         String::new()
     } else {
         format!(" (for `{}`)", spec.configured_model)
     };
     let AttemptSpec { route, model, .. } = spec;
-    format!("model `{model}`{alias} of provider `{}` (route `{route}`)", provider.name())
+    format!("model `{model}`{alias} of provider `{}` (route `{route}`)", service.name)
 }
 
 /// Returns the message in an error body of any dialect, or else the start of the body.
-fn provider_message(provider: &Provider, body: &Value, text: &str) -> String {
-    excerpt(provider, error_message(body).unwrap_or(text))
+fn provider_message(service: &Service, body: &Value, text: &str) -> String {
+    excerpt(service, error_message(body).unwrap_or(text))
 }
 
 /// Returns the message of an error, if a document has one.
@@ -401,11 +402,11 @@ pub(super) fn error_message(body: &Value) -> Option<&str> {
     texts.find(|text| !text.is_empty())
 }
 
-fn excerpt(provider: &Provider, text: &str) -> String {
+fn excerpt(service: &Service, text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(MAX_EXCERPT_CHARS) {
-        Some((end, _)) => format!("{} ...", provider.redact(&text[..end])),
-        None => provider.redact(text),
+        Some((end, _)) => format!("{} ...", service.redact(&text[..end])),
+        None => service.redact(text),
     }
 }
 

@@ -17,6 +17,7 @@ use wattle_run::json::lenient;
 use crate::provider::error::{self, ProviderError};
 use crate::provider::idle::IdleCounter;
 use crate::provider::provider_state::has_content;
+use crate::provider::service::Service;
 use crate::provider::sse::SseParser;
 use crate::provider::throttle::{MAX_OUTPUT_BYTES, Throttle};
 use crate::provider::turn_response::TurnResponse;
@@ -140,25 +141,27 @@ pub(super) async fn send(
     let request = request.header(ACCEPT, accept);
     let exchange = async {
         let response = match timeout(spec.timeout, request.send()).await {
-            Err(_) => return Err(error::timed_out(provider, spec)),
-            Ok(Err(error)) => return Err(error::send_failed(provider, spec, &error)),
+            Err(_) => return Err(error::timed_out(&provider.service, spec)),
+            Ok(Err(error)) => return Err(error::send_failed(&provider.service, spec, &error)),
             Ok(Ok(response)) => response,
         };
         let status = response.status();
         if !status.is_success() {
-            return Err(read_error(provider, spec, response).await);
+            return Err(read_error(&provider.service, spec, response).await);
         }
         provider.read_response(spec, sink, response).await
     };
     if streams {
         return exchange.await;
     }
-    timeout(spec.timeout, exchange).await.unwrap_or_else(|_| Err(error::timed_out(provider, spec)))
+    timeout(spec.timeout, exchange)
+        .await
+        .unwrap_or_else(|_| Err(error::timed_out(&provider.service, spec)))
 }
 
 /// Reads a response with a success status.
 pub(super) async fn read<A: ResponseBuilder>(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     sink: &CallSink<'_>,
     response: Response,
@@ -167,7 +170,7 @@ pub(super) async fn read<A: ResponseBuilder>(
     let (format, idle, last_progress) =
         (BodyFormat::Unknown, IdleCounter::default(), Instant::now());
     ResponseReader {
-        provider,
+        service,
         spec,
         sink,
         builder,
@@ -182,7 +185,7 @@ pub(super) async fn read<A: ResponseBuilder>(
 
 /// Reads a response with a status that is no success.
 async fn read_error(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     mut response: Response,
 ) -> ProviderError {
@@ -199,12 +202,12 @@ async fn read_error(
     };
     // Without the whole message, the status is still informative.
     let _ = timeout(spec.timeout, read).await;
-    error::from_status(provider, spec, status, &headers, &String::from_utf8_lossy(&body))
+    error::from_status(service, spec, status, &headers, &String::from_utf8_lossy(&body))
 }
 
 /// A response that is being read.
 struct ResponseReader<'a, A> {
-    provider: &'a Provider,
+    service: &'a Service,
     spec: AttemptSpec<'a>,
     sink: &'a CallSink<'a>,
     builder: A,
@@ -271,7 +274,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
                 Err(_) | Ok(Err(_)) if self.is_finished() => break,
                 Err(_) => {
                     return Err(error::stream_stalled(
-                        self.provider,
+                        self.service,
                         self.spec,
                         self.sink.has_emitted(),
                     ));
@@ -395,11 +398,11 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         let before = self.received();
         self.builder.push(document).map_err(|broken| match broken {
             ResponseError::Reported(body) => {
-                error::reported_in_response(self.provider, self.spec, &body)
+                error::reported_in_response(self.service, self.spec, &body)
             }
             ResponseError::Malformed(reason) => self.malformed(&reason),
             ResponseError::Stopped(reason) => {
-                error::stopped_by_service(self.provider, self.spec, &reason)
+                error::stopped_by_service(self.service, self.spec, &reason)
             }
         })?;
         if self.builder.total_bytes() > MAX_OUTPUT_BYTES {
@@ -458,7 +461,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             let reason = format!("it is neither JSON nor a stream of events, but says `{line}`");
             return self.malformed(&reason);
         }
-        let address = &self.provider.base_url;
+        let address = &self.service.base_url;
         self.malformed(&format!(
             "it is neither JSON nor a stream of events; perhaps there is no model at {address}, so \
              check `base_url` of the provider"
@@ -476,7 +479,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     fn closed_early(&self, error: Option<&reqwest::Error>) -> ProviderError {
         let cut = || {
             error::stream_closed(
-                self.provider,
+                self.service,
                 self.spec,
                 self.sink,
                 error,
@@ -490,7 +493,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     fn reported_error(&self) -> Option<ProviderError> {
         let document = self.error_document.as_ref()?;
         error::status_of(document)?;
-        Some(error::reported_in_response(self.provider, self.spec, document))
+        Some(error::reported_in_response(self.service, self.spec, document))
     }
 
     /// Returns the message that the service sent in place of output, as the end of a sentence.
@@ -500,7 +503,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     }
 
     fn malformed(&self, reason: &str) -> ProviderError {
-        error::malformed_response(self.provider, self.spec, reason)
+        error::malformed_response(self.service, self.spec, reason)
     }
 }
 

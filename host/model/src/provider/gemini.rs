@@ -23,5 +23,5 @@ pub(super) fn request(
     } else {
         format!("models/{model}:generateContent")
     };
-    provider.post(&path).json(&body::build(ask, owner, model, provider.schemas()))
+    provider.service.post(&path).json(&body::build(ask, owner, model, provider.schemas()))
 }

@@ -22,6 +22,7 @@ use crate::chat::MAX_IMAGES_BYTES;
 use crate::config::ProviderKind;
 use crate::provider::error::{self, ProviderError};
 pub(crate) use crate::provider::image::image_bytes::ImageBytes;
+use crate::provider::service::Service;
 use crate::provider::{AttemptSpec, Provider};
 
 /// Maximum bytes of one response, whatever its number of images: a host holds several responses in
@@ -71,7 +72,7 @@ pub(super) async fn generate(
     image_spec: ImageSpec<'_>,
 ) -> Result<Vec<ImageBytes>, Failure> {
     let Some(wire) = ImageApi::for_model(provider.kind(), spec.model) else {
-        return Err(unsupported(provider));
+        return Err(unsupported(&provider.service));
     };
     let shares = split_count(image_spec.count, wire.max_per_request(spec.model));
     let turns: Vec<_> = shares
@@ -133,29 +134,30 @@ async fn try_once(
 ) -> Result<Vec<ImageBytes>, ProviderError> {
     let _place = provider.concurrency.acquire().await;
     spec.requests.increment();
-    let result = tokio::time::timeout(spec.timeout, send(provider, spec, wire, image_spec)).await;
-    result.unwrap_or_else(|_| Err(error::timed_out(provider, spec)))
+    let result =
+        tokio::time::timeout(spec.timeout, send(&provider.service, spec, wire, image_spec)).await;
+    result.unwrap_or_else(|_| Err(error::timed_out(&provider.service, spec)))
 }
 
 async fn send(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     wire: ImageApi,
     image_spec: ImageSpec<'_>,
 ) -> Result<Vec<ImageBytes>, ProviderError> {
-    let request = wire.request(provider, spec.model, image_spec).header(ACCEPT, "application/json");
+    let request = wire.request(service, spec.model, image_spec).header(ACCEPT, "application/json");
     let response =
-        request.send().await.map_err(|error| error::send_failed(provider, spec, &error))?;
+        request.send().await.map_err(|error| error::send_failed(service, spec, &error))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let most = MAX_RESPONSE_BYTES
         .min(MAX_ONE_IMAGE_RESPONSE_BYTES.saturating_mul(image_spec.count as usize));
-    let body = read_body(provider, spec, response, most).await;
+    let body = read_body(service, spec, response, most).await;
     if !status.is_success() {
         // Without the message, the status is still informative.
         let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
         return Err(match wire.withheld(status, &text) {
-            Some(reason) => error::withheld(provider, spec, &reason),
-            None => error::from_status(provider, spec, status, &headers, &text),
+            Some(reason) => error::withheld(service, spec, &reason),
+            None => error::from_status(service, spec, status, &headers, &text),
         });
     }
     let body = body?;
@@ -167,14 +169,14 @@ async fn send(
         Err(error) => ImageError::Malformed(format!("decoding it was aborted: {error}")),
     };
     Err(match unfit {
-        ImageError::Withheld(reason) => error::withheld(provider, spec, &reason),
-        ImageError::Malformed(reason) => error::malformed_response(provider, spec, &reason),
+        ImageError::Withheld(reason) => error::withheld(service, spec, &reason),
+        ImageError::Malformed(reason) => error::malformed_response(service, spec, &reason),
     })
 }
 
 /// Reads the body of a response, up to `most` bytes.
 async fn read_body(
-    provider: &Provider,
+    service: &Service,
     spec: AttemptSpec<'_>,
     mut response: Response,
     most: usize,
@@ -184,11 +186,11 @@ async fn read_body(
         match response.chunk().await {
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
             Ok(None) => return Ok(body),
-            Err(error) => return Err(error::connection_lost(provider, spec, &error)),
+            Err(error) => return Err(error::connection_lost(service, spec, &error)),
         }
         if body.len() > most {
             let reason = format!("it has more than {most} bytes");
-            return Err(error::malformed_response(provider, spec, &reason));
+            return Err(error::malformed_response(service, spec, &reason));
         }
     }
 }
@@ -214,12 +216,7 @@ impl ImageApi {
         }
     }
 
-    fn request(
-        self,
-        provider: &Provider,
-        model: &str,
-        image_spec: ImageSpec<'_>,
-    ) -> RequestBuilder {
+    fn request(self, service: &Service, model: &str, image_spec: ImageSpec<'_>) -> RequestBuilder {
         let (path, body) = match self {
             Self::Imagen => {
                 (format!("models/{}:predict", path_segment(model)), imagen::body(image_spec))
@@ -230,7 +227,7 @@ impl ImageApi {
             ),
             Self::Openai => ("images/generations".to_owned(), openai::body(model, image_spec)),
         };
-        provider.post(&path).json(&body)
+        service.post(&path).json(&body)
     }
 
     /// Returns why the provider withheld images, if an error response says so.
@@ -272,12 +269,12 @@ fn path_segment(model: &str) -> String {
     segment
 }
 
-fn unsupported(provider: &Provider) -> Failure {
-    let kind = provider.kind().name();
+fn unsupported(service: &Service) -> Failure {
+    let kind = service.kind.name();
     let message = format!(
         "the model provider `{}` generates no images: its kind `{kind}` has no API for them; use a \
          provider of kind `gemini` or `openai` for the route",
-        provider.name()
+        service.name
     );
     Failure::new(code::UNSUPPORTED, message)
         .with_details(serde_json::json!({ "feature": "llm.generate-images" }))

@@ -24,5 +24,5 @@ pub(super) fn request(
     streams: bool,
 ) -> RequestBuilder {
     let body = body::build(ask, owner, model, streams, provider.schemas());
-    provider.post("chat/completions").json(&body)
+    provider.service.post("chat/completions").json(&body)
 }
