@@ -25,6 +25,10 @@ pub const DEFAULT_RETRIES: u32 = 2;
 /// Maximum configurable retries of each model of a route. For longer outages, configure fallbacks.
 pub const MAX_RETRIES: u32 = 10;
 
+/// Timeout of one call with all its attempts, fallbacks and repairs: the default timeout of a node. No timeout of a
+/// route is longer.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
+
 /// The `[model]` table: providers, routes and aliases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

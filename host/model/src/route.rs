@@ -1,6 +1,7 @@
 //! One route: its candidates, called one after the other until one returns a completion.
 
 mod attempt_log;
+mod call;
 mod candidate;
 mod check;
 mod image;
@@ -17,20 +18,16 @@ use wattle_run::ports::model::RouteInfo;
 use wattle_run::schemas::SchemaCache;
 
 use crate::chat::{Chat, LoadedImages};
-use crate::config::{Aliases, MAX_RETRIES, RouteConfig};
+use crate::config::{Aliases, CALL_TIMEOUT, MAX_RETRIES, RouteConfig};
 use crate::error::ConfigError;
-use crate::extra::Extra;
-use crate::provider::{
-    AttemptSpec, Provider, Providers, RequestCount, ResponseFormat, TurnRequest, TurnResponse,
-};
+use crate::provider::{AttemptSpec, Provider, Providers, RequestCount, ResponseFormat};
 use crate::route::attempt_log::AttemptLog;
+pub(crate) use crate::route::call::CandidateCall;
+pub(crate) use crate::route::candidate::RouteOwner;
 use crate::route::candidate::{Candidate, CandidatePosition};
 use crate::sink::CallSink;
 use crate::structured;
 use crate::structured::response_schema::CompiledSchema;
-
-/// Timeout of one call with all its attempts, fallbacks and repairs: the default timeout of a node.
-pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
 
 /// A route with the providers of its candidates.
 #[derive(Debug)]
@@ -40,31 +37,11 @@ pub(crate) struct Route {
     candidates: Vec<Candidate>,
 }
 
-/// The owner of a route. Messages about the route name settings that its owner can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RouteOwner {
-    /// The operator, in `wattle.toml`.
-    Operator,
-    /// A tenant.
-    Tenant,
-}
-
 /// The timeout and the retries of each candidate of a call.
 #[derive(Clone, Copy)]
 struct CallLimits {
     timeout: Duration,
     retries: u32,
-}
-
-/// A call of one candidate.
-pub(crate) struct CandidateCall<'a> {
-    pub(crate) provider: &'a Provider,
-    pub(crate) spec: AttemptSpec<'a>,
-    pub(crate) chat: Chat<'a>,
-    pub(crate) sink: &'a CallSink<'a>,
-    request: &'a CompletionRequest,
-    route: &'a RouteConfig,
-    extra: &'a Extra,
 }
 
 impl Route {
@@ -239,23 +216,5 @@ impl Route {
         };
         let retries = tries.retries.map_or(self.config.retries, |retries| retries.min(MAX_RETRIES));
         Ok(CallLimits { timeout, retries })
-    }
-}
-
-impl CandidateCall<'_> {
-    /// Returns whether the model gets a repair turn for an invalid document.
-    pub(crate) fn may_repair(&self) -> bool {
-        self.request.tries.repair.unwrap_or(true)
-    }
-
-    /// Sends one turn, with its retries.
-    pub(crate) async fn turn(
-        &self,
-        chat: &Chat<'_>,
-        format: ResponseFormat<'_>,
-    ) -> Result<TurnResponse, Failure> {
-        let (request, route, extra) = (self.request, self.route, self.extra);
-        let ask = TurnRequest { chat, request, route, format, extra };
-        self.provider.turn(self.spec, &ask, self.sink).await
     }
 }

@@ -9,7 +9,6 @@ use crate::config::{Alias, Aliases, ModelRef, find_alias};
 use crate::error::ConfigError;
 use crate::extra::{self, Extra};
 use crate::provider::{Provider, RequestCount};
-use crate::route::RouteOwner;
 use crate::route::check::invalid_field;
 
 /// A candidate of a route.
@@ -24,6 +23,15 @@ pub(super) struct Candidate {
     pub(super) extra: Extra,
     /// The setting that names the model, for messages.
     pub(super) setting_text: String,
+}
+
+/// The owner of a route. Messages about the route name settings that its owner can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RouteOwner {
+    /// The operator, in `wattle.toml`.
+    Operator,
+    /// A tenant.
+    Tenant,
 }
 
 /// The position of a candidate.

@@ -1,9 +1,8 @@
 //! Validation of the settings of a route.
 
-use crate::config::{MAX_RETRIES, RouteConfig};
+use crate::config::{CALL_TIMEOUT, MAX_RETRIES, RouteConfig};
 use crate::error::ConfigError;
 use crate::provider::Providers;
-use crate::route::CALL_TIMEOUT;
 
 pub(super) fn check(name: &str, route: &RouteConfig) -> Result<(), ConfigError> {
     if route.timeout.is_zero() || route.timeout > CALL_TIMEOUT {

@@ -6,9 +6,10 @@ use wattle_graph::llm::{GeneratedImage, ImageRequest};
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::BlobStore;
 
+use crate::config::CALL_TIMEOUT;
 use crate::provider::{ImageBytes, ImageSpec, RequestCount};
+use crate::route::Route;
 use crate::route::attempt_log::AttemptLog;
-use crate::route::{CALL_TIMEOUT, Route};
 
 /// Maximum images of one call, which bounds its cost and its memory.
 const MAX_IMAGES: u32 = 8;

@@ -32,7 +32,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/cli", "load::app_folder load::page load::parts load::projections"),
     ("host/cli", "project wire"),
     ("host/cli", "server::listen server::listen::connection"),
-    ("host/model", "route route::attempt_log route::candidate route::check structured"),
     ("host/net", "exchange outbound"),
     (
         "host/sandbox",
