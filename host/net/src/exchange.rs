@@ -17,8 +17,8 @@ use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller};
 
 use crate::body::{self, RequestBody};
+use crate::clients::Clients;
 use crate::header::{self, Headers};
-use crate::outbound::OutboundHttp;
 use crate::request_url;
 use crate::resolver::BlockedAddress;
 use crate::rule;
@@ -26,7 +26,7 @@ use crate::secret::{self, Position, SecretInjector};
 
 /// A request of a guest with its redirects and its retry after a rejected token.
 pub(crate) struct Exchange<'a> {
-    net: &'a OutboundHttp,
+    clients: &'a Clients,
     caller: &'a Caller,
     grants: &'a Grants,
     limits: &'a NetLimits,
@@ -45,9 +45,9 @@ struct Hop {
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(net: &'a OutboundHttp, caller: &'a Caller, grants: &'a Grants) -> Self {
-        let (limits, injector) = (&grants.limits.net, SecretInjector::new(net.secrets()));
-        Self { net, caller, grants, limits, injector }
+    pub(crate) fn new(clients: &'a Clients, caller: &'a Caller, grants: &'a Grants) -> Self {
+        let (limits, injector) = (&grants.limits.net, SecretInjector::new(clients.secrets()));
+        Self { clients, caller, grants, limits, injector }
     }
 
     /// Sends the request. If the response rejects a managed token, refreshes the rejected tokens
@@ -122,11 +122,11 @@ impl<'a> Exchange<'a> {
         }
         let headers = hop.headers.inject(&mut self.injector, &allowed)?;
         let body = hop.body.inject(&mut self.injector, &allowed)?;
-        self.net.rate_limiter().acquire(&request_url::host(&url)).await;
+        self.clients.rate_limiter().acquire(&request_url::host(&url)).await;
         tracing::debug!(
             plugin = %self.caller.plugin, method, host = %request_url::host(&url), "outbound request"
         );
-        let client = self.net.client(permissions.private);
+        let client = self.clients.client(permissions.private);
         let mut request = client.request(hop.method.clone(), url.clone()).headers(headers);
         if let Some(body) = body {
             request = request.body(body);
@@ -142,15 +142,15 @@ impl<'a> Exchange<'a> {
         hop: &Hop,
         allowed: &(dyn Fn(&str) -> Result<(), Failure> + Sync),
     ) -> Result<(), Failure> {
-        let net = self.net;
+        let clients = self.clients;
         let query = hop.url.query().filter(|_| hop.is_guest_url);
         let texts = query.into_iter().chain(hop.headers.raw_values()).chain(hop.body.text());
         for name in texts.flat_map(secret::placeholder_names) {
-            let Some(token) = net.secrets().token(name) else { continue };
+            let Some(token) = clients.secrets().token(name) else { continue };
             // Checked before the fetch, so that a denied request does no work.
             allowed(name)?;
             if self.injector.token(name).is_none() {
-                self.injector.add_token(name, token.value(net).await?);
+                self.injector.add_token(name, token.value(clients).await?);
             }
         }
         Ok(())
@@ -158,10 +158,10 @@ impl<'a> Exchange<'a> {
 
     /// Discards the tokens that a response rejects. Returns true if there are any.
     async fn invalidate_rejected_tokens(&mut self, response: &HttpResponse) -> bool {
-        let net = self.net;
+        let clients = self.clients;
         let mut refused = false;
         for name in self.injector.token_names() {
-            let Some(token) = net.secrets().token(&name) else { continue };
+            let Some(token) = clients.secrets().token(&name) else { continue };
             if token.is_rejected_by(response)
                 && let Some(value) = self.injector.remove_token(&name)
             {

@@ -3,6 +3,7 @@
 //! # Layout
 //!
 //! * [`outbound`]: [`OutboundHttp`], the port; [`config`]: its settings.
+//! * `clients`: the HTTP clients, and the secrets and request rates of all requests.
 //! * `exchange`: one request with its redirects; every hop is checked.
 //! * `rule`: which rule allows a hop; `request_url`: parses URLs.
 //! * `address_class`: classes of network addresses; `resolver`: enforces them during name
@@ -24,6 +25,7 @@
 
 mod address_class;
 mod body;
+mod clients;
 pub mod config;
 pub mod error;
 mod exchange;

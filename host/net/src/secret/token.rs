@@ -19,8 +19,8 @@ use wattle_run::hostcall::http::HttpResponse;
 use wattle_run::ports::Clock;
 
 use crate::body;
+use crate::clients::Clients;
 use crate::exchange;
-use crate::outbound::OutboundHttp;
 use crate::request_url;
 use crate::secret::{Position, SecretInjector, placeholder_names};
 
@@ -143,12 +143,12 @@ impl ManagedToken {
     }
 
     /// Returns the token. Fetches it if there is none that is valid for long enough.
-    pub(crate) async fn value(&self, net: &OutboundHttp) -> Result<SecretString, Failure> {
+    pub(crate) async fn value(&self, clients: &Clients) -> Result<SecretString, Failure> {
         let mut kept = self.cached.lock().await;
         if let Some(kept) = kept.as_ref().filter(|kept| self.clock.now_ms() < kept.renew_at_ms) {
             return Ok(kept.value.clone());
         }
-        let fetched = self.fetch(net).await?;
+        let fetched = self.fetch(clients).await?;
         Ok(kept.insert(fetched).value.clone())
     }
 
@@ -163,14 +163,14 @@ impl ManagedToken {
         self.source.invalid.matches(response)
     }
 
-    async fn fetch(&self, net: &OutboundHttp) -> Result<CachedToken, Failure> {
-        let mut injector = SecretInjector::new(net.secrets());
+    async fn fetch(&self, clients: &Clients) -> Result<CachedToken, Failure> {
+        let mut injector = SecretInjector::new(clients.secrets());
         let body = injector.inject(&self.source.body, Position::Raw, &|_| Ok(()))?;
-        net.rate_limiter().acquire(&request_url::host(&self.url)).await;
+        clients.rate_limiter().acquire(&request_url::host(&self.url)).await;
         tracing::debug!(token = self.name, host = %request_url::host(&self.url), "fetching a token");
         let asked_ms = self.clock.now_ms();
         // Permits private addresses, since an operator may run such a service in a private network.
-        let request = net.client(true).post(self.url.clone()).timeout(FETCH_TIMEOUT).body(body);
+        let request = clients.client(true).post(self.url.clone()).timeout(FETCH_TIMEOUT).body(body);
         let sent = request.header(CONTENT_TYPE, &self.source.content_type).send().await;
         let broken = |error: reqwest::Error| {
             self.fetch_failure(&injector.redact(&exchange::root_cause(&error))).retryable()

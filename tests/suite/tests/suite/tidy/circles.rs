@@ -32,7 +32,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/cli", "load::app_folder load::page load::parts load::projections"),
     ("host/cli", "project wire"),
     ("host/cli", "server::listen server::listen::connection"),
-    ("host/net", "exchange outbound"),
     (
         "host/sandbox",
         "bindings cpu_meter host_state import::llm import::llm::stream import::message import::sql \

@@ -1,0 +1,75 @@
+//! HTTP clients, and what all requests share.
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+
+use crate::config::NetConfig;
+use crate::error::NetError;
+use crate::header::MAX_RESPONSE_HEADERS;
+use crate::rate_limit::HostRateLimiter;
+use crate::resolver::{GuardedResolver, SystemResolver};
+use crate::secret::Secrets;
+
+/// Idle connections to one host that are kept open.
+const MAX_IDLE_PER_HOST: usize = 8;
+
+/// HTTP clients with their connection pools, and the secrets and request rates of all requests.
+pub(crate) struct Clients {
+    /// Client for rules without `private`. The clients are separate, because a pooled connection is
+    /// reused without another name resolution.
+    public: Client,
+    /// Client for rules with `private`.
+    private: Client,
+    secrets: Secrets,
+    rate_limiter: HostRateLimiter,
+}
+
+impl Clients {
+    /// Creates the clients.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NetError::Client`] if a client cannot be created.
+    pub(crate) fn new(config: &NetConfig, secrets: Secrets) -> Result<Self, NetError> {
+        Ok(Self {
+            public: client(config, false)?,
+            private: client(config, true)?,
+            secrets,
+            rate_limiter: HostRateLimiter::new(config),
+        })
+    }
+
+    pub(crate) fn client(&self, private: bool) -> &Client {
+        if private { &self.private } else { &self.public }
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    pub(crate) fn rate_limiter(&self) -> &HostRateLimiter {
+        &self.rate_limiter
+    }
+}
+
+/// Creates a client without redirects, proxies and decompression. This crate handles redirects and
+/// bodies. A proxy of the environment would connect to addresses that are not checked. Only HTTP/1
+/// is used, so that the header limits do not depend on features that other crates enable.
+fn client(config: &NetConfig, allow_private: bool) -> Result<Client, NetError> {
+    Client::builder()
+        .user_agent(&config.user_agent)
+        .dns_resolver(GuardedResolver { allow_private, lookup: SystemResolver })
+        .redirect(Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .http1_only()
+        .http1_max_headers(MAX_RESPONSE_HEADERS)
+        .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+        .build()
+        .map_err(NetError::Client)
+}
