@@ -9,8 +9,8 @@ use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
-use crate::failure::{StatementError, is_statement_timeout};
-use crate::migrate::{AppliedMigration, Migration};
+use crate::failure::StatementError;
+use crate::migration::{AppliedMigration, Migration, MigrationError};
 use crate::statement::{Dialect, Statement};
 
 /// Days that commit markers are kept. An orphaned run is recovered when a host starts, so no marker
@@ -56,26 +56,6 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Closes all connections.
     async fn close(&self);
-}
-
-/// Why a migration was not applied.
-#[derive(Debug)]
-pub(crate) enum MigrationError {
-    /// An error of the database or of the connection.
-    Database(sqlx::Error),
-    /// The migration timed out.
-    TimedOut,
-}
-
-impl From<sqlx::Error> for MigrationError {
-    fn from(error: sqlx::Error) -> Self {
-        match error {
-            sqlx::Error::Database(reason) if is_statement_timeout(reason.as_ref()) => {
-                Self::TimedOut
-            }
-            error => Self::Database(error),
-        }
-    }
 }
 
 /// Returns the statement that writes the marker of a key that was not claimed. `now_ms` is an SQL

@@ -10,7 +10,7 @@
 //! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.
-//! * [`migrate`]: migrations of apps, with their limits in [`limit`].
+//! * [`migrate`]: applies migrations of apps, with limits in [`limit`]; `migration`: their types.
 //! * [`reader_role`]: PostgreSQL roles that only read.
 //! * [`error`] for operators, `failure` for guests.
 
@@ -22,6 +22,7 @@ pub mod error;
 mod failure;
 pub mod limit;
 pub mod migrate;
+mod migration;
 mod postgres;
 pub mod reader_role;
 mod readonly;

@@ -10,9 +10,10 @@ use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
 use wattle_run::limit::SqlLimits;
 
-use crate::backend::{Backend, MigrationError};
+use crate::backend::Backend;
 use crate::error::SqlError;
 use crate::limit::MIGRATION_STATEMENT_BYTES;
+use crate::migration::{AppliedMigration, Migration, MigrationError};
 use crate::postgres::script;
 use crate::readwrite;
 use crate::statement::{Dialect, Statement};
@@ -24,27 +25,6 @@ pub struct Script {
     pub path: PathBuf,
     /// SQL statements.
     pub text: String,
-}
-
-/// A migration of an app.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Migration {
-    /// The number `NNNN` of the file name.
-    pub(crate) version: i64,
-    /// File name without extension, such as `0001_tables`.
-    pub(crate) name: String,
-    /// Digest of `text` with LF line endings.
-    pub(crate) checksum: String,
-    /// SQL statements.
-    pub(crate) text: String,
-}
-
-/// A migration that was applied to a database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AppliedMigration {
-    pub(crate) version: i64,
-    pub(crate) name: String,
-    pub(crate) checksum: String,
 }
 
 /// The database that is migrated.

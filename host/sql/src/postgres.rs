@@ -24,11 +24,11 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
-    Backend, MARKER_DAYS, MAX_POOL_CONNECTIONS, MigrationError, SELECT_MARKER, Session,
-    UPDATE_MARKER, insert_marker, parse_marker,
+    Backend, MARKER_DAYS, MAX_POOL_CONNECTIONS, SELECT_MARKER, Session, UPDATE_MARKER,
+    insert_marker, parse_marker,
 };
 use crate::failure::{StatementError, with_timeout};
-use crate::migrate::{AppliedMigration, Migration};
+use crate::migration::{AppliedMigration, Migration, MigrationError};
 use crate::postgres::prepared::PreparedStatements;
 use crate::rows::OnLimit;
 use crate::statement::{Dialect, Statement};

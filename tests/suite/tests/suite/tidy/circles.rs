@@ -37,7 +37,6 @@ const KNOWN: &[(&str, &str)] = &[
         "bindings cpu_meter host_state import::llm import::llm::stream import::message import::sql \
          import::types import_error wasi",
     ),
-    ("host/sql", "backend migrate"),
     ("host/store", "disk::frame disk::link"),
     ("host/store", "disk::intake disk::prepare"),
     ("host/store", "disk::open disk::rebuild"),
