@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use wattle_plugin::Failure;
 use wattle_plugin::interrupt::Question;
 
-use crate::config::Decision;
 use crate::conversation::{Content, Stored, StoredCall};
 use crate::granted::Tool;
+use crate::rules::Decision;
 
 /// The decision about a call.
 pub(crate) enum Verdict {

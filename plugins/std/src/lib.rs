@@ -11,7 +11,7 @@
 //! * `fold`: conversion of arguments schemas to a form that every provider accepts.
 //! * `batch`: the calls of one task and their results.
 //! * `granted`: the granted tools and their names.
-//! * `rules`: the tool policy.
+//! * `rules`: the tool policy and its settings.
 //! * `shown`: the state that tools see.
 //! * `approval`: interrupts before tool calls.
 //! * `turn`: the outcome of both nodes.

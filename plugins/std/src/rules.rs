@@ -1,11 +1,11 @@
-//! The tool policy.
+//! The tool policy and the settings that it consists of.
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wattle_plugin::Failure;
 
-use crate::config::{Approve, Decision, OrderRule, Tools};
 use crate::granted::{Granted, Tool};
 
 /// The tool policy of calls. The agent sends it to the task that makes the calls.
@@ -115,14 +115,98 @@ impl Rules {
     }
 }
 
+/// A tool that may be called only after other tools have succeeded for the same user message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OrderRule {
+    /// Name of the tool.
+    pub(crate) tool: String,
+    /// Tools that must have succeeded before.
+    pub(crate) after: Vec<String>,
+    /// Message for the model if the call is too early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+}
+
+impl OrderRule {
+    /// Returns the message for a call before the `missing` tools have succeeded.
+    pub(crate) fn refusal(&self, missing: &[&String]) -> String {
+        self.message.clone().unwrap_or_else(|| {
+            let missing: Vec<String> = missing.iter().map(|tool| format!("`{tool}`")).collect();
+            let missing = missing.join(" and ");
+            format!("call {missing} first, wait for the result, then call `{}`", self.tool)
+        })
+    }
+}
+
+/// Calls that a person must approve, and the decisions that are allowed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approve {
+    /// Names of the tools, or `"*"` for all.
+    pub(crate) tools: Tools,
+    /// Allowed decisions. Default: all.
+    #[serde(default = "all_decisions")]
+    #[schemars(length(min = 1))]
+    pub(crate) allowed: BTreeSet<Decision>,
+}
+
+/// A selection of tools.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Tools {
+    /// All tools.
+    All(Star),
+    /// The tools with these names.
+    Some(BTreeSet<String>),
+}
+
+impl Tools {
+    /// Returns true if the selection may include a tool.
+    pub(crate) fn hold_for(&self, tool: &Tool) -> bool {
+        match self {
+            Self::All(Star::Star) => true,
+            Self::Some(names) => names.iter().any(|name| tool.may_be(name)),
+        }
+    }
+}
+
+/// The string `*`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum Star {
+    /// `*`
+    #[serde(rename = "*")]
+    Star,
+}
+
+/// A decision of a person about a call.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Decision {
+    /// The tool is called.
+    Approve,
+    /// The tool is called with other arguments.
+    Edit,
+    /// The tool is not called, and the model receives the rejection.
+    Reject,
+    /// The tool is not called, and the text of the person becomes its output.
+    Respond,
+}
+
+fn all_decisions() -> BTreeSet<Decision> {
+    [Decision::Approve, Decision::Edit, Decision::Reject, Decision::Respond].into()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use serde_json::{Value, json};
 
-    use super::Rules;
-    use crate::config::{AgentConfig, Decision, ToolsConfig};
+    use super::{Decision, Rules};
+    use crate::config::{AgentConfig, ToolsConfig};
     use crate::granted::Granted;
     use crate::testing::tool;
 

@@ -49,7 +49,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("plugins/apps/travel", "task task::ask"),
     ("plugins/sdk", "llm::request llm::stream"),
     ("plugins/sdk", "runs::request runs::result"),
-    ("plugins/std", "config rules"),
     ("tests/bench", "agent_server agent_server::lanes"),
     ("tests/bench", "peer peer::process"),
     (
