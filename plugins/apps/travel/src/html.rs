@@ -8,73 +8,28 @@
 mod allow;
 mod css;
 mod entity;
+mod error;
 mod fence;
 mod prompt;
 mod read;
 mod tag;
 mod url;
 
-use std::fmt;
-
+use self::error::{HtmlError, MAX_BYTES};
 pub(crate) use self::prompt::{Ask, WIDTHS, system};
-use self::read::{Parts, Wanted};
+use self::read::{ORIGIN_LINK, Parts, Wanted};
 use self::url::Pictures;
 pub(crate) use self::url::{Sources, is_blob, is_link};
 use crate::image::ImageAsset;
 
-/// Maximum size of a page in bytes. Text and styles take far less; a larger page has embedded data.
-pub(crate) const MAX_BYTES: usize = 1 << 20;
-
 /// Attribute of the section with the video's image.
 const THUMBNAIL_HEADER: &str = "data-video-thumbnail-header";
-
-/// Attribute of the link to the video.
-const ORIGIN_LINK: &str = "data-origin-video-link";
 
 /// Text of the link to the video.
 const ORIGIN_TEXT: &str = "Watch Origin Video";
 
 /// Viewport for small screens, for documents that have none.
 const VIEWPORT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">";
-
-/// The reason why a text is not a page. Models read it to correct the page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum HtmlError {
-    /// More than [`MAX_BYTES`].
-    TooLong(usize),
-    /// Too deeply nested elements.
-    TooDeep,
-    /// No `<html>`.
-    NoHtml,
-    /// No `<body>`.
-    NoBody,
-    /// The parser failed.
-    Unreadable(String),
-}
-
-impl fmt::Display for HtmlError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong(bytes) => write!(
-                formatter,
-                "the page has {bytes} bytes, {MAX_BYTES} are allowed; refer to pictures by their \
-                 addresses instead of embedding them"
-            ),
-            Self::TooDeep => formatter.write_str(
-                "the page has too many elements inside of each other; close what is opened",
-            ),
-            Self::NoHtml => formatter.write_str(
-                "the page has no `<html>` tag; write one complete HTML document and nothing else",
-            ),
-            Self::NoBody => formatter.write_str(
-                "the page has no `<body>` tag; write one complete HTML document and nothing else",
-            ),
-            Self::Unreadable(reason) => write!(formatter, "the page cannot be read: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for HtmlError {}
 
 /// Makes a page from an editor's text. The video's image is at the top, unless the page shows it
 /// already, and the link to the video is at the end.

@@ -14,9 +14,13 @@ use lol_html::html_content::{Element, TextChunk, TextType};
 use lol_html::{HtmlRewriter, Settings, doc_text, element};
 
 use crate::html::allow::{self, Fate};
+use crate::html::error::HtmlError;
 use crate::html::tag::{self, Attribute};
 use crate::html::url::Pictures;
-use crate::html::{HtmlError, ORIGIN_LINK, css, entity};
+use crate::html::{css, entity};
+
+/// Attribute of the link to the video.
+pub(super) const ORIGIN_LINK: &str = "data-origin-video-link";
 
 /// Maximum nesting of elements, which is also that of browsers. Every end tag is searched among
 /// them.

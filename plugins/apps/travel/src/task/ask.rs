@@ -5,7 +5,7 @@ use wattle_plugin::llm::Request;
 use wattle_plugin::prompt::fill;
 
 use crate::prompt::REFUSED;
-use crate::task::Task;
+use crate::task::spec::Task;
 
 /// Maximum number of errors in the next prompt. A model corrects a few at a time.
 pub(super) const TOLD_ERRORS: usize = 12;

@@ -5,10 +5,18 @@ use wattle_plugin::llm::{self, Request, RouteInfo};
 use wattle_plugin::prelude::{Completion, Failure, Value, code, json, log};
 
 use crate::task::ask::told;
-use crate::task::{Structured, Task};
+use crate::task::spec::Task;
 
 /// Failure code of a task at which every model failed.
 pub(crate) const TASK_FAILED: &str = "task-failed";
+
+/// A completion that passed all checks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Structured<T> {
+    pub(crate) value: T,
+    /// Model of the completion, as `provider:model (attempts=n)`.
+    pub(crate) model: String,
+}
 
 /// The failure of one model.
 #[derive(Debug, Serialize)]

@@ -45,8 +45,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/store", "postgres::facts postgres::raw"),
     ("plugins/apps/nl2sql", "step store::workflow_log"),
     ("plugins/apps/reasoning", "session session::clarification session::turn"),
-    ("plugins/apps/travel", "html html::read"),
-    ("plugins/apps/travel", "task task::ask"),
     ("plugins/sdk", "llm::request llm::stream"),
     ("plugins/sdk", "runs::request runs::result"),
     ("tests/bench", "agent_server agent_server::lanes"),
