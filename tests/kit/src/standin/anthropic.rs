@@ -10,7 +10,8 @@ use super::{
     faults::{Fault, StreamQuirks, StreamVariant},
     image,
     question::{Ask, Offer, Question, Speaker, Turn},
-    server::{Reply, Shared},
+    reply::Reply,
+    shared::Shared,
     stream, tools,
 };
 

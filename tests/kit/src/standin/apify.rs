@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::{Call, is_key_accepted},
-    server::Reply,
+    reply::Reply,
     videos::{self, Dataset},
 };
 

@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::json;
 
-use super::{call::Call, faults::FaultRule, server::Shared};
+use super::{call::Call, faults::FaultRule, shared::Shared};
 
 /// Responds to a request under `/__`. Such requests are not logged, and faults do not apply to
 /// them.

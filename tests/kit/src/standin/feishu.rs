@@ -17,7 +17,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{call::Call, faults::Fault, journal::now_ms, server::Reply};
+use super::{call::Call, faults::Fault, journal::now_ms, reply::Reply};
 
 /// Lifetime of a token, in milliseconds.
 const TOKEN_MS: u64 = 7_200_000;

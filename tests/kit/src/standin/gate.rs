@@ -1,11 +1,17 @@
 //! Holds requests, or the events of streamed responses, until a test releases them.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
 use tokio::{sync::watch, time::timeout};
 
-use super::{call::Call, faults::Pattern, server::WAIT_LIMIT};
+use super::{call::Call, faults::Pattern};
 use crate::error::Error;
+
+/// Timeout of a test that waits for a request.
+pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A gate that holds matching requests until it is opened or dropped.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::{call::Call, faults::Fault, gemini, server::Reply};
+use super::{call::Call, faults::Fault, google_error::refuse, reply::Reply};
 use crate::picture;
 
 /// Aspect ratios that both models accept.
@@ -26,19 +26,19 @@ pub(super) fn predict(call: &Call, model: &str, fault: Option<&Fault>) -> Reply 
     let text = |place: &str| request.and_then(|request| request.pointer(place)?.as_str());
     if !model.starts_with("imagen-") {
         let message = format!("models/{model} is not supported for predict");
-        return gemini::refuse(StatusCode::NOT_FOUND, &message);
+        return refuse(StatusCode::NOT_FOUND, &message);
     }
     let Some(prompt) = text("/instances/0/prompt").filter(|prompt| !prompt.trim().is_empty())
     else {
-        return gemini::refuse(StatusCode::BAD_REQUEST, "instances[0].prompt is missing");
+        return refuse(StatusCode::BAD_REQUEST, "instances[0].prompt is missing");
     };
     let samples = request.and_then(|request| request.pointer("/parameters/sampleCount"));
     let samples = samples.map_or(Some(1), Value::as_u64);
     let Some(samples) = samples.filter(|samples| (1..=MAX_SAMPLES).contains(samples)) else {
-        return gemini::refuse(StatusCode::BAD_REQUEST, "sampleCount must be from 1 to 4");
+        return refuse(StatusCode::BAD_REQUEST, "sampleCount must be from 1 to 4");
     };
     if text("/parameters/aspectRatio").is_some_and(|ratio| !RATIOS.contains(&ratio)) {
-        return gemini::refuse(StatusCode::BAD_REQUEST, "aspectRatio is not supported");
+        return refuse(StatusCode::BAD_REQUEST, "aspectRatio is not supported");
     }
     let document = match fault {
         Some(Fault::Withheld { reason: None }) => json!({}),
@@ -66,15 +66,15 @@ pub(super) fn is_wanted(request: &Value) -> bool {
 pub(super) fn generate(request: &Value, model: &str, fault: Option<&Fault>) -> Reply {
     if !IMAGE_MODELS.iter().any(|part| model.contains(part)) {
         let message = format!("models/{model} does not support the response modality IMAGE");
-        return gemini::refuse(StatusCode::BAD_REQUEST, &message);
+        return refuse(StatusCode::BAD_REQUEST, &message);
     }
     let ratio = request.pointer("/generationConfig/imageConfig/aspectRatio");
     if ratio.is_some_and(|ratio| !ratio.as_str().is_some_and(|ratio| RATIOS.contains(&ratio))) {
-        return gemini::refuse(StatusCode::BAD_REQUEST, "aspect_ratio is not supported");
+        return refuse(StatusCode::BAD_REQUEST, "aspect_ratio is not supported");
     }
     let prompt = prompt(request);
     if prompt.trim().is_empty() {
-        return gemini::refuse(StatusCode::BAD_REQUEST, "contents is not specified");
+        return refuse(StatusCode::BAD_REQUEST, "contents is not specified");
     }
     let (parts, reason) = match fault {
         Some(Fault::Withheld { .. }) => (json!([]), "IMAGE_SAFETY"),
@@ -110,7 +110,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{generate, is_wanted, predict};
-    use crate::standin::{call::Call, faults::Fault, server::Reply};
+    use crate::standin::{call::Call, faults::Fault, reply::Reply};
 
     const PATH: &str = "/v1beta/models/imagen-4.0-fast-generate-001:predict";
 

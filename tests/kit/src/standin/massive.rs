@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{
     call::{Call, is_key_accepted},
+    reply::Reply,
     securities::{SECURITIES, Security},
-    server::Reply,
 };
 
 /// Default and maximum number of results.

@@ -25,10 +25,7 @@ use self::{
     protocol::{CURRENT, Era, Reply as Answer, Server},
     sets::set,
 };
-use super::{
-    call::Call,
-    server::{Reply, Shared},
-};
+use super::{call::Call, reply::Reply, shared::Shared};
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";

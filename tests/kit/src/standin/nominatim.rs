@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::{call::Call, server::Reply};
+use super::{call::Call, reply::Reply};
 
 /// Places by the words of the query, with latitude and longitude. A query finds a place only if it
 /// has exactly these words: `Yanaka Ginza` alone is unknown. The last place has an invalid

@@ -14,9 +14,10 @@ use super::{
     faults::{Fault, StreamQuirks, StreamVariant},
     image,
     journal::now_ms,
-    openai_stream,
+    openai_stream::{self, completion_id, finish_reason, usage},
     question::{Ask, Offer, Question, Speaker, Turn},
-    server::{Reply, Shared},
+    reply::Reply,
+    shared::Shared,
     stream, tools,
 };
 
@@ -65,30 +66,6 @@ pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
         _ => ("server_error", Value::Null),
     };
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
-}
-
-/// Returns the `usage` of a completion.
-pub(super) fn usage(answer: &Answer) -> Value {
-    json!({
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "total_tokens": answer.prompt_tokens + answer.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": 0},
-    })
-}
-
-/// Returns the id of a completion. It is derived from the completion, so equal requests have equal
-/// ids.
-pub(super) fn completion_id(answer: &Answer) -> String {
-    let asked: String = answer.asks.iter().map(|ask| ask.id.as_str()).collect();
-    let digest = blake3::hash(format!("{}{asked}", answer.content).as_bytes()).to_hex();
-    format!("chatcmpl-{}", &digest[..24])
-}
-
-/// Returns the finish reason.
-pub(super) fn finish_reason(answer: &Answer) -> &'static str {
-    if answer.asks.is_empty() { "stop" } else { "tool_calls" }
 }
 
 fn message(answer: &Answer) -> Value {

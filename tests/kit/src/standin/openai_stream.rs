@@ -7,7 +7,6 @@ use super::{
     engine::Answer,
     faults::{StreamQuirks, StreamVariant},
     journal::now_ms,
-    openai::{completion_id, finish_reason, usage},
     question::Ask,
     stream::Event,
 };
@@ -116,6 +115,30 @@ fn call(index: usize, ask: &Ask, quirks: &StreamQuirks) -> Vec<Value> {
         }
     }
     call
+}
+
+/// Returns the `usage` of a completion.
+pub(super) fn usage(answer: &Answer) -> Value {
+    json!({
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "total_tokens": answer.prompt_tokens + answer.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    })
+}
+
+/// Returns the id of a completion. It is derived from the completion, so equal requests have equal
+/// ids.
+pub(super) fn completion_id(answer: &Answer) -> String {
+    let asked: String = answer.asks.iter().map(|ask| ask.id.as_str()).collect();
+    let digest = blake3::hash(format!("{}{asked}", answer.content).as_bytes()).to_hex();
+    format!("chatcmpl-{}", &digest[..24])
+}
+
+/// Returns the finish reason.
+pub(super) fn finish_reason(answer: &Answer) -> &'static str {
+    if answer.asks.is_empty() { "stop" } else { "tool_calls" }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::{Call, is_key_accepted},
-    server::Reply,
+    reply::Reply,
 };
 
 const PROTOBUF: &str = "application/x-protobuf";

@@ -13,10 +13,7 @@ use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
 
-use super::{
-    call::Call,
-    server::{Reply, Shared},
-};
+use super::{call::Call, reply::Reply, shared::Shared};
 
 /// Size of the chunks of a large body, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;

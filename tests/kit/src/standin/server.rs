@@ -1,11 +1,6 @@
 //! The server: reads and logs a request, applies gates and faults, and routes it to a service.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -27,17 +22,17 @@ use super::{
     anthropic, apify,
     call::Call,
     control,
-    faults::{Fault, FaultRule, Orders, Pattern},
+    faults::{Fault, FaultRule, Pattern},
     feishu,
-    gate::{Gate, Gates, StreamGate},
-    gemini,
-    journal::{Delivery, Entry, Journal},
-    massive, mcp, nominatim, openai, otlp, probe, shown, unsplash,
+    gate::{Gate, StreamGate, WAIT_LIMIT},
+    gemini, google_error,
+    journal::{Delivery, Entry},
+    massive, mcp, nominatim, openai, otlp, probe,
+    reply::Reply,
+    shared::Shared,
+    shown, unsplash,
 };
 use crate::error::Error;
-
-/// Timeout of a test that waits for a request.
-pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Timeout for open connections when the server stops.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -75,27 +70,6 @@ pub struct Handle {
     task: JoinHandle<()>,
 }
 
-/// The state that all requests of a server share.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub(super) pictures: BTreeMap<String, String>,
-    pub(super) orders: Orders,
-    pub(super) journal: Journal,
-    pub(super) gates: Gates,
-    counters: Mutex<BTreeMap<String, u64>>,
-    pub(super) mcp_sessions: mcp::Sessions,
-    pub(super) feishu: feishu::Feishu,
-    /// Number of releases. A hanging request waits for the next one.
-    releases: watch::Sender<u64>,
-}
-
-/// The response of a service, with the name of the applied rule.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) rule: &'static str,
-    pub(super) response: Response,
-}
-
 impl Server {
     /// Listens on 127.0.0.1 and serves until the handle is dropped.
     ///
@@ -107,7 +81,7 @@ impl Server {
         let listen_error = |source| Error::Listen { address: wanted.to_string(), source };
         let listener = TcpListener::bind(wanted).await.map_err(listen_error)?;
         let addr = listener.local_addr().map_err(listen_error)?;
-        let shared = Arc::new(Shared { pictures: config.pictures, ..Shared::default() });
+        let shared = Arc::new(Shared::new(config.pictures));
         for rule in config.faults {
             shared.orders.add(rule);
         }
@@ -212,20 +186,6 @@ impl Drop for Handle {
     }
 }
 
-impl Shared {
-    pub(super) fn release(&self) {
-        self.releases.send_modify(|count| *count += 1);
-    }
-
-    /// Increments the counter of a name and returns it.
-    pub(super) fn count(&self, name: &str) -> u64 {
-        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        let counter = counters.entry(name.to_owned()).or_default();
-        *counter += 1;
-        *counter
-    }
-}
-
 async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let call = match Call::read(request).await {
         Ok(call) => otlp::readable(call),
@@ -240,7 +200,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     shared.gates.pass(&call).await;
     // The receiver exists before the fault is logged, so that a test can release the request as
     // soon as it sees the log entry.
-    let release = shared.releases.subscribe();
+    let release = shared.releases();
     let fault = shared.orders.take(&call);
     open.note_fault(fault.as_ref().and_then(kind_of));
     let reply = perform(&shared, &call, fault, release).await;
@@ -359,7 +319,7 @@ fn refusal(
         Some(body) => body.clone(),
         None if call.path.starts_with("/v2/") => apify::error_body(status, message),
         None if call.path == "/search" => nominatim::error_body(status, message),
-        None if call.path.starts_with("/v1beta/") => gemini::error_body(status, message),
+        None if call.path.starts_with("/v1beta/") => google_error::error_body(status, message),
         None if call.path.ends_with("/messages") => anthropic::error_body(status, message),
         None if call.path.starts_with("/open-apis/") => feishu::error_body(message),
         None if call.path.starts_with("/v3/") => massive::error_body(message),

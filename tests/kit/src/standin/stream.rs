@@ -13,7 +13,7 @@ use futures::{StreamExt as _, stream};
 use super::{
     call::Call,
     faults::{StreamQuirks, StreamVariant},
-    server::Shared,
+    shared::Shared,
 };
 
 /// Size of the frames that split characters and escapes, in bytes.

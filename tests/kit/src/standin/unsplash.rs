@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::{Call, is_key_accepted},
-    server::Reply,
+    reply::Reply,
 };
 
 /// A word of queries that have no results.

@@ -101,7 +101,11 @@ impl<'q> Story<'q> {
         if step == RESOLVE && self.has_no_spots() {
             return true;
         }
-        let must_be_new = self.wish.repeats(step);
+        let must_be_new = match step {
+            SEARCH | GENERATE => self.wish.pictures_again,
+            PAGE => self.wish.page_again,
+            _ => false,
+        };
         let mut made = self.made.iter().filter(|made| is_same(made.tool));
         // A guide can lack coordinates.
         let is_enough = |made: &Made<'_>| {

@@ -49,16 +49,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("plugins/sdk", "runs::request runs::result"),
     ("tests/bench", "agent_server agent_server::lanes"),
     ("tests/bench", "peer peer::process"),
-    (
-        "tests/kit",
-        "standin::anthropic standin::anthropic_stream standin::apify standin::control \
-         standin::feishu standin::gate standin::gemini standin::gemini_stream \
-         standin::google_image standin::massive standin::mcp standin::nominatim \
-         standin::openai standin::openai_stream standin::otlp standin::probe standin::server \
-         standin::stream standin::unsplash",
-    ),
     ("tests/kit", "standin::engine standin::faults standin::imprecise standin::tools"),
-    ("tests/kit", "standin::tools::travel standin::tools::travel::wish"),
 ];
 
 /// The path of a module in its crate; empty for the root.

@@ -32,8 +32,10 @@ pub(super) struct Wish<'q> {
     pub(super) generated: bool,
     /// The requested number of images.
     pub(super) count: Option<u64>,
-    pictures_again: bool,
-    page_again: bool,
+    /// Whether images are requested again.
+    pub(super) pictures_again: bool,
+    /// Whether the page is requested again.
+    pub(super) page_again: bool,
 }
 
 impl<'q> Wish<'q> {
@@ -68,15 +70,6 @@ impl<'q> Wish<'q> {
             count: count(&words),
             pictures_again: is_again && speaks(&PICTURES),
             page_again: is_again && (speaks(&PICTURES) || speaks(&PAGES)),
-        }
-    }
-
-    /// Returns true if a completed step is requested again.
-    pub(super) fn repeats(&self, step: &str) -> bool {
-        match step {
-            super::SEARCH | super::GENERATE => self.pictures_again,
-            super::PAGE => self.page_again,
-            _ => false,
         }
     }
 }
