@@ -16,6 +16,8 @@ use contestant::{CONTESTANTS, Contestant, Running};
 use lanes::Lanes;
 use report::{Figures, Measure, Report};
 
+use crate::say;
+
 /// Number of rounds for each server.
 const ROUNDS: usize = 3;
 
@@ -34,9 +36,6 @@ const CLIENTS: [usize; 2] = [1, 16];
 /// A number of concurrent clients above the number of concurrent jobs of the LangGraph server. That
 /// server then always finds waiting runs, and does not pause before its next poll.
 const CROWD: usize = 64;
-
-/// Number of requests of each kind and client before the measurement.
-const WARM_UP: usize = 3;
 
 /// Measures all servers, prints the results and writes them to `folder`, in which the LangGraph
 /// server is installed.
@@ -110,10 +109,4 @@ async fn measure_running(running: &Running, seconds: f64) -> Result<Figures> {
     figures.push((Measure::RoundTrips(CROWD), trips.per_second()));
     figures.push((Measure::Memory, running.usage()?.peak_rss_bytes as f64 / 1e6));
     Ok(figures)
-}
-
-/// Prints progress to the standard error.
-#[expect(clippy::print_stderr, reason = "standard output has tables only")]
-fn say(text: &str) {
-    eprintln!("{text}");
 }

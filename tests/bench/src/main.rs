@@ -72,6 +72,12 @@ fn print_line(line: &str) {
     println!("{line}");
 }
 
+/// Prints progress to the standard error.
+#[expect(clippy::print_stderr, reason = "standard output has tables only")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
 /// Sorts values and returns their median, or 0 if there are none.
 fn median(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);

@@ -17,6 +17,8 @@ use process::Processes;
 use report::Report;
 use summary::Figures;
 
+use crate::say;
+
 /// Number of rounds for each measurement.
 const ROUNDS: usize = 3;
 
@@ -94,10 +96,4 @@ fn measure(contest: &Contest, rounds: usize, processes: &mut Processes, report: 
     for (entry, figures) in measured {
         report.add(contest, entry, &figures);
     }
-}
-
-/// Prints progress to the standard error.
-#[expect(clippy::print_stderr, reason = "standard output has tables only")]
-fn say(text: &str) {
-    eprintln!("{text}");
 }

@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wattle_suite::load::{Client, Graph, Times};
 
-use crate::agent_server::WARM_UP;
+/// Number of requests of each kind and client before the measurement.
+const WARM_UP: usize = 3;
 
 /// Clients of one server, each with its own connections.
 pub(crate) struct Lanes {

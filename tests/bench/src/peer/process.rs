@@ -9,7 +9,7 @@ use wattle_kit::postgres::Postgres;
 
 use crate::order::Answer;
 use crate::peer::contest::{Contest, Entry, Side};
-use crate::peer::say;
+use crate::say;
 
 /// Starts processes of the installed programs.
 pub(crate) struct Processes {

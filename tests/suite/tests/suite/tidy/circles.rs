@@ -47,8 +47,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("plugins/apps/reasoning", "session session::clarification session::turn"),
     ("plugins/sdk", "llm::request llm::stream"),
     ("plugins/sdk", "runs::request runs::result"),
-    ("tests/bench", "agent_server agent_server::lanes"),
-    ("tests/bench", "peer peer::process"),
     ("tests/kit", "standin::engine standin::faults standin::imprecise standin::tools"),
 ];
 
