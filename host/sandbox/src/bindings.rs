@@ -30,7 +30,7 @@ wasmtime::component::bindgen!({
         "wattle:plugin/types.failure" => crate::import_error::ImportError,
     },
     with: {
-        "wattle:plugin/llm.completion-stream": crate::import::llm::stream::StreamHandle,
-        "wattle:plugin/sql.transaction": crate::import::sql::TransactionHandle,
+        "wattle:plugin/llm.completion-stream": crate::handles::StreamHandle,
+        "wattle:plugin/sql.transaction": crate::handles::TransactionHandle,
     },
 });

@@ -16,8 +16,8 @@ use crate::guest_output::GuestOutput;
 use crate::import_error::{ImportError, TrapReason};
 use crate::memory_meter::MemoryMeter;
 use crate::unwind_signal::UnwindSignal;
-use crate::wasi;
 use crate::wasi::constants::Constants;
+use crate::wasi::context::{empty_context, granted_context};
 use crate::wasi::http::GuestHttp;
 
 /// Maximum number of host resources that one guest may hold open: transactions, model streams, and
@@ -127,7 +127,7 @@ impl HostState {
     ///
     /// The failure about a folder that cannot be opened.
     pub(crate) fn give(&mut self, grants: &Grants) -> Result<(), Failure> {
-        let context = wasi::granted_context(self.gate.as_ref(), &self.output, grants)?;
+        let context = granted_context(self.gate.as_ref(), &self.output, grants)?;
         self.wasi = Some(Box::new(context));
         if !grants.folders.is_empty() {
             self.table.set_max_capacity(MAX_RESOURCES_WITH_FOLDERS);
@@ -138,7 +138,7 @@ impl HostState {
     /// Returns the WASI context, which is empty by default, and the table of its resources.
     pub(crate) fn wasi(&mut self) -> (&mut WasiCtx, &mut ResourceTable) {
         let (gate, output) = (self.gate.as_ref(), &self.output);
-        let create = || Box::new(wasi::empty_context(gate, output));
+        let create = || Box::new(empty_context(gate, output));
         (self.wasi.get_or_insert_with(create), &mut self.table)
     }
 

@@ -4,6 +4,7 @@
 mod batch;
 pub(crate) mod blob;
 pub(crate) mod clock;
+mod completion;
 pub(crate) mod emit;
 pub(crate) mod http;
 pub(crate) mod interrupt;

@@ -3,8 +3,6 @@
 use wattle_graph::failure::Failure;
 use wattle_run::gate::unwind::{CallError, Unwind};
 
-use crate::bindings::wattle::plugin::types;
-
 /// The error of a host function.
 #[derive(Debug)]
 pub(crate) enum ImportError {
@@ -58,16 +56,6 @@ impl From<CallError> for ImportError {
         match stop {
             CallError::Failure(failure) => failure.into(),
             CallError::Unwind(unwind) => unwind.into(),
-        }
-    }
-}
-
-impl ImportError {
-    /// Returns the failure for the guest, or the error that ends the guest.
-    pub(crate) fn into_failure(self) -> wasmtime::Result<types::Failure> {
-        match self {
-            Self::Failure(failure) => Ok(failure.into()),
-            Self::Trap(trapped) => Err(trapped.into()),
         }
     }
 }

@@ -43,6 +43,7 @@ mod export;
 mod guest_error;
 mod guest_output;
 mod guests_memory;
+mod handles;
 mod host_state;
 mod import;
 mod import_error;

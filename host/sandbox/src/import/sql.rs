@@ -10,6 +10,7 @@ use wattle_run::hostcall::sql::{Dialect, Executed, Query, Rows, SqlValue, Statem
 use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::sql;
+use crate::handles::TransactionHandle;
 use crate::host_state::HostState;
 use crate::import::types::too_many_resources;
 use crate::import_error::ImportError;
@@ -18,11 +19,6 @@ use crate::json;
 const BEGIN: &str = "sql.begin";
 const QUERY: &str = CallKind::QuerySql.name();
 const EXECUTE: &str = "sql.execute";
-
-/// A guest's handle of a transaction; empty once the transaction has ended. It is public because
-/// the generated bindings export it.
-#[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct TransactionHandle(Option<Transaction>);
 
 impl sql::Host for HostState {
     async fn query(

@@ -11,8 +11,12 @@ use crate::json;
 use crate::sanitize::parse_details;
 
 impl types::Host for HostState {
-    fn convert_failure(&mut self, halt: ImportError) -> wasmtime::Result<types::Failure> {
-        halt.into_failure()
+    /// Returns the failure for the guest, or the error that ends the guest.
+    fn convert_failure(&mut self, error: ImportError) -> wasmtime::Result<types::Failure> {
+        match error {
+            ImportError::Failure(failure) => Ok(failure.into()),
+            ImportError::Trap(trapped) => Err(trapped.into()),
+        }
     }
 }
 

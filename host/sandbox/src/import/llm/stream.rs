@@ -7,17 +7,13 @@ use wattle_graph::llm::{CompletionRequest, Delta};
 use wattle_run::gate::stream::CompletionStream;
 
 use crate::bindings::wattle::plugin::llm;
+use crate::handles::StreamHandle;
 use crate::host_state::HostState;
-use crate::import::llm::from_completion;
+use crate::import::completion::from_completion;
 use crate::import::types::too_many_resources;
 use crate::import_error::ImportError;
 
 const STREAM: &str = CallKind::Stream.name();
-
-/// A guest's handle of a stream. Dropping it cancels the model call. It is public because the
-/// generated bindings export it.
-#[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct StreamHandle(CompletionStream);
 
 impl HostState {
     /// Starts a streamed model call.

@@ -32,11 +32,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/cli", "load::app_folder load::page load::parts load::projections"),
     ("host/cli", "project wire"),
     ("host/cli", "server::listen server::listen::connection"),
-    (
-        "host/sandbox",
-        "bindings cpu_meter host_state import::llm import::llm::stream import::message import::sql \
-         import::types import_error wasi",
-    ),
     ("host/store", "disk::frame disk::link"),
     ("host/store", "disk::intake disk::prepare"),
     ("host/store", "disk::open disk::rebuild"),
