@@ -67,7 +67,7 @@ use crate::schemas::SchemaCache;
 use crate::state_cache::StateCache;
 use crate::stop_flag::StopFlag;
 use crate::tail::pages::Pages;
-use crate::view::{self, store_failure};
+use crate::view;
 use request::RunRequest;
 pub use request::answers_by_interrupt;
 
@@ -310,7 +310,7 @@ impl Engine {
     /// Returns a thread that exists and has not expired. An expired thread is deleted.
     async fn unexpired_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
         let store = &self.0.ports.store;
-        let Some(head) = store.thread(thread).await.map_err(store_failure)? else {
+        let Some(head) = store.thread(thread).await? else {
             return Ok(None);
         };
         Ok(self.check_unexpired(&head.record).await?.then_some(head))
@@ -337,7 +337,7 @@ impl Engine {
 
     /// Deletes a thread from the store.
     async fn delete_stored(&self, thread: &ThreadId) -> Result<(), Failure> {
-        self.0.ports.store.delete_thread(thread).await.map_err(store_failure)?;
+        self.0.ports.store.delete_thread(thread).await?;
         self.0.states.remove(thread);
         Ok(())
     }
@@ -420,7 +420,7 @@ impl Engine {
     /// Reads the result of a run that has ended from the store.
     async fn ended_run(&self, run: &RunRef) -> Result<EndedRun, Failure> {
         let store = self.0.ports.store.as_ref();
-        let record = store.run(&run.run).await.map_err(store_failure)?;
+        let record = store.run(&run.run).await?;
         let Some(record) = record.filter(|record| record.thread == run.thread) else {
             return Err(run_not_found(run));
         };
@@ -456,7 +456,7 @@ impl Engine {
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
         if self.active_run(run).is_none() {
-            let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+            let record = self.0.ports.store.run(&run.run).await?;
             if record.is_some_and(|record| record.status == RunStatus::Pending) {
                 return self.cancel_run(run, false, principal).await;
             }
@@ -489,7 +489,7 @@ impl Engine {
         if self.may_run_remotely(&run.thread) {
             return self.cancel_remote(run, principal).await;
         }
-        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        let record = self.0.ports.store.run(&run.run).await?;
         record.map(drop).ok_or_else(|| run_not_found(run))
     }
 }
@@ -519,13 +519,13 @@ impl RunService for Engine {
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
-        let latest = self.0.states.thread_snapshot(thread).await.map_err(store_failure)?;
+        let latest = self.0.states.thread_snapshot(thread).await?;
         let Some(latest) = latest else { return Ok(None) };
         if !self.check_unexpired(&latest.head.record).await? {
             return Ok(None);
         }
         let store = self.0.ports.store.as_ref();
-        view::thread(store, latest).await.map(Some).map_err(store_failure)
+        Ok(Some(view::thread(store, latest).await?))
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
@@ -541,7 +541,7 @@ impl RunService for Engine {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Failure> {
-        self.0.ports.store.events(thread, after, limit).await.map_err(store_failure)
+        Ok(self.0.ports.store.events(thread, after, limit).await?)
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Asked, Event, EventKind, RunReason, RunStatus};
-use wattle_graph::failure::Failure;
 use wattle_graph::id::{CallKey, CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
@@ -21,11 +20,6 @@ use crate::unpersisted_events;
 
 pub(crate) use self::past_interrupts::past_interrupts;
 pub(crate) use self::subgraphs::{AnswerIndex, SubgraphLog, Subgraphs};
-
-/// Returns the failure that callers of the engine get for an error of the store.
-pub(crate) fn store_failure(error: StoreError) -> Failure {
-    error.into()
-}
 
 /// Returns the pending interrupts of one graph, oldest first.
 pub(crate) fn graph_interrupts(lineage: &Lineage, expires_ms: Option<i64>) -> Vec<InterruptView> {

@@ -21,7 +21,6 @@ use super::run_places::RunPlaces;
 use super::{Engine, SHUTDOWN_STEP_TIMEOUT};
 use crate::caller_id::CallerId;
 use crate::ports::store::{HostReport, LeaseHolder, LiveHost, StoreError};
-use crate::view::store_failure;
 
 /// Number of runs that a host may have more than the least busy host and still start a run
 /// immediately. An assignment costs three additional commits and a notification.
@@ -132,7 +131,7 @@ impl Engine {
     ///
     /// Errors of the store.
     pub async fn hosts(&self) -> Result<Vec<LiveHost>, Failure> {
-        let mut hosts = self.0.ports.store.hosts().await.map_err(store_failure)?;
+        let mut hosts = self.0.ports.store.hosts().await?;
         self.update_loads(&hosts);
         let own = self.0.leases.holder();
         hosts.retain(|host| host.holder != *own);
@@ -288,12 +287,9 @@ impl Engine {
     /// Errors of the store.
     pub async fn heartbeat(&self) -> Result<(), Failure> {
         let (store, term) = (&self.0.ports.store, &self.0.leases.heartbeats);
-        let heartbeat = async {
-            self.start_heartbeats().await?;
-            term.send(store.as_ref()).await?;
-            self.sync_loads().await
-        };
-        heartbeat.await.map_err(store_failure)
+        self.start_heartbeats().await?;
+        term.send(store.as_ref()).await?;
+        Ok(self.sync_loads().await?)
     }
 
     /// Reports the load of this host, and reads the loads of the others.

@@ -29,7 +29,6 @@ use crate::catalog::is_still_loading;
 use crate::ports::store::{
     PendingQuery, PendingRun, QueueCondition, RunRecord, StoreError, ThreadStatus,
 };
-use crate::view::store_failure;
 
 /// Maximum number of concurrent checks. Each check waits for the store several times.
 const CHECK_CONCURRENCY: usize = 16;
@@ -147,7 +146,7 @@ impl Engine {
         if next.due_ms > now_ms || next.caller != caller {
             return Ok(NextCheck::At(next.due_ms));
         }
-        let record = self.0.ports.store.run(&next.run).await.map_err(store_failure)?;
+        let record = self.0.ports.store.run(&next.run).await?;
         let Some(record) = record.filter(|record| record.status == RunStatus::Pending) else {
             // Another host has started the run or removed it.
             self.0.dispatch.run_left_queue(&next.run);
@@ -210,7 +209,7 @@ impl Engine {
         );
         let run = record.id.clone();
         let ended = self.ended_before_start(record, RunStatus::Failed, Some(failure));
-        self.0.ports.store.dequeue(&run, Some(&ended)).await.map_err(store_failure)?;
+        self.0.ports.store.dequeue(&run, Some(&ended)).await?;
         self.0.dispatch.run_left_queue(&run);
         Ok(NextCheck::At(now_ms))
     }

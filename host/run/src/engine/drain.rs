@@ -7,7 +7,6 @@ use super::{Engine, run_not_found};
 use crate::hostcall::runs::RunRef;
 use crate::ports::memory::MemoryScope;
 use crate::task::cache;
-use crate::view::store_failure;
 
 impl Engine {
     /// Requests that a run stops before its next superstep. The superstep in progress completes. A
@@ -25,7 +24,7 @@ impl Engine {
             return Ok(());
         }
         let store = &self.0.ports.store;
-        let record = store.run(&run.run).await.map_err(store_failure)?;
+        let record = store.run(&run.run).await?;
         if record.is_none_or(|record| record.thread != run.thread) {
             return Err(run_not_found(run));
         }

@@ -37,7 +37,7 @@ use crate::metadata;
 use crate::ports::store::{RunOptions, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::time_travel::{EditThread, StateView};
 use crate::unpersisted_events;
-use crate::view::{self, store_failure};
+use crate::view;
 
 /// The thread and the checkpoint to edit.
 struct EditTarget {
@@ -184,8 +184,8 @@ impl Engine {
         &self,
         head: &ThreadHead,
     ) -> Result<CheckpointId, Failure> {
-        let current = view::current_checkpoint(&self.0.states, head).await;
-        Ok(unpersisted_events::next_checkpoint_id(head, current.map_err(store_failure)?.as_ref()))
+        let current = view::current_checkpoint(&self.0.states, head).await?;
+        Ok(unpersisted_events::next_checkpoint_id(head, current.as_ref()))
     }
 
     /// Writes one batch per superstep, and waits once until all are durable.
@@ -214,7 +214,7 @@ impl Engine {
             let (record, checkpoint) = (Some(record), Some(checkpoint));
             log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
         }
-        log.wait_durable().await.map_err(store_failure)
+        Ok(log.wait_durable().await?)
     }
 }
 

@@ -19,7 +19,6 @@ use crate::export::{
 use crate::ports::blob::BlobRef;
 use crate::ports::store::{RunRecord, StoredBatch, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::ports::{BlobStore, Store};
-use crate::view::store_failure;
 
 /// Runs that are read at once, so that one page has the runs of most threads.
 const EXPORTED_RUNS: usize = 10_000;
@@ -116,12 +115,10 @@ impl Engine {
         let mut runs: Vec<RunRecord> = Vec::new();
         let mut is_last = false;
         while !is_last {
-            let page = store.newest_runs(thread, runs.len(), EXPORTED_RUNS).await;
-            let page = page.map_err(store_failure)?;
+            let page = store.newest_runs(thread, runs.len(), EXPORTED_RUNS).await?;
             if let Some(last) = runs.last() {
                 // A run that came or went meanwhile has moved the others in the list.
-                let found = store.newest_runs(thread, runs.len() - 1, 1).await;
-                let found = found.map_err(store_failure)?.items;
+                let found = store.newest_runs(thread, runs.len() - 1, 1).await?.items;
                 if found.first().is_none_or(|run| run.id != last.id) {
                     return Err(changed(thread));
                 }
@@ -204,8 +201,7 @@ impl ExportStream {
     }
 
     async fn batch_lines(&mut self) -> Result<Bytes, Failure> {
-        let page = self.store.batches(&self.thread, self.from, PAGE_BYTES).await;
-        let page = page.map_err(store_failure)?;
+        let page = self.store.batches(&self.thread, self.from, PAGE_BYTES).await?;
         let mut text = Vec::new();
         for batch in page.batches {
             if self.log_end.includes(&batch) {

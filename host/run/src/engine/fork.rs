@@ -45,7 +45,6 @@ use crate::ports::store::{
 };
 use crate::task::options;
 use crate::time_travel::{CallRef, ForkFrom, ForkInto, ForkThread};
-use crate::view::store_failure;
 
 /// Page size of the search for a call, from the newest checkpoint backwards. Most forks start at
 /// recent calls.
@@ -275,7 +274,7 @@ impl Engine {
         };
         loop {
             let store = &self.0.ports.store;
-            let page = store.checkpoints(&head.record.id, &query).await.map_err(store_failure)?;
+            let page = store.checkpoints(&head.record.id, &query).await?;
             query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
             for tuple in page.items {
                 if let Some((event, called)) = find_call_event(&tuple, call)? {
@@ -334,7 +333,7 @@ impl Engine {
         .await;
         log.wait_durable().await.map_err(|error| self.write_failure(error))?;
         let thread = &head.record.id;
-        let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
+        let head = self.0.ports.store.thread(thread).await?;
         head.ok_or_else(|| thread_not_found(thread))
     }
 
@@ -352,7 +351,8 @@ impl Engine {
             copies.push(log.commit_with_ticket(commit).await);
         }
         // No event links these batches, so the store may refuse one and accept the next.
-        try_join_all(copies).await.map(drop).map_err(store_failure)
+        try_join_all(copies).await?;
+        Ok(())
     }
 }
 

@@ -33,7 +33,7 @@ use crate::hostcall::runs::{ResumeRun, RunRef};
 use crate::ports::store::{
     LeaseHolder, RunAnswers, RunKind, RunRecord, RunSpec, StoreError, ThreadHead, ThreadStatus,
 };
-use crate::view::{self, store_failure};
+use crate::view;
 
 impl Engine {
     /// Releases the calls that are held for a thread and that the thread does not wait for. No run may be active on
@@ -139,7 +139,7 @@ impl Engine {
             Some(RunKind::Continue | RunKind::Command { answer: None, .. }) => None,
             _ => return Ok(None),
         };
-        let tuple = view::current_checkpoint(&self.0.states, head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, head).await?;
         let Some(tuple) = tuple else { return Ok(None) };
         let past = view::logged_tasks(&tuple.events);
         let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);

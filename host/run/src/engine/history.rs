@@ -23,7 +23,7 @@ use crate::ports::store::{
 };
 use crate::time_travel::{HistoryQuery, StateView, TaskView};
 use crate::unpersisted_events;
-use crate::view::{self, Subgraphs, store_failure};
+use crate::view::{self, Subgraphs};
 
 impl Engine {
     /// Returns the state of a thread, or of one of its subgraphs, at a checkpoint. Without
@@ -43,11 +43,10 @@ impl Engine {
         let is_root = namespace.is_root();
         let id = checkpoint.or(if is_root { head.current } else { None });
         let found = match id {
-            Some(id) => self.0.states.checkpoint(thread, namespace, id).await,
-            None if is_root => Ok(None),
-            None => self.0.ports.store.checkpoint(thread, namespace, None).await,
+            Some(id) => self.0.states.checkpoint(thread, namespace, id).await?,
+            None if is_root => None,
+            None => self.0.ports.store.checkpoint(thread, namespace, None).await?,
         };
-        let found = found.map_err(store_failure)?;
         let tuple = found.ok_or_else(|| checkpoint_not_found(thread, namespace, id))?;
         let code = self.loaded_code(&head.record).await;
         self.state_view(&head, &code, tuple).await
@@ -76,7 +75,7 @@ impl Engine {
             parts: if has_states { CheckpointParts::All } else { CheckpointParts::WithoutValues },
         };
         let store = self.0.ports.store.as_ref();
-        let page = store.checkpoints(thread, &query).await.map_err(store_failure)?;
+        let page = store.checkpoints(thread, &query).await?;
         let code = self.loaded_code(&head.record).await;
         let mut items = Vec::with_capacity(page.items.len());
         for tuple in page.items {
@@ -109,8 +108,8 @@ impl Engine {
         // The code names the graphs that nodes run, the log those that calls started.
         let is_started = namespace.ancestors().any(|graph| graph.call_path().is_some());
         let events = if is_started {
-            let tuple = view::current_checkpoint(&self.0.states, &head).await;
-            tuple.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default()
+            let tuple = view::current_checkpoint(&self.0.states, &head).await?;
+            tuple.map(|tuple| tuple.events).unwrap_or_default()
         } else {
             Vec::new()
         };
@@ -125,8 +124,8 @@ impl Engine {
         id: CheckpointId,
     ) -> Result<CheckpointTuple, Failure> {
         let root = Namespace::root();
-        let found = self.0.states.checkpoint(thread, &root, id).await;
-        found.map_err(store_failure)?.ok_or_else(|| checkpoint_not_found(thread, &root, Some(id)))
+        let found = self.0.states.checkpoint(thread, &root, id).await?;
+        found.ok_or_else(|| checkpoint_not_found(thread, &root, Some(id)))
     }
 
     async fn state_view(
@@ -203,7 +202,7 @@ impl Engine {
             }
             None => return Ok(tuple.events.clone()),
         };
-        Ok(whole.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default())
+        Ok(whole?.map(|tuple| tuple.events).unwrap_or_default())
     }
 }
 

@@ -22,7 +22,6 @@ use crate::ports::store::{
     LeaseEpoch, LeaseHolder, Notification, StoreError, ThreadHead, ThreadStatus,
 };
 use crate::ports::{Clock, Ports};
-use crate::view::store_failure;
 
 /// Heartbeats per lease period. A late or lost heartbeat does not expire the lease.
 const HEARTBEATS_PER_LEASE: u64 = 3;
@@ -138,7 +137,7 @@ impl Engine {
         run: RunId,
     ) -> Result<ThreadClaim, Failure> {
         let mut slot = self.claim_local(thread, run).await?;
-        self.start_heartbeats().await.map_err(store_failure)?;
+        self.start_heartbeats().await?;
         slot.lease = Some(Arc::new(ThreadLease::new(self.0.leases.heartbeats.clone())));
         slot.lease_status = LeaseStatus::Unknown;
         match self.acquire_lease(thread).await {
@@ -165,7 +164,7 @@ impl Engine {
                 answer => return answer,
             };
             let Some(mut other) = self.active().get(thread).cloned() else { continue };
-            let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
+            let head = self.0.ports.store.thread(thread).await?;
             let has_ended = head.is_some_and(|ThreadHead { record, .. }| {
                 record.run.as_ref() == Some(&other.run) && record.status != ThreadStatus::Running
             });
@@ -186,9 +185,9 @@ impl Engine {
         loop {
             let holder = match store.acquire_lease(thread, leases.holder()).await {
                 Err(StoreError::Leased { holder, .. }) => holder,
-                answer => return answer.map_err(store_failure),
+                answer => return Ok(answer?),
             };
-            let head = store.thread(thread).await.map_err(store_failure)?;
+            let head = store.thread(thread).await?;
             let is_at_work = head.is_some_and(|it| it.record.status == ThreadStatus::Running);
             if is_at_work || attempt == LEASE_ATTEMPTS {
                 return Err(leased_by_other_host(thread, &holder));

@@ -15,7 +15,7 @@ use super::{Engine, ThreadClaim, new_run_id, thread_not_found};
 use crate::log::Commit;
 use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::unpersisted_events;
-use crate::view::{self, store_failure};
+use crate::view;
 
 /// A request to migrate a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ impl Engine {
         if report.from == report.to {
             return Ok(report);
         }
-        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await?;
         let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let at = CheckpointStamp {
             id: unpersisted_events::next_checkpoint_id(&head, Some(&tuple)),
@@ -146,14 +146,14 @@ impl Engine {
             ..Commit::default()
         })
         .await;
-        log.wait_durable().await.map_err(store_failure)
+        Ok(log.wait_durable().await?)
     }
 
     /// Returns the orphaned run of a thread, if there is one. It cannot continue, because its tasks
     /// belong to the former version.
     async fn orphaned_run(&self, record: &ThreadRecord) -> Result<Option<RunRecord>, Failure> {
         let Some(run) = &record.run else { return Ok(None) };
-        let run = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        let run = self.0.ports.store.run(run).await?;
         Ok(run.filter(|run| run.status == RunStatus::Running))
     }
 

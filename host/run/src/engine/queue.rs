@@ -21,7 +21,6 @@ use crate::ports::store::{
     ThreadRecord, ThreadStatus,
 };
 use crate::run_walk::RunWalk;
-use crate::view::store_failure;
 
 impl Engine {
     /// Adds a pending run to the queue of its thread, and notifies the hosts that share the store.
@@ -61,7 +60,7 @@ impl Engine {
     pub(super) async fn pending_of(&self, thread: &ThreadId) -> Result<Vec<PendingRun>, Failure> {
         let (thread, limit) = (Some(thread.clone()), THREAD_PENDING_RUNS);
         let query = PendingQuery { thread, limit, ..PendingQuery::default() };
-        self.0.ports.store.pending(&query).await.map_err(store_failure)
+        Ok(self.0.ports.store.pending(&query).await?)
     }
 
     /// Removes all pending runs of a thread from the queue and cancels them, or deletes them if
@@ -87,11 +86,11 @@ impl Engine {
         let store = &self.0.ports.store;
         let mut ended = None;
         if !forget {
-            let record = store.run(run).await.map_err(store_failure)?;
+            let record = store.run(run).await?;
             let Some(record) = record else { return Ok(false) };
             ended = Some(self.ended_before_start(record, RunStatus::Cancelled, None));
         }
-        let is_out = store.dequeue(run, ended.as_ref()).await.map_err(store_failure)?;
+        let is_out = store.dequeue(run, ended.as_ref()).await?;
         self.0.dispatch.run_left_queue(run);
         if !self.has_pending(thread).await? {
             self.0.dispatch.clear(thread);
@@ -133,7 +132,7 @@ impl Engine {
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
         let _lock = self.0.locks.lock(&run.thread).await;
-        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        let record = self.0.ports.store.run(&run.run).await?;
         let record = record.filter(|record| record.thread == run.thread);
         let record = record.ok_or_else(|| run_not_found(run))?;
         // The run may start between the two calls.
@@ -162,7 +161,7 @@ impl Engine {
 
     async fn remove_locked(&self, run: &RunRef) -> Result<(), Failure> {
         let _lock = self.0.locks.lock(&run.thread).await;
-        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        let record = self.0.ports.store.run(&run.run).await?;
         let Some(record) = record.filter(|record| record.thread == run.thread) else {
             return Ok(());
         };
@@ -189,7 +188,7 @@ impl Engine {
     async fn remove_thread_locked(&self, thread: &ThreadId) -> Result<(), Failure> {
         let _lock = self.0.locks.lock(thread).await;
         self.dequeue_all(thread, true, None).await?;
-        let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
+        let head = self.0.ports.store.thread(thread).await?;
         let record = head.map(|head| head.record);
         if let Some(ThreadRecord { status: ThreadStatus::Running, run: Some(run), .. }) = record {
             self.cancel_started(&RunRef { thread: thread.clone(), run }, None).await?;
@@ -242,7 +241,7 @@ impl Engine {
     ///
     /// Errors of the store.
     pub async fn is_pending(&self, run: &RunRef) -> Result<bool, Failure> {
-        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        let record = self.0.ports.store.run(&run.run).await?;
         let record = record.filter(|record| record.thread == run.thread);
         Ok(record.is_some_and(|record| record.status == RunStatus::Pending))
     }
@@ -269,7 +268,7 @@ impl Engine {
             let mut left = self.0.dispatch.subscribe_left(&run.run);
             let mut events = self.watch(&run.thread);
             events.borrow_and_update();
-            let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+            let record = self.0.ports.store.run(&run.run).await?;
             let record = record.filter(|record| record.thread == run.thread);
             if record.as_ref().is_none_or(|record| record.status != RunStatus::Pending) {
                 if self.has_known_pending(&run.thread) {
@@ -298,10 +297,10 @@ impl Engine {
     /// these steps, the thread and these runs are lost.
     pub(super) async fn roll_back(&self, thread: &ThreadId, run: &RunId) -> Result<(), Failure> {
         let store = &self.0.ports.store;
-        let Some(head) = store.thread(thread).await.map_err(store_failure)? else { return Ok(()) };
+        let Some(head) = store.thread(thread).await? else { return Ok(()) };
         let unbegun = self.never_started_runs(thread, run).await?;
         self.delete_runs(thread, std::slice::from_ref(run)).await?;
-        if store.thread(thread).await.map_err(store_failure)?.is_none() {
+        if store.thread(thread).await?.is_none() {
             self.create_thread(recreated_thread(head.record)).await?;
             for record in unbegun {
                 self.restore_never_started(record).await?;
@@ -319,7 +318,7 @@ impl Engine {
     ) -> Result<Vec<RunRecord>, Failure> {
         let mut runs = RunWalk::newest_first(self.0.ports.store.as_ref(), thread);
         let mut unbegun = Vec::new();
-        while let Some(record) = runs.next().await.map_err(store_failure)? {
+        while let Some(record) = runs.next().await? {
             if record.has_started() && record.id != *run {
                 return Ok(Vec::new());
             }
@@ -346,12 +345,13 @@ impl Engine {
             ..record.clone()
         };
         let store = &self.0.ports.store;
-        store.enqueue(&pending).await.map_err(store_failure)?;
-        store.dequeue(&record.id, Some(&record)).await.map_err(store_failure).map(drop)
+        store.enqueue(&pending).await?;
+        store.dequeue(&record.id, Some(&record)).await?;
+        Ok(())
     }
 
     pub(super) async fn existing_run(&self, run: &RunId) -> Result<RunRecord, Failure> {
-        let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        let known = self.0.ports.store.run(run).await?;
         known.ok_or_else(|| Failure::internal(format!("run `{run}` has started and has no record")))
     }
 

@@ -25,7 +25,6 @@ use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
 use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
-use crate::view::store_failure;
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
@@ -370,7 +369,7 @@ impl Engine {
         if self.is_active(thread) {
             return Ok(RecoveryOutcome::NotNeeded);
         }
-        let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
+        let head = self.0.ports.store.thread(thread).await?;
         let Some(record) = head.map(|head| head.record) else {
             self.clear_set_aside(thread);
             return Ok(RecoveryOutcome::NotNeeded);
@@ -461,7 +460,7 @@ impl Engine {
         if head.record.status != ThreadStatus::Running || head.record.run != cut.run {
             return Ok(false);
         }
-        let known = store.run(&run).await.map_err(store_failure)?;
+        let known = store.run(&run).await?;
         if known.as_ref().is_some_and(|run| run.status != RunStatus::Running) {
             return Ok(false);
         }
@@ -479,7 +478,7 @@ impl Engine {
         let (ThreadStatus::Running, Some(run)) = (head.record.status, &head.record.run) else {
             return Ok(());
         };
-        let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        let known = self.0.ports.store.run(run).await?;
         match known {
             Some(known) if known.status == RunStatus::Running => {
                 Err(self.not_recovered(&head.record.id, run))

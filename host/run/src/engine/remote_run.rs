@@ -18,7 +18,6 @@ use wattle_graph::principal::Principal;
 use super::{ActiveThread, Engine, EngineInner, run_not_found, shutting_down};
 use crate::hostcall::runs::RunRef;
 use crate::ports::store::{Notification, StoreError, ThreadStatus};
-use crate::view::store_failure;
 
 /// Delay before the status of a run on another host is read again, and before the first repetition
 /// of a drain notification.
@@ -70,7 +69,7 @@ impl Engine {
         let mut watch = store.watch(&run.thread);
         loop {
             watch.borrow_and_update();
-            let record = store.run(&run.run).await.map_err(store_failure)?;
+            let record = store.run(&run.run).await?;
             let Some(record) = record.filter(|record| record.thread == run.thread) else {
                 return Err(run_not_found(run));
             };
@@ -83,7 +82,7 @@ impl Engine {
                 return Box::pin(self.cancel_started(run, principal.as_ref())).await;
             }
             if let Some(notification) = notification {
-                store.send_notification(notification).await.map_err(store_failure)?;
+                store.send_notification(notification).await?;
             }
             // Changes are missed while the store has no connection, so the loop also polls. The
             // channel closes when the thread is deleted; a new thread with the same id has a new
@@ -111,7 +110,8 @@ impl Engine {
             return Ok(());
         }
         self.0.leases.drain_requests.remove(&run.run);
-        asked.map(drop).map_err(store_failure)
+        asked?;
+        Ok(())
     }
 
     /// Sends a drain notification. Returns false if no further notification is needed.

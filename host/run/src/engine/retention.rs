@@ -14,7 +14,6 @@ use crate::ports::store::{
     ThreadStatus, ThreadSummary,
 };
 use crate::thread_walk::ThreadWalk;
-use crate::view::store_failure;
 
 impl Engine {
     /// Deletes threads whose interrupts were not answered in time, prunes or deletes threads whose
@@ -73,8 +72,7 @@ impl Engine {
     async fn apply_ttl(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
-        let Some(ThreadHead { record, .. }) = store.thread(thread).await.map_err(store_failure)?
-        else {
+        let Some(ThreadHead { record, .. }) = store.thread(thread).await? else {
             return Ok(false);
         };
         let Some(ttl) = record.ttl else { return Ok(false) };
@@ -83,7 +81,7 @@ impl Engine {
         }
         tracing::info!(%thread, strategy = ?ttl.strategy, "the time to live of a thread is over");
         slot.release().await;
-        store.prune(thread, ttl.strategy).await.map_err(store_failure)?;
+        store.prune(thread, ttl.strategy).await?;
         self.0.states.remove(thread);
         drop(slot);
         if ttl.strategy == PruneStrategy::KeepLatest {
@@ -97,10 +95,10 @@ impl Engine {
     async fn record_prune(&self, thread: &ThreadId) -> Result<(), Failure> {
         let slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
-        let Some(head) = store.thread(thread).await.map_err(store_failure)? else { return Ok(()) };
+        let Some(head) = store.thread(thread).await? else { return Ok(()) };
         let record = ThreadRecord { pruned_ms: Some(self.now_ms()), ..head.record };
         let batch = Batch { epoch: Some(slot.epoch), record: Some(record), ..Batch::default() };
-        store.append(thread, batch).await.await.map_err(store_failure)
+        Ok(store.append(thread, batch).await.await?)
     }
 
     /// Removes the parts of a thread that a strategy does not keep.
@@ -112,7 +110,7 @@ impl Engine {
         let mut slot = self.claim(thread, new_run_id()).await?;
         self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         slot.release().await;
-        self.0.ports.store.prune(thread, strategy).await.map_err(store_failure)?;
+        self.0.ports.store.prune(thread, strategy).await?;
         self.0.states.remove(thread);
         Ok(())
     }
@@ -128,14 +126,14 @@ impl Engine {
         let store = &self.0.ports.store;
         let mut named = Vec::with_capacity(runs.len());
         for run in runs {
-            let known = store.run(run).await.map_err(store_failure)?;
+            let known = store.run(run).await?;
             named.extend(known.filter(|known| known.thread == *thread).map(|known| known.id));
         }
         if named.is_empty() {
             return Ok(());
         }
         slot.release().await;
-        store.delete_runs(&named).await.map_err(store_failure)?;
+        store.delete_runs(&named).await?;
         self.0.states.remove(thread);
         Ok(())
     }
@@ -157,7 +155,7 @@ impl Engine {
         let mut target = self.claim(&to, new_run_id()).await?;
         let head = self.unexpired_thread(from).await?.ok_or_else(|| thread_not_found(from))?;
         let store = &self.0.ports.store;
-        if store.thread(&to).await.map_err(store_failure)?.is_some() {
+        if store.thread(&to).await?.is_some() {
             let text = format!("there is a thread `{to}` already; choose another id for the copy");
             return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "thread": to })));
         }
@@ -165,7 +163,7 @@ impl Engine {
         self.admit_new_thread(head.record.tenant.as_deref()).await?;
         slot.release().await;
         target.release().await;
-        store.copy_thread(from, &to, &|_| new_run_id()).await.map_err(store_failure)?;
+        store.copy_thread(from, &to, &|_| new_run_id()).await?;
         Ok(to)
     }
 
@@ -175,7 +173,7 @@ impl Engine {
     ///
     /// `not-found`; `broken` at the first seal that does not match the stored data.
     pub async fn verify(&self, thread: &ThreadId) -> Result<SealReport, Failure> {
-        let found = self.0.ports.store.verify(thread).await.map_err(store_failure)?;
+        let found = self.0.ports.store.verify(thread).await?;
         found.ok_or_else(|| thread_not_found(thread))
     }
 
@@ -185,7 +183,7 @@ impl Engine {
     ///
     /// Errors of the store.
     pub async fn compact(&self) -> Result<CompactionReport, Failure> {
-        self.0.ports.store.compact().await.map_err(store_failure)
+        Ok(self.0.ports.store.compact().await?)
     }
 
     pub(super) fn now_ms(&self) -> i64 {

@@ -15,7 +15,7 @@ use crate::gate::is_in_doubt;
 use crate::hostcall::result_override::check_settled;
 use crate::log::Commit;
 use crate::ports::store::CheckpointTuple;
-use crate::view::{self, store_failure};
+use crate::view;
 
 /// A call that has started and has no known result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Engine {
     /// `not-found`; errors of the store.
     pub async fn pending_calls(&self, thread: &ThreadId) -> Result<Vec<PendingCall>, Failure> {
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await?;
         Ok(tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default())
     }
 
@@ -93,7 +93,7 @@ impl Engine {
         let slot = self.claim(thread, new_run_id()).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await?;
         let open = tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default();
         let is_meant = |call: &PendingCall| {
             call.task == request.task && call.scope == request.scope && call.call == request.call
@@ -122,7 +122,7 @@ impl Engine {
             principal: request.principal,
         }));
         log.commit(Commit::default()).await;
-        log.wait_durable().await.map_err(store_failure)
+        Ok(log.wait_durable().await?)
     }
 }
 

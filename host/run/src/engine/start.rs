@@ -35,7 +35,7 @@ use crate::result_reuse::{self, ReusableResults};
 use crate::task::task_count::{TaskCount, finished_in_log};
 use crate::task::{GraphContext, options};
 use crate::unpersisted_events::{self, UnpersistedEvents};
-use crate::view::{self, store_failure};
+use crate::view;
 
 impl Engine {
     pub(super) async fn start_run(
@@ -145,7 +145,7 @@ impl Engine {
         request: &StartRun,
         run: &RunId,
     ) -> Result<Checkpoint, Failure> {
-        let tuple = view::current_checkpoint(&self.0.states, head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, head).await?;
         let id = unpersisted_events::next_checkpoint_id(head, tuple.as_ref());
         let base = tuple.map(|tuple| tuple.checkpoint);
         let reductions = input_reductions(&graph_version.graph, base.as_ref(), &request.input);
@@ -176,7 +176,7 @@ impl Engine {
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         self.admit(&head).await?;
-        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await?;
         let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let past = self.is_shared().then(|| view::logged_tasks(&tuple.events));
         let was_drained = was_drained(&tuple.events);
@@ -230,7 +230,7 @@ impl Engine {
         run: RunRecord,
         reason: RunReason,
     ) -> Result<RunRef, Failure> {
-        let tuple = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let tuple = view::current_checkpoint(&self.0.states, &head).await?;
         let tuple = tuple.ok_or_else(|| {
             Failure::internal(format!("thread `{}` has no checkpoint", head.record.id))
         })?;

@@ -15,7 +15,6 @@ use crate::json::check_depth;
 use crate::log::{MetadataUpdate, UpdateOutcome};
 use crate::metadata;
 use crate::ports::store::{Batch, QueueCondition, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
-use crate::view::store_failure;
 
 /// Maximum number of attempts to update a thread while another operation uses it: a run that is
 /// starting or has just ended, or an edit.
@@ -85,7 +84,7 @@ impl Engine {
         };
         let batch =
             Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
-        self.0.ports.store.append(&thread, batch).await.await.map_err(store_failure)?;
+        self.0.ports.store.append(&thread, batch).await.await?;
         slot.release().await;
         Ok(record)
     }
@@ -130,7 +129,7 @@ impl Engine {
             Ok(UpdateOutcome::TooLarge(failure)) => Err(failure),
             Ok(UpdateOutcome::NoRecordYet)
             | Err(StoreError::Fenced { .. } | StoreError::Conflict { .. }) => Ok(None),
-            Err(error) => Err(store_failure(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -147,7 +146,7 @@ impl Engine {
         record.updated_ms = self.now_ms();
         let batch =
             Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
-        self.0.ports.store.append(thread, batch).await.await.map_err(store_failure)?;
+        self.0.ports.store.append(thread, batch).await.await?;
         slot.release().await;
         Ok(record)
     }
@@ -190,7 +189,7 @@ impl Engine {
     }
 
     pub(super) async fn reject_existing_run(&self, run: &RunId) -> Result<(), Failure> {
-        let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        let known = self.0.ports.store.run(run).await?;
         known.map_or(Ok(()), |_| Err(run_id_taken(run)))
     }
 }

@@ -21,7 +21,6 @@ use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunSummary;
 use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
-use crate::view::store_failure;
 
 /// Where a thread stopped.
 pub(super) struct ThreadPosition {
@@ -135,7 +134,7 @@ impl Engine {
         at: &ThreadPosition,
     ) -> Result<(RunStatus, RunOutcome), Failure> {
         let last = match &head.record.run {
-            Some(run) => self.0.ports.store.run(run).await.map_err(store_failure)?,
+            Some(run) => self.0.ports.store.run(run).await?,
             None => None,
         };
         let was_cancelled = last.as_ref().is_some_and(|run| run.status == RunStatus::Cancelled);

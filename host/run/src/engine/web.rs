@@ -20,7 +20,6 @@ use crate::limit::PAGE_EVENTS;
 use crate::ports::Caller;
 use crate::ports::sandbox::{GuestError, WebRequest, WebResponse};
 use crate::stop_flag::StopFlag;
-use crate::view::store_failure;
 
 impl Engine {
     /// Calls the web handler of an app for an HTTP request of a principal. The handler starts,
@@ -98,7 +97,7 @@ struct ScopedRunService {
 
 impl ScopedRunService {
     async fn owns_thread(&self, thread: &ThreadId) -> Result<bool, Failure> {
-        let head = self.engine.ports().store.thread(thread).await.map_err(store_failure)?;
+        let head = self.engine.ports().store.thread(thread).await?;
         let tenant = self.tenant.as_deref();
         Ok(head.is_some_and(|head| head.record.is_accessible_to(&self.app, tenant)))
     }

@@ -14,7 +14,6 @@ use wattle_graph::failure::{Failure, code};
 use super::{Engine, EngineInner, ThreadClaim};
 use crate::hostcall::runs::RunRef;
 use crate::ports::store::StoreError;
-use crate::view::store_failure;
 
 /// Delay before a check whether the store accepts writes.
 const MIN_PROBE_DELAY: Duration = Duration::from_secs(1);
@@ -93,7 +92,7 @@ impl Engine {
         if matches!(error, StoreError::Backend { .. }) {
             self.probe_writes();
         }
-        store_failure(error)
+        error.into()
     }
 
     /// Waits in the background until the store accepts writes, and then looks for the runs that a

@@ -25,7 +25,7 @@ use crate::hostcall::runs::EndedRun;
 use crate::log::Commit;
 use crate::ports::store::{CheckpointTuple, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::time_travel::EditThread;
-use crate::view::{self, Subgraphs, store_failure};
+use crate::view::{self, Subgraphs};
 
 /// A thread with the subgraph to edit.
 struct SubgraphEditTarget<'r> {
@@ -67,7 +67,7 @@ impl Engine {
             let (record, checkpoint) = (Some(record.clone()), Some(checkpoint));
             log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
         }
-        log.wait_durable().await.map_err(store_failure)
+        Ok(log.wait_durable().await?)
     }
 
     async fn subgraph_edit_target<'r>(
@@ -77,7 +77,7 @@ impl Engine {
         let thread = &request.thread;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        let root = view::current_checkpoint(&self.0.states, &head).await.map_err(store_failure)?;
+        let root = view::current_checkpoint(&self.0.states, &head).await?;
         let root = root.ok_or_else(|| checkpoint_not_found(thread, &request.namespace, None))?;
         let version = root.checkpoint.meta.version.unwrap_or(head.record.version);
         let record = ThreadRecord { version, ..head.record.clone() };
@@ -183,8 +183,7 @@ impl Engine {
         let EditThread { thread, namespace, .. } = target.request;
         let ended = namespace.ancestors().any(|around| around.task().is_some());
         if ended {
-            let known = self.0.ports.store.checkpoint(thread, namespace, None).await;
-            let known = known.map_err(store_failure)?.is_some();
+            let known = self.0.ports.store.checkpoint(thread, namespace, None).await?.is_some();
             let missing = || checkpoint_not_found(thread, namespace, None);
             return Err(if known { subgraph_ended(namespace) } else { missing() });
         }
@@ -224,7 +223,7 @@ impl Engine {
             let checkpoint = Some(checkpoint);
             log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
         }
-        log.wait_durable().await.map_err(store_failure)
+        Ok(log.wait_durable().await?)
     }
 
     async fn load_checkpoint(
@@ -234,8 +233,8 @@ impl Engine {
         id: CheckpointId,
     ) -> Result<Checkpoint, Failure> {
         let thread = &target.request.thread;
-        let found = self.0.states.checkpoint(thread, namespace, id).await;
-        let found = found.map_err(store_failure)?.map(|tuple| tuple.checkpoint);
+        let found = self.0.states.checkpoint(thread, namespace, id).await?;
+        let found = found.map(|tuple| tuple.checkpoint);
         found.ok_or_else(|| checkpoint_not_found(thread, namespace, Some(id)))
     }
 }

@@ -40,7 +40,7 @@ use crate::json::check_depth;
 use crate::metadata;
 use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead};
 use crate::time_travel::CommandThread;
-use crate::view::{self, store_failure};
+use crate::view;
 
 impl Engine {
     /// Starts a run that executes a command. Returns once the start is durable.
@@ -134,8 +134,7 @@ impl Engine {
         let is_current = head.current == Some(id);
         let mut tuple = self.root_checkpoint(&request.thread, id).await?;
         if is_current {
-            let complete = view::current_checkpoint(&self.0.states, head).await;
-            let complete = complete.map_err(store_failure)?;
+            let complete = view::current_checkpoint(&self.0.states, head).await?;
             tuple = complete.unwrap_or(tuple);
             self.append_answers(&mut tuple, slot, request).await?;
         } else if !request.answers.is_empty() {

@@ -13,7 +13,7 @@ use wattle_graph::plan::possible_tasks;
 use super::forked_graph::{ForkedGraph, ForkedGraphs, RestartPoint, SuperstepEvents, TaskKey};
 use super::overridden_call::OverriddenCall;
 use crate::ports::store::Store;
-use crate::view::{SubgraphLog, store_failure};
+use crate::view::SubgraphLog;
 
 /// A scan for the state that a fork carries over.
 pub(super) struct ForkScan<'a> {
@@ -255,8 +255,7 @@ impl<'a> ForkScan<'a> {
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Result<Checkpoint, Failure> {
-        let found = self.store.checkpoint(self.thread, namespace, Some(id)).await;
-        let found = found.map_err(store_failure)?;
+        let found = self.store.checkpoint(self.thread, namespace, Some(id)).await?;
         found.map(|tuple| tuple.checkpoint).ok_or_else(|| self.unreachable_call(namespace))
     }
 
