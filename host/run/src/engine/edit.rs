@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 
-use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint};
 use wattle_graph::event::{Checkpointed, EventKind, Forked};
 use wattle_graph::failure::{Failure, code};
@@ -29,12 +28,11 @@ use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::caller_id::CallerId;
 use crate::driver::reduce;
-use crate::hostcall::runs::StartRun;
 use crate::json::check_depth;
 use crate::limit;
 use crate::log::Commit;
 use crate::metadata;
-use crate::ports::store::{RunOptions, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::ports::store::{ThreadHead, ThreadRecord, ThreadStatus};
 use crate::time_travel::{EditThread, StateView};
 use crate::unpersisted_events;
 use crate::view;
@@ -133,17 +131,12 @@ impl Engine {
         let thread = &request.thread;
         let Some(mut head) = self.unexpired_thread(thread).await? else {
             self.admit_new_thread(request.tenant.as_deref()).await?;
-            return self.new_edit_target(request);
+            let record = self.new_thread(thread.clone(), request.tenant.clone());
+            return self.first_edit_target(request, ThreadHead::new(record));
         };
         if head.record.is_unbound() {
             check_owner(&head, None, request.tenant.as_ref())?;
-            let EditTarget { app, graph_version, .. } = self.new_edit_target(request)?;
-            return Ok(EditTarget {
-                head: bind(head, &app, &graph_version),
-                app,
-                graph_version,
-                base: None,
-            });
+            return self.first_edit_target(request, head);
         }
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let base = match request.checkpoint.or(head.current) {
@@ -156,26 +149,18 @@ impl Engine {
         Ok(EditTarget { head, app, graph_version, base })
     }
 
-    fn new_edit_target(&self, request: &EditThread) -> Result<EditTarget, Failure> {
+    /// Binds an unbound thread to the graph that a request names.
+    fn first_edit_target(
+        &self,
+        request: &EditThread,
+        head: ThreadHead,
+    ) -> Result<EditTarget, Failure> {
         let (Some(app), None) = (&request.app, request.checkpoint) else {
             return Err(thread_not_found(&request.thread));
         };
-        let start = StartRun {
-            run: None,
-            app: app.clone(),
-            graph: request.graph.clone(),
-            input: Value::Null,
-            thread: Some(request.thread.clone()),
-            context: Value::Null,
-            metadata: BTreeMap::new(),
-            tenant: request.tenant.clone(),
-            options: RunOptions::default(),
-            ttl: None,
-            principal: None,
-        };
-        let app = self.app(&start.app)?;
-        let graph_version = select_graph(&app, start.graph.as_ref())?;
-        let head = self.new_thread(&request.thread, &app, &graph_version, &start);
+        let app = self.app(app)?;
+        let graph_version = select_graph(&app, request.graph.as_ref())?;
+        let head = bind(head, &app, &graph_version);
         Ok(EditTarget { head, app, graph_version, base: None })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, InterruptId, Namespace, RunId, TaskId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
@@ -19,7 +19,7 @@ use super::owner::check_owner;
 use super::request::RunRequest;
 use super::threads::bind;
 use super::unanswered::{ThreadPosition, continues_unanswered, was_drained};
-use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
+use super::{Engine, ThreadClaim, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::caller_id::CallerId;
@@ -64,7 +64,8 @@ impl Engine {
             Some(head) => bind(head, &app, &graph_version),
             None => {
                 self.admit_new_thread(request.tenant.as_deref()).await?;
-                self.new_thread(&thread, &app, &graph_version, &request)
+                let record = self.new_thread(thread.clone(), request.tenant.clone());
+                bind(ThreadHead::new(record), &app, &graph_version)
             }
         };
         options::check(&request.options, &graph_version.graph)?;
@@ -104,36 +105,6 @@ impl Engine {
         let lineage = Lineage::new(checkpoint);
         let driver = Driver::new(context, record, run, lineage, UnpersistedEvents::default());
         self.execute_run(slot, driver, RunReason::Input, first).await
-    }
-
-    pub(super) fn new_thread(
-        &self,
-        thread: &ThreadId,
-        app: &App,
-        graph_version: &GraphVersion,
-        request: &StartRun,
-    ) -> ThreadHead {
-        let now_ms = self.0.ports.clock.now_ms();
-        let record = ThreadRecord {
-            id: thread.clone(),
-            app: app.name.clone(),
-            graph: graph_version.graph.name.clone(),
-            version: graph_version.version,
-            status: ThreadStatus::Idle,
-            stopped: false,
-            run: None,
-            created_ms: now_ms,
-            updated_ms: now_ms,
-            expires_ms: None,
-            tenant: request.tenant.clone(),
-            context: request.context.clone(),
-            metadata: Default::default(),
-            incarnation: Some(new_run_id()),
-            origin: None,
-            ttl: request.ttl.or(self.0.thread_ttl),
-            pruned_ms: None,
-        };
-        ThreadHead::new(record)
     }
 
     async fn input_checkpoint(

@@ -73,20 +73,28 @@ impl Engine {
             );
         }
         self.admit_new_thread(new.tenant.as_deref()).await?;
-        let now_ms = self.now_ms();
+        let unbound = self.new_thread(thread.clone(), new.tenant);
         let record = ThreadRecord {
-            created_ms: new.created_ms.unwrap_or(now_ms),
-            tenant: new.tenant,
+            created_ms: new.created_ms.unwrap_or(unbound.created_ms),
             metadata: new.metadata,
-            ttl: new.ttl.or(self.0.thread_ttl),
-            incarnation: Some(new_run_id()),
-            ..ThreadRecord::unbound(thread.clone(), now_ms)
+            ttl: new.ttl.or(unbound.ttl),
+            ..unbound
         };
         let batch =
             Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
         self.0.ports.store.append(&thread, batch).await.await?;
         slot.release().await;
         Ok(record)
+    }
+
+    /// Returns the record of a new unbound thread, which is not stored yet.
+    pub(super) fn new_thread(&self, thread: ThreadId, tenant: Option<String>) -> ThreadRecord {
+        ThreadRecord {
+            tenant,
+            ttl: self.0.thread_ttl,
+            incarnation: Some(new_run_id()),
+            ..ThreadRecord::unbound(thread, self.now_ms())
+        }
     }
 
     /// Updates the metadata and time to live of a thread. An active run does not observe the
