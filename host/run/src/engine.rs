@@ -41,7 +41,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use wattle_graph::event::{Event, RunStatus};
@@ -259,52 +258,6 @@ impl Engine {
     /// Returns the entry of a run that is active in this process.
     fn active_run(&self, run: &RunRef) -> Option<ActiveThread> {
         self.active().get(&run.thread).filter(|active| active.run == run.run).cloned()
-    }
-
-    fn try_claim_local(&self, thread: &ThreadId, run: RunId) -> Result<ThreadClaim, Failure> {
-        let (done, receiver) = watch::channel(None);
-        let (cancel, drain, handover) =
-            (StopFlag::default(), StopFlag::default(), StopFlag::default());
-        let mut active = self.active();
-        // The check is under the lock, so that a shutdown stops every run that passes it.
-        if self.is_shutting_down() {
-            return Err(shutting_down());
-        }
-        if let Some(other) = active.get(thread) {
-            return Err(Failure::new(
-                code::BUSY,
-                format!(
-                    "run `{}` is active on thread `{thread}`; wait for it or cancel it",
-                    other.run
-                ),
-            )
-            .with_details(json!({ "run_id": other.run })));
-        }
-        active.insert(
-            thread.clone(),
-            ActiveThread {
-                run: run.clone(),
-                caller: CallerId::default(),
-                cancel: cancel.clone(),
-                drain: drain.clone(),
-                handover: handover.clone(),
-                done: receiver,
-                log: Weak::new(),
-            },
-        );
-        Ok(ThreadClaim {
-            engine: self.clone(),
-            thread: thread.clone(),
-            run,
-            epoch: LeaseEpoch(0),
-            lease: None,
-            lease_status: lease::LeaseStatus::NotHeld,
-            request: RunRequest::default(),
-            cancel,
-            drain,
-            handover,
-            done,
-        })
     }
 
     /// Returns a thread that exists and has not expired. An expired thread is deleted.

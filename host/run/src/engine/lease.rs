@@ -16,12 +16,15 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
 use super::remote_run::DrainRequests;
-use super::{Engine, EngineInner, ThreadClaim, new_run_id};
+use super::request::RunRequest;
+use super::{ActiveThread, Engine, EngineInner, ThreadClaim, new_run_id, shutting_down};
+use crate::caller_id::CallerId;
 use crate::log::{Heartbeats, ThreadLease};
 use crate::ports::store::{
-    LeaseEpoch, LeaseHolder, Notification, StoreError, ThreadHead, ThreadStatus,
+    LeaseEpoch, LeaseHolder, Notification, QueueCondition, StoreError, ThreadHead, ThreadStatus,
 };
 use crate::ports::{Clock, Ports};
+use crate::stop_flag::StopFlag;
 
 /// Heartbeats per lease period. A late or lost heartbeat does not expire the lease.
 const HEARTBEATS_PER_LEASE: u64 = 3;
@@ -115,6 +118,48 @@ impl HostLeases {
 }
 
 impl Engine {
+    /// Claims a thread for a run that starts, under the requested run id if no other run has it.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if the run id is taken; `busy` if a run is active on the thread.
+    pub(super) async fn claim_for_run(
+        &self,
+        thread: &ThreadId,
+        run_request: RunRequest,
+    ) -> Result<ThreadClaim, Failure> {
+        let mut slot = match run_request.run.clone() {
+            None => self.claim(thread, new_run_id()).await?,
+            // The run is pending under this id, and starts in its turn.
+            Some(run) if run_request.queue_condition == QueueCondition::Pending => {
+                self.claim(thread, run).await?
+            }
+            Some(run) => self.claim_for_run_id(thread, run).await?,
+        };
+        slot.request = run_request;
+        Ok(slot)
+    }
+
+    async fn claim_for_run_id(
+        &self,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<ThreadClaim, Failure> {
+        if self.active().values().any(|active| active.run == run) {
+            return Err(run_id_taken(&run));
+        }
+        self.reject_existing_run(&run).await?;
+        let slot = self.claim(thread, run).await?;
+        // Another host may have started and ended the same run during the wait for the lease.
+        self.reject_existing_run(&slot.run).await?;
+        Ok(slot)
+    }
+
+    pub(super) async fn reject_existing_run(&self, run: &RunId) -> Result<(), Failure> {
+        let known = self.0.ports.store.run(run).await?;
+        known.map_or(Ok(()), |_| Err(run_id_taken(run)))
+    }
+
     /// Claims a thread: its entry in this process, and its lease. An orphaned run of the thread is
     /// recovered first.
     ///
@@ -174,6 +219,53 @@ impl Engine {
             // A run that is aborted announces no end, but its entry is free then, too.
             let _ = other.done.wait_for(Option::is_some).await;
         }
+    }
+
+    /// Takes the entry of a thread, which no other operation of this process may have.
+    fn try_claim_local(&self, thread: &ThreadId, run: RunId) -> Result<ThreadClaim, Failure> {
+        let (done, receiver) = watch::channel(None);
+        let (cancel, drain, handover) =
+            (StopFlag::default(), StopFlag::default(), StopFlag::default());
+        let mut active = self.active();
+        // The check is under the lock, so that a shutdown stops every run that passes it.
+        if self.is_shutting_down() {
+            return Err(shutting_down());
+        }
+        if let Some(other) = active.get(thread) {
+            return Err(Failure::new(
+                code::BUSY,
+                format!(
+                    "run `{}` is active on thread `{thread}`; wait for it or cancel it",
+                    other.run
+                ),
+            )
+            .with_details(json!({ "run_id": other.run })));
+        }
+        active.insert(
+            thread.clone(),
+            ActiveThread {
+                run: run.clone(),
+                caller: CallerId::default(),
+                cancel: cancel.clone(),
+                drain: drain.clone(),
+                handover: handover.clone(),
+                done: receiver,
+                log: Weak::new(),
+            },
+        );
+        Ok(ThreadClaim {
+            engine: self.clone(),
+            thread: thread.clone(),
+            run,
+            epoch: LeaseEpoch(0),
+            lease: None,
+            lease_status: LeaseStatus::NotHeld,
+            request: RunRequest::default(),
+            cancel,
+            drain,
+            handover,
+            done,
+        })
     }
 
     /// Acquires the lease of a thread. The end of a run can be visible before its lease is
@@ -286,6 +378,11 @@ async fn stray_release_loop(engine: Weak<EngineInner>, pause: Duration) {
         let Some(engine) = engine.upgrade() else { return };
         Engine(engine).release_strays().await;
     }
+}
+
+pub(super) fn run_id_taken(run: &RunId) -> Failure {
+    let text = format!("there is a run `{run}` already; choose another id");
+    Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run }))
 }
 
 fn leased_by_other_host(thread: &ThreadId, holder: &str) -> Failure {

@@ -11,7 +11,8 @@ use wattle_graph::principal::Principal;
 
 use super::balance::ASSIGNMENT_DELAY;
 use super::dispatch::RECHECK_DELAY;
-use super::threads::{NewThread, run_id_taken};
+use super::lease::run_id_taken;
+use super::threads::NewThread;
 use super::{Engine, new_run_id, run_not_found, shutting_down};
 use crate::caller_id::CallerId;
 use crate::hostcall::runs::{RunRef, RunService as _};

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::ThreadId;
 
 use super::owner::check_owner;
-use super::{Engine, RunRequest, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
+use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::json::check_depth;
 use crate::log::{MetadataUpdate, UpdateOutcome};
 use crate::metadata;
-use crate::ports::store::{Batch, QueueCondition, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
+use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
 
 /// Maximum number of attempts to update a thread while another operation uses it: a run that is
 /// starting or has just ended, or an edit.
@@ -158,53 +158,6 @@ impl Engine {
         slot.release().await;
         Ok(record)
     }
-
-    /// Claims a thread for a run that starts, under the requested run id if no other run has it.
-    ///
-    /// # Errors
-    ///
-    /// `conflict` if the run id is taken; `busy` if a run is active on the thread.
-    pub(super) async fn claim_for_run(
-        &self,
-        thread: &ThreadId,
-        run_request: RunRequest,
-    ) -> Result<ThreadClaim, Failure> {
-        let mut slot = match run_request.run.clone() {
-            None => self.claim(thread, new_run_id()).await?,
-            // The run is pending under this id, and starts in its turn.
-            Some(run) if run_request.queue_condition == QueueCondition::Pending => {
-                self.claim(thread, run).await?
-            }
-            Some(run) => self.claim_for_run_id(thread, run).await?,
-        };
-        slot.request = run_request;
-        Ok(slot)
-    }
-
-    async fn claim_for_run_id(
-        &self,
-        thread: &ThreadId,
-        run: RunId,
-    ) -> Result<ThreadClaim, Failure> {
-        if self.active().values().any(|active| active.run == run) {
-            return Err(run_id_taken(&run));
-        }
-        self.reject_existing_run(&run).await?;
-        let slot = self.claim(thread, run).await?;
-        // Another host may have started and ended the same run during the wait for the lease.
-        self.reject_existing_run(&slot.run).await?;
-        Ok(slot)
-    }
-
-    pub(super) async fn reject_existing_run(&self, run: &RunId) -> Result<(), Failure> {
-        let known = self.0.ports.store.run(run).await?;
-        known.map_or(Ok(()), |_| Err(run_id_taken(run)))
-    }
-}
-
-pub(super) fn run_id_taken(run: &RunId) -> Failure {
-    let text = format!("there is a run `{run}` already; choose another id");
-    Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run }))
 }
 
 /// Binds an unbound thread to a graph. Other fields of the record are kept.
