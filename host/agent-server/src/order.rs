@@ -81,7 +81,7 @@ pub(crate) async fn alone(
         ttl,
         created_ms: None,
     };
-    let (record, is_new) = match Box::pin(agents.engine().create_thread(new)).await {
+    let (record, is_new) = match agents.engine().create_thread(new).await {
         Ok(record) => (record, true),
         Err(failure) => (left_over(agents, caller, &run, failure).await?, false),
     };
@@ -190,7 +190,7 @@ pub(crate) async fn existing_or_new(
     }
     let thread = Some(parse(id)?);
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
-    match Box::pin(agents.engine().create_thread(new)).await {
+    match agents.engine().create_thread(new).await {
         Ok(record) => Ok(record),
         // Another request has created the thread in the meantime.
         Err(failure) if failure.code == code::CONFLICT => caller.thread(agents, id).await,

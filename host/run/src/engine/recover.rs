@@ -355,7 +355,8 @@ impl Engine {
         if !has_waited && (is_complete || self.set_aside(thread).is_some()) {
             return Ok(());
         }
-        self.recover_now(thread).await?;
+        // Every operation that claims a thread would be as large as a recovery, which is rare.
+        Box::pin(self.recover_now(thread)).await?;
         self.check_not_waiting(thread)
     }
 
