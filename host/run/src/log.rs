@@ -6,6 +6,7 @@
 //! durability `async`.
 
 mod batch_size;
+mod event_buffer;
 mod heartbeat;
 mod interrupt_count;
 mod log_size;
@@ -13,7 +14,7 @@ mod metadata_update;
 mod output_commit;
 mod unpersisted;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
@@ -22,21 +23,20 @@ use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
-use crate::blocking::{SHORT_JSON_BYTES, block_in_place_if};
 use crate::caps;
 use crate::limit;
 pub use crate::log::batch_size::event_memory_bytes;
 use crate::log::batch_size::{checkpoint_memory_bytes, text_bytes};
+use crate::log::event_buffer::{EventBuffer, TakenEvents};
 pub(crate) use crate::log::heartbeat::{Heartbeats, ThreadLease};
 use crate::log::interrupt_count::InterruptCount;
 use crate::log::log_size::LogSize;
 pub(crate) use crate::log::metadata_update::{MetadataUpdate, UpdateOutcome};
-use crate::log::unpersisted::UnpersistedCheckpoint;
 use crate::ports::Clock;
 use crate::ports::lease::CallLease;
 use crate::ports::store::{
-    Batch, Durability, EventEncoder, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord,
-    StoreError, ThreadHead, ThreadRecord, Ticket,
+    Batch, Durability, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord, StoreError, ThreadHead,
+    ThreadRecord, Ticket,
 };
 use crate::quota::{ThreadBlobs, UsageMeter};
 use crate::state_cache::{StateCache, WeighedState};
@@ -85,7 +85,9 @@ struct LogWriter {
     incarnation: String,
     /// Epoch of the lease under which all batches are written.
     epoch: LeaseEpoch,
-    buffer: Mutex<Buffer>,
+    /// The run that writes.
+    run: RunId,
+    buffer: EventBuffer,
     /// Held while batches are enqueued, so that they reach the store in order.
     queue: tokio::sync::Mutex<CommitQueue>,
 }
@@ -133,20 +135,6 @@ impl CommitQueue {
     }
 }
 
-struct Buffer {
-    run: RunId,
-    next_seq: u64,
-    /// The current checkpoint of the root graph.
-    base: Option<CheckpointId>,
-    events: EventEncoder,
-    /// Approximate size in memory of the events with their JSON.
-    bytes: u64,
-    /// Approximate size in memory of the log messages among the events. They wait for the flush
-    /// that follows another event.
-    message_bytes: u64,
-    unpersisted: UnpersistedCheckpoint,
-}
-
 impl ThreadLog {
     /// Creates the log of a thread under a lease. It continues after the newest event and writes
     /// for the root graph.
@@ -157,21 +145,12 @@ impl ThreadLog {
         epoch: LeaseEpoch,
         run: RunId,
     ) -> Self {
-        let (next_seq, base) = (head.last_seq + 1, head.current);
+        let buffer = EventBuffer::new(head.last_seq + 1, head.current);
         let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
-        let buffer = Mutex::new(Buffer {
-            run,
-            next_seq,
-            base,
-            events: EventEncoder::default(),
-            bytes: 0,
-            message_bytes: 0,
-            unpersisted: UnpersistedCheckpoint::at(base),
-        });
         let queue = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
         let (thread, incarnation) = (head.record.id.clone(), head.record.incarnation_text());
         let writer =
-            Arc::new(LogWriter { states, clock, thread, incarnation, epoch, buffer, queue });
+            Arc::new(LogWriter { states, clock, thread, incarnation, epoch, run, buffer, queue });
         Self {
             writer,
             namespace: Namespace::root(),
@@ -287,9 +266,9 @@ impl ThreadLog {
     /// Identifies the thread among all threads that ever existed. If a crash can undo the run that
     /// writes, the result also identifies the run.
     pub fn incarnation_key(&self) -> String {
-        let LogWriter { thread, incarnation, .. } = self.writer.as_ref();
+        let LogWriter { thread, incarnation, run, .. } = self.writer.as_ref();
         if self.is_async() {
-            return format!("{thread}@{incarnation}/{}", self.buffer().run);
+            return format!("{thread}@{incarnation}/{run}");
         }
         format!("{thread}@{incarnation}")
     }
@@ -301,57 +280,35 @@ impl ThreadLog {
 
     /// Returns the sequence number of the newest event.
     pub fn last_seq(&self) -> u64 {
-        self.buffer().next_seq - 1
-    }
-
-    /// No code that can panic runs under this lock.
-    fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        self.writer.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.buffer.lock().next_seq - 1
     }
 
     /// Appends an event to the buffer and returns its sequence number. The event reaches the store
     /// with the next flush.
     pub fn push(&self, kind: EventKind) -> u64 {
-        self.append_event(None, kind, |event| event.seq)
+        self.writer.buffer.push(self.event(&self.writer.run, kind))
     }
 
     /// Appends an event like [`Self::push`] and returns a copy of it.
     pub(crate) fn push_and_copy(&self, kind: EventKind) -> Event {
-        self.append_event(None, kind, Event::clone)
+        self.writer.buffer.push_and_copy(self.event(&self.writer.run, kind))
     }
 
     /// Appends an event of another run than the one that writes.
-    pub fn push_for_run(&self, run: RunId, kind: EventKind) -> u64 {
-        self.append_event(Some(run), kind, |event| event.seq)
+    pub fn push_for_run(&self, run: &RunId, kind: EventKind) -> u64 {
+        self.writer.buffer.push(self.event(run, kind))
     }
 
-    /// Appends an event and returns what `read` returns for it. The JSON of the event is written
-    /// here and nowhere else.
-    fn append_event<T>(
-        &self,
-        run: Option<RunId>,
-        kind: EventKind,
-        read: impl FnOnce(&Event) -> T,
-    ) -> T {
+    /// Creates an event that has no sequence number yet.
+    fn event(&self, run: &RunId, kind: EventKind) -> Event {
         let (at_ms, namespace) = (self.writer.clock.now_ms(), self.namespace.clone());
-        let (is_message, bytes) = (matches!(kind, EventKind::Log(_)), event_memory_bytes(&kind));
-        block_in_place_if(bytes > SHORT_JSON_BYTES, || {
-            let mut buffer = self.buffer();
-            let run = run.unwrap_or_else(|| buffer.run.clone());
-            let event = Event { seq: buffer.next_seq, at_ms, run, namespace, kind };
-            let result = read(&event);
-            let bytes = bytes + buffer.events.push(event) as u64;
-            buffer.next_seq += 1;
-            buffer.bytes += bytes;
-            buffer.message_bytes += if is_message { bytes } else { 0 };
-            result
-        })
+        Event { seq: 0, at_ms, run: run.clone(), namespace, kind }
     }
 
     /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered. Who logs messages
     /// flushes then.
     pub(crate) fn is_flush_due(&self) -> bool {
-        self.buffer().message_bytes >= limit::LOG_BUFFER_BYTES
+        self.writer.buffer.lock().message_bytes >= limit::LOG_BUFFER_BYTES
     }
 
     /// Sends the buffered events to the store, without waiting for the disk.
@@ -446,7 +403,9 @@ impl ThreadLog {
         let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         let mut held = checkpoint.clone();
         held.meta.event_seq = Some(known.map_or_else(made, |made| made.seq));
-        self.buffer().unpersisted.replace(held);
+        let replaced = self.writer.buffer.lock().unpersisted.replace(held);
+        // Freeing values takes a while, so the lock is released before.
+        drop(replaced);
         self.enqueue(&mut order, Commit::default());
         order.wait_accepted().await;
         Ok(checkpoint)
@@ -468,7 +427,7 @@ impl ThreadLog {
     }
 
     async fn persist_checkpoint_in(&self, order: &mut CommitQueue) {
-        let checkpoint = self.buffer().unpersisted.take();
+        let checkpoint = self.writer.buffer.lock().unpersisted.take();
         if checkpoint.is_some() {
             self.enqueue(order, Commit { checkpoint, ..Commit::default() });
             order.wait_accepted().await;
@@ -479,45 +438,31 @@ impl ThreadLog {
     /// them when the queue is drained. The function is not `async`, because the batch would enlarge
     /// the future of every task and call that waits.
     fn enqueue(&self, queue: &mut CommitQueue, commit: Commit) -> bool {
-        let (batch, event_bytes) = {
-            let mut buffer = self.buffer();
-            let events = buffer.events.take();
-            let after_seq = buffer.next_seq - 1 - events.len() as u64;
-            let event_bytes = std::mem::take(&mut buffer.bytes);
-            buffer.message_bytes = 0;
-            let base = buffer.base;
-            let made = commit.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
-            let at = made.filter(|meta| meta.namespace.is_root()).map(|meta| meta.id);
-            if let Some(at) = at {
-                buffer.unpersisted.mark_persisted(at);
-            }
-            if let Some(at) = at.or(commit.current) {
-                buffer.base = Some(at);
-            }
-            let Commit { mut record, run, checkpoint, current, queue_condition, releases_lease } =
-                commit;
-            if let Some(record) = &mut record {
-                queue.metadata_update.apply(record);
-                queue.record = Some(record.clone());
-            }
-            let epoch = Some(self.writer.epoch);
-            let batch = Batch {
-                epoch,
-                record,
-                run,
-                base,
-                events,
-                after_seq: Some(after_seq),
-                checkpoint,
-                current,
-                queue_condition,
-                releases_lease,
-            };
-            (batch, event_bytes)
-        };
-        if let Some(made) = &batch.checkpoint {
-            queue.next_checkpoint = queue.next_checkpoint.max(CheckpointId(made.meta.id.0 + 1));
+        let Commit { mut record, run, checkpoint, current, queue_condition, releases_lease } =
+            commit;
+        if let Some(record) = &mut record {
+            queue.metadata_update.apply(record);
+            queue.record = Some(record.clone());
         }
+        let made = checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
+        if let Some(made) = made {
+            queue.next_checkpoint = queue.next_checkpoint.max(CheckpointId(made.id.0 + 1));
+        }
+        let persisted = made.filter(|meta| meta.namespace.is_root()).map(|meta| meta.id);
+        let taken = self.writer.buffer.take(persisted, current);
+        let TakenEvents { events, after_seq, base, bytes: event_bytes } = taken;
+        let batch = Batch {
+            epoch: Some(self.writer.epoch),
+            record,
+            run,
+            base,
+            events,
+            after_seq: Some(after_seq),
+            checkpoint,
+            current,
+            queue_condition,
+            releases_lease,
+        };
         let nothing = batch.events.is_empty()
             && batch.record.is_none()
             && batch.run.is_none()

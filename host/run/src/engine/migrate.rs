@@ -122,10 +122,7 @@ impl Engine {
         let log = self.thread_log(&head, slot);
         let run = self.orphaned_run(&record).await?.map(|run| self.cancelled_record(run));
         if let Some(run) = &run {
-            log.push_for_run(
-                run.id.clone(),
-                EventKind::RunEnded(cancelled_event(principal.clone())),
-            );
+            log.push_for_run(&run.id, EventKind::RunEnded(cancelled_event(principal.clone())));
         }
         log.push(EventKind::Migrated(Migrated { from: record.version, to, principal }));
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));

@@ -27,9 +27,9 @@ impl UnpersistedCheckpoint {
         self.persisted.insert(checkpoint);
     }
 
-    /// Replaces the deferred checkpoint.
-    pub(super) fn replace(&mut self, checkpoint: Checkpoint) {
-        self.newest = Some(checkpoint);
+    /// Replaces the deferred checkpoint, and returns the one before it.
+    pub(super) fn replace(&mut self, checkpoint: Checkpoint) -> Option<Checkpoint> {
+        self.newest.replace(checkpoint)
     }
 
     /// Takes the checkpoint to persist, if any. Its parent is the last persisted checkpoint, and

@@ -33,7 +33,7 @@ use crate::ports::blob::BlobRef;
 
 pub use self::batch::Batch;
 pub use self::encoded_events::EncodedEvents;
-pub(crate) use self::encoded_events::EventEncoder;
+pub(crate) use self::encoded_events::{EventEncoder, UnnumberedEvent};
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
 pub use self::list::{

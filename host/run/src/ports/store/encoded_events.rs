@@ -4,7 +4,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Serialize;
 use wattle_graph::event::Event;
 
 /// Events with their JSON. The JSON of an event is written once; seals, size limits and stores use
@@ -48,7 +47,8 @@ impl FromIterator<Event> for EncodedEvents {
     fn from_iter<I: IntoIterator<Item = Event>>(events: I) -> Self {
         let mut encoder = EventEncoder::default();
         for event in events {
-            encoder.push(event);
+            let seq = event.seq;
+            encoder.push(UnnumberedEvent::new(event), seq);
         }
         encoder.take()
     }
@@ -60,67 +60,82 @@ impl From<Vec<Event>> for EncodedEvents {
     }
 }
 
-/// Collects events and writes the JSON of each when it is added.
+/// The JSON of an event up to its sequence number, which is the first field.
+const BEFORE_NUMBER: &[u8] = br#"{"seq":"#;
+
+/// The JSON of an event that has no sequence number yet, up to the end of the first field.
+const UNNUMBERED: &[u8] = br#"{"seq":0"#;
+
+/// An event with its JSON, before it has a sequence number.
+#[derive(Debug)]
+pub(crate) struct UnnumberedEvent {
+    event: Event,
+    /// The JSON after the number, or why there is none.
+    rest: Result<Vec<u8>, String>,
+}
+
+impl UnnumberedEvent {
+    /// Writes the JSON of an event, without the number.
+    pub(crate) fn new(event: Event) -> Self {
+        let event = Event { seq: 0, ..event };
+        let rest = rest_of_json(&event);
+        Self { event, rest }
+    }
+}
+
+/// Returns the JSON of an event without a number, after the number.
+fn rest_of_json(event: &Event) -> Result<Vec<u8>, String> {
+    let mut json = serde_json::to_vec(event).map_err(|error| error.to_string())?;
+    if !json.starts_with(UNNUMBERED) {
+        return Err("its JSON does not begin with its sequence number".to_owned());
+    }
+    json.drain(..UNNUMBERED.len());
+    Ok(json)
+}
+
+/// Collects events with their JSON. Numbers an event and adds the JSON that it has.
 #[derive(Debug, Default)]
 pub(crate) struct EventEncoder {
     events: Vec<Event>,
-    json: JsonArray,
+    /// The JSON of the list so far, without the bracket at its end; empty without events.
+    json: Vec<u8>,
     error: Option<Arc<str>>,
 }
 
 impl EventEncoder {
-    /// Adds an event. Returns the length of its JSON.
-    pub(crate) fn push(&mut self, event: Event) -> usize {
-        let before = self.json.0.len();
-        if let Err(error) = self.json.push(&event) {
-            self.error.get_or_insert_with(|| {
-                format!("event {} cannot be written as JSON: {error}", event.seq).into()
-            });
+    /// Adds an event with a number. Returns the length of its JSON.
+    pub(crate) fn push(&mut self, event: UnnumberedEvent, seq: u64) -> usize {
+        let UnnumberedEvent { event, rest } = event;
+        let before = self.json.len();
+        match rest {
+            Ok(rest) => {
+                self.json.push(if before == 0 { b'[' } else { b',' });
+                self.json.extend_from_slice(BEFORE_NUMBER);
+                self.json.extend_from_slice(seq.to_string().as_bytes());
+                self.json.extend_from_slice(&rest);
+            }
+            Err(error) => {
+                self.error.get_or_insert_with(|| {
+                    format!("event {seq} cannot be written as JSON: {error}").into()
+                });
+            }
         }
-        self.events.push(event);
-        self.json.0.len() - before
+        self.events.push(Event { seq, ..event });
+        self.json.len() - before
     }
 
     /// Takes all events that were added since the last call.
     pub(crate) fn take(&mut self) -> EncodedEvents {
-        let Self { events, json, error } = std::mem::take(self);
-        EncodedEvents { events: events.into(), json: json.finish().into(), error }
-    }
-}
-
-/// A JSON array that is written item by item. The text is that of a list of the items.
-#[derive(Debug, Default)]
-struct JsonArray(Vec<u8>);
-
-impl JsonArray {
-    /// Writes an item. After an error the text is as before.
-    fn push<T: Serialize>(&mut self, item: &T) -> serde_json::Result<()> {
-        let Self(text) = self;
-        let end = text.len();
-        text.push(if end == 0 { b'[' } else { b',' });
-        let written = serde_json::to_writer(&mut *text, item);
-        if written.is_err() {
-            text.truncate(end);
+        let Self { events, mut json, error } = std::mem::take(self);
+        if !json.is_empty() {
+            json.push(b']');
         }
-        written
-    }
-
-    /// Returns the text; empty without items.
-    fn finish(self) -> Vec<u8> {
-        let Self(mut text) = self;
-        if !text.is_empty() {
-            text.push(b']');
-        }
-        text
+        EncodedEvents { events: events.into(), json: json.into(), error }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
-    use serde::Serializer;
-    use serde::ser::{Error as _, SerializeSeq as _};
     use serde_json::{Value, json};
 
     use super::*;
@@ -151,51 +166,39 @@ mod tests {
     fn encoder_begins_anew_after_its_events_were_taken() {
         let mut encoder = EventEncoder::default();
         for seq in [1, 2] {
-            encoder.push(event(seq, &json!(seq)));
+            encoder.push(UnnumberedEvent::new(event(seq, &json!(seq))), seq);
             let taken = encoder.take();
             assert_eq!(taken.json(), Ok(&*serde_json::to_vec(&[event(seq, &json!(seq))]).unwrap()));
         }
         assert!(encoder.take().is_empty());
     }
 
-    /// Counts how often it is encoded.
-    struct Counted<'c>(&'c Cell<u32>);
-
-    impl Serialize for Counted<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            self.0.set(self.0.get() + 1);
-            serializer.serialize_u32(self.0.get())
+    #[test]
+    fn number_is_that_of_the_encoder() {
+        let mut encoder = EventEncoder::default();
+        for seq in [0, 9, 10, u64::MAX] {
+            let length = encoder.push(UnnumberedEvent::new(event(3, &json!("x"))), seq);
+            assert_eq!(length, 1 + serde_json::to_vec(&event(seq, &json!("x"))).unwrap().len());
         }
+        let taken = encoder.take();
+        let numbers = |events: &[Event]| events.iter().map(|event| event.seq).collect::<Vec<_>>();
+        assert_eq!(numbers(&taken), [0, 9, 10, u64::MAX]);
+        let written: Vec<Event> = serde_json::from_slice(taken.json().unwrap()).unwrap();
+        assert_eq!(*taken, *written);
     }
 
     #[test]
-    fn each_item_is_encoded_once() {
-        let count = Cell::new(0);
-        let mut array = JsonArray::default();
-        for _ in 0..3 {
-            array.push(&Counted(&count)).unwrap();
-        }
-        assert_eq!((array.finish().as_slice(), count.get()), (&b"[1,2,3]"[..], 3));
-    }
-
-    /// Fails after a part of its text was written.
-    struct Broken;
-
-    impl Serialize for Broken {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let mut items = serializer.serialize_seq(None)?;
-            items.serialize_element("begun")?;
-            Err(S::Error::custom("broken"))
-        }
-    }
-
-    #[test]
-    fn an_item_that_fails_leaves_no_text() {
-        let mut array = JsonArray::default();
-        assert!(array.push(&Broken).is_err());
-        array.push(&1).unwrap();
-        assert!(array.push(&Broken).is_err());
-        array.push(&2).unwrap();
-        assert_eq!(array.finish(), b"[1,2]");
+    fn list_with_an_event_that_cannot_be_written_has_no_json() {
+        let broken = |error: &str| UnnumberedEvent {
+            rest: Err(error.to_owned()),
+            ..UnnumberedEvent::new(event(0, &json!(null)))
+        };
+        let mut encoder = EventEncoder::default();
+        encoder.push(UnnumberedEvent::new(event(0, &json!(null))), 1);
+        assert_eq!(encoder.push(broken("one"), 2), 0);
+        encoder.push(broken("two"), 3);
+        let taken = encoder.take();
+        assert_eq!(taken.json(), Err("event 2 cannot be written as JSON: one"));
+        assert_eq!(taken.len(), 3);
     }
 }
