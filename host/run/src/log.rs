@@ -11,6 +11,7 @@ mod heartbeat;
 mod interrupt_count;
 mod log_size;
 mod metadata_update;
+mod outgoing;
 mod output_commit;
 mod unpersisted;
 
@@ -23,15 +24,16 @@ use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
+use crate::caller_id::CallerId;
 use crate::caps;
 use crate::limit;
 pub use crate::log::batch_size::event_memory_bytes;
-use crate::log::batch_size::{checkpoint_memory_bytes, text_bytes};
 use crate::log::event_buffer::{EventBuffer, TakenEvents};
 pub(crate) use crate::log::heartbeat::{Heartbeats, ThreadLease};
 use crate::log::interrupt_count::InterruptCount;
 use crate::log::log_size::LogSize;
 pub(crate) use crate::log::metadata_update::{MetadataUpdate, UpdateOutcome};
+use crate::log::outgoing::{AcceptedBatch, OutgoingBatch};
 use crate::ports::Clock;
 use crate::ports::lease::CallLease;
 use crate::ports::store::{
@@ -39,7 +41,7 @@ use crate::ports::store::{
     ThreadRecord, Ticket,
 };
 use crate::quota::{ThreadBlobs, UsageMeter};
-use crate::state_cache::{StateCache, WeighedState};
+use crate::state_cache::StateCache;
 use crate::unpersisted_events::LoggedCheckpoint;
 
 /// Records and checkpoint that a batch writes with its events.
@@ -65,6 +67,8 @@ pub struct ThreadLog {
     writer: Arc<LogWriter>,
     namespace: Namespace,
     durability: Durability,
+    /// Whose work the batches are.
+    caller: CallerId,
     /// The host that writes; `None` if no other host can take the thread.
     holder: Option<LeaseHolder>,
     /// The lease of the thread. Effects leave the host only while it is valid.
@@ -103,7 +107,7 @@ struct CommitQueue {
     metadata_update: MetadataUpdate,
     /// Batch that waits for capacity in the store. The queue owns it, because a cancelled caller
     /// may be dropped and its events must still reach the log.
-    in_flight: Option<BoxFuture<'static, Shared<Ticket>>>,
+    in_flight: Option<BoxFuture<'static, AcceptedBatch>>,
     /// Approximate size in memory of the batches enqueued since the last wait for durability.
     ahead_bytes: u64,
 }
@@ -119,8 +123,10 @@ impl CommitQueue {
     /// until they are durable.
     async fn wait_accepted(&mut self) {
         if let Some(waiting) = &mut self.in_flight {
-            self.last = Some(waiting.await);
+            let AcceptedBatch { ticket, checkpoint_bytes } = waiting.await;
             self.in_flight = None;
+            self.last = Some(ticket);
+            self.ahead_bytes += checkpoint_bytes;
         }
         if self.ahead_bytes > limit::LOG_AHEAD_BYTES {
             // The next call of [`ThreadLog::wait_durable`] reports the error.
@@ -137,7 +143,7 @@ impl CommitQueue {
 
 impl ThreadLog {
     /// Creates the log of a thread under a lease. It continues after the newest event and writes
-    /// for the root graph.
+    /// for the root graph, as work of the app.
     pub fn new(
         states: StateCache,
         clock: Arc<dyn Clock>,
@@ -155,6 +161,7 @@ impl ThreadLog {
             writer,
             namespace: Namespace::root(),
             durability: Durability::default(),
+            caller: CallerId::of_app(&head.record.app),
             holder: None,
             lease: CallLease::default(),
             size: None,
@@ -166,6 +173,12 @@ impl ThreadLog {
     /// Sets the durability.
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// Sets the caller for whom the log is written.
+    pub(crate) fn with_caller(mut self, caller: CallerId) -> Self {
+        self.caller = caller;
         self
     }
 
@@ -193,6 +206,7 @@ impl ThreadLog {
             writer: self.writer.clone(),
             namespace,
             durability: self.durability,
+            caller: self.caller,
             holder: self.holder.clone(),
             lease: self.lease.clone(),
             size: self.size.clone(),
@@ -452,6 +466,7 @@ impl ThreadLog {
         let taken = self.writer.buffer.take(persisted, current);
         let TakenEvents { events, after_seq, base, bytes: event_bytes } = taken;
         let batch = Batch {
+            caller: self.caller,
             epoch: Some(self.writer.epoch),
             record,
             run,
@@ -468,15 +483,16 @@ impl ThreadLog {
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
-            let checkpoint = batch.checkpoint.as_ref().map_or(0, checkpoint_memory_bytes);
-            queue.ahead_bytes += event_bytes + checkpoint;
-            if let Some(room) = &self.size {
-                room.add(text_bytes(&batch));
-            }
+            queue.ahead_bytes += event_bytes;
             let LogWriter { states, thread, incarnation, .. } = self.writer.as_ref();
-            let made = batch.checkpoint.as_ref();
-            let state = made.map(|made| WeighedState::new(thread, incarnation, made));
-            queue.in_flight = Some(Box::pin(append(states.clone(), thread.clone(), batch, state)));
+            let outgoing = OutgoingBatch {
+                states: states.clone(),
+                thread: thread.clone(),
+                incarnation: incarnation.clone(),
+                size: self.size.clone(),
+                batch,
+            };
+            queue.in_flight = Some(Box::pin(outgoing.send()));
         }
         !nothing
     }
@@ -499,19 +515,4 @@ async fn wait_ticket(last: Option<Shared<Ticket>>) -> Result<(), StoreError> {
         Some(ticket) => ticket.await,
         None => Ok(()),
     }
-}
-
-/// Sends a batch to the store, with the state of its checkpoint. The returned ticket resolves when
-/// the batch is durable.
-async fn append(
-    states: StateCache,
-    thread: ThreadId,
-    batch: Batch,
-    state: Option<WeighedState>,
-) -> Shared<Ticket> {
-    let ticket = states.store().append(&thread, batch).await.shared();
-    if let Some(state) = state {
-        states.add(state, Some(ticket.clone()));
-    }
-    ticket
 }

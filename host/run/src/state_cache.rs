@@ -19,10 +19,12 @@ mod states;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::Shared;
-use wattle_graph::checkpoint::Checkpoint;
+use serde_json::Value;
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 
 use self::states::{State, States};
+use crate::blocking::{are_large_values, block_in_place_if};
 use crate::limit::STATE_CACHE_BYTES;
 use crate::ports::store::{
     CheckpointOutline, CheckpointTuple, Store, StoreError, ThreadHead, ThreadSnapshot,
@@ -154,9 +156,18 @@ pub(crate) struct WeighedState {
 }
 
 impl WeighedState {
-    /// Weighs the state of a checkpoint, for [`StateCache::add`].
+    /// Weighs the state of a checkpoint, for [`StateCache::add`]. Reads all values that the store
+    /// has just decoded.
     pub(crate) fn new(thread: &ThreadId, incarnation: &str, checkpoint: &Checkpoint) -> Self {
         let (thread, namespace) = (thread.clone(), checkpoint.meta.namespace.clone());
-        Self { thread, namespace, state: State::new(incarnation, checkpoint) }
+        let is_long = are_large_values(Self::decoded_values(checkpoint));
+        let state = block_in_place_if(is_long, || State::new(incarnation, checkpoint));
+        Self { thread, namespace, state }
+    }
+
+    /// Returns the values that [`WeighedState::new`] reads.
+    pub(crate) fn decoded_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
+        let decoded = checkpoint.values.values().filter(|value| !value.is_weighed());
+        decoded.flat_map(ChannelValue::items)
     }
 }

@@ -182,7 +182,7 @@ impl Engine {
         made: Vec<Checkpoint>,
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
-        let log = self.thread_log(head, slot);
+        let log = self.thread_log(head, slot, principal);
         if let Some(forked) = forked {
             log.push(EventKind::Forked(forked));
         }

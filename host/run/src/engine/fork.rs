@@ -313,7 +313,7 @@ impl Engine {
         self.write_copied_checkpoints(slot, &head, carried_over.checkpoints).await?;
         // The events of the fork belong to its own checkpoint, not to the former current one.
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
-        let log = self.thread_log(&head, slot);
+        let log = self.thread_log(&head, slot, slot.request.principal.as_ref());
         log.push(self.run_started(&graph_version, &record, RunReason::Fork, slot));
         if let Some(from) = from {
             let principal = slot.request.principal.clone();
@@ -344,7 +344,7 @@ impl Engine {
         head: &ThreadHead,
         checkpoints: Vec<Checkpoint>,
     ) -> Result<(), Failure> {
-        let log = self.thread_log(head, slot);
+        let log = self.thread_log(head, slot, slot.request.principal.as_ref());
         let mut copies = Vec::with_capacity(checkpoints.len());
         for checkpoint in checkpoints {
             let commit = Commit { checkpoint: Some(checkpoint), ..Commit::default() };

@@ -119,7 +119,7 @@ impl Engine {
         let checkpoint = migration.checkpoint;
         let mut record = head.record.clone();
         let to = checkpoint.meta.version.unwrap_or(record.version);
-        let log = self.thread_log(&head, slot);
+        let log = self.thread_log(&head, slot, principal.as_ref());
         let run = self.orphaned_run(&record).await?.map(|run| self.cancelled_record(run));
         if let Some(run) = &run {
             log.push_for_run(&run.id, EventKind::RunEnded(cancelled_event(principal.clone())));

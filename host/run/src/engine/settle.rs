@@ -112,7 +112,7 @@ impl Engine {
         if let Decision::Answer { answer } = &request.decision {
             check_settled(&meant.function, answer)?;
         }
-        let log = self.thread_log(&head, &slot);
+        let log = self.thread_log(&head, &slot, request.principal.as_ref());
         log.push(EventKind::Settled(Settled {
             task: request.task,
             scope: request.scope,

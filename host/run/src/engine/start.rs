@@ -288,17 +288,26 @@ impl Engine {
         }
     }
 
-    pub(super) fn thread_log(&self, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
-        Arc::new(self.new_log(head, slot))
+    /// Creates the log of a change that a principal makes to a thread.
+    pub(super) fn thread_log(
+        &self,
+        head: &ThreadHead,
+        slot: &ThreadClaim,
+        principal: Option<&Principal>,
+    ) -> Arc<ThreadLog> {
+        let caller = CallerId::of_run(principal, &head.record.app);
+        Arc::new(self.new_log(head, slot).with_caller(caller))
     }
 
     /// Creates the log of a run, with the durability of the run, and adds it to the thread's entry
     /// with the caller of the run.
     fn run_log(&self, run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
-        let log = Arc::new(self.new_log(head, slot).with_durability(run.options.durability));
+        let caller = caller_of(run, &head.record.app, slot);
+        let log = self.new_log(head, slot).with_durability(run.options.durability);
+        let log = Arc::new(log.with_caller(caller));
         if let Some(active) = self.active().get_mut(&slot.thread) {
             active.log = Arc::downgrade(&log);
-            active.caller = caller_of(run, &head.record.app, slot);
+            active.caller = caller;
         }
         log
     }

@@ -82,7 +82,7 @@ impl Engine {
             updated_ms: run.started_ms,
             ..head.record.clone()
         };
-        let log = self.thread_log(&head, &slot);
+        let log = self.thread_log(&head, &slot, slot.request.principal.as_ref());
         log.push(EventKind::RunStarted(RunStarted {
             graph: record.graph.clone(),
             digest: record.version,

@@ -5,7 +5,7 @@
 //! size as text how much the log of the thread grows.
 
 use serde_json::Value;
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::{Called, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
@@ -95,19 +95,30 @@ fn delta(delta: &Delta) -> u64 {
         }
 }
 
-/// Returns the size of a checkpoint with a measure of JSON values. A checkpoint stores only the
-/// channels that it wrote, and only the new items of a list that grew.
-fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64) -> u64 {
+/// Returns the values that count for the size of a checkpoint.
+pub(super) fn sized_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
+    let CheckpointMeta { next, deferred, .. } = &checkpoint.meta;
+    let inputs = next.iter().chain(deferred).filter_map(|trigger| trigger.input.as_deref());
+    written_values(checkpoint).chain(inputs)
+}
+
+/// Returns what a checkpoint stores of its values. A checkpoint stores only the channels that it
+/// wrote, and only the new items of a list that grew.
+fn written_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
     let Checkpoint { meta, values, list_deltas } = checkpoint;
-    let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
-    let values = written.map(|(name, value)| {
-        let tail = list_deltas.get(name);
+    let written = values.iter().filter(move |(name, _)| meta.versions.get(*name) == Some(&meta.id));
+    written.flat_map(move |(name, value)| {
+        let tail = list_deltas.get(name).filter(|tail| tail.prefix_len > 0);
         let new = tail.and_then(|tail| value.list()?.tail(tail.prefix_len as usize));
-        match new {
-            Some(new) => new.into_iter().map(size).sum::<u64>(),
-            None => value.items().map(size).sum(),
-        }
-    });
+        let whole = new.is_none().then(|| value.items());
+        new.into_iter().flatten().chain(whole.into_iter().flatten())
+    })
+}
+
+/// Returns the size of a checkpoint with a measure of JSON values.
+fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64) -> u64 {
+    let meta = &checkpoint.meta;
+    let values = written_values(checkpoint).map(size);
     let next = meta
         .next
         .iter()

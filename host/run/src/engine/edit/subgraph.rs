@@ -60,7 +60,7 @@ impl Engine {
         let first = self.next_checkpoint_id(&target.head).await?;
         let made = self.apply_edits(slot, &target, base, first).await?;
         let record = target.interrupted_record(self.now_ms());
-        let log = self.thread_log(&target.head, slot);
+        let log = self.thread_log(&target.head, slot, request.principal.as_ref());
         let nested = log.for_namespace(request.namespace.clone());
         for checkpoint in made {
             nested.push(edit_event(request.principal.as_ref(), &checkpoint));
@@ -207,7 +207,7 @@ impl Engine {
         target: &SubgraphEditTarget<'_>,
         made: Vec<Checkpoint>,
     ) -> Result<(), Failure> {
-        let log = self.thread_log(&target.head, slot);
+        let log = self.thread_log(&target.head, slot, target.request.principal.as_ref());
         for checkpoint in made {
             let meta = &checkpoint.meta;
             let nested = log.for_namespace(meta.namespace.clone());
