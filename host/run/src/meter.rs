@@ -64,8 +64,9 @@
 //! # What takes no turn
 //!
 //! Short work runs in place. Planning a superstep and writing a response cannot wait, so they take
-//! no turn; the number of tasks and the bytes of responses are limited. Guests have a meter of CPU
-//! time, and compilers and checks of SQL have places of their own.
+//! no turn; the number of tasks and the bytes of responses are limited. A store whose writers encode
+//! batches has few of them, which take the batches in the order of their arrival. Guests have a
+//! meter of CPU time, and compilers and checks of SQL have places of their own.
 
 pub(crate) mod turns;
 

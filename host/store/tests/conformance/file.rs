@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use futures::poll;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::json;
 use tempfile::TempDir;
@@ -19,7 +20,8 @@ use wattle_store::disk::PENDING_LIMIT_BYTES;
 
 use crate::pending::{asked, names};
 use crate::sample::{
-    append, batch, checkpoint, create, event, events, id, read, run, run_id, seqs, tail, thread_id,
+    append, batch, checkpoint, create, event, events, hold_all_turns, id, read, run, run_id, seqs,
+    tail, thread_id,
 };
 
 #[tokio::test]
@@ -412,4 +414,18 @@ fn set_format(path: &Path, format: u64) {
     let facts: TableDefinition<'_, &str, u64> = TableDefinition::new("wattle");
     transaction.open_table(facts).unwrap().insert("format", format).unwrap();
     transaction.commit().unwrap();
+}
+
+#[tokio::test]
+async fn encoding_of_a_long_batch_waits_for_a_turn() {
+    let (store, _guard) = crate::redb();
+    let thread = create(&*store, "t").await;
+    let held = hold_all_turns().await;
+    append(&*store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
+    let long = batch(checkpoint(2, Some(1), &[("a", json!(vec![0; 10_000]))], &[]));
+    let mut appending = store.append(&thread, long);
+    assert!(poll!(&mut appending).is_pending());
+    drop(held);
+    appending.await.await.unwrap();
+    assert!(read(&*store, &thread, Some(2)).await.is_some());
 }
