@@ -29,16 +29,14 @@ impl Desk {
     /// Encodes a batch and queues it. Waits for a turn if the batch is long, and for a free slot if
     /// the queue is full.
     pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
-        // A watch that begins later requests the commit itself.
-        let is_watched = self.watches.is_watched(&thread);
         let encoded = Some(EncodedBatch::in_turn(&batch).await);
         let queued = Box::new(QueuedBatch { batch, encoded });
-        self.hand_in(thread, Entry::Batch(queued), is_watched).await
+        self.hand_in(thread, Entry::Batch(queued)).await
     }
 
     /// Queues the addition of a pending run.
     pub(crate) async fn enqueue(&self, run: &RunRecord) -> Ticket {
-        self.hand_in(run.thread.clone(), Entry::Enqueue(Box::new(run.clone())), true).await
+        self.hand_in(run.thread.clone(), Entry::Enqueue(Box::new(run.clone()))).await
     }
 
     /// Queues the removal of a pending run.
@@ -49,12 +47,15 @@ impl Desk {
         ended: Option<&RunRecord>,
     ) -> Ticket {
         let ended = ended.map(|ended| Box::new(ended.clone()));
-        self.hand_in(thread, Entry::Dequeue(run.clone(), ended), true).await
+        self.hand_in(thread, Entry::Dequeue(run.clone(), ended)).await
     }
 
-    async fn hand_in(&self, thread: ThreadId, entry: Entry, hurries: bool) -> Ticket {
+    async fn hand_in(&self, thread: ThreadId, entry: Entry) -> Ticket {
         let (answer, ticket) = oneshot::channel();
         let number = self.urgency.number();
+        // Follows the assignment of the number: a watch that begins later requests the commit of
+        // all numbers so far.
+        let hurries = !matches!(entry, Entry::Batch(_)) || self.watches.is_watched(&thread);
         let handed = Handed { number, thread: self.leases.begin_write(thread), entry, answer };
         if let Err(closed) = self.send(Command::Append(handed)).await {
             return Ticket::ready(Err(closed));
