@@ -17,6 +17,12 @@ pub const VALUE_BYTES: u64 = 72;
 /// hash, and its place in an index.
 pub const NAME_BYTES: u64 = 48;
 
+/// Bytes that an item of a channel's list takes in addition to its weight: an allocation of its own
+/// with counts of references, and its place in the list. Versions of the list share the item. The
+/// limits of a graph do not count these bytes, so a replay reaches them at the same point whatever
+/// form the host keeps lists in.
+pub const SHARED_ITEM_BYTES: u64 = 40;
+
 /// Returns the weight of a value, in bytes. The time is proportional to the number of nested
 /// values: texts are not read.
 pub fn weight(value: &Value) -> u64 {

@@ -106,7 +106,7 @@ pub const HISTORY_BYTES: u64 = 32 << 20;
 /// counts one to two MiB, which matching it may take.
 pub const SCHEMA_CACHE_BYTES: u64 = 64 << 20;
 
-/// Weight of the states that the engine keeps in memory. Values that states share count once. The least recently used
+/// Memory of the states that the engine keeps. Values that states share count once. The least recently used
 /// states are removed. Some hundred conversations of as many messages fit.
 pub const STATE_CACHE_BYTES: u64 = 64 << 20;
 
@@ -115,9 +115,10 @@ pub const STATE_CACHE_BYTES: u64 = 64 << 20;
 /// so one graph never takes the whole cache.
 pub const CACHED_STATES: usize = 4;
 
-/// Bytes in memory of one run's batches that are not durable yet: their weight (see `wattle_graph::weight`) and the JSON
-/// of their events. A run that is further ahead waits. The limit bounds this memory, and how long the end of the run
-/// waits for the batches. A store in a file holds the batches once more, as it will write them.
+/// Bytes in memory of one run's batches that are not durable yet: their weight (see `wattle_graph::weight`), what items
+/// of lists take besides, and the JSON of their events. A run that is further ahead waits. The limit bounds this memory,
+/// and how long the end of the run waits for the batches. A store in a file holds the batches once more, as it will write
+/// them.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 
 /// Bytes of the log of a thread in the store. Copying, verifying and exporting a thread read the whole log. A

@@ -240,9 +240,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::weight::SHARED_ITEM_BYTES;
+
+    /// Allocators round up to this number of bytes.
+    const ALIGNMENT: usize = 16;
 
     fn list(items: &[u8]) -> SharedList {
         items.iter().map(|item| json!(item)).collect()
+    }
+
+    #[test]
+    fn an_item_takes_no_more_memory_than_it_counts() {
+        let counts = 2 * size_of::<usize>();
+        let shared = (counts + size_of::<Value>()).next_multiple_of(ALIGNMENT);
+        assert!((size_of::<Item>() + shared) as u64 <= VALUE_BYTES + SHARED_ITEM_BYTES);
     }
 
     #[test]

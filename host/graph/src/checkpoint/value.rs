@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::checkpoint::list::SharedList;
-use crate::weight::weight;
+use crate::weight::{SHARED_ITEM_BYTES, weight};
 
 /// The value of a channel, which many checkpoints share. A clone copies a pointer.
 ///
@@ -72,6 +72,12 @@ impl ChannelValue {
             Kind::List(list) => list.weight(),
             Kind::Other(value, known) => *known.get_or_init(|| weight(value)),
         }
+    }
+
+    /// Returns the memory that the value takes, in bytes: its [`weight`](Self::weight), and
+    /// [`SHARED_ITEM_BYTES`] for each item of a list.
+    pub fn memory_bytes(&self) -> u64 {
+        self.weight() + SHARED_ITEM_BYTES * self.list().map_or(0, SharedList::len) as u64
     }
 
     /// Returns true if the weight is known and need not be computed.
@@ -175,6 +181,8 @@ mod tests {
             assert_eq!(shared.list().map(SharedList::len), value.as_array().map(Vec::len));
             assert!(!shared.is_weighed());
             assert_eq!((shared.weight(), shared.is_weighed()), (weight(&value), true));
+            let items = value.as_array().map_or(0, Vec::len) as u64;
+            assert_eq!(shared.memory_bytes(), weight(&value) + items * SHARED_ITEM_BYTES);
             let text = value.to_string();
             assert_eq!(serde_json::to_string(&shared).unwrap(), text);
             assert_eq!(serde_json::from_str::<ChannelValue>(&text).unwrap(), shared);

@@ -9,7 +9,7 @@ use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::{Called, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
-use wattle_graph::weight::weight;
+use wattle_graph::weight::{SHARED_ITEM_BYTES, weight};
 
 use crate::json::approx_bytes;
 use crate::ports::store::Batch;
@@ -31,7 +31,8 @@ const CHECKPOINT_BYTES: u64 = 384;
 pub(super) fn text_bytes(batch: &Batch) -> u64 {
     let events = batch.events.json().map_or(0, <[u8]>::len) as u64;
     let checkpoint = batch.checkpoint.as_ref();
-    let checkpoint = checkpoint.map_or(0, |checkpoint| checkpoint_bytes(checkpoint, approx_bytes));
+    let checkpoint =
+        checkpoint.map_or(0, |checkpoint| checkpoint_bytes(checkpoint, approx_bytes, 0));
     match events + checkpoint {
         0 => 0,
         bytes => FRAME_BYTES + bytes,
@@ -40,7 +41,7 @@ pub(super) fn text_bytes(batch: &Batch) -> u64 {
 
 /// Returns the approximate size of a checkpoint in memory, in bytes.
 pub(super) fn checkpoint_memory_bytes(checkpoint: &Checkpoint) -> u64 {
-    checkpoint_bytes(checkpoint, weight)
+    checkpoint_bytes(checkpoint, weight, SHARED_ITEM_BYTES)
 }
 
 /// Returns the approximate size of an event in memory, in bytes.
@@ -99,26 +100,30 @@ fn delta(delta: &Delta) -> u64 {
 pub(super) fn sized_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
     let CheckpointMeta { next, deferred, .. } = &checkpoint.meta;
     let inputs = next.iter().chain(deferred).filter_map(|trigger| trigger.input.as_deref());
-    written_values(checkpoint).chain(inputs)
+    written_values(checkpoint).map(|(value, _)| value).chain(inputs)
 }
 
-/// Returns what a checkpoint stores of its values. A checkpoint stores only the channels that it
-/// wrote, and only the new items of a list that grew.
-fn written_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
+/// Returns what a checkpoint stores of its values, and of each whether it is an item of a list. A
+/// checkpoint stores only the channels that it wrote, and only the new items of a list that grew.
+fn written_values(checkpoint: &Checkpoint) -> impl Iterator<Item = (&Value, bool)> {
     let Checkpoint { meta, values, list_deltas } = checkpoint;
     let written = values.iter().filter(move |(name, _)| meta.versions.get(*name) == Some(&meta.id));
     written.flat_map(move |(name, value)| {
         let tail = list_deltas.get(name).filter(|tail| tail.prefix_len > 0);
         let new = tail.and_then(|tail| value.list()?.tail(tail.prefix_len as usize));
         let whole = new.is_none().then(|| value.items());
-        new.into_iter().flatten().chain(whole.into_iter().flatten())
+        let stored = new.into_iter().flatten().chain(whole.into_iter().flatten());
+        let is_item = value.list().is_some();
+        stored.map(move |stored| (stored, is_item))
     })
 }
 
-/// Returns the size of a checkpoint with a measure of JSON values.
-fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64) -> u64 {
+/// Returns the size of a checkpoint with a measure of JSON values, and what an item of a list takes
+/// besides.
+fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64, item_bytes: u64) -> u64 {
     let meta = &checkpoint.meta;
-    let values = written_values(checkpoint).map(size);
+    let values = written_values(checkpoint)
+        .map(|(value, is_item)| size(value) + if is_item { item_bytes } else { 0 });
     let next = meta
         .next
         .iter()
@@ -186,5 +191,13 @@ mod tests {
         let tail = json!({ "list": { "base": 1, "keep": 990 } });
         made.list_deltas = serde_json::from_value(tail).unwrap();
         assert!((1_000..2_000).contains(&of(&made)), "{}", of(&made));
+        let memory = |keep: u32| {
+            let tail = json!({ "list": { "base": 1, "keep": keep } });
+            let list_deltas = serde_json::from_value(tail).unwrap();
+            checkpoint_memory_bytes(&Checkpoint { list_deltas, ..made.clone() })
+        };
+        let of_item = VALUE_BYTES + 100 + SHARED_ITEM_BYTES;
+        assert_eq!(memory(990) - memory(1_000), 10 * of_item);
+        assert_eq!(memory(0) - memory(1_000), 1_000 * of_item);
     }
 }

@@ -1,4 +1,4 @@
-//! The states in a cache, with their weight.
+//! The states in a cache, with the memory that they take.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -38,7 +38,7 @@ impl State {
         let Checkpoint { meta, values, .. } = checkpoint;
         let names = values.keys().map(|name| NAME_BYTES + name.as_str().len() as u64);
         let own_bytes = STATE_BYTES + meta.namespace.as_str().len() as u64 + names.sum::<u64>();
-        let all_bytes = own_bytes + values.values().map(ChannelValue::weight).sum::<u64>();
+        let all_bytes = own_bytes + values.values().map(ChannelValue::memory_bytes).sum::<u64>();
         let (incarnation, values) = (incarnation.to_owned(), values.clone());
         Self { incarnation, checkpoint: meta.id, values, own_bytes, all_bytes, ticket: None }
     }
@@ -63,7 +63,7 @@ impl State {
 /// The states of one thread by graph, each with the newest last.
 type GraphStates = BTreeMap<Namespace, VecDeque<Arc<State>>>;
 
-/// The states in the cache. Their weight is at most `capacity_bytes`.
+/// The states in the cache. They take at most `capacity_bytes`.
 pub(super) struct States {
     capacity_bytes: u64,
     /// Threads by their last use, least recent first. None is without states.
@@ -163,7 +163,7 @@ impl States {
         for value in state.values.values() {
             let states = self.values.entry(value.address()).or_default();
             if *states == 0 {
-                self.bytes += value.weight();
+                self.bytes += value.memory_bytes();
             }
             *states += 1;
         }
@@ -176,7 +176,7 @@ impl States {
             *states.get_mut() -= 1;
             if *states.get() == 0 {
                 states.remove();
-                self.bytes -= value.weight();
+                self.bytes -= value.memory_bytes();
             }
         }
     }
@@ -187,6 +187,7 @@ mod tests {
     use serde_json::json;
     use tokio::sync::oneshot;
     use wattle_graph::id::ChannelName;
+    use wattle_graph::weight::{SHARED_ITEM_BYTES, VALUE_BYTES};
 
     use super::*;
     use crate::limit::STATE_CACHE_BYTES;
@@ -280,6 +281,19 @@ mod tests {
         assert!(states.bytes > shared.weight());
         assert_eq!(insert(&mut states, "t", "", state(2, &[("b", &own)])), 1);
         assert!(states.bytes < shared.weight(), "{}", states.bytes);
+    }
+
+    #[test]
+    fn items_of_lists_count_what_they_take() {
+        let empty = ChannelValue::from(json!([]));
+        let list = ChannelValue::from(json!(vec![0; 1_000]));
+        let own = state(1, &[("a", &empty)]).all_bytes;
+        let bytes = own + 1_000 * (VALUE_BYTES + SHARED_ITEM_BYTES);
+        let mut states = States::new(CACHED_STATES as u64 * bytes);
+        insert(&mut states, "t", "", state(1, &[("a", &list)]));
+        assert_eq!(states.bytes, bytes);
+        states.remove(&thread("t"));
+        assert_eq!(states.bytes, 0);
     }
 
     #[test]
