@@ -59,9 +59,14 @@ pub enum Reducer {
 
 impl Reducer {
     /// Returns true if a write is combined with the value as a whole, in time proportional to its
-    /// size. A list is not: its reducers leave the items alone that do not change.
-    pub fn reads_whole_value(&self) -> bool {
-        matches!(self, Self::Merge | Self::Plugin { .. })
+    /// size. A list is not: its reducers leave the items alone that do not change. The reducer of
+    /// messages reads all of them once, in a list that it did not make.
+    pub fn reads_whole(&self, value: &ChannelValue) -> bool {
+        match self {
+            Self::Merge | Self::Plugin { .. } => true,
+            Self::Messages => value.list().is_some_and(|list| !list.has_unique_ids()),
+            _ => false,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::thread::available_parallelism;
 
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use wattle_graph::checkpoint::ChannelValue;
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, Values};
 use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
 use wattle_graph::lineage::Lineage;
@@ -92,19 +92,53 @@ pub fn is_long_validation<'v>(graph: &Graph, values: impl IntoIterator<Item = &'
 pub(crate) fn is_long_superstep(graph: &Graph, lineage: &Lineage) -> bool {
     let Lineage { checkpoint, finished, .. } = lineage;
     let writes = || finished.values().flat_map(|task| &task.writes);
-    let is_combined = |write: &&Write| {
-        let channel = graph.channels().get(&write.channel);
-        channel.is_some_and(|channel| channel.reducer.reads_whole_value())
-    };
     let values = &checkpoint.values;
-    let combined = writes().filter(is_combined).filter_map(|write| values.get(&write.channel));
+    let combined =
+        values_read_by_writes(graph, values, writes().map(|write| write.channel.as_str()));
     let conditions = graph.branches().iter().flat_map(|branch| &branch.cases);
     let conditions = conditions.filter_map(|case| case.when.as_ref());
     let read = conditions.flat_map(|condition| condition.values_read(values));
-    let decoded = values.values().filter(|value| !value.is_weighed());
-    let whole = combined.chain(read).chain(decoded).flat_map(ChannelValue::items);
+    let whole = combined.chain(read).flat_map(ChannelValue::items);
     are_many_tasks(finished.len())
         || is_long_validation(graph, whole.chain(writes().map(|write| &write.value)))
+}
+
+/// Returns true if applying an input to the state of a checkpoint is long work; see
+/// [`is_long_superstep`]. An input triggers the entry nodes without a condition.
+pub(crate) fn is_long_input(graph: &Graph, base: Option<&Checkpoint>, input: &Value) -> bool {
+    let fields = input.as_object().into_iter().flatten();
+    let written = fields.map(|(channel, value)| (channel.as_str(), value));
+    are_long_writes(graph, base, &written.collect::<Vec<_>>())
+}
+
+/// Returns true if applying the writes of a command to the state of a checkpoint is long work; see
+/// [`is_long_input`].
+pub(crate) fn is_long_command(graph: &Graph, base: Option<&Checkpoint>, writes: &[Write]) -> bool {
+    let written = writes.iter().map(|write| (write.channel.as_str(), &write.value));
+    are_long_writes(graph, base, &written.collect::<Vec<_>>())
+}
+
+/// Returns true if applying writes to channels is long work.
+fn are_long_writes(graph: &Graph, base: Option<&Checkpoint>, written: &[(&str, &Value)]) -> bool {
+    let names = || written.iter().map(|(channel, _)| *channel);
+    let read =
+        base.into_iter().flat_map(|base| values_read_by_writes(graph, &base.values, names()));
+    let whole = read.flat_map(ChannelValue::items);
+    is_long_validation(graph, whole.chain(written.iter().map(|(_, value)| *value)))
+}
+
+/// Returns the values of a state that writes to channels read whole: by a reducer, or to weigh
+/// them for the first time since the store decoded them.
+fn values_read_by_writes<'v>(
+    graph: &'v Graph,
+    state: &'v Values,
+    written: impl Iterator<Item = &'v str>,
+) -> impl Iterator<Item = &'v ChannelValue> {
+    let combined = written.filter_map(move |channel| {
+        let (channel, value) = (graph.channels().get(channel)?, state.get(channel)?);
+        (value.is_weighed() && channel.reducer.reads_whole(value)).then_some(value)
+    });
+    combined.chain(state.values().filter(|value| !value.is_weighed()))
 }
 
 /// Returns true if compiling these schemas is long work. Stops counting at the threshold. A schema
@@ -266,6 +300,26 @@ mod tests {
             *value = value.value().into_owned().into();
         }
         assert!(is_long_superstep(&plain, &lineage));
+        let is_long = |lineage: &Lineage, input: Value| {
+            let written = |(name, value): (&String, &Value)| Write {
+                channel: ChannelName::new(name.as_str()).unwrap(),
+                value: value.clone(),
+                overwrite: false,
+            };
+            let writes: Vec<Write> = input.as_object().unwrap().iter().map(written).collect();
+            let base = Some(&lineage.checkpoint);
+            let is_long = is_long_input(&plain, base, &input);
+            assert_eq!(is_long_command(&plain, base, &writes), is_long);
+            is_long
+        };
+        assert!(is_long(&lineage, json!({ "last": 1 })));
+        // As the cache of states returns them.
+        for value in lineage.checkpoint.values.values() {
+            value.weight();
+        }
+        assert!(is_long_superstep(&plain, &lineage), "the ids of all messages are read");
+        assert!(is_long(&lineage, json!({ "messages": { "id": "1" } })));
+        assert!(!is_long(&lineage, json!({ "log": 1, "last": 1 })));
 
         let merged = graph("facts.reducer = 'merge'", "");
         let facts: Map<String, Value> = (0..2_000).map(|n| (n.to_string(), json!(n))).collect();

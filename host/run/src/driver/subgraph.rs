@@ -23,7 +23,7 @@ use wattle_graph::step::{ParentOutcome, StepError, accept_input, input_reduction
 use super::loop_state::{LoopState, SubgraphLock, THIS_PROCESS_SEQ};
 use super::superstep_loop::{SuperstepLoop, checkpoint_stamp};
 use super::{LoopExit, reduce, subgraph_io};
-use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::blocking::{block_in_place_in_turn, is_long_input};
 use crate::gate::unwind::Unwind;
 use crate::limit;
 use crate::ports::sandbox::{GuestError, NodeOutcome};
@@ -332,7 +332,7 @@ impl SubgraphStart<'_> {
     ) -> Result<Checkpoint, StepError> {
         let SubgraphCall { graph_version, namespace, input, .. } = self.call;
         let (graph, caller) = (&graph_version.graph, self.context.caller);
-        block_in_place_in_turn(caller, is_long_validation(graph, [input]), || {
+        block_in_place_in_turn(caller, is_long_input(graph, base, input), || {
             let stamp = checkpoint_stamp(self.context, id);
             accept_input(graph, base, namespace, input, reduced, stamp)
         })

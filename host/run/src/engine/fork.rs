@@ -34,7 +34,7 @@ use super::owner::check_owner;
 use super::request::RunRequest;
 use super::{Engine, ThreadClaim, thread_not_found};
 use crate::app::{App, GraphVersion};
-use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::blocking::{block_in_place_in_turn, is_long_input};
 use crate::driver::reduce;
 use crate::hostcall::result_override::check_override;
 use crate::hostcall::runs::RunRef;
@@ -367,7 +367,7 @@ async fn input_checkpoint(
     let graph = &fork_base.graph_version.graph;
     let reduced = reduce(&fork_base.app, input_reductions(graph, base, input)).await?;
     let (root, caller) = (Namespace::root(), slot.request.caller(&fork_base.app.name));
-    let made = block_in_place_in_turn(caller, is_long_validation(graph, [input]), || {
+    let made = block_in_place_in_turn(caller, is_long_input(graph, base, input), || {
         accept_input(graph, base, &root, input, &reduced, at)
     });
     made.await.map_err(|error| error.to_failure())

@@ -21,7 +21,7 @@ use super::threads::bind;
 use super::unanswered::{ThreadPosition, continues_unanswered, was_drained};
 use super::{Engine, ThreadClaim, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
-use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::blocking::{block_in_place_in_turn, is_long_input};
 use crate::caller_id::CallerId;
 use crate::driver::{Driver, LoggedTask, RootSuperstep, SubgraphDriver, reduce};
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
@@ -130,7 +130,7 @@ impl Engine {
             tasks: None,
         };
         let (graph, root) = (&graph_version.graph, Namespace::root());
-        let is_long = is_long_validation(graph, [&request.input]);
+        let is_long = is_long_input(graph, base.as_ref(), &request.input);
         let made = block_in_place_in_turn(caller, is_long, || {
             accept_input(graph, base.as_ref(), &root, &request.input, &reduced, at)
         });

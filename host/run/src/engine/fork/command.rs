@@ -24,7 +24,7 @@ use super::in_doubt::reject_in_doubt;
 use super::scan::ForkScan;
 use super::{ForkBase, PreparedFork};
 use crate::app::{App, GraphVersion};
-use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::blocking::{block_in_place_in_turn, is_long_command};
 use crate::caller_id::CallerId;
 use crate::driver::reduce;
 use crate::engine::admission::check_context;
@@ -266,8 +266,8 @@ async fn command_checkpoint(
 ) -> Result<Checkpoint, Failure> {
     let graph = &graph_version.graph;
     let reduced = reduce(app, command_reductions(graph, base, command)).await?;
-    let written = command.writes.iter().map(|write| &write.value);
-    let made = block_in_place_in_turn(caller, is_long_validation(graph, written), || {
+    let is_long = is_long_command(graph, base, &command.writes);
+    let made = block_in_place_in_turn(caller, is_long, || {
         step::command(graph, base, command, &reduced, at)
     });
     made.await.map_err(|error| error.to_failure())
