@@ -1,33 +1,43 @@
-//! Matches the answers of a request to the pending interrupts of a thread.
+//! Matches the answers of a run to the pending interrupts of its thread.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wattle_graph::event::Answered;
+use wattle_graph::event::{Answered, EventKind};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{Namespace, ThreadId};
+use wattle_graph::id::{AppName, Namespace, ThreadId};
 use wattle_graph::interrupt::{AnswerError, Interrupt, match_answers};
 
-use super::Engine;
+use super::{Engine, ThreadClaim};
 use crate::blocking::{are_large_schemas, are_large_values, block_in_place_in_turn};
-use crate::caller_id::CallerId;
 
 impl Engine {
-    /// Matches answers of a caller to the pending interrupts of a thread, and validates them.
+    /// Matches answers to the pending interrupts of a claimed thread of this app, and validates
+    /// them. Returns the answers as events, each with the graph that raised the interrupt.
     pub(super) async fn match_answers(
         &self,
-        caller: CallerId,
-        thread: &ThreadId,
+        slot: &ThreadClaim,
+        app: &AppName,
         open: &[(Namespace, Interrupt)],
         answers: &BTreeMap<String, Value>,
-    ) -> Result<Vec<Answered>, Failure> {
-        let open: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
-        let schemas = open.iter().filter_map(|question| question.asked.response_schema.as_ref());
+    ) -> Result<Vec<(Namespace, EventKind)>, Failure> {
+        let ThreadClaim { thread, request, .. } = slot;
+        let questions: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
+        let schemas =
+            questions.iter().filter_map(|question| question.asked.response_schema.as_ref());
         let is_long = are_large_values(answers.values()) || are_large_schemas(schemas);
         let cache = self.0.schemas.as_ref();
-        let matched =
-            block_in_place_in_turn(caller, is_long, || match_answers(&open, answers, cache));
-        matched.await.map_err(|error| answer_failure(&error, thread))
+        let matched = block_in_place_in_turn(request.caller(app), is_long, || {
+            match_answers(&questions, answers, cache)
+        });
+        let matched = matched.await.map_err(|error| answer_failure(&error, thread))?;
+        let placed = matched.into_iter().filter_map(|answered| {
+            let is_answered = |question: &Interrupt| question.asked.interrupt == answered.interrupt;
+            let (graph, _) = open.iter().find(|(_, question)| is_answered(question))?;
+            let answered = Answered { principal: request.principal.clone(), ..answered };
+            Some((graph.clone(), EventKind::Answered(answered)))
+        });
+        Ok(placed.collect())
     }
 }
 

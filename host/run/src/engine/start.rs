@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
+use wattle_graph::event::{Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, InterruptId, Namespace, RunId, TaskId};
 use wattle_graph::interrupt::Interrupt;
@@ -171,9 +171,8 @@ impl Engine {
             let failed = head.record.status == ThreadStatus::Error;
             (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
         } else {
-            let caller = slot.request.caller(&head.record.app);
-            let answers = self.match_answers(caller, thread, &open, &request.answers).await?;
-            (answer_events(&open, answers, slot.request.principal.as_ref()), RunReason::Resume)
+            let app = &head.record.app;
+            (self.match_answers(&slot, app, &open, &request.answers).await?, RunReason::Resume)
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
@@ -410,23 +409,6 @@ impl Engine {
 fn caller_of(run: &RunRecord, app: &AppName, slot: &ThreadClaim) -> CallerId {
     let in_record = run.spec.as_ref().and_then(|spec| spec.principal.as_ref());
     CallerId::of_run(slot.request.principal.as_ref().or(in_record), app)
-}
-
-/// Returns the answers of a principal as events, each with the graph that raised the interrupt.
-pub(super) fn answer_events(
-    open: &[(Namespace, Interrupt)],
-    answers: Vec<Answered>,
-    principal: Option<&Principal>,
-) -> Vec<(Namespace, EventKind)> {
-    let graph_of = |answered: &Answered| {
-        open.iter().find(|(_, question)| question.asked.interrupt == answered.interrupt)
-    };
-    let placed = answers.into_iter().filter_map(|answered| {
-        let graph = graph_of(&answered)?.0.clone();
-        let answered = Answered { principal: principal.cloned(), ..answered };
-        Some((graph, EventKind::Answered(answered)))
-    });
-    placed.collect()
 }
 
 /// Returns true if an event answers an interrupt.

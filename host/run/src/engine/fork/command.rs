@@ -32,7 +32,6 @@ use crate::engine::answers::retain_pending;
 use crate::engine::app_code::select_graph;
 use crate::engine::owner::check_owner;
 use crate::engine::request::RunRequest;
-use crate::engine::start::answer_events;
 use crate::engine::threads::bind;
 use crate::engine::{Engine, ThreadClaim, thread_not_found};
 use crate::hostcall::runs::{RunRef, StartRun};
@@ -186,12 +185,9 @@ impl Engine {
                 return Ok(());
             }
         }
-        let caller = slot.request.caller(&request.app);
-        let answers = self.match_answers(caller, &request.thread, &open, &answers).await?;
+        let answers = self.match_answers(slot, &request.app, &open, &answers).await?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
-        let answers =
-            (last + 1..).zip(answer_events(&open, answers, slot.request.principal.as_ref()));
-        let answers = answers.map(|(seq, (namespace, kind))| Event {
+        let answers = (last + 1..).zip(answers).map(|(seq, (namespace, kind))| Event {
             seq,
             at_ms: self.now_ms(),
             run: slot.run.clone(),
