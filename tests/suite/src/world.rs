@@ -18,10 +18,11 @@ use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
 use wattle_run::hostcall::runs::{
-    EndedRun, InterruptView, OnFailure, ResumeRun, RunOutcome, RunRef, RunService, StartRun,
+    CreateRun, EndedRun, InterruptView, Multitask, OnFailure, ResumeRun, RunOutcome, RunRef,
+    RunService, StartRun,
 };
 use wattle_run::ports::observer::NoObserver;
-use wattle_run::ports::store::{LeaseHolder, RunOptions};
+use wattle_run::ports::store::{LeaseHolder, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Memory, Net, Plugin, Ports, Sql, Store, ToolServers};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
@@ -304,6 +305,37 @@ impl World {
         let request = StartRun { graph, ..self.request(None, input) };
         let run = self.engine.start(request).await.expect("the run starts");
         self.engine.wait(&run).await.expect("the run ends")
+    }
+
+    /// Requests a run on a thread without other runs, and waits until it ends or is interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub async fn run_on(&self, thread: &ThreadId, kind: RunKind) -> Result<EndedRun, Failure> {
+        let request = CreateRun {
+            thread: Some(thread.clone()),
+            creates_thread: false,
+            run: None,
+            tenant: None,
+            strategy: Multitask::Reject,
+            options: RunOptions::default(),
+            may_stay_pending: false,
+            spec: RunSpec {
+                kind,
+                stale_answers: StaleAnswers::Reject,
+                app: self.request(None, Value::Null).app,
+                graph: None,
+                context: Value::Null,
+                metadata: BTreeMap::new(),
+                due_ms: START_MS,
+                ttl: None,
+                client: Value::Null,
+                principal: None,
+            },
+        };
+        let run = self.engine.create_run(request).await?;
+        self.engine.wait(&RunRef { thread: run.thread, run: run.id }).await
     }
 
     /// Answers pending interrupts, and waits until the run ends or is interrupted.

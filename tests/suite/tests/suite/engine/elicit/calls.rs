@@ -1,20 +1,18 @@
 //! Calls that continue, each with its own answers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::code;
-use wattle_graph::id::{ChannelName, NodeName, ThreadId};
+use wattle_graph::id::{ChannelName, NodeName};
 use wattle_graph::step::Command;
 use wattle_run::grant::InDoubtPolicy;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService as _};
-use wattle_run::ports::store::RunOptions;
-use wattle_run::time_travel::CommandThread;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome};
+use wattle_run::ports::store::RunKind;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::world::{World, failure, questions};
+use wattle_suite::world::{failure, questions};
 
 use super::{Desk, ONE, THEN, TWO, accept, asked, decline, request, world, world_of};
 
@@ -156,21 +154,9 @@ async fn a_call_can_have_several_rounds() {
     }
 }
 
-fn commanded(world: &World, thread: &ThreadId, command: Command) -> CommandThread {
-    CommandThread {
-        thread: thread.clone(),
-        run: None,
-        app: world.request(None, Value::Null).app,
-        graph: None,
-        tenant: None,
-        checkpoint: None,
-        command,
-        answers: BTreeMap::new(),
-        context: Value::Null,
-        metadata: BTreeMap::new(),
-        options: RunOptions::default(),
-        principal: None,
-    }
+/// Returns a run that executes a command and answers nothing.
+fn run_of(command: Command) -> RunKind {
+    RunKind::Command { command, answer: None, checkpoint: None }
 }
 
 #[tokio::test]
@@ -185,9 +171,7 @@ async fn a_command_carries_over_the_rounds_of_a_pending_call() {
             goto: vec![NodeName::new("c").unwrap()],
             sends: Vec::new(),
         };
-        let request = commanded(&world, &thread, command);
-        let run = world.engine.command(request).await.unwrap();
-        let ended = world.engine.wait(&run).await.unwrap();
+        let ended = world.run_on(&thread, run_of(command)).await.unwrap();
         assert_eq!(questions(&ended)[0].payload["message"], "Sure?");
         let ended = world.answer(&thread, decline()).await;
         let out = ended.state["out"].as_array().unwrap();
@@ -206,7 +190,7 @@ async fn a_command_with_writes_is_refused_while_a_call_is_held() {
         let channel = ChannelName::new("out").unwrap();
         let writes = vec![Write { channel, value: json!("more"), overwrite: false }];
         let command = Command { writes, ..Command::default() };
-        let commanded = world.engine.command(commanded(&world, &thread, command)).await;
+        let commanded = world.run_on(&thread, run_of(command)).await;
         if holds {
             let refused = commanded.unwrap_err();
             assert_eq!(refused.code, code::CONFLICT);
@@ -214,8 +198,7 @@ async fn a_command_with_writes_is_refused_while_a_call_is_held() {
             assert_eq!(desk.waiting(), 1);
             continue;
         }
-        let ended = world.engine.wait(&commanded.unwrap()).await.unwrap();
-        assert_eq!(questions(&ended).len(), 1);
+        assert_eq!(questions(&commanded.unwrap()).len(), 1);
         let ended = world.answer(&thread, accept()).await;
         let out = json!(["more", { "work": ["accept"] }]);
         assert_eq!(ended.state["out"], out, "{:?}", ended.outcome);

@@ -1,20 +1,18 @@
 //! Commands: pending tasks continue together with the named nodes, and see the writes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{EventKind, Write};
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::code;
 use wattle_graph::id::{ChannelName, CheckpointId, NodeName, ThreadId};
 use wattle_graph::step::Command;
 use wattle_run::grant::{Grants, InDoubtPolicy};
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::interrupt::InterruptRequest;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService as _};
-use wattle_run::ports::store::RunOptions;
-use wattle_run::time_travel::CommandThread;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunRef, RunService as _};
+use wattle_run::ports::store::{RunAnswers, RunKind};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said};
 use wattle_suite::world::{World, questions};
@@ -86,40 +84,28 @@ fn plugin() -> NativePlugin {
         )
 }
 
-fn request(world: &World, thread: &ThreadId, goto: &[&str], n: Option<u32>) -> CommandThread {
+fn command(goto: &[&str], n: Option<u32>) -> Command {
     let write = |n: u32| Write {
         channel: ChannelName::new("n").unwrap(),
         value: n.into(),
         overwrite: false,
     };
-    CommandThread {
-        thread: thread.clone(),
-        run: None,
-        app: world.request(None, Value::Null).app,
-        graph: None,
-        tenant: None,
-        checkpoint: None,
-        command: Command {
-            writes: n.into_iter().map(write).collect(),
-            goto: goto.iter().map(|name| NodeName::new(name).unwrap()).collect(),
-            sends: Vec::new(),
-        },
-        answers: BTreeMap::new(),
-        context: Value::Null,
-        metadata: BTreeMap::new(),
-        options: RunOptions::default(),
-        principal: None,
+    Command {
+        writes: n.into_iter().map(write).collect(),
+        goto: goto.iter().map(|name| NodeName::new(name).unwrap()).collect(),
+        sends: Vec::new(),
     }
 }
 
-/// Adds the answer to the only interrupt.
-fn answered(request: CommandThread) -> CommandThread {
-    CommandThread { answers: [(String::new(), json!("yes"))].into(), ..request }
+/// Returns a run that executes a command at the current checkpoint.
+fn run_of(command: Command) -> RunKind {
+    RunKind::Command { command, answer: None, checkpoint: None }
 }
 
-async fn carry_out(world: &World, request: CommandThread) -> Result<EndedRun, Failure> {
-    let run = world.engine.command(request).await?;
-    world.engine.wait(&run).await
+/// Returns a run that executes a command and answers an interrupt; with an empty id, the only one.
+fn answering(command: Command, id: &str, answer: Value) -> RunKind {
+    let answer = Some(RunAnswers::ById([(id.to_owned(), answer)].into()));
+    RunKind::Command { command, answer, checkpoint: None }
 }
 
 /// Returns the number of executions of a node.
@@ -136,7 +122,8 @@ async fn pending_tasks_continue_together_with_named_nodes() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
-    let ended = carry_out(&world, answered(request(&world, thread, &["c"], None))).await.unwrap();
+    let run = answering(command(&["c"], None), "", json!("yes"));
+    let ended = world.run_on(thread, run).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     let trail = json!(["a", "answer 1, yes", "c null"]);
     assert_eq!(ended.state["trail"], trail, "the model call is not repeated");
@@ -151,8 +138,8 @@ async fn tasks_that_read_written_channels_restart_with_their_answers() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
-    let wish = answered(request(&world, thread, &["c"], Some(7)));
-    let ended = carry_out(&world, wish).await.unwrap();
+    let run = answering(command(&["c"], Some(7)), "", json!("yes"));
+    let ended = world.run_on(thread, run).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["trail"], json!(["a", "answer 2, yes", "c 7"]));
     assert_eq!(begun(&world, thread, "a").await, 1, "the task had finished");
@@ -163,7 +150,7 @@ async fn interrupts_stay_pending_and_can_be_answered_later() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
-    let still = carry_out(&world, request(&world, thread, &["c"], None)).await.unwrap();
+    let still = world.run_on(thread, run_of(command(&["c"], None))).await.unwrap();
     let [open] = questions(&still).try_into().unwrap();
     assert_eq!(open.payload, json!("sure?"));
     assert_eq!(still.state["trail"], Value::Null);
@@ -181,7 +168,8 @@ async fn a_subgraph_continues_at_its_current_checkpoint() {
     let asked = world.engine.wait(&run).await.unwrap();
     let thread = &asked.run.thread;
     assert_eq!(questions(&asked).len(), 1);
-    let ended = carry_out(&world, answered(request(&world, thread, &["c"], None))).await.unwrap();
+    let run = answering(command(&["c"], None), "", json!("yes"));
+    let ended = world.run_on(thread, run).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["trail"], json!(["c null", "a", "answer 1, yes"]));
     assert_eq!(begun(&world, thread, "a").await, 1);
@@ -194,11 +182,16 @@ async fn all_tasks_restart_at_an_earlier_checkpoint() {
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
     let first = state(&world, thread, None).await.checkpoint;
-    carry_out(&world, answered(request(&world, thread, &["c"], None))).await.unwrap();
-    let past = CommandThread { checkpoint: Some(first), ..request(&world, thread, &[], Some(1)) };
-    let refused = carry_out(&world, answered(past.clone())).await.unwrap_err();
+    let now = answering(command(&["c"], None), "", json!("yes"));
+    world.run_on(thread, now).await.unwrap();
+    let past = |answer: Option<RunAnswers>| {
+        let command = command(&[], Some(1));
+        world.run_on(thread, RunKind::Command { command, answer, checkpoint: Some(first) })
+    };
+    let yes = RunAnswers::ById([(String::new(), json!("yes"))].into());
+    let refused = past(Some(yes)).await.unwrap_err();
     assert_eq!(refused.code, code::CONFLICT);
-    let asked = carry_out(&world, past).await.unwrap();
+    let asked = past(None).await.unwrap();
     assert_eq!(questions(&asked).len(), 1);
     assert_eq!(begun(&world, thread, "a").await, 2);
 }
@@ -209,17 +202,15 @@ async fn an_invalid_command_changes_nothing() {
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
     let before = world.events(thread).await;
-    let mut wrong = request(&world, thread, &[], Some(1));
-    wrong.command.writes[0].channel = ChannelName::new("nothing").unwrap();
-    let mut unknown = request(&world, thread, &["c"], None);
-    unknown.answers = [("nobody".to_owned(), json!(1))].into();
+    let mut wrong = command(&[], Some(1));
+    wrong.writes[0].channel = ChannelName::new("nothing").unwrap();
+    let unknown = answering(command(&["c"], None), "nobody", json!(1));
     for (refused, expected) in [
-        (request(&world, thread, &["nowhere"], None), code::INVALID),
-        (request(&world, thread, &[], None), code::INVALID),
-        (wrong, code::INVALID),
+        (run_of(command(&["nowhere"], None)), code::INVALID),
+        (run_of(wrong), code::INVALID),
         (unknown, code::CONFLICT),
     ] {
-        assert_eq!(carry_out(&world, refused).await.unwrap_err().code, expected);
+        assert_eq!(world.run_on(thread, refused).await.unwrap_err().code, expected);
     }
     assert_eq!(world.events(thread).await, before);
 }
@@ -245,11 +236,11 @@ async fn a_command_does_not_restart_a_task_with_a_call_in_doubt() {
     world.crash().await;
     assert_eq!(world.engine.recover().await, 1);
     assert_eq!(questions(&world.engine.wait(&run).await.unwrap()).len(), 1);
-    let write = request(&world, &run.thread, &[], Some(7));
-    let decide = [(String::new(), json!({ "kind": "fail" }))].into();
-    let decided = CommandThread { answers: decide, ..write.clone() };
-    for wish in [write, decided] {
-        assert_eq!(carry_out(&world, wish).await.unwrap_err().code, code::CONFLICT);
+    let write = command(&[], Some(7));
+    let decided = answering(write.clone(), "", json!({ "kind": "fail" }));
+    for refused in [run_of(write), decided] {
+        let refused = world.run_on(&run.thread, refused).await;
+        assert_eq!(refused.unwrap_err().code, code::CONFLICT);
     }
     assert_eq!(world.net.calls(), 1);
     let ended = world.answer(&run.thread, json!({ "kind": "retry" })).await;
@@ -260,7 +251,7 @@ async fn a_command_does_not_restart_a_task_with_a_call_in_doubt() {
 async fn a_command_does_not_restart_a_task_with_a_call_of_a_cancelled_run() {
     let (world, run) = paying().await;
     world.engine.cancel(&run).await.unwrap();
-    let write = request(&world, &run.thread, &[], Some(7));
-    assert_eq!(carry_out(&world, write).await.unwrap_err().code, code::CONFLICT);
+    let refused = world.run_on(&run.thread, run_of(command(&[], Some(7)))).await;
+    assert_eq!(refused.unwrap_err().code, code::CONFLICT);
     assert_eq!(world.net.calls(), 1);
 }
