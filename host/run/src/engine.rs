@@ -29,7 +29,6 @@ mod run_places;
 mod run_task;
 pub mod settle;
 mod start;
-mod start_spec;
 mod thread_lock;
 pub mod threads;
 mod unanswered;

@@ -12,7 +12,7 @@ use wattle_graph::id::{
     ThreadId,
 };
 use wattle_graph::principal::Principal;
-use wattle_graph::step::{Command, Edit};
+use wattle_graph::step::Edit;
 
 use crate::hostcall::runs::InterruptView;
 use crate::ports::store::RunOptions;
@@ -171,36 +171,6 @@ pub enum ForkFrom {
         /// The overridden result.
         result: Result<Value, Failure>,
     },
-}
-
-/// A request to continue from the current checkpoint or an earlier one, with additional writes and nodes to run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CommandThread {
-    /// The thread.
-    pub thread: ThreadId,
-    /// Id of the new run, which no other run may have. Default: a new id.
-    pub run: Option<RunId>,
-    /// Only a thread of this app. An unbound thread is bound to it.
-    pub app: AppName,
-    /// The graph of an unbound thread. Default: the only graph of the app.
-    pub graph: Option<GraphName>,
-    /// Only a thread of this tenant.
-    pub tenant: Option<String>,
-    /// The checkpoint to continue from. Default: the current checkpoint. Pending work of an earlier checkpoint starts
-    /// again.
-    pub checkpoint: Option<CheckpointId>,
-    /// The writes, and the nodes that run in addition to the triggered ones.
-    pub command: Command,
-    /// Answers to pending interrupts of the current checkpoint, by interrupt id.
-    pub answers: BTreeMap<String, Value>,
-    /// Run context, passed to every node. `null` keeps the current context.
-    pub context: Value,
-    /// Metadata that is merged into that of the thread.
-    pub metadata: BTreeMap<String, Value>,
-    /// Options of the run, in place of those of the graph.
-    pub options: RunOptions,
-    /// Who sent the request.
-    pub principal: Option<Principal>,
 }
 
 /// A host call in the log of a thread.

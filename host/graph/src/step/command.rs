@@ -31,13 +31,6 @@ pub struct Command {
     pub sends: Vec<Send>,
 }
 
-impl Command {
-    /// Returns true if the command has no effect.
-    pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.goto.is_empty() && self.sends.is_empty()
-    }
-}
-
 /// Applies a command to a copy of a checkpoint. The triggers of the checkpoint remain, and their
 /// tasks keep their indexes. The nodes that the command names run in the same superstep. Without a
 /// base, the result is the first checkpoint of a thread: the writes are its input, and the entry

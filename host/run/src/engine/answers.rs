@@ -8,8 +8,11 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Namespace, ThreadId};
 use wattle_graph::interrupt::{AnswerError, Interrupt, match_answers};
 
+use super::request::answers_by_interrupt;
 use super::{Engine, ThreadClaim};
 use crate::blocking::{are_large_schemas, are_large_values, block_in_place_in_turn};
+use crate::hostcall::runs::RunService as _;
+use crate::ports::store::{RunAnswers, RunKind, RunRecord, StaleAnswers};
 
 impl Engine {
     /// Matches answers to the pending interrupts of a claimed thread of this app, and validates
@@ -38,6 +41,45 @@ impl Engine {
             Some((graph.clone(), EventKind::Answered(answered)))
         });
         Ok(placed.collect())
+    }
+
+    /// Replaces the answers of a run by answers with interrupt ids, if they match the pending
+    /// interrupts. A client answers the interrupts that it sees; others may be pending when the run
+    /// starts.
+    pub(super) async fn resolve_answers(&self, record: &mut RunRecord) {
+        let RunRecord { thread, spec, .. } = record;
+        let Some(spec) = spec.as_deref_mut() else { return };
+        let stale = spec.stale_answers;
+        let (RunKind::Answer { answer } | RunKind::Command { answer: Some(answer), .. }) =
+            &mut spec.kind
+        else {
+            return;
+        };
+        // If the answers do not match, the start of the run reports the reason. If they answer
+        // nothing yet, they may be for interrupts that a pending run raises.
+        if let Ok(answers) = self.answers_by_id(thread, answer, stale).await
+            && !answers.is_empty()
+        {
+            *answer = RunAnswers::ById(answers);
+        }
+    }
+
+    /// Returns the answers by interrupt id. Answers without ids are for the interrupts that are
+    /// pending now.
+    pub(super) async fn answers_by_id(
+        &self,
+        thread: &ThreadId,
+        answer: &RunAnswers,
+        stale: StaleAnswers,
+    ) -> Result<BTreeMap<String, Value>, Failure> {
+        match answer {
+            RunAnswers::ById(answers) => Ok(answers.clone()),
+            RunAnswers::Matched(value) => {
+                let view = self.thread(thread).await?;
+                let open = view.map(|view| view.interrupts).unwrap_or_default();
+                answers_by_interrupt(&open, value, stale)
+            }
+        }
     }
 }
 

@@ -27,6 +27,7 @@ use wattle_graph::id::{CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::step::{self, CheckpointStamp, accept_input, input_reductions};
 
 use self::carry_over::{CarriedOver, carry_over};
+pub(super) use self::command::CommandRun;
 use self::forked_graph::SuperstepEvents;
 use self::overridden_call::OverriddenCall;
 use self::scan::ForkScan;
@@ -41,7 +42,7 @@ use crate::hostcall::runs::RunRef;
 use crate::json::check_depth;
 use crate::log::Commit;
 use crate::ports::store::{
-    CheckpointQuery, CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
+    CheckpointQuery, CheckpointTuple, RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
 };
 use crate::task::options;
 use crate::time_travel::{CallRef, ForkFrom, ForkInto, ForkThread};
@@ -101,14 +102,15 @@ impl Engine {
         let head = self.unexpired_thread(&request.thread).await?;
         let head = head.ok_or_else(|| thread_not_found(&request.thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        let run_request = RunRequest::immediate(request.run.clone(), request.principal.clone());
-        match &request.into {
+        let ForkThread { thread, run, from, into, options, principal, .. } = request;
+        let run_request = RunRequest::immediate(run, principal);
+        match into {
             ForkInto::InPlace => {
-                Box::pin(self.fork_thread(&request.thread, &request, run_request)).await
+                Box::pin(self.start_fork(&thread, &from, options, run_request)).await
             }
-            ForkInto::Copy { thread } => {
-                let copy = self.copy_thread(&request.thread, thread.clone()).await?;
-                let forked = Box::pin(self.fork_thread(&copy, &request, run_request)).await;
+            ForkInto::Copy { thread: copy } => {
+                let copy = self.copy_thread(&thread, copy).await?;
+                let forked = Box::pin(self.start_fork(&copy, &from, options, run_request)).await;
                 if forked.is_err() {
                     self.delete_stored(&copy).await?;
                 }
@@ -117,16 +119,23 @@ impl Engine {
         }
     }
 
-    pub(super) async fn fork_thread(
+    /// Starts a run that continues in a thread from an earlier state of it. Returns once the start
+    /// is durable.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::fork`].
+    pub(super) async fn start_fork(
         &self,
         thread: &ThreadId,
-        request: &ForkThread,
+        from: &ForkFrom,
+        options: RunOptions,
         run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
         let mut slot = self.claim_for_run(thread, run_request).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         self.admit(&head).await?;
-        let fork = match &request.from {
+        let fork = match from {
             ForkFrom::Checkpoint { checkpoint, input } => {
                 let tuple = self.root_checkpoint(thread, *checkpoint).await?;
                 let fork_base = self.fork_base(head.clone(), tuple).await?;
@@ -140,7 +149,6 @@ impl Engine {
                 self.fork_at_call(&head, &slot, call, result.clone()).await?
             }
         };
-        let options = request.options.clone();
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
         self.continue_run(slot, head, run, RunReason::Fork).await
@@ -327,7 +335,7 @@ impl Engine {
             record: Some(record),
             run: Some(run.clone()),
             checkpoint: Some(checkpoint),
-            queue_condition: slot.take_queue_condition(),
+            queue_condition: slot.request.take_queue_condition(),
             ..Commit::default()
         })
         .await;

@@ -55,6 +55,11 @@ impl RunRequest {
         Self { run, queue_condition, created_ms, spec, principal, stale_answers, passes_breakpoint }
     }
 
+    /// Takes the [`QueueCondition`] of the run for the batch that starts it.
+    pub(super) fn take_queue_condition(&mut self) -> QueueCondition {
+        std::mem::take(&mut self.queue_condition)
+    }
+
     /// Returns true if answers to interrupts that are not pending are ignored.
     pub(super) fn ignores_stale_answers(&self) -> bool {
         self.stale_answers == Some(StaleAnswers::Ignore)

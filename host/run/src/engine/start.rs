@@ -1,4 +1,5 @@
-//! Starts and continues runs: with an input, with answers, or from the current checkpoint.
+//! Starts and continues runs: as their specifications say, with an input, with answers, or from the
+//! current checkpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use wattle_graph::step::{CheckpointStamp, accept_input, input_reductions};
 
 use super::admission::{check_context, check_documents};
 use super::answers::retain_pending;
+use super::fork::CommandRun;
 use super::held_calls::must_start_on;
 use super::owner::check_owner;
 use super::request::RunRequest;
@@ -29,15 +31,91 @@ use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
 use crate::metadata;
 use crate::ports::store::{
-    CheckpointTuple, QueueCondition, RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
+    CheckpointTuple, QueueCondition, RunKind, RunOptions, RunRecord, ThreadHead, ThreadRecord,
+    ThreadStatus,
 };
 use crate::result_reuse::{self, ReusableResults};
 use crate::task::task_count::{TaskCount, finished_in_log};
 use crate::task::{GraphContext, options};
+use crate::time_travel::ForkFrom;
 use crate::unpersisted_events::{self, UnpersistedEvents};
 use crate::view;
 
 impl Engine {
+    /// Starts the run of `record` as its specification says, on a thread of `tenant`.
+    ///
+    /// # Errors
+    ///
+    /// `busy` if another run of the thread comes first; otherwise the errors of the start, the
+    /// resume, the command or the fork that the specification requests.
+    pub(super) async fn start_from_spec(
+        &self,
+        record: &RunRecord,
+        tenant: Option<String>,
+        turn: QueueCondition,
+    ) -> Result<RunRef, Failure> {
+        let Some(spec) = record.spec.as_deref() else {
+            return Err(Failure::internal(format!("run `{}` has no specification", record.id)));
+        };
+        let thread = &record.thread;
+        let run_request = RunRequest::from_record(record, turn);
+        let (app, options) = (spec.app.clone(), record.options.clone());
+        match &spec.kind {
+            RunKind::Start { input } => {
+                let start = StartRun {
+                    app,
+                    graph: spec.graph.clone(),
+                    input: input.clone(),
+                    thread: Some(thread.clone()),
+                    run: None,
+                    context: spec.context.clone(),
+                    metadata: spec.metadata.clone(),
+                    tenant,
+                    options,
+                    ttl: spec.ttl,
+                    principal: None,
+                };
+                Box::pin(self.start_run(start, run_request)).await
+            }
+            RunKind::Continue | RunKind::Answer { .. } => {
+                let answers = match &spec.kind {
+                    RunKind::Answer { answer } => {
+                        self.answers_by_id(thread, answer, spec.stale_answers).await?
+                    }
+                    _ => BTreeMap::new(),
+                };
+                let resume = ResumeRun {
+                    thread: thread.clone(),
+                    run: None,
+                    answers,
+                    on_failure: record.reopen.map_or(OnFailure::Keep, |_| OnFailure::Reopen),
+                    app: Some(app),
+                    tenant,
+                    options,
+                    principal: None,
+                };
+                Box::pin(self.resume_run(resume, run_request)).await
+            }
+            RunKind::Command { command, answer, checkpoint } => {
+                let answers = match answer {
+                    Some(answer) => self.answers_by_id(thread, answer, spec.stale_answers).await?,
+                    None => BTreeMap::new(),
+                };
+                let checkpoint = *checkpoint;
+                let request = CommandRun { record, spec, tenant, command, checkpoint, answers };
+                Box::pin(self.start_command(request, run_request)).await
+            }
+            RunKind::Fork { checkpoint, input } => {
+                let from = ForkFrom::Checkpoint { checkpoint: *checkpoint, input: input.clone() };
+                Box::pin(self.start_fork(thread, &from, options, run_request)).await
+            }
+            RunKind::Redo { checkpoint, input } => {
+                let from = ForkFrom::Input { checkpoint: *checkpoint, input: input.clone() };
+                Box::pin(self.start_fork(thread, &from, options, run_request)).await
+            }
+        }
+    }
+
     pub(super) async fn start_run(
         &self,
         request: StartRun,
@@ -96,7 +174,7 @@ impl Engine {
             record: Some(record.clone()),
             run: Some(run.clone()),
             checkpoint: Some(checkpoint.clone()),
-            queue_condition: slot.take_queue_condition(),
+            queue_condition: slot.request.take_queue_condition(),
             ..Commit::default()
         };
         let first = log.commit_with_ticket(commit).await;
@@ -250,7 +328,7 @@ impl Engine {
         let commit = Commit {
             record: Some(record.clone()),
             run: Some(run.clone()),
-            queue_condition: slot.take_queue_condition(),
+            queue_condition: slot.request.take_queue_condition(),
             ..Commit::default()
         };
         let first = log.commit_with_ticket(commit).await;

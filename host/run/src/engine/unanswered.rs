@@ -96,7 +96,7 @@ impl Engine {
         log.commit(Commit {
             record: Some(record.clone()),
             run: Some(run.clone()),
-            queue_condition: slot.take_queue_condition(),
+            queue_condition: slot.request.take_queue_condition(),
             releases_lease: true,
             ..Commit::default()
         })

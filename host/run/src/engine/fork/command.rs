@@ -34,12 +34,27 @@ use crate::engine::owner::check_owner;
 use crate::engine::request::RunRequest;
 use crate::engine::threads::bind;
 use crate::engine::{Engine, ThreadClaim, thread_not_found};
-use crate::hostcall::runs::{RunRef, StartRun};
-use crate::json::check_depth;
+use crate::hostcall::runs::RunRef;
 use crate::metadata;
-use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead};
-use crate::time_travel::CommandThread;
+use crate::ports::store::{CheckpointTuple, RunRecord, RunSpec, ThreadHead};
 use crate::view;
+
+/// A run that executes a command.
+pub(in crate::engine) struct CommandRun<'r> {
+    /// Record of the run, which names its thread and its options.
+    pub(in crate::engine) record: &'r RunRecord,
+    /// Specification of the run. An unbound thread is bound to its app and its graph.
+    pub(in crate::engine) spec: &'r RunSpec,
+    /// Tenant of the caller. A thread of another tenant is not found.
+    pub(in crate::engine) tenant: Option<String>,
+    /// The writes, and the nodes that run in addition to the triggered ones.
+    pub(in crate::engine) command: &'r Command,
+    /// The checkpoint to continue from; `None` for the current one. Pending work of an earlier
+    /// checkpoint starts again.
+    pub(in crate::engine) checkpoint: Option<CheckpointId>,
+    /// Answers to pending interrupts of the current checkpoint, by interrupt id.
+    pub(in crate::engine) answers: BTreeMap<String, Value>,
+}
 
 impl Engine {
     /// Starts a run that executes a command. Returns once the start is durable.
@@ -49,25 +64,17 @@ impl Engine {
     /// `not-found` if the thread or the checkpoint does not exist; `busy` while a run is active;
     /// `invalid` for unknown channels and nodes, and for invalid answers; `conflict` for answers at
     /// an earlier checkpoint, for nodes to run while an error handler is in place of a failed task,
-    /// and for writes that a task with a call in doubt reads; `limit` for a context that is too
-    /// large.
-    pub async fn command(&self, request: CommandThread) -> Result<RunRef, Failure> {
-        check_request(&request)?;
-        self.check_context_size(&request.context)?;
-        let run_request = RunRequest::immediate(request.run.clone(), request.principal.clone());
-        Box::pin(self.command_thread(request, run_request)).await
-    }
-
-    pub(in crate::engine) async fn command_thread(
+    /// and for writes that a task with a call in doubt reads.
+    pub(in crate::engine) async fn start_command(
         &self,
-        request: CommandThread,
+        request: CommandRun<'_>,
         run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
-        let thread = &request.thread;
+        let (thread, spec) = (&request.record.thread, request.spec);
         let mut slot = self.claim_for_run(thread, run_request).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         self.admit(&head).await?;
-        let app = (!head.record.is_unbound()).then_some(&request.app);
+        let app = (!head.record.is_unbound()).then_some(&spec.app);
         check_owner(&head, app, request.tenant.as_ref())?;
         let (mut head, fork) = match request.checkpoint.or(head.current) {
             Some(id) => {
@@ -76,12 +83,12 @@ impl Engine {
             }
             None => self.prepare_first_command(head, &slot, &request).await?,
         };
-        if !request.context.is_null() {
-            head.record.context = request.context;
+        if !spec.context.is_null() {
+            head.record.context = spec.context.clone();
         }
-        metadata::check_merged_size(&head.record.metadata, &request.metadata)?;
-        head.record.metadata.extend(request.metadata);
-        let options = request.options;
+        metadata::check_merged_size(&head.record.metadata, &spec.metadata)?;
+        head.record.metadata.extend(spec.metadata.clone());
+        let options = request.record.options.clone();
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
         self.continue_run(slot, head, run, RunReason::Fork).await
@@ -92,32 +99,19 @@ impl Engine {
         &self,
         head: ThreadHead,
         slot: &ThreadClaim,
-        request: &CommandThread,
+        request: &CommandRun<'_>,
     ) -> Result<(ThreadHead, PreparedFork), Failure> {
-        let start = StartRun {
-            app: request.app.clone(),
-            graph: request.graph.clone(),
-            input: Value::Null,
-            thread: Some(request.thread.clone()),
-            run: None,
-            context: Value::Null,
-            metadata: BTreeMap::new(),
-            tenant: request.tenant.clone(),
-            options: request.options.clone(),
-            ttl: None,
-            principal: None,
-        };
         if !request.answers.is_empty() {
-            return Err(no_pending_interrupt(&request.thread));
+            return Err(no_pending_interrupt(&request.record.thread));
         }
-        let app = self.app(&start.app)?;
-        let graph_version = select_graph(&app, start.graph.as_ref())?;
+        let app = self.app(&request.spec.app)?;
+        let graph_version = select_graph(&app, request.spec.graph.as_ref())?;
         let caller = slot.request.caller(&app.name);
-        check_context(caller, &graph_version.graph, &request.context).await?;
+        check_context(caller, &graph_version.graph, &request.spec.context).await?;
         let head = bind(head, &app, &graph_version);
         let at = self.root_stamp(&head, &graph_version, slot).await?;
         let checkpoint =
-            command_checkpoint(caller, &app, &graph_version, None, &request.command, at).await?;
+            command_checkpoint(caller, &app, &graph_version, None, request.command, at).await?;
         let carried_over = CarriedOver::default();
         Ok((head, PreparedFork { from: None, checkpoint, call: None, carried_over }))
     }
@@ -128,10 +122,10 @@ impl Engine {
         head: &ThreadHead,
         id: CheckpointId,
         slot: &ThreadClaim,
-        request: &CommandThread,
+        request: &CommandRun<'_>,
     ) -> Result<PreparedFork, Failure> {
         let is_current = head.current == Some(id);
-        let mut tuple = self.root_checkpoint(&request.thread, id).await?;
+        let mut tuple = self.root_checkpoint(&request.record.thread, id).await?;
         if is_current {
             let complete = view::current_checkpoint(&self.0.states, head).await?;
             tuple = complete.unwrap_or(tuple);
@@ -142,16 +136,16 @@ impl Engine {
                 format!(
                     "checkpoint {id} of thread `{}` is not the current one, and only that accepts \
                      answers; leave out the checkpoint",
-                    request.thread
+                    request.record.thread
                 ),
             ));
         }
         let fork_base = self.fork_base(head.clone(), tuple).await?;
         let caller = slot.request.caller(&fork_base.app.name);
-        check_context(caller, &fork_base.graph_version.graph, &request.context).await?;
+        check_context(caller, &fork_base.graph_version.graph, &request.spec.context).await?;
         let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
         let events = SuperstepEvents::new(fork_base.tuple.clone());
-        let (base, command) = (&fork_base.tuple.checkpoint, &request.command);
+        let (base, command) = (&fork_base.tuple.checkpoint, request.command);
         let found = if is_current {
             self.pending_work(&fork_base, &events, command).await?
         } else {
@@ -171,7 +165,7 @@ impl Engine {
         &self,
         tuple: &mut CheckpointTuple,
         slot: &ThreadClaim,
-        request: &CommandThread,
+        request: &CommandRun<'_>,
     ) -> Result<(), Failure> {
         if request.answers.is_empty() {
             return Ok(());
@@ -185,7 +179,7 @@ impl Engine {
                 return Ok(());
             }
         }
-        let answers = self.match_answers(slot, &request.app, &open, &answers).await?;
+        let answers = self.match_answers(slot, &request.spec.app, &open, &answers).await?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
         let answers = (last + 1..).zip(answers).map(|(seq, (namespace, kind))| Event {
             seq,
@@ -267,21 +261,6 @@ async fn command_checkpoint(
         step::command(graph, base, command, &reduced, at)
     });
     made.await.map_err(|error| error.to_failure())
-}
-
-fn check_request(request: &CommandThread) -> Result<(), Failure> {
-    let Command { writes, sends, .. } = &request.command;
-    if request.command.is_empty() && request.answers.is_empty() {
-        let text = "the command is empty: name values, nodes or answers";
-        return Err(Failure::new(code::INVALID, text));
-    }
-    check_depth("the context", &request.context)?;
-    request.answers.values().try_for_each(|answer| check_depth("an answer", answer))?;
-    request.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
-    sends.iter().try_for_each(|send| check_depth("the input of a task", &send.input))?;
-    writes.iter().try_for_each(|write| {
-        check_depth(&format!("the write to channel `{}`", write.channel), &write.value)
-    })
 }
 
 fn no_pending_interrupt(thread: &ThreadId) -> Failure {
