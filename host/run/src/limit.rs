@@ -47,7 +47,8 @@ pub const KEPT_MEMORY_DIVISOR: u64 = 4;
 /// CPU time of a guest call, without waiting. JSON processing needs far less.
 pub const CPU_MS: u64 = 2_000;
 
-/// Wall time of one attempt of a node without its own timeout, including waits. Some model calls take minutes.
+/// Wall time of one attempt of a node without its own timeout, including waits, of a tool, of a web handler and of a
+/// reducer. Some model calls take minutes.
 pub const NODE_TIMEOUT_MS: u64 = 600_000;
 
 /// Host calls of one task or web handler. The limit stops a guest that calls the host in an endless loop.

@@ -1,16 +1,20 @@
 //! Runs the reducers of plugins.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use serde_json::Value;
-use wattle_graph::failure::Failure;
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ChannelName;
 use wattle_graph::step::PluginReduction;
 
 use crate::app::App;
+use crate::grant::GrantKey;
 use crate::ports::sandbox::GuestError;
 
-/// Combines the writes of channels whose reducers are exported by plugins.
+/// Combines the writes of channels whose reducers are exported by plugins. Each reducer has the
+/// wall time of a call of its plugin. Nothing else ends one that waits: it has no gate, and a
+/// superstep is applied also after a cancel.
 pub(crate) async fn reduce(
     app: &App,
     reductions: Vec<PluginReduction>,
@@ -21,21 +25,38 @@ pub(crate) async fn reduce(
             return Err(Failure::internal(format!("plugin `{plugin}` is not loaded")));
         };
         let grants = app.grants_of(&plugin);
-        let reduced_value = code.reduce(&app.name, &reducer, current, updates, &grants).await;
-        let value = reduced_value.map_err(|ended| {
-            let failure = match ended {
-                GuestError::Failure(f)
-                | GuestError::Trap(f)
-                | GuestError::Limit(f)
-                | GuestError::Host(f) => f,
-                GuestError::Unwound(_) => Failure::internal("a reducer must not call an import"),
+        let allowed_ms = grants.limits.node_timeout_ms;
+        let work = code.reduce(&app.name, &reducer, current, updates, &grants);
+        let reduced_value =
+            match tokio::time::timeout(Duration::from_millis(allowed_ms), work).await {
+                Ok(ended) => ended.map_err(into_failure),
+                Err(_elapsed) => Err(timed_out(allowed_ms, &grants.key_of(&app.name, &plugin))),
             };
-            Failure {
-                message: format!("reducer `{reducer}` of channel `{channel}`: {}", failure.message),
-                ..failure
-            }
+        let value = reduced_value.map_err(|failure| Failure {
+            message: format!("reducer `{reducer}` of channel `{channel}`: {}", failure.message),
+            ..failure
         })?;
         reduced.insert(channel, value);
     }
     Ok(reduced)
+}
+
+fn into_failure(ended: GuestError) -> Failure {
+    match ended {
+        GuestError::Failure(failure)
+        | GuestError::Trap(failure)
+        | GuestError::Limit(failure)
+        | GuestError::Host(failure) => failure,
+        GuestError::Unwound(_) => Failure::internal("a reducer must not call an import"),
+    }
+}
+
+/// Returns the failure of a reducer that exceeded its wall time. `key` is the table that sets it.
+fn timed_out(allowed_ms: u64, key: &GrantKey) -> Failure {
+    let message = format!(
+        "took longer than {allowed_ms} ms; a reducer computes and waits for nothing, so correct the \
+         plugin, or raise `limits.call_deadline` under `[grants.{key}]` in wattle.toml"
+    );
+    let details = json!({ "limit": "timeout", "allowed_ms": allowed_ms });
+    Failure::new(code::TIMEOUT, message).retryable().with_details(details)
 }

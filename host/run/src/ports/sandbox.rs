@@ -290,7 +290,7 @@ pub trait Plugin: Send + Sync {
     -> Result<WebResponse, GuestError>;
 
     /// Combines writes with a reducer of the plugin, for an app. The grants are those of the plugin
-    /// in the app; a reducer uses only their limits.
+    /// in the app; a reducer uses only their limits. The engine limits the wall time.
     async fn reduce(
         &self,
         app: &AppName,

@@ -1,11 +1,16 @@
 //! Supersteps: order, parallel tasks, branches, goto, limits, retries and invalid outputs.
 
+use std::future::pending;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, TaskFault};
 use wattle_graph::failure::{Failure, code};
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::RunOutcome;
+use wattle_run::limit::Limits;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{get, prompt, said, unavailable};
+use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
 
 const LINE: &str = r#"
@@ -218,6 +223,31 @@ async fn a_timeout_has_its_own_fault_and_can_be_retried() {
         |kind| matches!(kind, EventKind::TaskFailed(failed) if failed.fault == TaskFault::Timeout),
     );
     assert_eq!(timeouts.await, 1);
+}
+
+const WAITING: &str = r#"
+[graphs.waiting]
+entry = "work"
+[graphs.waiting.channels.out]
+reducer = { plugin = "p", reducer = "waits" }
+[graphs.waiting.nodes.work]
+plugin = "p"
+"#;
+
+#[tokio::test]
+async fn a_reducer_that_waits_for_nothing_fails_its_run() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("work", |_, _| async { Ok(json!({ "out": 1 })) })
+        .reducer("waits", |_, _| pending::<Value>());
+    let limits = Limits { node_timeout_ms: 20, ..Limits::default() };
+    let grants = Grants { limits, ..Grants::default() };
+    let world = World::with_sql(WAITING, plugin, Arc::new(NoSql), grants);
+    let failed = failure(&world.run(json!({})).await);
+    assert_eq!((failed.code.as_str(), failed.retryable), (code::TIMEOUT, true));
+    assert_eq!(failed.details.unwrap(), json!({ "limit": "timeout", "allowed_ms": 20 }));
+    for part in ["reducer `waits` of channel `out`", "`[grants.\"test/p\"]`"] {
+        assert!(failed.message.contains(part), "`{}` does not name `{part}`", failed.message);
+    }
 }
 
 #[tokio::test]
