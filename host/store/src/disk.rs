@@ -436,6 +436,7 @@ impl Store for RedbStore {
         &self,
         from: &ThreadId,
         to: &ThreadId,
+        incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
         let (source, thread) = (self.0.source.clone(), from.clone());
@@ -448,8 +449,11 @@ impl Store for RedbStore {
             return Ok(());
         };
         let names = original.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
-        let (from, to) = (self.0.leases.begin_write(from.clone()), to.clone());
-        self.0.by_hand(move |hand| hand.copy(original, from.thread(), &to, names)).await
+        let from = self.0.leases.begin_write(from.clone());
+        let (to, incarnation) = (to.clone(), incarnation.clone());
+        self.0
+            .by_hand(move |hand| hand.copy(original, from.thread(), &to, &incarnation, names))
+            .await
     }
 
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {

@@ -231,6 +231,7 @@ impl State {
         &mut self,
         from: &ThreadId,
         to: &ThreadId,
+        incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<Option<u64>, StoreError> {
         let Some(thread) = self.threads.get(from) else { return Ok(None) };
@@ -244,7 +245,8 @@ impl State {
         let events = thread.events_after(0).map(|event| event.run.clone());
         let all = mentioned.chain(events).chain(thread.runs.iter().cloned());
         let names: HashMap<RunId, RunId> = all.map(|run| (run.clone(), run_id(&run))).collect();
-        let (record, runs) = plan::copied(&thread.head.record, self.runs(thread), to, &names);
+        let (record, runs) =
+            plan::copied(&thread.head.record, self.runs(thread), to, incarnation, &names);
         if let Some(run) = runs.iter().find(|run| self.runs.contains_key(&run.id)) {
             return Err(rules::run_is_there(to, &run.id));
         }
@@ -519,9 +521,10 @@ impl Store for MemoryStore {
         &self,
         from: &ThreadId,
         to: &ThreadId,
+        incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
-        let copied = lock(&self.state).copy(from, to, run_id)?;
+        let copied = lock(&self.state).copy(from, to, incarnation, run_id)?;
         if let Some(last_seq) = copied {
             self.watches.advance(to, last_seq);
         }

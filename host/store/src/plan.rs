@@ -196,11 +196,12 @@ impl Plan {
 }
 
 /// Returns the record and the runs of a copy of a thread. `names` maps the run ids to those of the
-/// copy.
+/// copy. The incarnation has an id of its own, because a thread may have no run.
 pub(crate) fn copied(
     record: &ThreadRecord,
     mut runs: Vec<RunRecord>,
     to: &ThreadId,
+    incarnation: &RunId,
     names: &HashMap<RunId, RunId>,
 ) -> (ThreadRecord, Vec<RunRecord>) {
     // Pending runs of the original are not requested a second time.
@@ -211,13 +212,11 @@ pub(crate) fn copied(
         run.origin = Some(run.origin().clone());
         run.id = name(&run.id);
     }
-    let run = record.run.as_ref().map(name);
     let record = ThreadRecord {
         id: to.clone(),
-        // The new id of a run is unique, so it also identifies the incarnation of the copy.
-        incarnation: run.clone(),
+        incarnation: Some(incarnation.clone()),
         origin: Some(record.origin().clone()),
-        run,
+        run: record.run.as_ref().map(name),
         ..record.clone()
     };
     (record, runs)

@@ -331,11 +331,13 @@ impl Store for PostgresStore {
         &self,
         from: &ThreadId,
         to: &ThreadId,
+        incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
         self.settle(from).await?;
         self.settle(to).await?;
-        if let Some(last_seq) = Box::pin(rewrite::copy(&self.0.link, from, to, run_id)).await? {
+        let copy = rewrite::copy(&self.0.link, from, to, incarnation, run_id);
+        if let Some(last_seq) = Box::pin(copy).await? {
             self.0.news.written(to, last_seq);
         }
         Ok(())

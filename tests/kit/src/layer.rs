@@ -324,9 +324,10 @@ impl<L: Layer> Store for Layered<L> {
         &self,
         from: &ThreadId,
         to: &ThreadId,
+        incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
-        self.below().copy_thread(from, to, run_id).await
+        self.below().copy_thread(from, to, incarnation, run_id).await
     }
 
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {

@@ -163,7 +163,7 @@ impl Engine {
         self.admit_new_thread(head.record.tenant.as_deref()).await?;
         slot.release().await;
         target.release().await;
-        store.copy_thread(from, &to, &|_| new_run_id()).await?;
+        store.copy_thread(from, &to, &new_run_id(), &|_| new_run_id()).await?;
         Ok(to)
     }
 

@@ -465,12 +465,13 @@ pub trait Store: Send + Sync {
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError>;
 
     /// Copies a thread to another id: checkpoints, events, runs (with ids from `run_id`) and pending answers. The
-    /// record of the copy has `origin`. A missing source is not an error, and nothing is created. An existing target
-    /// fails with [`StoreError::InvalidBatch`].
+    /// record of the copy has `origin` and the `incarnation`, which is a new id. A missing source is not an error, and
+    /// nothing is created. An existing target fails with [`StoreError::InvalidBatch`].
     async fn copy_thread(
         &self,
         from: &ThreadId,
         to: &ThreadId,
+        incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError>;
 

@@ -510,6 +510,7 @@ impl Store for StubPorts {
         &self,
         _from: &ThreadId,
         _to: &ThreadId,
+        _incarnation: &RunId,
         _run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
         Ok(())

@@ -152,6 +152,7 @@ impl Hand {
         original: Original,
         from: &ThreadId,
         to: &ThreadId,
+        incarnation: &RunId,
         names: HashMap<RunId, RunId>,
     ) -> Result<(), StoreError> {
         let Original { snapshot, head, past, .. } = original;
@@ -166,7 +167,7 @@ impl Hand {
         drop(begun);
         let (record, _) = snapshot.record(from)?;
         rules::refuse_running(&record)?;
-        let (record, runs) = copied(&record, snapshot.runs(from)?, to, &names);
+        let (record, runs) = copied(&record, snapshot.runs(from)?, to, incarnation, &names);
         let plan = Plan::all(&past.outlines, head.current);
         let head = Head { number, seal: None, ..head };
         let target = Target { thread: to.clone(), record, runs, head, names };

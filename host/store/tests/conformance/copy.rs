@@ -17,9 +17,14 @@ fn renamed(run: &RunId) -> RunId {
     run_id(&format!("copy of {run}"))
 }
 
+/// Returns the incarnation of a copy.
+fn incarnation(copy: &ThreadId) -> RunId {
+    run_id(&format!("incarnation of {copy}"))
+}
+
 async fn copy(store: &dyn Store, from: &ThreadId, to: &str) -> Result<ThreadId, StoreError> {
     let to = thread_id(to);
-    store.copy_thread(from, &to, &renamed).await.map(|()| to)
+    store.copy_thread(from, &to, &incarnation(&to), &renamed).await.map(|()| to)
 }
 
 pub(crate) async fn copy_has_everything(store: &dyn Store) {
@@ -43,6 +48,7 @@ pub(crate) async fn copy_has_everything(store: &dyn Store) {
     assert_eq!(head.record.origin(), &thread);
     assert_eq!(head.record.run, source.record.run.as_ref().map(renamed));
     assert_eq!(head.record.context, source.record.context);
+    assert_eq!(head.record.incarnation, Some(incarnation(&copied)));
     let runs = all_runs(store, &copied).await;
     let names: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
     assert_eq!(names, ["copy of t one", "copy of t two", "copy of t three"]);
@@ -56,6 +62,14 @@ pub(crate) async fn copy_has_everything(store: &dyn Store) {
     assert_eq!(head.record.origin(), &thread, "the first original");
     let runs = all_runs(store, &again).await;
     assert!(runs.iter().all(|run| renamed(&renamed(run.origin())) == run.id));
+}
+
+pub(crate) async fn copy_of_a_thread_without_runs_has_its_own_incarnation(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let copied = copy(store, &thread, "copy").await.unwrap();
+    let head = store.thread(&copied).await.unwrap().unwrap();
+    assert_eq!(head.record.incarnation, Some(incarnation(&copied)));
+    assert_eq!((head.record.run, head.record.origin), (None, Some(thread)));
 }
 
 pub(crate) async fn copy_is_independent_of_its_original(store: &dyn Store) {
@@ -107,7 +121,7 @@ pub(crate) async fn copy_onto_an_existing_thread_is_refused(store: &dyn Store) {
     assert!(all_runs(store, &other).await.is_empty());
     // Runs of the copy need new ids.
     let to = thread_id("copy");
-    let same = store.copy_thread(&thread, &to, &RunId::clone).await.unwrap_err();
+    let same = store.copy_thread(&thread, &to, &incarnation(&to), &RunId::clone).await.unwrap_err();
     assert!(matches!(same, StoreError::InvalidBatch { .. }), "{same}");
     assert_eq!(store.thread(&to).await.unwrap(), None);
 }

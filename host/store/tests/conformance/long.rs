@@ -82,7 +82,7 @@ pub(crate) async fn long_thread_is_copied_and_pruned(store: &dyn Store) {
     let thread = long(store, "long", LONG).await;
     let before = some(store, &thread, LONG).await;
     let copied = thread_id("copy");
-    store.copy_thread(&thread, &copied, &renamed).await.unwrap();
+    store.copy_thread(&thread, &copied, &run_id("incarnation"), &renamed).await.unwrap();
     assert_eq!(some(store, &copied, LONG).await, before);
     assert_eq!(all(store, &copied).await.len() as u64, LONG);
     store.verify(&copied).await.unwrap().unwrap();
@@ -132,7 +132,7 @@ async fn appends_proceed_during_a_rewrite() {
     let changing = store.clone();
     let (from, to) = (thread.clone(), copied.clone());
     let copying = tokio::spawn(async move {
-        changing.copy_thread(&from, &to, &renamed).await.unwrap();
+        changing.copy_thread(&from, &to, &run_id("incarnation"), &renamed).await.unwrap();
     });
     let other = create(&store, "while it is copied").await;
     // At least one batch for each part of the rewrite, of which there are four.
@@ -199,7 +199,10 @@ async fn changing_process() {
     let changing = store.clone();
     let changes = tokio::spawn(async move {
         let thread = thread_id("long");
-        changing.copy_thread(&thread, &thread_id("copy"), &renamed).await.unwrap();
+        changing
+            .copy_thread(&thread, &thread_id("copy"), &run_id("incarnation"), &renamed)
+            .await
+            .unwrap();
         changing.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
         changing.delete_thread(&thread).await.unwrap();
     });

@@ -136,6 +136,7 @@ conformance! {
         copy_is_independent_of_its_original
         pruned_thread_can_be_copied
         copy_of_a_missing_thread_creates_nothing
+        copy_of_a_thread_without_runs_has_its_own_incarnation
         copy_onto_an_existing_thread_is_refused
         active_thread_is_not_copied
         watch_receives_the_copy;

@@ -233,8 +233,10 @@ impl Step {
             Step::Copy { from, to } => {
                 let (from, to) = (thread_id(THREADS[from]), thread_id(THREADS[to]));
                 let name = |run: &RunId| run_id(&format!("{run} of {count}"));
-                let copied = memory.copy_thread(&from, &to, &name).await;
-                prop_assert_eq!(text(copied), text(other.copy_thread(&from, &to, &name).await));
+                let incarnation = run_id(&format!("incarnation {count}"));
+                let copied = memory.copy_thread(&from, &to, &incarnation, &name).await;
+                let other = other.copy_thread(&from, &to, &incarnation, &name).await;
+                prop_assert_eq!(text(copied), text(other));
             }
             Step::Reopen => {}
         }

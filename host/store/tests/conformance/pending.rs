@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wattle_graph::event::RunStatus;
-use wattle_graph::id::{Digest, ThreadId};
+use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
@@ -217,10 +217,9 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
     .await
     .unwrap();
     store.enqueue(&asked(&thread, "last", 1)).await.unwrap();
-    store
-        .copy_thread(&thread, &thread_id("copy"), &|run| run_id(&format!("{run}-copy")))
-        .await
-        .unwrap();
+    let (copy, incarnation) = (thread_id("copy"), run_id("incarnation"));
+    let rename = |run: &RunId| run_id(&format!("{run}-copy"));
+    store.copy_thread(&thread, &copy, &incarnation, &rename).await.unwrap();
     assert_eq!(names(store, of(&thread_id("copy"))).await, [""; 0]);
     assert_eq!(all_runs(store, &thread_id("copy")).await.len(), 2);
     store.delete_thread(&thread).await.unwrap();

@@ -37,7 +37,7 @@ async fn in_doubt_rewrite_is_applied_once() {
         let to = thread_id(&format!("to-{place}"));
         let rename = move |run: &RunId| run_id(&format!("{run}-{place}"));
         proxy.next(fate);
-        store.copy_thread(&from, &to, &rename).await.unwrap();
+        store.copy_thread(&from, &to, &run_id("incarnation"), &rename).await.unwrap();
         assert_eq!(seqs(&store.events(&to, 0, 9).await.unwrap()), [1, 2]);
         proxy.next(fate);
         store.prune(&to, PruneStrategy::KeepLatest).await.unwrap();

@@ -27,11 +27,12 @@ pub(in crate::postgres) async fn copy(
     link: &Link,
     from: &ThreadId,
     to: &ThreadId,
+    incarnation: &RunId,
     run_id: Rename<'_>,
 ) -> Result<Option<u64>, StoreError> {
     let mut attempt = Attempt::default();
     loop {
-        match Box::pin(copy_once(link, from, to, run_id)).await {
+        match Box::pin(copy_once(link, from, to, incarnation, run_id)).await {
             Ok(last_seq) => return Ok(last_seq),
             Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
             Err(Fault::Store(error)) => return Err(error),
@@ -43,6 +44,7 @@ async fn copy_once(
     link: &Link,
     from: &ThreadId,
     to: &ThreadId,
+    incarnation: &RunId,
     run_id: Rename<'_>,
 ) -> Result<Option<u64>, Fault> {
     let mut transaction = link.transaction(OPERATION).await?;
@@ -59,7 +61,7 @@ async fn copy_once(
     let log = parsed(&whole)?;
     let names: HashMap<RunId, RunId> =
         runs(&whole, &log).map(|run| (run.clone(), run_id(run))).collect();
-    let (record, runs) = copied(&whole.record, whole.runs.clone(), to, &names);
+    let (record, runs) = copied(&whole.record, whole.runs.clone(), to, incarnation, &names);
     refuse_known(&mut transaction, to, &runs).await?;
     let mut anew = Anew::new(to, &whole, None, target.lease, target.ledger);
     let first = log.iter().flatten().next().map(|event| event.seq);

@@ -11,6 +11,7 @@ use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_graph::migrate::MigrateOptions;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::migrate::MigrateThread;
+use wattle_run::engine::threads::NewThread;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{
@@ -257,6 +258,22 @@ async fn a_deleted_thread_is_not_shown_in_a_new_one_with_its_id() {
         start(starts, scene.named("new")).await;
         assert_eq!(scene.shown(&thread).await, json!(["new", 2]));
         own.delete_thread(&thread).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_copy_is_not_shown_in_a_new_one_with_its_id() {
+    let scene = Scene::new();
+    let own = &scene.world.engine;
+    let other = scene.beside("other");
+    // Copies have the time of creation of their original, which has no run.
+    let original = own.create_thread(NewThread::default()).await.unwrap().id;
+    let copy = ThreadId::new("thread").unwrap();
+    for (engine, text) in [(own, "old"), (&other, "new")] {
+        engine.copy_thread(&original, Some(copy.clone())).await.unwrap();
+        start(engine, scene.named(text)).await;
+        assert_eq!(scene.shown(&copy).await, json!([text, 2]));
+        other.delete_thread(&copy).await.unwrap();
     }
 }
 

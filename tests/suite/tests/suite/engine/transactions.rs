@@ -8,6 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
+use wattle_run::engine::threads::NewThread;
 use wattle_run::grant::{Grants, SqlAccess};
 use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::hostcall::sql::SqlValue;
@@ -350,6 +351,23 @@ async fn a_thread_under_the_id_of_a_deleted_one_has_separate_transactions() {
         let run = world.begin_on(Some(&thread), json!({ "name": name })).await.unwrap();
         assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
         world.engine.delete_thread(&thread).await.unwrap();
+    }
+    assert_eq!(names(&sql).await, ["first", "second"].map(text));
+}
+
+#[tokio::test]
+async fn a_copy_under_the_id_of_a_deleted_one_has_separate_transactions() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let world = World::with_sql(NAMED, writing(), sql.clone(), may_write());
+    // Copies have the time of creation of their original, which has no run.
+    let original = world.engine.create_thread(NewThread::default()).await.unwrap().id;
+    let copy = ThreadId::new("again").unwrap();
+    for name in ["first", "second"] {
+        world.engine.copy_thread(&original, Some(copy.clone())).await.unwrap();
+        let run = world.begin_on(Some(&copy), json!({ "name": name })).await.unwrap();
+        assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+        world.engine.delete_thread(&copy).await.unwrap();
     }
     assert_eq!(names(&sql).await, ["first", "second"].map(text));
 }
