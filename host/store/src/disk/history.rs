@@ -19,7 +19,7 @@ use crate::disk::chain::{Log as _, load, load_at, walk};
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
 use crate::disk::link::Link;
-use crate::disk::snapshot::Snapshot;
+use crate::disk::snapshot::{Mark, Snapshot};
 use crate::disk::value::Loader;
 use crate::page::{EventPage, PageBuilder};
 use crate::query::checkpoint_matches;
@@ -61,7 +61,7 @@ fn add_between(
     (after, until): (u64, u64),
     page: &mut EventPage,
 ) -> Result<(), StoreError> {
-    let newest = snapshot.mark(head.number, until)?.unwrap_or(head.frame);
+    let newest = snapshot.mark(head.number, until)?.map_or(head.frame, |mark| mark.frame);
     let mut frames = Vec::new();
     for step in walk(snapshot, newest) {
         let (number, header) = step?;
@@ -95,12 +95,11 @@ pub(crate) fn batches(
     let Some(head) = snapshot.head(thread)? else {
         return Ok(page);
     };
-    let marks = snapshot.marks(head.number)?;
     let (mut from, mut taken) = (from.unwrap_or(1), 0);
-    for newest in marks.into_values().chain([head.frame]) {
-        if newest < from {
-            continue;
-        }
+    let find = |seq| snapshot.mark(head.number, seq);
+    let mut mark = mark_at_frame(from, head.last_seq, find)?;
+    while from <= head.frame {
+        let newest = mark.map_or(head.frame, |mark| mark.frame);
         let mut frames = Vec::new();
         for step in walk(snapshot, newest) {
             let (number, header) = step?;
@@ -120,8 +119,30 @@ pub(crate) fn batches(
             page.batches.push(batch(&frame)?);
         }
         from = newest + 1;
+        if let Some(Mark { seq, .. }) = mark {
+            mark = find(seq + 1)?;
+        }
     }
     Ok(page)
+}
+
+/// Returns the first mark at or after a frame. Marks ascend by their events and by their frames, so
+/// a search by halves finds it. `find` returns the first mark at or after an event, and there is
+/// none after `last_seq`.
+fn mark_at_frame(
+    frame: u64,
+    last_seq: u64,
+    find: impl Fn(u64) -> Result<Option<Mark>, StoreError>,
+) -> Result<Option<Mark>, StoreError> {
+    let (mut low, mut high, mut found) = (0, last_seq + 1, None);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match find(middle)? {
+            Some(earlier) if earlier.frame < frame => low = earlier.seq + 1,
+            later => (high, found) = (middle, later),
+        }
+    }
+    Ok(found)
 }
 
 fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {

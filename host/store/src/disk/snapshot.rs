@@ -54,6 +54,14 @@ pub(crate) struct Snapshot {
     _handle: Arc<Handle>,
 }
 
+/// A frame from which readers of old events and batches walk back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mark {
+    /// The newest event of the frame.
+    pub(crate) seq: u64,
+    pub(crate) frame: u64,
+}
+
 /// The remaining budget of an inline read.
 #[derive(Clone, Copy)]
 struct Glance {
@@ -360,13 +368,13 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Returns the frame of the first mark at or after the event `seq`; `None` after the last mark.
-    pub(crate) fn mark(&self, thread_number: u64, seq: u64) -> Result<Option<u64>, StoreError> {
+    /// Returns the first mark at or after the event `seq`; `None` after the last mark.
+    pub(crate) fn mark(&self, thread_number: u64, seq: u64) -> Result<Option<Mark>, StoreError> {
         let marks = self.transaction.open_table(MARKS).map_err(while_trying(READ))?;
         let later = (thread_number, seq)..=(thread_number, u64::MAX);
         let mut later = marks.range(later).map_err(while_trying(READ))?;
         let first = later.next().transpose().map_err(while_trying(READ))?;
-        Ok(first.map(|(_, frame)| frame.value()))
+        Ok(first.map(|(key, frame)| Mark { seq: key.value().1, frame: frame.value() }))
     }
 
     /// Returns whether a thread mentions a blob.

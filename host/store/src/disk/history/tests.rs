@@ -1,5 +1,7 @@
 //! The number of log entries that reads of the history need.
 
+use std::cell::Cell;
+
 use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::checkpoint::{ListDelta, SharedList};
@@ -133,6 +135,27 @@ async fn each_page_of_batches_reads_as_many_entries() {
             "{entries} entries for {batches} batches"
         );
     }
+}
+
+#[test]
+fn mark_of_a_frame_is_found_among_many_by_few_lookups() {
+    const MARKS: u64 = 100_000;
+    let all = (1..=MARKS).map(|n| (n * 3, n * MARK_EVERY));
+    let all: BTreeMap<u64, u64> = all.collect();
+    let last_seq = MARKS * 3 + 1;
+    for frame in [0, 1, 64, 65, 6_400, 6_401, MARKS * MARK_EVERY, MARKS * MARK_EVERY + 1] {
+        let lookups = Cell::new(0_u32);
+        let found = mark_at_frame(frame, last_seq, |seq| {
+            lookups.set(lookups.get() + 1);
+            Ok(all.range(seq..).next().map(|(seq, frame)| Mark { seq: *seq, frame: *frame }))
+        });
+        let expected = all.iter().find(|(_, known)| **known >= frame);
+        let expected = expected.map(|(seq, frame)| Mark { seq: *seq, frame: *frame });
+        assert_eq!(found.unwrap(), expected, "{frame}");
+        assert!(lookups.get() <= 20, "{frame}: {}", lookups.get());
+    }
+    let none = mark_at_frame(1, 9, |_| Ok(None));
+    assert_eq!(none.unwrap(), None);
 }
 
 /// Reads a page of some batches.
