@@ -45,7 +45,8 @@ pub struct RunCost {
     pub guest: Duration,
     /// Time of the host to write the inputs of nodes as JSON, and to parse their outputs.
     pub json: Duration,
-    /// Time of the store to encode, seal and append the batches of the run.
+    /// Time of the store to seal and append the batches of the run, and to encode all of them but
+    /// the events, which the log encodes.
     pub store: Duration,
     /// Bytes of JSON that the run added to the store.
     pub bytes: u64,
