@@ -206,7 +206,7 @@ impl World {
         self.runtime = Some(runtime);
     }
 
-    /// Installs the same code with other limits of graphs.
+    /// Installs the same code with other limits of graphs, and without grants.
     pub fn limit_graphs(&self, graph: &str, plugin: NativePlugin, limits: GraphLimits) {
         self.catalog.install(limited(graph, vec![(Arc::new(plugin), Grants::default())], limits));
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::event::{Answered, Checkpointed, Event, EventKind, Reopened};
 use crate::graph::Graph;
-use crate::id::{InterruptId, RunId};
+use crate::id::{CheckpointId, InterruptId, RunId};
 use crate::interrupt::{self, AnswerError, Interrupt};
 use crate::lineage::Lineage;
 use crate::plan::{Plan, plan};
@@ -71,8 +71,16 @@ fn first_end_of_a_task_wins() {
     lineage.apply(&finished(&a, base, ScriptedResult::write("x", 1)));
     let first = lineage.clone();
     lineage.apply(&finished(&a, base, ScriptedResult::write("x", 2)));
-    lineage.apply(&finished(&a, crate::id::CheckpointId(9), ScriptedResult::write("x", 3)));
+    lineage.apply(&finished(&a, CheckpointId(9), ScriptedResult::write("x", 3)));
     assert_eq!(lineage, first);
+}
+
+#[test]
+fn end_of_a_task_of_another_checkpoint_has_no_effect() {
+    let (_, mut lineage, [a, _]) = two();
+    let before = lineage.clone();
+    lineage.apply(&finished(&a, CheckpointId(9), ScriptedResult::write("x", 1)));
+    assert_eq!(lineage, before);
 }
 
 #[test]

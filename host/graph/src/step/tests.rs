@@ -289,6 +289,35 @@ fn plugin_reducers_run_before_the_superstep_is_applied() {
 }
 
 #[test]
+fn two_overwrites_of_a_plugin_channel_are_an_error() {
+    let voted = graph(
+        r#"[graphs.g]
+        entry = ["a", "b", "c"]
+        channels.vote = { reducer = { plugin = "p", reducer = "majority" }, default = 0 }
+        nodes = { a = {}, b = {}, c = {} }"#,
+    );
+    let mut lineage = start(&voted, &json!({})).unwrap();
+    for task in ready(&voted, &lineage) {
+        let did = ScriptedResult::write("vote", task.node.to_string());
+        let mut event = finished(&task, lineage.checkpoint.meta.id, did);
+        if let EventKind::TaskFinished(finished) = &mut event.kind {
+            finished.writes[0].overwrite = task.node != node("c");
+        }
+        lineage.apply(&event);
+    }
+    // The plugin is called for the plain write, so there is a result that could be applied.
+    let wanted = plugin_reductions(&voted, &lineage);
+    assert_eq!((wanted.len(), &wanted[0].updates), (1, &vec!["c".into()]));
+    let channel = wanted[0].channel.clone();
+    let reduced = [(channel.clone(), json!("bc"))].into();
+    let nodes = vec![node("a"), node("b")];
+    assert_eq!(
+        super::advance(&voted, &lineage, &reduced, at(2)),
+        Err(StepError::DoubleOverwrite { channel, nodes })
+    );
+}
+
+#[test]
 fn deferred_node_runs_once_nothing_else_is_triggered() {
     let late = small(
         r#"entry = ["a", "z"]

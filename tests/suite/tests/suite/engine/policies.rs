@@ -10,7 +10,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName, NodeName};
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::interrupt::InterruptRequest;
-use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, RunService as _};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -97,6 +97,31 @@ async fn a_node_without_progress_times_out_and_is_retried() {
     assert_eq!((failed.len(), failed[0].fault), (1, TaskFault::Timeout));
     let details = failed[0].failure.details.clone().unwrap();
     assert_eq!((&details["timeout"], &details["allowed_ms"]), (&json!("idle"), &json!(80)));
+}
+
+#[tokio::test]
+async fn attempts_are_counted_on_after_a_restart() {
+    let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
+        if call.attempt == 1 {
+            return Err(unavailable().into());
+        }
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": call.attempt }))
+    });
+    let mut world = World::new(&one("retry = { attempts = 3, initial = \"1ms\" }"), plugin);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.state["out"], 2);
+    let events = world.events(&run.thread).await.into_iter();
+    let attempts = events.filter_map(|event| match event.kind {
+        EventKind::TaskStarted(started) => Some(started.attempt),
+        _ => None,
+    });
+    assert_eq!(attempts.collect::<Vec<_>>(), [1, 2, 2]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Called, Event, EventKind, RunStatus};
+use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
+use wattle_graph::limit::GraphLimits;
 use wattle_graph::tool::ToolRequest;
 use wattle_kit::forgetful::ForgetfulStore;
 use wattle_run::hostcall::interrupt::InterruptRequest;
@@ -143,6 +145,16 @@ async fn results_of_a_completed_run_are_not_reused() {
     again(&world, &run.thread).await;
     let ended = again(&world, &run.thread).await;
     assert_eq!((&ended.state["out"][0], paid(&world)), (&json!("answer 2"), (2, 2)));
+}
+
+#[tokio::test]
+async fn results_are_not_reused_without_the_grant() {
+    let world = drawing();
+    let run = cut(&world, None).await;
+    world.limit_graphs(ONE, artist(), GraphLimits::default());
+    assert_eq!(failure(&again(&world, &run.thread).await).code, code::DENIED);
+    assert_eq!(reused(&world, &run.thread).await, []);
+    assert_eq!(paid(&world), (1, 1));
 }
 
 #[tokio::test]
