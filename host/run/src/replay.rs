@@ -1,9 +1,9 @@
 //! Replays a thread from its journals, without any effect outside of the host.
 //!
-//! Every finished task is executed with the results of its journal, against ports that refuse every call. Its outcome
-//! is compared with the recorded outcome, and each checkpoint with the recorded checkpoint. Supersteps that were not
-//! persisted are rebuilt from the supersteps before them. A difference is a [`Divergence`]: the code, its settings or
-//! the record has changed.
+//! Every task is executed with the results of its journal, against ports that refuse every call. Its outcome, its
+//! failure or its question is compared with the recorded one, and each checkpoint with the recorded checkpoint.
+//! Supersteps that were not persisted are rebuilt from the supersteps before them. A difference is a [`Divergence`]: the
+//! code, its settings or the record has changed.
 //!
 //! [`RecordedRun`] executes one run again with the engine itself, to measure what its steps cost.
 
@@ -16,6 +16,7 @@ mod recording;
 mod refusing_ports;
 mod report;
 mod step;
+mod unfinished_task;
 mod unpersisted_graph;
 mod values;
 

@@ -14,7 +14,7 @@ pub(crate) mod task_heartbeat;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_graph::event::{EventKind, TaskFailed, TaskFinished, TaskStarted};
+use wattle_graph::event::{EventKind, TaskFailed, TaskFault, TaskFinished, TaskStarted};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
 use wattle_graph::limit::Exceeded;
@@ -137,6 +137,12 @@ pub(crate) async fn execute_once(
 ) -> Result<TaskFinished, GuestError> {
     let done = attempt::attempt(context, task, node, history, number).await?;
     validate(context, task, done, started).await
+}
+
+/// Returns the fault and the failure that the log records for an attempt that did not finish.
+pub(crate) fn logged_failure(node: &Node, ended: GuestError) -> (TaskFault, Failure) {
+    let AttemptFailure { kind, failure } = classify(ended);
+    (kind, with_node_context(failure, node))
 }
 
 /// Returns the event of a failed attempt, with the delay of the retry or with the error handler.

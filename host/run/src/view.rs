@@ -207,11 +207,13 @@ pub(crate) async fn thread(
 }
 
 /// Returns the logged tasks of a checkpoint, for their next execution.
-pub(crate) fn logged_tasks(events: &[Event]) -> BTreeMap<TaskId, LoggedTask> {
+pub(crate) fn logged_tasks<'e>(
+    events: impl IntoIterator<Item = &'e Event>,
+) -> BTreeMap<TaskId, LoggedTask> {
     let mut past: BTreeMap<TaskId, LoggedTask> = BTreeMap::new();
     let mut answers = AnswerIndex::default();
     // Namespace and sequence number of the first start of each task.
-    let mut begun: BTreeMap<&TaskId, (&Namespace, u64)> = BTreeMap::new();
+    let mut begun: BTreeMap<&'e TaskId, (&'e Namespace, u64)> = BTreeMap::new();
     for event in events {
         answers.apply(event);
         match &event.kind {

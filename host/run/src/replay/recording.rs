@@ -1,11 +1,13 @@
 //! The content of an export, sorted by the checkpoints from which supersteps started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
-use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Reopened, TaskFailed};
+use wattle_graph::event::{
+    Called, Checkpointed, Event, EventKind, Reopened, RunReason, TaskFailed,
+};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{CheckpointId, GraphName, Namespace, RunId, TaskId, call_path};
@@ -35,6 +37,8 @@ pub(super) struct Recording {
     reopened: BTreeMap<CheckpointId, CheckpointId>,
     /// Run context of each run.
     contexts: BTreeMap<RunId, Value>,
+    /// Runs of forks, which begin with copied tasks.
+    forks: BTreeSet<RunId>,
     /// Failures by the task of the error handler.
     handled_failures: BTreeMap<TaskId, TaskFailed>,
 }
@@ -140,6 +144,9 @@ impl Recording {
             }
             EventKind::RunStarted(started) => {
                 self.contexts.insert(event.run.clone(), started.context.clone());
+                if started.reason == RunReason::Fork {
+                    self.forks.insert(event.run.clone());
+                }
             }
             EventKind::Called(called) if called.function == "runs.start" => {
                 self.add_started_subgraph(&event.namespace, called);
@@ -295,6 +302,11 @@ impl Recording {
             (!started.context.is_null()).then(|| started.context.clone())
         });
         given.or_else(|| self.contexts.get(run).cloned()).unwrap_or_default()
+    }
+
+    /// Returns true if a run is that of a fork.
+    pub(super) fn is_fork(&self, run: &RunId) -> bool {
+        self.forks.contains(run)
     }
 
     /// Returns the failure that the graph of a checkpoint handles, if it or a parent graph runs as an error handler. A

@@ -17,7 +17,7 @@ pub struct Replay {
     /// Supersteps with the recorded result: the same checkpoint or, in a subgraph without
     /// checkpoints, writes that still apply.
     pub checkpoints: usize,
-    /// Tasks with the recorded outcome.
+    /// Tasks with the recorded outcome, failure or question.
     pub tasks: usize,
     /// Host calls of these tasks, whose results came from the journal.
     pub calls: usize,
@@ -126,6 +126,12 @@ impl Divergence {
 }
 
 impl Replay {
+    /// Returns true if nothing was compared, so that the replay shows nothing about the code.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.checkpoints == 0 && self.tasks == 0 && self.divergences.is_empty()
+    }
+
     /// Adds a difference. Its values are omitted if earlier values were large: each value may be as
     /// large as the state, and a small file may contain very many.
     pub(super) fn add_divergence(&mut self, mut divergence: Divergence) {

@@ -1,6 +1,6 @@
 //! Replays one superstep.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::{Node, NodeKind};
-use wattle_graph::id::{RunId, TaskId};
+use wattle_graph::id::{NodeName, RunId, TaskId};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Plan, Task, plan};
 use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
@@ -34,33 +34,65 @@ const TOOLS_NOT_EXECUTED: &str = "tools are not executed, and their results are 
 /// The logged tasks of a graph.
 pub(super) struct LoggedTasks {
     tasks: BTreeMap<TaskId, LoggedTask>,
-    /// The run in which each task finished.
+    /// The run in which each task finished or, if it did not finish, started last.
     runs: BTreeMap<TaskId, RunId>,
     /// The newest attempt of each task.
     attempts: BTreeMap<TaskId, u32>,
+    /// Tasks whose newest attempt failed permanently.
+    failed: BTreeSet<TaskId>,
 }
 
 impl LoggedTasks {
     /// Sorts the events of a graph.
     pub(super) fn of(events: &[Event]) -> Self {
         let (mut runs, mut attempts) = (BTreeMap::new(), BTreeMap::new());
-        for event in events {
+        let mut finished_in = BTreeMap::new();
+        // Places of the permanent failures after which the task did not start again.
+        let mut failures: BTreeMap<&TaskId, usize> = BTreeMap::new();
+        for (place, event) in events.iter().enumerate() {
             match &event.kind {
                 EventKind::TaskStarted(started) => {
                     attempts.insert(started.task.clone(), started.attempt);
+                    runs.insert(started.task.clone(), event.run.clone());
+                    failures.remove(&started.task);
+                }
+                EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
+                    failures.insert(&failed.task, place);
                 }
                 EventKind::TaskFinished(finished) => {
-                    runs.insert(finished.task.clone(), event.run.clone());
+                    finished_in.insert(finished.task.clone(), event.run.clone());
                 }
                 _ => {}
             }
         }
-        Self { tasks: view::logged_tasks(events), runs, attempts }
+        runs.extend(finished_in);
+        // A permanent failure removes failed calls from the journal, so that a later run makes them
+        // again. The replay leaves it out, since the task fails again only with their results.
+        let places: BTreeSet<usize> = failures.values().copied().collect();
+        let before_failures = events.iter().enumerate().filter(|(it, _)| !places.contains(it));
+        let tasks = view::logged_tasks(before_failures.map(|(_, event)| event));
+        let failed = failures.into_keys().cloned().collect();
+        Self { tasks, runs, attempts, failed }
     }
 
     /// Returns what the log contains about a task.
     pub(super) fn task(&self, task: &TaskId) -> Option<&LoggedTask> {
         self.tasks.get(task)
+    }
+
+    /// Returns true if a task has started.
+    pub(super) fn has_started(&self, task: &TaskId) -> bool {
+        self.task(task).is_some_and(|past| past.started_seq.is_some())
+    }
+
+    /// Returns the run in which a task finished or, if it did not finish, started last.
+    pub(super) fn run_of(&self, task: &TaskId) -> Option<&RunId> {
+        self.runs.get(task)
+    }
+
+    /// Returns true if the newest attempt of a task failed permanently.
+    pub(super) fn has_failed(&self, task: &TaskId) -> bool {
+        self.failed.contains(task)
     }
 }
 
@@ -83,10 +115,10 @@ impl Superstep<'_> {
         for task in tasks.values() {
             let finished = self.lineage.finished.get(&task.id);
             let Some(node) = self.graph_version.graph.node(&task.node) else {
-                if let Some(finished) = finished {
-                    let (message, node) = ("the graph has no such node", json!(task.node));
-                    let missing = self.task_divergence(finished, message, node, Value::Null);
-                    replay.add_divergence(missing);
+                if finished.is_some() || self.logged.has_started(&task.id) {
+                    let (place, node) = ((&task.id, &task.node), json!(task.node));
+                    let message = "the graph has no such node";
+                    replay.add_divergence(self.divergence_of(place, message, node, Value::Null));
                 }
                 continue;
             };
@@ -98,7 +130,7 @@ impl Superstep<'_> {
             self.replay_started_subgraphs(task, replay).await;
             match finished {
                 Some(finished) => self.replay_task(task, node, finished, replay).await,
-                None => self.skip_unfinished(task, replay),
+                None => self.replay_unfinished(task, node, replay).await,
             }
         }
         let strangers = self.lineage.finished.iter().filter(|(id, _)| !tasks.contains_key(*id));
@@ -131,18 +163,6 @@ impl Superstep<'_> {
         }
     }
 
-    /// Skips a task that was started and did not finish.
-    fn skip_unfinished(&self, task: &Task, replay: &mut Replay) {
-        let Some(past) = self.logged.task(&task.id).filter(|past| past.started_seq.is_some())
-        else {
-            return;
-        };
-        let calls = past.calls_by_scope.values().map(|calls| calls.results.len()).sum();
-        let has_failed = self.lineage.failed.contains_key(&task.id);
-        let reason = if has_failed { "the task failed" } else { "the task has not ended" };
-        self.skip(task, reason, Counts::task(calls), replay);
-    }
-
     async fn replay_task(
         &self,
         task: &Task,
@@ -154,27 +174,8 @@ impl Superstep<'_> {
             let reason = "the result was copied from the cache or by a fork";
             return self.skip(task, reason, Counts::task(0), replay);
         }
-        let past = self.logged.task(&task.id).cloned().unwrap_or_default();
-        let all: usize = past.calls_by_scope.values().map(|calls| calls.results.len()).sum();
-        let own = past.calls_by_scope.get([].as_slice()).map_or(0, |calls| calls.results.len());
-        let context = Arc::new(self.step_context(&recorded.task));
-        let questions = self.lineage.interrupts.iter();
-        let asked = questions.filter(|(_, question)| question.asked.task == task.id);
-        let history = TaskHistory {
-            journal: Arc::new(Journal::for_replay(past.calls_by_scope)),
-            interrupts: Arc::new(asked.map(|(id, it)| (id.clone(), it.clone())).collect()),
-            failed_attempts: 0,
-        };
-        let number = self.logged.attempts.get(&task.id).copied().unwrap_or(1);
-        if all > own {
-            self.skip(
-                task,
-                TOOLS_NOT_EXECUTED,
-                Counts { calls: all - own, ..Counts::default() },
-                replay,
-            );
-        }
-        match execute_once(&context, task, node, &history, number, Instant::now()).await {
+        let own = self.own_calls(task, replay);
+        match self.execute(task, node).await {
             Ok(now) if outcome_json(recorded) == outcome_json(&now) => {
                 replay.tasks += 1;
                 replay.calls += own;
@@ -184,15 +185,50 @@ impl Superstep<'_> {
                 let (then, now) = (outcome_json(recorded), outcome_json(&now));
                 replay.add_divergence(self.task_divergence(recorded, message, then, now));
             }
-            Err(ended) => replay.add_divergence(self.error_divergence(recorded, ended)),
+            Err(ended) => {
+                let message = "the node succeeded when it was recorded, and fails now";
+                let then = outcome_json(recorded);
+                replay.add_divergence(self.error_divergence(task, message, then, ended));
+            }
         }
+    }
+
+    /// Returns the number of calls that a task repeats. Calls of its tools are skipped.
+    pub(super) fn own_calls(&self, task: &Task, replay: &mut Replay) -> usize {
+        let Some(past) = self.logged.task(&task.id) else { return 0 };
+        let all: usize = past.calls_by_scope.values().map(|calls| calls.results.len()).sum();
+        let own = past.calls_by_scope.get([].as_slice()).map_or(0, |calls| calls.results.len());
+        if all > own {
+            let calls = Counts { calls: all - own, ..Counts::default() };
+            self.skip(task, TOOLS_NOT_EXECUTED, calls, replay);
+        }
+        own
+    }
+
+    /// Executes a task with the results of its journal.
+    pub(super) async fn execute(
+        &self,
+        task: &Task,
+        node: &Node,
+    ) -> Result<TaskFinished, GuestError> {
+        let past = self.logged.task(&task.id).cloned().unwrap_or_default();
+        let context = Arc::new(self.step_context(&task.id));
+        let questions = self.lineage.interrupts.iter();
+        let asked = questions.filter(|(_, question)| question.asked.task == task.id);
+        let history = TaskHistory {
+            journal: Arc::new(Journal::for_replay(past.calls_by_scope)),
+            interrupts: Arc::new(asked.map(|(id, it)| (id.clone(), it.clone())).collect()),
+            failed_attempts: 0,
+        };
+        let number = self.logged.attempts.get(&task.id).copied().unwrap_or(1);
+        execute_once(&context, task, node, &history, number, Instant::now()).await
     }
 
     /// Returns what the task can read about its run.
     fn step_context(&self, task: &TaskId) -> StepContext {
         let (header, record) = (&self.replay_context.export.header, self.replay_context.recording);
         let meta = &self.lineage.checkpoint.meta;
-        let run = self.logged.runs.get(task).unwrap_or(&meta.run).clone();
+        let run = self.logged.run_of(task).unwrap_or(&meta.run).clone();
         let known: Option<&RunRecord> = header.runs.iter().find(|it| it.id == run);
         let options = known.map(|run| run.options.clone()).unwrap_or_default();
         let own = options.recursion_limit.filter(|_| meta.namespace.is_root());
@@ -254,34 +290,52 @@ impl Superstep<'_> {
         None
     }
 
-    fn skip(&self, task: &Task, reason: &str, left_out: Counts, replay: &mut Replay) {
+    pub(super) fn skip(&self, task: &Task, reason: &str, left_out: Counts, replay: &mut Replay) {
         let meta = &self.lineage.checkpoint.meta;
         replay.skip((&meta.namespace, meta.id), Some(&task.node), reason, left_out);
     }
 
-    /// Returns the difference of a task.
+    /// Returns the difference of a task that finished when it was recorded.
     pub(super) fn task_divergence(
         &self,
-        task: &TaskFinished,
+        recorded: &TaskFinished,
         message: &str,
-        recorded: Value,
+        then: Value,
+        now: Value,
+    ) -> Divergence {
+        self.divergence_of((&recorded.task, &recorded.node), message, then, now)
+    }
+
+    /// Returns the difference of a task.
+    pub(super) fn divergence_of(
+        &self,
+        (task, node): (&TaskId, &NodeName),
+        message: &str,
+        then: Value,
         now: Value,
     ) -> Divergence {
         Divergence {
-            node: Some(task.node.clone()),
-            task: Some(task.task.clone()),
-            ..Divergence::of(&self.lineage.checkpoint.meta, message, recorded, now)
+            node: Some(node.clone()),
+            task: Some(task.clone()),
+            ..Divergence::of(&self.lineage.checkpoint.meta, message, then, now)
         }
     }
 
-    /// Returns the difference of a task that finished when it was recorded and does not finish now.
-    /// If a host call differs, the difference contains both requests.
-    fn error_divergence(&self, recorded: &TaskFinished, ended: GuestError) -> Divergence {
+    /// Returns the difference of a task that ends now in another way than `then`. If a host call
+    /// differs, the difference contains both requests.
+    pub(super) fn error_divergence(
+        &self,
+        task: &Task,
+        message: &str,
+        then: Value,
+        ended: GuestError,
+    ) -> Divergence {
+        let place = (&task.id, &task.node);
         let failure = match ended {
             GuestError::Unwound(Unwind::Divergence(failure)) => {
                 let details = failure.details.unwrap_or_default();
                 let (journal, now) = (details["journal"].clone(), details["now"].clone());
-                let divergence = self.task_divergence(recorded, &failure.message, journal, now);
+                let divergence = self.divergence_of(place, &failure.message, journal, now);
                 return Divergence { call: details["call"].as_u64(), ..divergence };
             }
             GuestError::Unwound(Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained) => {
@@ -293,8 +347,7 @@ impl Superstep<'_> {
             | GuestError::Limit(failure)
             | GuestError::Host(failure) => failure,
         };
-        let message = "the node succeeded when it was recorded, and fails now";
-        self.task_divergence(recorded, message, outcome_json(recorded), json!(failure))
+        self.divergence_of(place, message, then, json!(failure))
     }
 }
 

@@ -99,6 +99,11 @@ impl LoggedCalls {
         }
     }
 
+    /// Returns true if a call has a start and no result.
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.starts.keys().any(|call| !self.results.contains_key(call))
+    }
+
     /// Returns the sequence number of the last start of a call.
     pub(crate) fn last_start_seq(&self, call: u32) -> Option<u64> {
         self.starts.get(&call)?.last().copied()

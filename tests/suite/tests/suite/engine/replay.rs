@@ -1,6 +1,7 @@
 //! Exports of finished threads, and their replay, which makes no calls.
 
 mod measure;
+mod unfinished;
 
 use std::sync::Arc;
 
@@ -418,18 +419,6 @@ async fn a_divergence_in_a_subgraph_without_checkpoints_is_found() {
     let found: Vec<&str> = replay.divergences.iter().map(|it| it.namespace.as_str()).collect();
     assert_eq!(found.len(), 2, "{:?}", replay.divergences);
     assert!(found.iter().all(|namespace| !namespace.is_empty()), "{found:?}");
-}
-
-#[tokio::test]
-async fn a_failed_task_is_reported_as_skipped() {
-    let world = World::new(GRAPH, plugin(""));
-    world.net.fail_next(unavailable());
-    let failed = world.run(json!({})).await;
-    let text = exported(&world.engine, &failed.run.thread).await;
-    let replay = replayed(&text, app("")).await;
-    assert_eq!(replay.divergences, []);
-    assert_eq!((replay.tasks, replay.left_out.tasks), (1, 1), "{:?}", replay.skipped);
-    assert_eq!(replay.skipped[0].reason, "the task failed");
 }
 
 /// A graph that takes two supersteps after the answer before it fails.
