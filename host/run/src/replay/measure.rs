@@ -23,6 +23,7 @@ use super::refusing_ports::in_time_zone;
 use super::values::StoredValues;
 use crate::app::{App, AppGrants, PluginGrants};
 use crate::driver::{DriveOutcome, Driver, RootSuperstep};
+use crate::grant::Grants;
 use crate::hostcall::runs::RunOutcome;
 use crate::log::ThreadLog;
 use crate::ports::store::{Batch, LeaseHolder, StoreError, StoredBatch, StoredValue, ThreadHead};
@@ -77,7 +78,11 @@ impl RecordedRun {
         let ports = in_time_zone(ports, self.time_zone.as_deref());
         let log = Arc::new(self.begin(&ports).await?);
         let bytes = store.stored_bytes(self.thread()).await?;
-        let meter = Arc::new(StepMeter::new(log.clone(), self.call_events.clone()));
+        let meter = Arc::new(StepMeter::new(
+            log.clone(),
+            self.call_events.clone(),
+            self.asked_by_tools.clone(),
+        ));
         let driver = self.driver(log, ports, &meter);
         let started = Instant::now();
         let ended = Box::pin(driver.drive()).await;
@@ -134,17 +139,20 @@ impl RecordedRun {
         Driver::new(context, record, run, lineage, UnpersistedEvents::default())
     }
 
-    /// Returns the app with measured plugins.
+    /// Returns the app with measured plugins, which get nothing of the machine.
     fn measured_app(&self, meter: &Arc<StepMeter>) -> App {
         let measured = |plugin: &Arc<dyn Plugin>| -> Arc<dyn Plugin> {
             Arc::new(MeasuredPlugin::new(plugin.clone(), meter.clone()))
         };
         let plugins = self.app.plugins.iter();
+        let grants = self.app.grants.all();
+        let grants: PluginGrants =
+            grants.iter().map(|(name, grants)| (name.clone(), without_machine(grants))).collect();
         App {
             digest: self.app.digest,
             graphs: self.app.graphs.clone(),
             plugins: plugins.map(|(name, plugin)| (name.clone(), measured(plugin))).collect(),
-            grants: AppGrants::from(PluginGrants::clone(&self.app.grants.all())),
+            grants: AppGrants::from(grants),
             settings: self.app.settings.clone(),
             ..App::empty(self.app.name.clone())
         }
@@ -202,6 +210,12 @@ impl RecordedRun {
         }
         Ok(took)
     }
+}
+
+/// Returns grants without environment variables and folders.
+fn without_machine(grants: &Grants) -> Arc<Grants> {
+    let (environment, folders) = (BTreeMap::new(), Vec::new());
+    Arc::new(Grants { environment, folders, ..grants.clone() })
 }
 
 /// Reads all batches of a thread.

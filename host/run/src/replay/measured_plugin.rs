@@ -1,6 +1,6 @@
 //! A plugin whose node calls are measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use wattle_graph::id::{AppName, TaskId};
 use wattle_graph::tool::ToolOutput;
 
 use super::recorded_run::CallEvent;
+use super::refusing_ports::refused;
 use crate::gate::Gate;
 use crate::grant::Grants;
 use crate::log::ThreadLog;
@@ -36,6 +37,7 @@ pub(super) struct StepTimes {
 pub(super) struct StepMeter {
     log: Arc<ThreadLog>,
     call_events: Arc<BTreeMap<TaskId, Vec<CallEvent>>>,
+    asked_by_tools: Arc<BTreeSet<TaskId>>,
     times: Mutex<StepTimes>,
 }
 
@@ -44,8 +46,9 @@ impl StepMeter {
     pub(super) fn new(
         log: Arc<ThreadLog>,
         call_events: Arc<BTreeMap<TaskId, Vec<CallEvent>>>,
+        asked_by_tools: Arc<BTreeSet<TaskId>>,
     ) -> Self {
-        Self { log, call_events, times: Mutex::default() }
+        Self { log, call_events, asked_by_tools, times: Mutex::default() }
     }
 
     /// Returns the times so far.
@@ -116,6 +119,10 @@ impl Plugin for MeasuredPlugin {
         call: PluginToolCall,
         gate: Arc<Gate>,
     ) -> Result<ToolOutput, GuestError> {
+        // A tool with a recorded result is not called, and one that asked has none.
+        if call.task.as_ref().is_none_or(|task| !self.meter.asked_by_tools.contains(task)) {
+            return Err(GuestError::Failure(refused("tool")));
+        }
         self.plugin.call_tool(call, gate).await
     }
 

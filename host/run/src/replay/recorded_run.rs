@@ -142,6 +142,8 @@ pub struct RecordedRun {
     pub(super) calls: Arc<BTreeMap<TaskId, CallsByScope>>,
     /// What the calls of each task wrote to the log.
     pub(super) call_events: Arc<BTreeMap<TaskId, Vec<CallEvent>>>,
+    /// Tasks with a tool that raised an interrupt. The call of the tool has no result.
+    pub(super) asked_by_tools: Arc<BTreeSet<TaskId>>,
     /// Time zone of the host that recorded the run.
     pub(super) time_zone: Option<String>,
     /// Compiled schemas, which a host keeps between runs as well.
@@ -265,6 +267,7 @@ impl RunSource<'_> {
             state: end.state(),
             calls: Arc::new(calls.map(|(task, logged)| (task, logged.calls_by_scope)).collect()),
             call_events: Arc::new(call_events(events)),
+            asked_by_tools: Arc::new(asked_by_tools(events)),
             time_zone: self.export.header.time_zone.clone(),
             schemas: Arc::default(),
         })
@@ -354,4 +357,13 @@ fn call_events(events: &[&Event]) -> BTreeMap<TaskId, Vec<CallEvent>> {
         by_task.entry(task.clone()).or_default().push(call_event);
     }
     by_task
+}
+
+/// Returns the tasks with a tool that raised an interrupt.
+fn asked_by_tools(events: &[&Event]) -> BTreeSet<TaskId> {
+    let asked = events.iter().filter_map(|event| match &event.kind {
+        EventKind::Asked(asked) if !asked.scope.is_empty() => Some(asked.task.clone()),
+        _ => None,
+    });
+    asked.collect()
 }

@@ -71,7 +71,8 @@ impl Clock for ZonedClock {
 /// A port that refuses every call.
 struct RefusingPort;
 
-fn refused(what: &str) -> Failure {
+/// Returns the failure of a call that the journal does not have.
+pub(super) fn refused(what: &str) -> Failure {
     Failure::new(code::DENIED, format!("a replay calls no {what}, and the journal has no result"))
 }
 

@@ -1,18 +1,21 @@
 //! Recorded runs that the engine executes again to measure them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, RunId, ThreadId};
+use wattle_graph::tool::ToolRequest;
 use wattle_kit::clock::ManualClock;
 use wattle_run::app::App;
 use wattle_run::export::Export;
+use wattle_run::grant::{FolderAccess, FolderRule, Grants};
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{EndedRun, RunService as _};
 use wattle_run::ports::store::{Durability, RunOptions};
-use wattle_run::ports::{BlobLinks, Store as _};
+use wattle_run::ports::{BlobLinks, Plugin, Store as _};
 use wattle_run::replay::{RecordedRun, RecordedRunError, RunCost, Unsuitable, replay_ports};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
@@ -206,4 +209,69 @@ async fn a_subgraph_with_the_state_of_an_earlier_run_is_refused() {
     assert_eq!(reason(&text, &app, wanted).await, expected);
     let (cost, written) = executed(&text, &app, None).await.unwrap();
     assert_eq!((cost.steps, written), (1, recorded(&text, &first.run.run)));
+}
+
+/// Returns a world whose node calls a tool. The tool notes the number of its folders, and may ask.
+fn calling(times: usize, asks: bool, noted: &Arc<Mutex<Vec<usize>>>) -> World {
+    let caller = NativePlugin::new("p", "1").node("say", move |_, gate| async move {
+        for _ in 0..times {
+            let request = ToolRequest {
+                tool: "h/work".to_owned(),
+                call_id: String::new(),
+                arguments: json!({}),
+                timeout_ms: None,
+                state: None,
+            };
+            gate.call_tool(request).await?;
+        }
+        Ok(json!({ "out": "said" }))
+    });
+    let noted = noted.clone();
+    let helper = NativePlugin::new("h", "1").tool("work", move |call, gate| {
+        noted.lock().unwrap().push(call.grants.folders.len());
+        async move {
+            if asks {
+                let payload = json!("go on?");
+                gate.ask(InterruptRequest { payload, response_schema: None }).await?;
+            }
+            Ok(json!("done"))
+        }
+    });
+    let folder = FolderRule {
+        path: "/srv/reports".into(),
+        guest: "/reports".to_owned(),
+        access: FolderAccess::ReadWrite,
+    };
+    let (caller, helper): (Arc<dyn Plugin>, Arc<dyn Plugin>) = (Arc::new(caller), Arc::new(helper));
+    let may_call = Grants { tools: vec!["h/*".parse().unwrap()], ..Grants::default() };
+    let may_write = Grants { folders: vec![folder], ..Grants::default() };
+    World::with_plugins(ONE, vec![(caller, may_call), (helper, may_write)])
+}
+
+#[tokio::test]
+async fn a_tool_call_that_is_not_recorded_is_refused() {
+    let noted = Arc::default();
+    let world = calling(1, false, &noted);
+    let ended = world.run(json!({})).await;
+    let text = exported(&world.engine, &ended.run.thread).await;
+    let (cost, _) = executed(&text, &app_of(&world), None).await.unwrap();
+    assert_eq!(cost.steps, 1);
+    match refused(&text, &app_of(&calling(2, false, &noted)), None).await {
+        RecordedRunError::Different { difference, .. } => {
+            assert!(difference.contains("a replay calls no tool"), "{difference}");
+        }
+        other => panic!("{other}"),
+    }
+    assert_eq!(*noted.lock().unwrap(), [1], "only the recorded run has called the tool");
+}
+
+#[tokio::test]
+async fn a_tool_that_asked_is_executed_without_its_folders() {
+    let noted = Arc::default();
+    let world = calling(1, true, &noted);
+    let waiting = world.run(json!({})).await;
+    let text = exported(&world.engine, &waiting.run.thread).await;
+    let (cost, _) = executed(&text, &app_of(&world), None).await.unwrap();
+    assert_eq!(cost.steps, 1);
+    assert_eq!(*noted.lock().unwrap(), [1, 0]);
 }
