@@ -2,6 +2,7 @@
 //! thread.
 
 use serde_json::Value;
+use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::mapping::RunInfo;
@@ -60,20 +61,29 @@ impl Past {
         let wanted = self.checkpoint;
         if self.read.as_ref().map(|(id, _)| *id) != wanted {
             self.read = match wanted {
-                Some(id) => Some((id, self.load(id).await)),
+                Some(id) => {
+                    let checkpoint = self.load(id).await;
+                    Some((id, checkpoint.map(|checkpoint| checkpoint.state()).unwrap_or_default()))
+                }
                 None => None,
             };
         }
         self.read.as_ref().map_or(&Value::Null, |(_, state)| state)
     }
 
-    async fn load(&self, id: CheckpointId) -> Value {
+    /// Returns the current checkpoint. Returns `None` before the first checkpoint and if the
+    /// checkpoint cannot be read.
+    pub async fn current(&self) -> Option<Checkpoint> {
+        self.load(self.checkpoint?).await
+    }
+
+    async fn load(&self, id: CheckpointId) -> Option<Checkpoint> {
         let thread = &self.thread;
         match self.states.checkpoint(thread, &Namespace::root(), id).await {
-            Ok(tuple) => tuple.map(|tuple| tuple.checkpoint.state()).unwrap_or_default(),
+            Ok(tuple) => tuple.map(|tuple| tuple.checkpoint),
             Err(error) => {
                 tracing::warn!(%thread, %error, "projecting an event without its state");
-                Value::Null
+                None
             }
         }
     }

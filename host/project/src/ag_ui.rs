@@ -20,6 +20,7 @@ use wattle_graph::event::{Asked, Event, EventKind, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId};
 
+use crate::projection::{EventState, NeededState, Projection};
 use crate::time::format_time_with_millis;
 use crate::transcript::{ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 
@@ -142,32 +143,6 @@ impl AgUiProjection {
     pub fn with_known_calls(mut self, calls: impl IntoIterator<Item = String>) -> Self {
         self.known_calls.extend(calls);
         self
-    }
-
-    /// Returns true after the end of the run.
-    pub fn is_finished(&self) -> bool {
-        self.transcript.is_finished()
-    }
-
-    /// Returns true if [`apply`](Self::apply) needs the state for an event: the last event of a run
-    /// that did not fail.
-    pub fn needs_state(&self, event: &Event) -> bool {
-        let EventKind::RunEnded(ended) = &event.kind else { return false };
-        let is_end = event.namespace == Namespace::root() && !self.is_finished();
-        is_end && ended.status != RunStatus::Failed
-    }
-
-    /// Applies an event and returns the AG-UI events that follow from it. `state` has the values of
-    /// the thread's channels after the event.
-    pub fn apply(&mut self, event: &Event, state: Option<&Value>) -> Vec<AgUiEvent> {
-        let mut events = Vec::new();
-        for said in self.transcript.apply(event) {
-            if let (TranscriptEvent::RunEnded { .. }, Some(state)) = (&said, state) {
-                events.push(AgUiEvent::StateSnapshot { snapshot: state.clone() });
-            }
-            self.push_events(said, &mut events);
-        }
-        events
     }
 
     fn push_events(&mut self, said: TranscriptEvent, events: &mut Vec<AgUiEvent>) {
@@ -353,6 +328,32 @@ impl AgUiProjection {
         };
         let (thread_id, run_id) = (self.thread.clone(), self.run.clone()?);
         Some(AgUiEvent::RunFinished { thread_id, run_id, outcome })
+    }
+}
+
+impl Projection for AgUiProjection {
+    type Output = Vec<AgUiEvent>;
+
+    /// The last event of a run that did not fail is sent with the state after it.
+    fn needs(&self, event: &Event) -> Option<NeededState> {
+        let EventKind::RunEnded(ended) = &event.kind else { return None };
+        let is_end = event.namespace == Namespace::root() && !self.is_over();
+        (is_end && ended.status != RunStatus::Failed).then_some(NeededState::Current)
+    }
+
+    fn apply(&mut self, event: &Event, state: &EventState) -> Vec<AgUiEvent> {
+        let mut events = Vec::new();
+        for said in self.transcript.apply(event) {
+            if let (TranscriptEvent::RunEnded { .. }, Some(after)) = (&said, &state.checkpoint) {
+                events.push(AgUiEvent::StateSnapshot { snapshot: after.state() });
+            }
+            self.push_events(said, &mut events);
+        }
+        events
+    }
+
+    fn is_over(&self) -> bool {
+        self.transcript.is_finished()
     }
 }
 

@@ -15,6 +15,7 @@ use wattle_graph::event::{Asked, Event, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 
+use crate::projection::{EventState, Projection};
 use crate::time::format_time_with_millis;
 use crate::transcript::{CompletionEnd, ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 
@@ -187,17 +188,6 @@ impl AiSdkProjection {
         Self { transcript: Transcript::new(nodes), restarted_calls: BTreeSet::new() }
     }
 
-    /// Returns true after the end of the run.
-    pub fn is_finished(&self) -> bool {
-        self.transcript.is_finished()
-    }
-
-    /// Applies an event and returns the chunks that follow from it.
-    pub fn apply(&mut self, event: &Event) -> Vec<Chunk> {
-        let said = self.transcript.apply(event);
-        said.into_iter().filter_map(|said| self.chunk(said)).collect()
-    }
-
     fn chunk(&mut self, said: TranscriptEvent) -> Option<Chunk> {
         Some(match said {
             TranscriptEvent::RunStarted(run) => Chunk::Start { message_id: format!("msg_{run}") },
@@ -256,6 +246,19 @@ impl AiSdkProjection {
                 finish_chunk(status, failure, reason)
             }
         })
+    }
+}
+
+impl Projection for AiSdkProjection {
+    type Output = Vec<Chunk>;
+
+    fn apply(&mut self, event: &Event, _state: &EventState) -> Vec<Chunk> {
+        let said = self.transcript.apply(event);
+        said.into_iter().filter_map(|said| self.chunk(said)).collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.transcript.is_finished()
     }
 }
 

@@ -4,6 +4,7 @@
 //! needs, and returns for each event what a client receives. This crate uses no clock, no socket
 //! and no engine, so a projection of the same log always has the same result.
 //!
+//! * [`projection`]: the trait of the projections, and the states that they need.
 //! * [`conversation`]: running tasks and completions, delta by delta. All projections for chat
 //!   clients are built on it.
 //! * [`transcript`]: one run as messages and tool calls in order.
@@ -19,6 +20,7 @@ pub mod agent_server;
 pub mod ai_sdk;
 pub mod conversation;
 pub mod limit;
+pub mod projection;
 pub mod spans;
 pub mod trace;
 pub mod transcript;

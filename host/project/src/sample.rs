@@ -6,6 +6,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use serde_json::{Value, json};
 use wattle_graph::call::CallKind;
+use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{
     Asked, CallStarted, Called, Custom, Event, EventKind, Progress, RunEnded, RunReason,
     RunStarted, RunStatus, Streamed, TaskFailed, TaskFault, TaskFinished, TaskStarted, Write,
@@ -28,6 +29,15 @@ pub(crate) fn node(name: &str) -> NodeName {
 pub(crate) fn event(kind: EventKind) -> Event {
     let run = RunId::new("run").unwrap();
     Event { seq: 0, at_ms: 0, run, namespace: Namespace::root(), kind }
+}
+
+/// Returns a checkpoint of the root graph with these values.
+pub(crate) fn checkpoint(values: Value) -> Checkpoint {
+    let meta = json!({
+        "id": 1, "parent": null, "step": 0, "source": "loop", "run": "run", "at_ms": 0, "next": [],
+        "versions": {},
+    });
+    serde_json::from_value(json!({ "meta": meta, "values": values })).unwrap()
 }
 
 pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {

@@ -9,6 +9,7 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, RunId, ThreadId};
 use wattle_project::ag_ui::{self, AgUiEvent, AgUiProjection};
+use wattle_project::projection::{EventState, Projection as _};
 use wattle_run::ports::Store;
 
 use crate::projection::Past;
@@ -47,15 +48,14 @@ struct Own {
 impl Form for Own {
     async fn take(&mut self, event: &Event) -> Vec<Bytes> {
         self.past.see(event);
-        let wants_state = self.events.needs_state(event);
-        let state = if wants_state { Some(self.past.state().await) } else { None };
-        // Omit a state that cannot be read. The client would otherwise show `null` as the state.
-        let state = state.filter(|state| !state.is_null());
-        self.events.apply(event, state).iter().map(super::json_message).collect()
+        let needs_state = self.events.needs(event).is_some();
+        let checkpoint = if needs_state { self.past.current().await } else { None };
+        let state = EventState { checkpoint, ..EventState::default() };
+        self.events.apply(event, &state).iter().map(super::json_message).collect()
     }
 
     fn is_over(&self) -> bool {
-        self.events.is_finished()
+        self.events.is_over()
     }
 
     async fn log_ended(&mut self) -> Vec<Bytes> {

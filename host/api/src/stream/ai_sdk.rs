@@ -9,6 +9,7 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_project::ai_sdk::{AiSdkProjection, Chunk};
+use wattle_project::projection::{EventState, Projection as _};
 
 use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
@@ -38,16 +39,16 @@ struct Own(AiSdkProjection);
 
 impl Form for Own {
     async fn take(&mut self, event: &Event) -> Vec<Bytes> {
-        let chunks = self.0.apply(event);
+        let chunks = self.0.apply(event, &EventState::default());
         let mut messages: Vec<Bytes> = chunks.iter().map(super::json_message).collect();
-        if self.0.is_finished() {
+        if self.0.is_over() {
             messages.push(DONE);
         }
         messages
     }
 
     fn is_over(&self) -> bool {
-        self.0.is_finished()
+        self.0.is_over()
     }
 
     fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {

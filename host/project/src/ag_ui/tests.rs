@@ -9,9 +9,10 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::RunId;
 
 use super::{AgUiEvent, AgUiProjection, unstarted};
+use crate::projection::{EventState, Projection as _};
 use crate::sample::{
-    asked, cut_and_recovered, event, log, run_ended, run_started, task_finished, task_started,
-    thread, tool_called, two_turns,
+    asked, checkpoint, cut_and_recovered, event, log, run_ended, run_started, task_finished,
+    task_started, thread, tool_called, two_turns,
 };
 
 fn events(log: &[Event]) -> Vec<AgUiEvent> {
@@ -22,10 +23,10 @@ fn events(log: &[Event]) -> Vec<AgUiEvent> {
 fn events_for(known_calls: &[&str], log: &[Event]) -> Vec<AgUiEvent> {
     let known_calls = known_calls.iter().map(|id| (*id).to_owned());
     let mut stream = AgUiProjection::new(thread(), []).with_known_calls(known_calls);
-    let state = json!({ "count": 1 });
+    let current = checkpoint(json!({ "count": 1 }));
     let apply = |event| {
-        let state = stream.needs_state(event).then_some(&state);
-        stream.apply(event, state)
+        let checkpoint = stream.needs(event).map(|_| current.clone());
+        stream.apply(event, &EventState { checkpoint, ..EventState::default() })
     };
     log.iter().flat_map(apply).collect()
 }

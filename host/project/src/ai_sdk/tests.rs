@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind};
 
 use super::{AiSdkProjection, Chunk, custom_part, part_name};
+use crate::projection::{EventState, Projection as _};
 use crate::sample::{asked, cut_and_recovered, log, two_turns};
 
 fn chunks(events: &[Event]) -> Vec<Chunk> {
     let mut stream = AiSdkProjection::new([]);
-    events.iter().flat_map(|event| stream.apply(event)).collect()
+    events.iter().flat_map(|event| stream.apply(event, &EventState::default())).collect()
 }
 
 /// State of a tool part.

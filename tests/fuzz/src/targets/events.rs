@@ -14,6 +14,7 @@ use wattle_graph::plan::plan;
 use wattle_graph::step::{CheckpointStamp, accept_input, advance};
 use wattle_project::ag_ui::AgUiProjection;
 use wattle_project::ai_sdk::AiSdkProjection;
+use wattle_project::projection::{EventState, Projection as _};
 use wattle_project::transcript::Transcript;
 
 /// Number of events of an input after which a superstep is planned. A plan reads the whole lineage.
@@ -38,7 +39,9 @@ pub fn run(bytes: &[u8]) {
     let thread = ThreadId::new("t").expect("the name is valid");
     let root = Namespace::root();
     let first = accept_input(graph, None, &root, &json!({}), &BTreeMap::new(), at(1));
-    let mut lineage = Lineage::new(first.expect("nothing is a valid input"));
+    let first = first.expect("nothing is a valid input");
+    let current = EventState { checkpoint: Some(first.clone()), ..EventState::default() };
+    let mut lineage = Lineage::new(first);
     let mut transcript = Transcript::new([]);
     let mut messages = AiSdkProjection::new([]);
     let mut shown = AgUiProjection::new(thread.clone(), []);
@@ -47,9 +50,9 @@ pub fn run(bytes: &[u8]) {
         let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
         same_again(&event);
         transcript.apply(&event);
-        messages.apply(&event);
-        shown.needs_state(&event);
-        shown.apply(&event, Some(&json!({ "x": [] })));
+        messages.apply(&event, &EventState::default());
+        shown.needs(&event);
+        shown.apply(&event, &current);
         lineage.apply(&event);
         if planned < PLANNED {
             planned += 1;

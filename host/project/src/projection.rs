@@ -1,0 +1,58 @@
+//! The trait of all projections, and the states that they need in addition to the events.
+//!
+//! The log does not contain states. [`Projection::needs`] names the state that an event needs, the
+//! caller reads it, and [`Projection::apply`] gets it with the event.
+
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Event, RunReason};
+use wattle_graph::id::{CheckpointId, Namespace};
+
+/// A projection of a log. It takes the events of a run or of a thread in order, from the first.
+///
+/// A projection is a function of the events and their states. The same log yields the same outputs,
+/// and a clone continues like the original.
+pub trait Projection {
+    /// What follows from one event.
+    type Output;
+
+    /// Returns the state that an event needs, if any.
+    fn needs(&self, _event: &Event) -> Option<NeededState> {
+        None
+    }
+
+    /// Applies an event and returns what follows from it. `state` is the state that the event
+    /// needs. Without it, the output lacks the state.
+    fn apply(&mut self, event: &Event, state: &EventState) -> Self::Output;
+
+    /// Returns true if nothing follows from further events.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// The state that the projection of an event needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NeededState {
+    /// State at the start of the run: the newest checkpoint of the root graph before the event.
+    Start,
+    /// State of a checkpoint.
+    Checkpoint(Namespace, CheckpointId),
+    /// State after the event: the newest checkpoint of the root graph.
+    Current,
+}
+
+/// The state of an event. Its default is an unknown state.
+#[derive(Clone, Debug, Default)]
+pub struct EventState {
+    /// The checkpoint with the needed state; `None` if there is none, or if it cannot be read.
+    pub checkpoint: Option<Checkpoint>,
+    /// The events between the checkpoint from which a run continues and the start of the run. They
+    /// are passed with the first event of the run.
+    pub before: Vec<Event>,
+}
+
+/// Returns true if a run starts at the current checkpoint instead of writing a checkpoint of its
+/// own.
+pub fn goes_on(reason: RunReason) -> bool {
+    !matches!(reason, RunReason::Input | RunReason::Fork)
+}
