@@ -2,6 +2,7 @@
 
 use wattle_graph::failure::Failure;
 use wattle_graph::id::ThreadId;
+use wattle_project::projection::{EventState, Projection as _};
 use wattle_project::trace::{Trace, Tracer};
 use wattle_run::engine::Engine;
 use wattle_run::tail::range::EventRange;
@@ -14,9 +15,12 @@ use wattle_run::tail::range::EventRange;
 pub(crate) async fn read(engine: &Engine, thread: &ThreadId) -> Result<Trace, Failure> {
     let mut tracer = Tracer::default();
     let mut events = EventRange::new(engine.ports().store.as_ref(), thread, 0, u64::MAX);
-    while let Some(page) = events.next().await? {
-        if !page.iter().all(|event| tracer.take(event)) {
-            break;
+    'log: while let Some(page) = events.next().await? {
+        for event in &page {
+            tracer.apply(event, &EventState::default());
+            if tracer.is_over() {
+                break 'log;
+            }
         }
     }
     Ok(tracer.finish(thread))

@@ -29,6 +29,7 @@ pub use self::span::{SPAN_BYTES, Span, SpanEvent, SpanId, SpanKind, TRACE_BYTES,
 pub use self::view::{Route, Run, View};
 
 use self::span::nanos;
+use crate::projection::{EventState, Projection};
 
 /// Maximum number of events of one span. Further events are counted, but only the log contains
 /// them.
@@ -36,18 +37,20 @@ const MAX_SPAN_EVENTS: usize = 128;
 
 /// Returns the spans of a run, the root first.
 pub fn spans(run: &Run<'_>, events: &[Event], view: &View<'_>) -> Vec<Span> {
-    let last_ms = events.last().map_or(0, |event| event.at_ms);
-    let mut projection = Projection::new(run, last_ms, view);
+    let mut builder = SpanBuilder::new(run, view);
     for event in events {
-        projection.add(event);
+        builder.apply(event, &EventState::default());
     }
-    projection.finish()
+    builder.finish()
 }
 
-struct Projection<'a> {
+/// Builds the spans of a run from its events, oldest first.
+#[derive(Clone)]
+pub(crate) struct SpanBuilder<'a> {
     run: &'a Run<'a>,
     view: &'a View<'a>,
     begun_ms: Option<i64>,
+    /// Time of the last event.
     ended_ms: i64,
     tasks: BTreeMap<TaskId, Task>,
     /// Calls without a result, with the time of their start in milliseconds since 1970.
@@ -58,6 +61,7 @@ struct Projection<'a> {
 }
 
 /// A task of the run with all its attempts.
+#[derive(Clone)]
 struct Task {
     node: NodeName,
     /// Namespace of the graph that the task belongs to.
@@ -75,55 +79,18 @@ struct Task {
     dropped: u32,
 }
 
-impl<'a> Projection<'a> {
-    fn new(run: &'a Run<'a>, ended_ms: i64, view: &'a View<'a>) -> Self {
+impl<'a> SpanBuilder<'a> {
+    /// Creates the builder of a run before its first event.
+    pub(crate) fn new(run: &'a Run<'a>, view: &'a View<'a>) -> Self {
         Self {
             run,
             view,
             begun_ms: None,
-            ended_ms,
+            ended_ms: 0,
             tasks: BTreeMap::new(),
             open: BTreeMap::new(),
             answered: BTreeMap::new(),
             spans: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, event: &Event) {
-        let at_ms = event.at_ms;
-        match &event.kind {
-            EventKind::RunStarted(_) => {
-                self.begun_ms.get_or_insert(at_ms);
-            }
-            EventKind::TaskStarted(started) => self.task_started(event, started),
-            EventKind::TaskFinished(finished) => self.task_finished(at_ms, finished),
-            EventKind::TaskFailed(failed) => self.task_failed(at_ms, failed),
-            EventKind::CallStarted(started) => {
-                let key = CallKey::new(&started.task, &started.scope, started.call);
-                self.open.insert(key, (at_ms, started.clone()));
-            }
-            EventKind::Called(called) => self.called(called),
-            EventKind::Asked(asked) => {
-                if let Some(task) = self.tasks.get_mut(&asked.task) {
-                    task.ended_ms = Some(at_ms);
-                    task.outcome = "asked";
-                }
-                let content = Some(("question", content::json(&asked.payload)));
-                self.happened(&asked.task, at_ms, "asked".into(), content);
-            }
-            EventKind::Custom(custom) => {
-                let content = Some(("data", content::json(&custom.data)));
-                self.happened(&custom.task, at_ms, custom.name.clone(), content);
-            }
-            EventKind::Progress(progress) => {
-                let content = Some(("message", content::text(&progress.message)));
-                self.happened(&progress.task, at_ms, "progress".into(), content);
-            }
-            EventKind::Log(log) => {
-                let content = Some(("message", content::text(&log.message)));
-                self.happened(&log.task, at_ms, format!("log {}", log.level), content);
-            }
-            _ => {}
         }
     }
 
@@ -270,7 +237,8 @@ impl<'a> Projection<'a> {
         (of(key), parent)
     }
 
-    fn finish(mut self) -> Vec<Span> {
+    /// Returns the spans, the root first.
+    pub(crate) fn finish(mut self) -> Vec<Span> {
         self.unanswered();
         let mut spans = vec![self.root()];
         for (id, task) in std::mem::take(&mut self.tasks) {
@@ -363,6 +331,48 @@ impl<'a> Projection<'a> {
 
     fn trace_name(&self) -> String {
         format!("{}/{}", self.run.app, self.run.graph)
+    }
+}
+
+impl Projection for SpanBuilder<'_> {
+    type Output = ();
+
+    fn apply(&mut self, event: &Event, _state: &EventState) {
+        let at_ms = event.at_ms;
+        self.ended_ms = at_ms;
+        match &event.kind {
+            EventKind::RunStarted(_) => {
+                self.begun_ms.get_or_insert(at_ms);
+            }
+            EventKind::TaskStarted(started) => self.task_started(event, started),
+            EventKind::TaskFinished(finished) => self.task_finished(at_ms, finished),
+            EventKind::TaskFailed(failed) => self.task_failed(at_ms, failed),
+            EventKind::CallStarted(started) => {
+                self.open.insert(started.key(), (at_ms, started.clone()));
+            }
+            EventKind::Called(called) => self.called(called),
+            EventKind::Asked(asked) => {
+                if let Some(task) = self.tasks.get_mut(&asked.task) {
+                    task.ended_ms = Some(at_ms);
+                    task.outcome = "asked";
+                }
+                let content = Some(("question", content::json(&asked.payload)));
+                self.happened(&asked.task, at_ms, "asked".into(), content);
+            }
+            EventKind::Custom(custom) => {
+                let content = Some(("data", content::json(&custom.data)));
+                self.happened(&custom.task, at_ms, custom.name.clone(), content);
+            }
+            EventKind::Progress(progress) => {
+                let content = Some(("message", content::text(&progress.message)));
+                self.happened(&progress.task, at_ms, "progress".into(), content);
+            }
+            EventKind::Log(log) => {
+                let content = Some(("message", content::text(&log.message)));
+                self.happened(&log.task, at_ms, format!("log {}", log.level), content);
+            }
+            _ => {}
+        }
     }
 }
 

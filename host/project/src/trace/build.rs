@@ -16,6 +16,7 @@ use wattle_graph::principal::Principal;
 use wattle_graph::weight::weight;
 
 use crate::limit::{TRACE_BYTES, TRACE_ENTRIES};
+use crate::projection::{EventState, Projection};
 use crate::trace::{
     AnswerTrace, AttemptTrace, CallTrace, ChangeTrace, GraphTrace, RunTrace, StepTrace, TaskTrace,
     Totals, Trace,
@@ -47,17 +48,6 @@ impl Tracer {
         let Self { runs, changes, totals, truncated, .. } = self;
         let (thread, thread_id) = (thread.to_string(), thread.to_string());
         Trace { thread, thread_id, runs, changes, totals, truncated }
-    }
-
-    /// Applies the next event. Returns false if the trace is too large for further events. It is
-    /// truncated then, and also ignores all later events.
-    pub fn take(&mut self, event: &Event) -> bool {
-        self.truncated |= self.entries >= TRACE_ENTRIES || self.bytes >= TRACE_BYTES;
-        if !self.truncated {
-            self.bytes = self.bytes.saturating_add(text_bytes(&event.kind));
-            self.add(event);
-        }
-        !self.truncated
     }
 
     fn add(&mut self, event: &Event) {
@@ -296,6 +286,24 @@ impl Tracer {
     fn attempt(&mut self, event: &Event, task: &TaskId) -> Option<&mut AttemptTrace> {
         let task = task.as_str();
         latest(self.steps(event)?, |known| known.task == task)
+    }
+}
+
+impl Projection for Tracer {
+    type Output = ();
+
+    fn apply(&mut self, event: &Event, _state: &EventState) {
+        self.truncated |= self.entries >= TRACE_ENTRIES || self.bytes >= TRACE_BYTES;
+        if !self.truncated {
+            self.bytes = self.bytes.saturating_add(text_bytes(&event.kind));
+            self.add(event);
+        }
+    }
+
+    /// Returns true if the trace was too large for an event. It is truncated then, and ignores all
+    /// later events.
+    fn is_over(&self) -> bool {
+        self.truncated
     }
 }
 

@@ -7,7 +7,7 @@ use super::*;
 fn build(log: &[Event]) -> Trace {
     let mut tracer = Tracer::default();
     for event in log {
-        tracer.take(event);
+        tracer.apply(event, &EventState::default());
     }
     tracer.finish(&ThreadId::new("thread").unwrap())
 }
@@ -83,13 +83,17 @@ fn large_trace_is_truncated() {
     let mebibyte = "x".repeat(1 << 20);
     for (text, most) in [("short", TRACE_ENTRIES - 4), (mebibyte.as_str(), 32)] {
         let (mut tracer, message) = (Tracer::default(), said(text));
-        assert!(tracer.take(&run_started(1, "r1", "input")));
-        assert!(tracer.take(&started(2, "r1", 1)));
+        let mut is_taken = |event: &Event| {
+            tracer.apply(event, &EventState::default());
+            !tracer.is_over()
+        };
+        assert!(is_taken(&run_started(1, "r1", "input")));
+        assert!(is_taken(&started(2, "r1", 1)));
         let mut taken = 0;
-        while tracer.take(&message) {
+        while is_taken(&message) {
             taken += 1;
         }
-        assert!(!tracer.take(&started(4, "r1", 2)));
+        assert!(!is_taken(&started(4, "r1", 2)));
         let trace = tracer.finish(&ThreadId::new("thread").unwrap());
         // The run, its superstep, its task and the attempt are entries, too.
         let attempts = &trace.runs[0].steps[0].tasks[0].attempts;
