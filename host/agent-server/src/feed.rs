@@ -18,12 +18,12 @@ mod start;
 
 use std::collections::BTreeMap;
 
-use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::Event;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
+use wattle_project::projection::{EventState, Projection as _};
 use wattle_run::ports::store::{Store, StoreError, ThreadHead, ThreadRecord};
 
 use crate::agents::Agents;
@@ -163,10 +163,10 @@ impl Feed {
         if self.subscribers.iter().any(Subscriber::shows_state) {
             self.past.ask();
         }
-        let shown = self.past.show(&event, need.as_ref()).await;
+        let state = self.past.show(&event, need.as_ref()).await;
         let mut told = BTreeMap::new();
         for subscriber in &mut self.subscribers {
-            let sent = subscriber.take(&event, shown.checkpoint.as_ref());
+            let sent = subscriber.take(&event, &state);
             told.extend(sent.into_iter().map(|sent| (sent.seq, sent)));
         }
         told.into_values().collect()
@@ -227,13 +227,13 @@ impl Subscriber {
         self.at.is_some_and(|at| at < event.seq)
     }
 
-    fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<StreamEvent> {
+    fn take(&mut self, event: &Event, state: &EventState) -> Vec<StreamEvent> {
         if !self.is_behind(event) {
             return Vec::new();
         }
         self.at = Some(event.seq);
         let Some((fold, _)) = &mut self.fold else { return Vec::new() };
-        fold.take(event, checkpoint)
+        fold.apply(event, state)
     }
 }
 

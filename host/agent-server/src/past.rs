@@ -13,7 +13,7 @@ use wattle_graph::event::{Checkpointed, Event, EventKind, RunReason, RunStarted}
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::lineage::Lineage;
-use wattle_project::agent_server::v1::{NeededState, goes_on};
+use wattle_project::projection::{EventState, NeededState, goes_on};
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::ports::store::{CheckpointTuple, Durability, RunRecord, StoreError};
 use wattle_run::unpersisted;
@@ -40,15 +40,6 @@ struct Exit {
     lineage: Option<Lineage>,
 }
 
-/// The data that is needed to encode an event.
-#[derive(Default)]
-pub(crate) struct Shown {
-    /// The checkpoint whose state is encoded.
-    pub(crate) checkpoint: Option<Checkpoint>,
-    /// The events between the checkpoint from which a run continues and the start of the run.
-    pub(crate) before: Vec<Event>,
-}
-
 impl Past {
     pub(crate) fn new(agents: &Agents, thread: &ThreadId, is_asked: bool) -> Self {
         Self { agents: agents.clone(), thread: thread.clone(), is_asked, run: None, exit: None }
@@ -66,18 +57,22 @@ impl Past {
 
     /// Returns the data that is needed to encode an event. The data is empty if the store cannot be
     /// read.
-    pub(crate) async fn show(&mut self, event: &Event, need: Option<&NeededState>) -> Shown {
+    pub(crate) async fn show(&mut self, event: &Event, need: Option<&NeededState>) -> EventState {
         match self.look(event, need).await {
             Ok(shown) => shown,
             Err(error) => {
                 let thread = &self.thread;
                 tracing::warn!(%thread, %error, "streaming an event without its state");
-                Shown::default()
+                EventState::default()
             }
         }
     }
 
-    async fn look(&mut self, event: &Event, need: Option<&NeededState>) -> Result<Shown, Failure> {
+    async fn look(
+        &mut self,
+        event: &Event,
+        need: Option<&NeededState>,
+    ) -> Result<EventState, Failure> {
         let is_root = event.namespace.is_root();
         match &event.kind {
             EventKind::RunStarted(started) if is_root => {
@@ -85,7 +80,7 @@ impl Past {
             }
             EventKind::Checkpointed(made) if is_root && self.exit.is_some() => {
                 let checkpoint = self.arrive(event, made).await?;
-                return Ok(Shown { checkpoint, ..Shown::default() });
+                return Ok(EventState { checkpoint, ..EventState::default() });
             }
             EventKind::RunEnded(_) if is_root => self.exit = None,
             _ => {
@@ -96,10 +91,10 @@ impl Past {
             }
         }
         let Some(NeededState::Checkpoint(namespace, id)) = need else {
-            return Ok(Shown::default());
+            return Ok(EventState::default());
         };
         let checkpoint = self.read(namespace, *id).await.map_err(unreadable)?;
-        Ok(Shown { checkpoint, ..Shown::default() })
+        Ok(EventState { checkpoint, ..EventState::default() })
     }
 
     /// Handles the start or the recovery of a run.
@@ -108,19 +103,19 @@ impl Past {
         event: &Event,
         started: &RunStarted,
         need: Option<&NeededState>,
-    ) -> Result<Shown, Failure> {
+    ) -> Result<EventState, Failure> {
         let is_new = started.reason != RunReason::Recovery;
         if is_new {
             self.exit = None;
         }
         if need.is_none() && !(self.is_asked && is_new) {
-            return Ok(Shown::default());
+            return Ok(EventState::default());
         }
         let run = match self.run.take_if(|run| run.id == event.run) {
             None => self.agents.ports().store.run(&event.run).await.map_err(unreadable)?,
             known => known,
         };
-        let Some(run) = run else { return Ok(Shown::default()) };
+        let Some(run) = run else { return Ok(EventState::default()) };
         let is_exit = is_new && run.options.durability == Durability::Exit;
         let goes_on = goes_on(started.reason);
         let stands = if need.is_some() || (is_exit && goes_on) {
@@ -132,11 +127,11 @@ impl Past {
             self.exit = self.exit(started, stands.as_ref().filter(|_| goes_on)).await?;
         }
         Ok(match stands {
-            Some(CheckpointTuple { checkpoint, events }) => Shown {
+            Some(CheckpointTuple { checkpoint, events }) => EventState {
                 checkpoint: Some(checkpoint),
                 before: if goes_on { events } else { Vec::new() },
             },
-            None => Shown::default(),
+            None => EventState::default(),
         })
     }
 

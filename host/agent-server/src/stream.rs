@@ -17,6 +17,7 @@ use wattle_graph::failure::Failure;
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Context, Frame, HEARTBEAT, V1};
+use wattle_project::projection::Projection as _;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
@@ -105,9 +106,8 @@ impl Shower {
     /// the first event of the run.
     pub(crate) async fn take(&mut self, event: &Event) -> Vec<Frame> {
         let need = self.v1.needs(event);
-        let shown = self.past.show(event, need.as_ref()).await;
-        self.v1.recall(&shown.before, event);
-        self.v1.take(event, shown.checkpoint.as_ref())
+        let state = self.past.show(event, need.as_ref()).await;
+        self.v1.apply(event, &state)
     }
 }
 

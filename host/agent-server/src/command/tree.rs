@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_graph::id::RunId;
 use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
+use wattle_project::projection::{EventState, Projection as _};
 
 use super::{Target, refused};
 use crate::feed::{Ready, ThreadLog};
@@ -62,7 +63,8 @@ async fn read(target: &Target<'_>, run: &RunId, mut fold: V2) -> Result<Graphs, 
     while seq < last_seq && log.ready().await == Ready::Event {
         let Some(event) = log.pop() else { break };
         seq = event.seq;
-        for sent in fold.take(&event, None).iter().filter(|_| event.run == *run) {
+        let sent = fold.apply(&event, &EventState::default());
+        for sent in sent.iter().filter(|_| event.run == *run) {
             note(&mut graphs, sent);
         }
     }

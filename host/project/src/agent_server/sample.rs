@@ -19,7 +19,8 @@ use wattle_graph::llm::Delta;
 
 use crate::agent_server::id::task_uuid;
 use crate::agent_server::thread_info::ThreadInfo;
-use crate::agent_server::v1::{Context, NeededState};
+use crate::agent_server::v1::Context;
+use crate::projection::{EventState, NeededState};
 
 /// Ids of the run until the interrupt and of the run after the answer.
 pub(super) const RUNS: [&str; 2] =
@@ -162,19 +163,22 @@ impl Sample {
     }
 
     /// Returns the state that a stream needs for an event.
-    pub(super) fn read(&self, need: Option<NeededState>, event: &Event) -> Option<&Checkpoint> {
-        let root = Namespace::root();
-        match need? {
-            NeededState::Checkpoint(namespace, id) => self.checkpoints.get(&(namespace, id)),
-            NeededState::Start => {
-                let before = self.events.iter().take_while(|it| it.seq < event.seq);
-                let made = before.filter_map(|event| match &event.kind {
-                    EventKind::Checkpointed(made) if event.namespace == root => Some(made),
-                    _ => None,
-                });
-                self.checkpoints.get(&(root.clone(), made.last()?.checkpoint))
-            }
-        }
+    pub(crate) fn read(&self, need: Option<NeededState>, event: &Event) -> EventState {
+        let newest = |last_seq: u64| {
+            let until = self.events.iter().take_while(|event| event.seq <= last_seq);
+            let made = until.filter_map(|event| match &event.kind {
+                EventKind::Checkpointed(made) if event.namespace.is_root() => Some(made),
+                _ => None,
+            });
+            made.last().map(|made| (Namespace::root(), made.checkpoint))
+        };
+        let wanted = need.and_then(|need| match need {
+            NeededState::Checkpoint(namespace, id) => Some((namespace, id)),
+            NeededState::Start => newest(event.seq - 1),
+            NeededState::Current => newest(event.seq),
+        });
+        let checkpoint = wanted.and_then(|place| self.checkpoints.get(&place).cloned());
+        EventState { checkpoint, ..EventState::default() }
     }
 
     /// Returns the id of the interrupt.

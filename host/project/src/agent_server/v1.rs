@@ -1,9 +1,7 @@
 //! Projection of a run as a stream of server-sent events in the modes that a client selected.
 //!
 //! The stream is a function of the log: the same log events, from the first event of the run, yield
-//! the same server-sent events with the same ids. The log does not contain states. If [`V1::needs`]
-//! returns a [`NeededState`] for a log event, the caller passes that state with the event. Without
-//! it, the server-sent events of the log event lack the state.
+//! the same server-sent events with the same ids.
 
 mod frame;
 mod named;
@@ -16,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{
-    Checkpointed, Custom, Event, EventKind, Progress, Reopened, RunEnded, RunReason, RunStatus,
+    Checkpointed, Custom, Event, EventKind, Progress, Reopened, RunEnded, RunStatus,
 };
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId};
@@ -30,6 +28,7 @@ use crate::agent_server::id::EventId;
 use crate::agent_server::message_stream::{MessageProjection, TaskRef, is_message_event};
 use crate::agent_server::mode::Mode;
 use crate::agent_server::thread_info::ThreadInfo;
+use crate::projection::{EventState, NeededState, Projection, goes_on};
 
 /// The run that a stream shows, with the names that its server-sent events contain.
 #[derive(Clone, Debug)]
@@ -44,15 +43,6 @@ pub struct Context {
     pub assistant_id: String,
     /// Metadata of the run, which the server-sent events of messages and tasks contain.
     pub metadata: Map<String, Value>,
-}
-
-/// The state that the projection of an event needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NeededState {
-    /// State at the start of the run: the newest checkpoint of the root graph before the event.
-    Start,
-    /// State of a checkpoint.
-    Checkpoint(Namespace, CheckpointId),
 }
 
 /// An interrupt that was raised.
@@ -114,48 +104,15 @@ impl V1 {
         }
     }
 
-    /// Returns true if the run has ended.
-    pub fn is_over(&self) -> bool {
-        self.is_over
-    }
-
     /// Returns true if the stream may need a state for some event.
     pub fn needs_states(&self) -> bool {
         self.shows_state() || self.speaks()
     }
 
-    /// Returns the state that an event needs, if any.
-    pub fn needs(&self, event: &Event) -> Option<NeededState> {
-        if self.is_over || event.run != self.context.run || !self.sees(&event.namespace) {
-            return None;
-        }
-        match &event.kind {
-            EventKind::RunStarted(started) => {
-                let is_first = !self.has_started && event.namespace.is_root();
-                let goes_on = goes_on(started.reason);
-                let shows = self.shows_state() || self.has(Mode::Updates);
-                // The state at the start distinguishes old messages from new ones.
-                (is_first && (self.speaks() || (goes_on && shows))).then_some(NeededState::Start)
-            }
-            EventKind::Checkpointed(made) => {
-                let names = self.speaks() && self.messages.waits_for(&event.namespace);
-                let is_first = self.speaks() && !self.checkpoints.contains_key(&event.namespace);
-                (self.shows_state() || names || is_first)
-                    .then(|| NeededState::Checkpoint(event.namespace.clone(), made.checkpoint))
-            }
-            EventKind::TaskStarted(_) if self.shows_tasks() || self.speaks() => {
-                let stood = self.start_checkpoints.get(&event.namespace)?;
-                let is_known = self.checkpoints.contains_key(&event.namespace);
-                (!is_known).then(|| NeededState::Checkpoint(event.namespace.clone(), *stood))
-            }
-            _ => None,
-        }
-    }
-
     /// Reads the events since the checkpoint of [`NeededState::Start`], so that interrupts which
     /// the run does not answer stay pending, and messages of earlier runs are not sent again.
     /// `started` is the event that needs the checkpoint; events after it are ignored.
-    pub fn recall(&mut self, events: &[Event], started: &Event) {
+    fn recall(&mut self, events: &[Event], started: &Event) {
         let goes_on = match &started.kind {
             EventKind::RunStarted(started) => goes_on(started.reason),
             _ => false,
@@ -179,29 +136,8 @@ impl V1 {
         }
     }
 
-    /// Applies a log event and returns its server-sent events. `checkpoint` is the state that the
-    /// event needs.
-    pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Frame> {
-        if self.is_over || event.run != self.context.run {
-            return Vec::new();
-        }
-        self.begin(event);
-        match &event.kind {
-            // Clients see an interrupt of any graph as an interrupt of the run.
-            EventKind::Asked(asked) if asked.answered => drop(self.note(event, asked)),
-            EventKind::Asked(asked) => self.ask(event, asked),
-            EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
-            _ if self.sees(&event.namespace) => self.apply(event, checkpoint),
-            _ => {}
-        }
-        let mut frames = std::mem::take(&mut self.out);
-        for (index, frame) in frames.iter_mut().enumerate() {
-            frame.id = EventId::new(event, index);
-        }
-        frames
-    }
-
-    fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+    /// Adds the server-sent events of a log event of a graph that the stream shows.
+    fn show(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         if let (EventKind::TaskStarted(_), Some(stood)) = (&event.kind, checkpoint) {
             self.messages.learn_ids(&self.context.thread_info, stood);
             self.checkpoints.insert(event.namespace.clone(), stood.clone());
@@ -373,7 +309,7 @@ impl V1 {
         self.push_in(mode, &event.namespace, event, data);
     }
 
-    /// Adds a server-sent event with the given name. [`Self::take`] sets its id.
+    /// Adds a server-sent event with the given name. [`Projection::apply`] sets its id.
     fn push_named(&mut self, name: &str, data: Value) {
         let id = EventId { number: 0, at_ms: 0 };
         self.out.push(Frame { event: name.to_owned(), data, id });
@@ -385,10 +321,60 @@ impl V1 {
     }
 }
 
-/// Returns true if a run starts at the current checkpoint instead of writing a checkpoint of its
-/// own.
-pub fn goes_on(reason: RunReason) -> bool {
-    !matches!(reason, RunReason::Input | RunReason::Fork)
+impl Projection for V1 {
+    type Output = Vec<Frame>;
+
+    fn needs(&self, event: &Event) -> Option<NeededState> {
+        if self.is_over || event.run != self.context.run || !self.sees(&event.namespace) {
+            return None;
+        }
+        match &event.kind {
+            EventKind::RunStarted(started) => {
+                let is_first = !self.has_started && event.namespace.is_root();
+                let goes_on = goes_on(started.reason);
+                let shows = self.shows_state() || self.has(Mode::Updates);
+                // The state at the start distinguishes old messages from new ones.
+                (is_first && (self.speaks() || (goes_on && shows))).then_some(NeededState::Start)
+            }
+            EventKind::Checkpointed(made) => {
+                let names = self.speaks() && self.messages.waits_for(&event.namespace);
+                let is_first = self.speaks() && !self.checkpoints.contains_key(&event.namespace);
+                (self.shows_state() || names || is_first)
+                    .then(|| NeededState::Checkpoint(event.namespace.clone(), made.checkpoint))
+            }
+            EventKind::TaskStarted(_) if self.shows_tasks() || self.speaks() => {
+                let stood = self.start_checkpoints.get(&event.namespace)?;
+                let is_known = self.checkpoints.contains_key(&event.namespace);
+                (!is_known).then(|| NeededState::Checkpoint(event.namespace.clone(), *stood))
+            }
+            _ => None,
+        }
+    }
+
+    fn apply(&mut self, event: &Event, state: &EventState) -> Vec<Frame> {
+        if self.is_over || event.run != self.context.run {
+            return Vec::new();
+        }
+        self.recall(&state.before, event);
+        self.begin(event);
+        match &event.kind {
+            // Clients see an interrupt of any graph as an interrupt of the run.
+            EventKind::Asked(asked) if asked.answered => drop(self.note(event, asked)),
+            EventKind::Asked(asked) => self.ask(event, asked),
+            EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
+            _ if self.sees(&event.namespace) => self.show(event, state.checkpoint.as_ref()),
+            _ => {}
+        }
+        let mut frames = std::mem::take(&mut self.out);
+        for (index, frame) in frames.iter_mut().enumerate() {
+            frame.id = EventId::new(event, index);
+        }
+        frames
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
 }
 
 #[cfg(test)]

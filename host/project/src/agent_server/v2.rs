@@ -29,8 +29,8 @@ use crate::agent_server::id::{EventId, namespace_levels, task_uuid};
 use crate::agent_server::message;
 use crate::agent_server::message_stream::{MessageProjection, is_message_event};
 use crate::agent_server::thread_info::ThreadInfo;
-use crate::agent_server::v1::{NeededState, goes_on};
 use crate::agent_server::work;
+use crate::projection::{EventState, NeededState, Projection, goes_on};
 
 /// An event of the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,44 +114,6 @@ impl V2 {
         shown.iter().any(|channel| self.subscription.has(channel))
     }
 
-    /// Returns the state that an event needs, if any.
-    pub fn needs(&self, event: &Event) -> Option<NeededState> {
-        // A new task is shown with the state before it. The subscriber may have received the event
-        // with that state.
-        let is_new = EventId::end_of(event.seq) > self.after;
-        if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
-            return None;
-        }
-        match &event.kind {
-            EventKind::Checkpointed(made) => {
-                Some(NeededState::Checkpoint(event.namespace.clone(), made.checkpoint))
-            }
-            EventKind::RunStarted(started) if event.namespace.is_root() => {
-                let stands = !self.is_running && goes_on(started.reason);
-                (stands && !self.checkpoints.contains_key(&event.namespace))
-                    .then_some(NeededState::Start)
-            }
-            _ => None,
-        }
-    }
-
-    /// Applies an event and returns the events to send. `checkpoint` is the state that the event
-    /// needs.
-    pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<StreamEvent> {
-        self.index = 0;
-        self.enter(event);
-        for spoken in self.messages.apply(event, checkpoint, &self.thread_info) {
-            for data in self.blocks.take(&spoken) {
-                self.push(Channel::Messages, "messages", &spoken.task.namespace, event, data);
-            }
-        }
-        for (namespace, data) in self.tools.apply(event, &self.thread_info) {
-            self.tool(event, &namespace, data);
-        }
-        self.apply(event, checkpoint);
-        std::mem::take(&mut self.out)
-    }
-
     /// Sends an event of a tool call. The message of a tool is sent as if the call were a graph of
     /// its own, so that clients can show it with the call.
     fn tool(&mut self, event: &Event, namespace: &Namespace, data: Value) {
@@ -165,7 +127,8 @@ impl V2 {
         }
     }
 
-    fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+    /// Sends the events of a log event, except those of messages and tool calls.
+    fn show(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         match &event.kind {
             EventKind::RunStarted(started) if goes_on(started.reason) => {
                 self.stand_still(event, checkpoint);
@@ -387,6 +350,46 @@ impl V2 {
             "params": { "namespace": levels, "timestamp": event.at_ms, "data": data },
         });
         self.out.push(StreamEvent { method, data, seq: id.number });
+    }
+}
+
+impl Projection for V2 {
+    type Output = Vec<StreamEvent>;
+
+    fn needs(&self, event: &Event) -> Option<NeededState> {
+        // A new task is shown with the state before it. The subscriber may have received the event
+        // with that state.
+        let is_new = EventId::end_of(event.seq) > self.after;
+        if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
+            return None;
+        }
+        match &event.kind {
+            EventKind::Checkpointed(made) => {
+                Some(NeededState::Checkpoint(event.namespace.clone(), made.checkpoint))
+            }
+            EventKind::RunStarted(started) if event.namespace.is_root() => {
+                let stands = !self.is_running && goes_on(started.reason);
+                (stands && !self.checkpoints.contains_key(&event.namespace))
+                    .then_some(NeededState::Start)
+            }
+            _ => None,
+        }
+    }
+
+    fn apply(&mut self, event: &Event, state: &EventState) -> Vec<StreamEvent> {
+        let checkpoint = state.checkpoint.as_ref();
+        self.index = 0;
+        self.enter(event);
+        for spoken in self.messages.apply(event, checkpoint, &self.thread_info) {
+            for data in self.blocks.take(&spoken) {
+                self.push(Channel::Messages, "messages", &spoken.task.namespace, event, data);
+            }
+        }
+        for (namespace, data) in self.tools.apply(event, &self.thread_info) {
+            self.tool(event, &namespace, data);
+        }
+        self.show(event, checkpoint);
+        std::mem::take(&mut self.out)
     }
 }
 

@@ -9,17 +9,18 @@ use wattle_graph::event::{Event, RunReason, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
 
-use super::{Frame, NeededState, V1};
+use super::{Frame, V1};
 use crate::agent_server::id::EventId;
 use crate::agent_server::mode::Mode;
 use crate::agent_server::sample::{RUNS, Sample, answer, context, thread_info};
+use crate::projection::{EventState, NeededState, Projection as _};
 
 fn stream(log: &Sample, run: &str, modes: &[Mode], subgraphs: bool) -> Vec<Frame> {
     let modes = modes.iter().copied().collect::<BTreeSet<_>>();
     let mut stream = V1::new(modes, subgraphs, context(run));
     let take = |event: &Event| {
-        let checkpoint = log.read(stream.needs(event), event);
-        stream.take(event, checkpoint)
+        let state = log.read(stream.needs(event), event);
+        stream.apply(event, &state)
     };
     log.events.iter().flat_map(take).collect()
 }
@@ -146,7 +147,7 @@ fn states_are_read_only_for_modes_that_need_them() {
         for event in &log.events {
             let need = stream.needs(event);
             reads += u32::from(need.is_some());
-            stream.take(event, log.read(need, event));
+            stream.apply(event, &log.read(need, event));
         }
         reads
     };
@@ -163,8 +164,9 @@ fn task_after_a_deleted_checkpoint_has_no_input() {
     let mut stream = V1::new(modes, false, context(RUNS[0]));
     let mut inputs = Vec::new();
     for event in &log.events {
-        let state = log.read(stream.needs(event), event).filter(|state| state.meta.step != 1);
-        let frames = stream.take(event, state);
+        let mut state = log.read(stream.needs(event), event);
+        state.checkpoint = state.checkpoint.filter(|checkpoint| checkpoint.meta.step != 1);
+        let frames = stream.apply(event, &state);
         inputs.extend(frames.iter().filter_map(|frame| frame.data.get("input").cloned()));
     }
     assert_eq!(inputs.len(), 3);
@@ -477,10 +479,9 @@ fn unanswered_interrupt_stays_pending() {
     let mut stream = V1::new(BTreeSet::from([Mode::Values]), false, context(RUNS[1]));
     let started = &log.events[before];
     assert_eq!(stream.needs(started), Some(NeededState::Start));
-    stream.recall(&log.events, started);
     let state = log.read(Some(NeededState::Start), started);
-    let ours = log.events[before..before + 2].iter();
-    let frames: Vec<Frame> = ours.flat_map(|event| stream.take(event, state)).collect();
+    let mut frames = stream.apply(started, &EventState { before: log.events.clone(), ..state });
+    frames.extend(stream.apply(&log.events[before + 1], &EventState::default()));
     assert_eq!(names(&frames), ["metadata", "values", "values"]);
     assert_eq!(frames[2].data["__interrupt__"][0]["value"], "Are we good?");
 }

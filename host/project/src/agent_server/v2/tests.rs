@@ -8,14 +8,15 @@ use wattle_graph::llm::Delta;
 
 use super::{StreamEvent, Subscription, V2};
 use crate::agent_server::sample::{Sample, answer, thread_info};
+use crate::projection::Projection as _;
 
 fn stream(log: &Sample, channels: &[&str]) -> Vec<StreamEvent> {
     let channels: Vec<String> = channels.iter().map(|name| (*name).to_owned()).collect();
     let subscription = Subscription::new(&channels, Vec::new(), None).unwrap();
     let mut stream = V2::new(subscription, thread_info(), "agent".to_owned());
     let take = |event: &Event| {
-        let checkpoint = log.read(stream.needs(event), event);
-        stream.take(event, checkpoint)
+        let state = log.read(stream.needs(event), event);
+        stream.apply(event, &state)
     };
     log.events.iter().flat_map(take).collect()
 }
@@ -296,8 +297,8 @@ fn folded(log: &Sample) -> V2 {
     let subscription = Subscription::new(&["values".to_owned()], Vec::new(), None).unwrap();
     let mut stream = V2::new(subscription, thread_info(), "agent".to_owned());
     for event in &log.events {
-        let checkpoint = log.read(stream.needs(event), event);
-        stream.take(event, checkpoint);
+        let state = log.read(stream.needs(event), event);
+        stream.apply(event, &state);
     }
     stream
 }
