@@ -23,4 +23,4 @@ pub mod v2;
 mod work;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;

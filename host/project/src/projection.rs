@@ -56,3 +56,6 @@ pub struct EventState {
 pub fn goes_on(reason: RunReason) -> bool {
     !matches!(reason, RunReason::Input | RunReason::Fork)
 }
+
+#[cfg(test)]
+mod tests;

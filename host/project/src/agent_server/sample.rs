@@ -23,13 +23,13 @@ use crate::agent_server::v1::Context;
 use crate::projection::{EventState, NeededState};
 
 /// Ids of the run until the interrupt and of the run after the answer.
-pub(super) const RUNS: [&str; 2] =
+pub(crate) const RUNS: [&str; 2] =
     ["01a1ffdc-236b-73a2-b69b-ef10dd233ed6", "01a1ffdc-259b-758f-8f72-a42ea25ae321"];
 
 /// A builder of an event log and its checkpoints.
 #[derive(Clone)]
-pub(super) struct Sample {
-    pub(super) events: Vec<Event>,
+pub(crate) struct Sample {
+    pub(crate) events: Vec<Event>,
     pub(super) checkpoints: BTreeMap<(Namespace, CheckpointId), Checkpoint>,
     run: RunId,
     namespace: Namespace,
@@ -44,12 +44,12 @@ pub(super) fn thread() -> ThreadId {
     ThreadId::new("01a1ffdc-22ab-744e-a2fc-8bb051a654f8").unwrap()
 }
 
-pub(super) fn thread_info() -> ThreadInfo {
+pub(crate) fn thread_info() -> ThreadInfo {
     let channels = BTreeSet::from(["messages".to_owned()]);
     ThreadInfo { thread: thread(), origin: thread(), channels }
 }
 
-pub(super) fn context(run: &str) -> Context {
+pub(crate) fn context(run: &str) -> Context {
     Context {
         thread_info: thread_info(),
         run: RunId::new(run).unwrap(),
@@ -112,7 +112,7 @@ impl Sample {
     }
 
     /// Returns the whole thread, with both runs.
-    pub(super) fn whole() -> Self {
+    pub(crate) fn whole() -> Self {
         let mut log = Self::until_question();
         log.go_on(RUNS[1]);
         log.start(RunReason::Resume);

@@ -127,16 +127,6 @@ proptest! {
         }
         prop_assert_eq!(client.is_over, true);
     }
-
-    #[test]
-    fn cloned_stream_continues_like_the_original(log in log(), cut in 0..60_usize) {
-        let cut = cut.min(log.len());
-        let mut stream = AiSdkProjection::new([]);
-        let mut seen: Vec<Chunk> = log[..cut].iter().flat_map(|it| stream.apply(it)).collect();
-        let mut copy = stream.clone();
-        seen.extend(log[cut..].iter().flat_map(|it| copy.apply(it)));
-        prop_assert_eq!(seen, chunks(&log));
-    }
 }
 
 fn lines(events: &[Event]) -> String {
