@@ -26,6 +26,9 @@ pub const MESSAGE_DELTA: &str = "message.delta";
 /// Name of the event that completes a message: `id`.
 pub const MESSAGE_END: &str = "message.end";
 
+/// The role of a message that removes other messages.
+const REMOVE_ROLE: &str = "remove";
+
 /// Token counts of a completion in the form of the Agent Server API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Usage {
@@ -297,15 +300,17 @@ impl MessageProjection {
         thread_info: &ThreadInfo,
         spoken: &mut Vec<MessageChange>,
     ) {
-        // An overwritten channel may have other messages than before.
-        for write in finished.writes.iter().filter(|write| write.overwrite) {
+        let writes = || {
+            let writes = finished.writes.iter();
+            writes.filter(move |write| thread_info.channels.contains(write.channel.as_str()))
+        };
+        // A channel that is overwritten, or that loses messages, may have others in their place.
+        for write in writes().filter(|write| write.overwrite || removes(&write.value)) {
             self.learned.retain(|(_, channel), _| *channel != write.channel);
         }
         let task = self.conversation.task_ref(event, &finished.task, &finished.node);
-        let writes = finished.writes.iter().filter(|write| {
-            !write.overwrite && thread_info.channels.contains(write.channel.as_str())
-        });
-        for message in writes.flat_map(|write| messages(&write.value)) {
+        let reduced = writes().filter(|write| !write.overwrite);
+        for message in reduced.flat_map(|write| messages(&write.value)) {
             self.apply_message(message, finished, &task, spoken);
         }
     }
@@ -319,7 +324,7 @@ impl MessageProjection {
     ) {
         let Some(view) = MessageView::of(message) else { return };
         let id = view.id();
-        if view.role() == "remove" || id.is_some_and(|id| self.known_ids.contains(id)) {
+        if view.role() == REMOVE_ROLE || id.is_some_and(|id| self.known_ids.contains(id)) {
             return;
         }
         self.known_ids.extend(id.map(str::to_owned));
@@ -399,6 +404,12 @@ fn waits(status: RunStatus) -> bool {
 fn has_same_content(named: &Value, nameless: &Value) -> bool {
     let (named, nameless) = (MessageView::of(named), MessageView::of(nameless));
     named.zip(nameless).is_some_and(|(named, nameless)| named.says_the_same(nameless))
+}
+
+/// Returns true if a write removes messages.
+fn removes(write: &Value) -> bool {
+    let mut views = messages(write).iter().filter_map(MessageView::of);
+    views.any(|view| view.role() == REMOVE_ROLE)
 }
 
 fn id_of(message: &Value) -> Option<&str> {

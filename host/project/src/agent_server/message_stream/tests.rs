@@ -205,19 +205,22 @@ fn ids_of_messages_are_learned_once() {
 
 #[test]
 fn ids_of_replaced_messages_are_learned() {
-    let replacements: [(CheckpointSource, bool, &[&str]); 5] = [
-        (CheckpointSource::Loop, true, &["x", "y", "c"]),
-        (CheckpointSource::Loop, false, &["x", "y"]),
-        (CheckpointSource::Loop, false, &["x", "y", "z", "c"]),
-        (CheckpointSource::Input, false, &["x", "y", "c"]),
-        (CheckpointSource::Update, false, &["x", "y", "c", "z"]),
+    let nothing = || state(&[]);
+    let removal = json!({ "messages": [{ "role": "remove", "id": "__remove_all__" }] });
+    let replacements: [(CheckpointSource, bool, Value, &[&str]); 6] = [
+        (CheckpointSource::Loop, true, nothing(), &["x", "y", "c"]),
+        (CheckpointSource::Loop, false, removal, &["x", "b", "c"]),
+        (CheckpointSource::Loop, false, nothing(), &["x", "y"]),
+        (CheckpointSource::Loop, false, nothing(), &["x", "y", "z", "c"]),
+        (CheckpointSource::Input, false, nothing(), &["x", "y", "c"]),
+        (CheckpointSource::Update, false, nothing(), &["x", "y", "c", "z"]),
     ];
-    for (source, overwrites, ids) in replacements {
+    for (source, overwrites, writes, ids) in replacements {
         let mut log = begun();
         log.finish(json!({}));
         log.checkpoint(CheckpointSource::Loop, 1, state(&["a", "b", "c"]), &["agent"]);
         log.begin("agent");
-        log.finish(state(&[]));
+        log.finish(writes);
         if let EventKind::TaskFinished(finished) = &mut log.events.last_mut().unwrap().kind {
             finished.writes[0].overwrite = overwrites;
         }
@@ -226,4 +229,24 @@ fn ids_of_replaced_messages_are_learned() {
         assert_eq!(looked, [0, 3, ids.len()], "{source:?} {ids:?}");
         assert!(ids.iter().all(|id| known.iter().any(|known| known == id)), "{known:?}");
     }
+}
+
+#[test]
+fn message_without_an_id_is_sent_although_the_last_message_stays() {
+    let mut log = begun();
+    log.finish(state(&["a", "b", "c"]));
+    log.checkpoint(CheckpointSource::Loop, 1, state(&["a", "b", "c"]), &["agent"]);
+    log.begin("agent");
+    let kept = |id: &str| json!({ "id": id, "role": "user", "content": "Hello" });
+    let mut summary = json!({ "role": "system", "content": "In short" });
+    let removal = json!({ "role": "remove", "id": "__remove_all__" });
+    log.finish(json!({ "messages": [removal, summary, kept("b"), kept("c")] }));
+    summary["id"] = "x".into();
+    let rebuilt = json!({ "messages": [summary, kept("b"), kept("c")] });
+    log.checkpoint(CheckpointSource::Loop, 2, rebuilt, &[]);
+    let mut talk = MessageProjection::default();
+    let spoken =
+        log.events.iter().flat_map(|event| talk.apply(event, made(&log, event), &thread_info()));
+    let whole = spoken.filter(|spoken| matches!(spoken.kind, MessageChangeKind::Whole(_)));
+    assert_eq!(whole.map(|spoken| spoken.id).collect::<Vec<_>>(), ["a", "b", "c", "x"]);
 }
