@@ -52,7 +52,10 @@ impl StreamEvent {
     }
 }
 
-/// The projection of one thread. It takes the events of the thread in order, from the first.
+/// The projection of one thread. It takes the events of the thread in order, from the first one or
+/// from the first one after a run that has completed: no later event of the stream depends on what
+/// was before. The ids of earlier messages are unknown then, but only messages that are streamed
+/// have events.
 #[derive(Clone, Debug)]
 pub struct V2 {
     subscription: Subscription,

@@ -7,10 +7,16 @@ use wattle_graph::event::{Event, RunReason, RunStatus};
 use wattle_graph::llm::Delta;
 
 use super::{StreamEvent, Subscription, V2};
-use crate::agent_server::sample::{Sample, answer, thread_info};
+use crate::agent_server::id::EventId;
+use crate::agent_server::sample::{RUNS, Sample, answer, thread_info};
 use crate::projection::Projection as _;
 
 fn stream(log: &Sample, channels: &[&str]) -> Vec<StreamEvent> {
+    stream_after(log, 0, channels)
+}
+
+/// Returns the stream that begins after a number of events.
+fn stream_after(log: &Sample, events: usize, channels: &[&str]) -> Vec<StreamEvent> {
     let channels: Vec<String> = channels.iter().map(|name| (*name).to_owned()).collect();
     let subscription = Subscription::new(&channels, Vec::new(), None).unwrap();
     let mut stream = V2::new(subscription, thread_info(), "agent".to_owned());
@@ -18,7 +24,7 @@ fn stream(log: &Sample, channels: &[&str]) -> Vec<StreamEvent> {
         let state = log.read(stream.needs(event), event);
         stream.apply(event, &state)
     };
-    log.events.iter().flat_map(take).collect()
+    log.events[events..].iter().flat_map(take).collect()
 }
 
 /// Returns method, namespace and data of each event.
@@ -64,6 +70,55 @@ fn numbers_do_not_depend_on_the_subscription() {
     let text = String::from_utf8(some[0].to_bytes().to_vec()).unwrap();
     assert!(text.starts_with("event: updates\r\ndata: {\"type\":\"event\""), "{text}");
     assert!(text.ends_with(&format!("\r\nid: {}\r\n\r\n", some[0].seq)), "{text}");
+}
+
+/// Returns a thread with two runs, and the number of events of the first. The second run makes a
+/// call for which a model asked in the first one, and its node writes all messages of the thread.
+fn two_runs() -> (Sample, usize) {
+    let mut log = Sample::new();
+    let user = |id: &str| json!({ "id": id, "role": "user", "content": "find" });
+    log.start(RunReason::Input);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [user("h1")] }), &["agent"]);
+    log.begin("agent");
+    log.custom("message.delta", json!({ "id": "a1", "text": "so" }));
+    let call = json!({ "id": "tc-1", "name": "find", "arguments": { "query": "v3" } });
+    let said = json!({ "id": "a1", "role": "assistant", "content": "so", "tool_calls": [call] });
+    log.finish(json!({ "messages": [said] }));
+    log.checkpoint(CheckpointSource::Loop, 1, json!({ "messages": [user("h1"), said] }), &[]);
+    log.end(RunStatus::Completed);
+    let first = log.events.len();
+
+    log.go_on(RUNS[1]);
+    log.start(RunReason::Input);
+    let messages = json!([user("h1"), said, user("h2")]);
+    log.checkpoint(CheckpointSource::Input, 2, json!({ "messages": messages }), &["tools"]);
+    log.begin("tools");
+    // A request that is too large for the log has no arguments there.
+    let request = json!({ "tool": "kit/find", "call_id": "tc-1" });
+    log.call_tool(0, request.clone());
+    log.called(0, "tools.call", request, Ok(json!({ "content": [{ "text": "found" }] })));
+    log.custom("message.delta", json!({ "id": "a2", "text": "here" }));
+    let found = json!({ "id": "t1", "role": "tool", "tool_call_id": "tc-1", "content": "found" });
+    let last = json!({ "id": "a2", "role": "assistant", "content": "here" });
+    let messages = json!([user("h1"), said, user("h2"), found, last]);
+    log.finish(json!({ "messages": messages }));
+    log.checkpoint(CheckpointSource::Loop, 3, json!({ "messages": messages }), &[]);
+    log.end(RunStatus::Completed);
+    (log, first)
+}
+
+#[test]
+fn stream_after_a_completed_run_is_that_of_the_whole_thread() {
+    let (log, first) = two_runs();
+    let all = ["lifecycle", "values", "updates", "messages", "tools", "tasks", "checkpoints"];
+    for channels in [&all[..], &["messages"], &["tools"], &["values", "messages"]] {
+        let whole = stream(&log, channels);
+        let rest = stream_after(&log, first, channels);
+        assert!(!rest.is_empty(), "{channels:?}");
+        assert_eq!(rest, whole[whole.len() - rest.len()..], "{channels:?}");
+        let of_rest = whole.iter().filter(|sent| EventId::seq_of(sent.seq) > first as u64);
+        assert_eq!(of_rest.count(), rest.len(), "{channels:?}");
+    }
 }
 
 #[test]

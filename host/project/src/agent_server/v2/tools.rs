@@ -24,7 +24,8 @@ const CANCELLED: &str = "the run was cancelled before the tool returned a result
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolCalls {
     /// Arguments of calls without a result; the keys are call ids. The log omits large requests,
-    /// but messages contain their arguments.
+    /// but messages contain their arguments. A completed run leaves none, so that a stream can
+    /// begin after it.
     arguments: BTreeMap<String, Value>,
     /// Open calls. The keys are the task and the call number.
     pending: BTreeMap<(TaskId, u32), PendingToolCall>,
@@ -79,6 +80,9 @@ impl ToolCalls {
                 RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running => Vec::new(),
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
                     self.ended.clear();
+                    if ended.status == RunStatus::Completed {
+                        self.arguments.clear();
+                    }
                     let cancelled = || Failure::new("cancelled", CANCELLED);
                     let why = ended.failure.clone().unwrap_or_else(cancelled);
                     self.cut(|_, _| true, &why)
