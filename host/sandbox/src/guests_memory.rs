@@ -95,8 +95,29 @@ struct Waiter {
 /// The response to a guest that is to start.
 enum Entry {
     Started(GuestMemory),
-    Waits(oneshot::Receiver<GuestMemory>),
+    Waits(Waiting),
     Refused,
+}
+
+/// The place of a guest in a queue. On drop, the guests behind it that fit start.
+struct Waiting {
+    pool: GuestsMemory,
+    entry: oneshot::Receiver<GuestMemory>,
+}
+
+impl Waiting {
+    /// Waits for the memory of the guest.
+    async fn granted(mut self) -> Option<GuestMemory> {
+        (&mut self.entry).await.ok()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // What was granted and not taken returns when the channel is dropped.
+        self.entry.close();
+        self.pool.admit(self.pool.lock());
+    }
 }
 
 impl GuestsMemory {
@@ -130,10 +151,10 @@ impl GuestsMemory {
             Entry::Refused => return None,
         };
         if awaited_by == AwaitedBy::Superstep {
-            return waiting.await.ok();
+            return waiting.granted().await;
         }
         let longest = Duration::from_millis(limit::GUEST_MEMORY_WAIT_MS);
-        tokio::time::timeout(longest, waiting).await.ok()?.ok()
+        tokio::time::timeout(longest, waiting.granted()).await.ok()?
     }
 
     fn begin(&self, owner: MemoryOwner, bytes: u64, room: Room) -> Entry {
@@ -151,7 +172,7 @@ impl GuestsMemory {
         }
         let (entry, waits) = oneshot::channel();
         account.queue(room).push_back(Waiter { bytes, entry });
-        Entry::Waits(waits)
+        Entry::Waits(Waiting { pool: self.clone(), entry: waits })
     }
 
     /// Takes `bytes` more for a guest that has started. Returns false if they do not fit.
@@ -168,19 +189,15 @@ impl GuestsMemory {
         if let Some(account) = state.accounts.get_mut(owner) {
             account.held -= bytes;
         }
-        let unclaimed = self.admit(&mut state);
-        state.accounts.retain(|_, account| !account.is_idle());
-        drop(state);
-        // Their drop locks the state again.
-        drop(unclaimed);
+        self.admit(state);
     }
 
-    /// Starts the waiting guests that fit, in order. Returns the memory of guests that have stopped
-    /// waiting at this moment.
-    fn admit(&self, state: &mut State) -> Vec<GuestMemory> {
-        let State { used, accounts } = state;
+    /// Starts the waiting guests that fit, in order.
+    fn admit(&self, mut state: MutexGuard<'_, State>) {
+        let State { used, accounts } = &mut *state;
+        // Of guests that have stopped waiting at this moment.
         let mut unclaimed = Vec::new();
-        for (owner, account) in accounts {
+        for (owner, account) in accounts.iter_mut() {
             for room in [Room::Awaited, Room::Usual] {
                 while let Some(bytes) = account.first_waiter(room)
                     && account.take(used, self.0.total, bytes, room)
@@ -193,7 +210,10 @@ impl GuestsMemory {
                 }
             }
         }
-        unclaimed
+        accounts.retain(|_, account| !account.is_idle());
+        drop(state);
+        // Its drop locks the state again.
+        drop(unclaimed);
     }
 
     fn memory(&self, owner: MemoryOwner, bytes: u64) -> GuestMemory {
@@ -402,6 +422,22 @@ pub(crate) mod tests {
         assert_eq!(used(&pool), MIB);
         drop(unclaimed);
         assert_eq!(used(&pool), 0);
+    }
+
+    #[tokio::test]
+    async fn a_guest_starts_when_the_one_before_it_stops_waiting() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let large = start(&pool, "a").unwrap();
+        // An app may use 28 MiB before guests wait.
+        assert!(large.grow_to(27 * MIB));
+        let mut first = Box::pin(pool.enter(app("a"), 20 * MIB, AwaitedBy::Superstep));
+        let mut second = Box::pin(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
+        assert!(first.as_mut().now_or_never().is_none());
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(second.as_mut().now_or_never().flatten().is_some());
+        drop(large);
+        assert!(pool.lock().accounts.is_empty());
     }
 
     #[test]
