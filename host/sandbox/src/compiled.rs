@@ -11,7 +11,7 @@ use wasmtime::component::{
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::bindings::wattle::plugin::types;
 use crate::engine::Abi;
-use crate::guests_memory::GuestsMemory;
+use crate::guest_pool::GuestPool;
 use crate::host_state::HostState;
 use crate::typed::TypedFunction;
 
@@ -25,7 +25,7 @@ pub(crate) struct CompiledComponent {
     /// The ABI of the engine that runs it.
     pub(crate) abi: Abi,
     /// The memory of all guests of the host.
-    pub(crate) guests_memory: GuestsMemory,
+    pub(crate) guests_memory: GuestPool,
     /// Initial size of the largest memory of an instance, in bytes.
     pub(crate) first_memory_bytes: u64,
 }

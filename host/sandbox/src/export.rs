@@ -20,7 +20,7 @@ use wattle_run::ports::sandbox::GuestError;
 use crate::compiled::{CompiledComponent, ExportedFunction, Fallible};
 use crate::engine::Abi;
 use crate::guest_error::{self, Callee};
-use crate::guests_memory::{GuestMemory, MemoryOwner};
+use crate::guest_pool::{PoolLease, PoolOwner};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
 use crate::memory_meter::{MemoryMeter, allowed_memory};
@@ -30,7 +30,7 @@ use crate::unwind_signal::UnwindSignal;
 pub(crate) struct GuestCall<'a> {
     pub(crate) code: &'a CompiledComponent,
     pub(crate) gate: Option<Arc<Gate>>,
-    pub(crate) owner: MemoryOwner,
+    pub(crate) owner: PoolOwner,
     pub(crate) awaited_by: AwaitedBy,
     pub(crate) limits: &'a Limits,
     pub(crate) callee: Callee<'a>,
@@ -46,7 +46,7 @@ pub(crate) struct GuestInstance<'a> {
     limits: &'a Limits,
     callee: Callee<'a>,
     /// Declared after the store, so that the memory counts until the store has freed it.
-    _memory: Arc<GuestMemory>,
+    _memory: Arc<PoolLease>,
 }
 
 impl<'a> GuestCall<'a> {
@@ -57,7 +57,7 @@ impl<'a> GuestCall<'a> {
         limits: &'a Limits,
         callee: Callee<'a>,
     ) -> Self {
-        let (owner, awaited_by) = (MemoryOwner::App(gate.caller().app.clone()), gate.awaited_by());
+        let (owner, awaited_by) = (PoolOwner::App(gate.caller().app.clone()), gate.awaited_by());
         Self { code, gate: Some(gate), owner, awaited_by, limits, callee, given: None }
     }
 

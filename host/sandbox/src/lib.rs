@@ -10,7 +10,7 @@
 //!   the limits of compilation; `code_cache`: compiled code on disk.
 //! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
 //!   memory of a guest.
-//! * `guests_memory`: the memory of all guests, in shares of apps; `machine_memory`: the memory of
+//! * `guest_pool`: the memory of all guests, in shares of apps; `machine_memory`: the memory of
 //!   the machine.
 //! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls;
 //!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
@@ -42,7 +42,7 @@ pub mod error;
 mod export;
 mod guest_error;
 mod guest_output;
-mod guests_memory;
+mod guest_pool;
 mod handles;
 mod host_state;
 mod import;

@@ -28,7 +28,7 @@ use crate::code_cache::{self, CodeCache};
 use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, first_memory_bytes};
 use crate::engines::Engines;
-use crate::guests_memory::GuestsMemory;
+use crate::guest_pool::GuestPool;
 use crate::load::describe::PluginDescription;
 use crate::load::prepare::{Outline, Prepared};
 pub(crate) use crate::load::rejection::Rejection;
@@ -71,14 +71,14 @@ struct LoaderInner {
     engines: Engines,
     cache: Option<CodeCache>,
     compilers: CompilerPool,
-    guests_memory: GuestsMemory,
+    guests_memory: GuestPool,
 }
 
 impl Loader {
     /// Creates a loader for engines whose guests share `guests_memory`.
     pub(crate) fn new(
         engines: Engines,
-        guests_memory: GuestsMemory,
+        guests_memory: GuestPool,
         cache: Option<CodeCache>,
         compiler: Compiler,
     ) -> Self {

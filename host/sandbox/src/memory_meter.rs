@@ -1,6 +1,6 @@
 //! Limits of a guest's memory and tables, and a record of denied growth.
 //!
-//! Growth counts twice: for the guest, and for all guests together ([`crate::guests_memory`]). A
+//! Growth counts twice: for the guest, and for all guests together ([`crate::guest_pool`]). A
 //! guest that is denied memory traps with `unreachable`. The recorded denial distinguishes that
 //! trap from others. A denial is over when the same resource grows afterwards, since the guest went
 //! on with less than it had asked for.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wasmtime::ResourceLimiter;
 use wattle_run::limit;
 
-use crate::guests_memory::{GuestMemory, GuestsMemory};
+use crate::guest_pool::{GuestPool, PoolLease};
 
 /// Maximum number of linear memories of one component. JavaScript needs 3, composed components a
 /// few more.
@@ -60,7 +60,7 @@ pub(crate) struct Denial {
 pub(crate) struct MemoryMeter {
     memory: Usage,
     table: Usage,
-    shared: Arc<GuestMemory>,
+    shared: Arc<PoolLease>,
 }
 
 /// Units in use and allowed. Growth that was granted and then failed in the engine stays counted.
@@ -106,14 +106,14 @@ impl Usage {
 
 /// Returns the limit of a guest's memory under a limit of its own, so that a guest which cannot
 /// have more reaches a limit instead of waiting for others.
-pub(crate) fn allowed_memory(own_limit_bytes: u64, guests_memory: &GuestsMemory) -> u64 {
+pub(crate) fn allowed_memory(own_limit_bytes: u64, guests_memory: &GuestPool) -> u64 {
     own_limit_bytes.min(guests_memory.most_of_one_guest().saturating_sub(MAX_TABLE_BYTES))
 }
 
 impl MemoryMeter {
     /// Creates a meter for `memory_bytes` bytes of memory and the fixed number of table elements.
     /// All of it counts as `shared`.
-    pub(crate) fn new(memory_bytes: u64, shared: Arc<GuestMemory>) -> Self {
+    pub(crate) fn new(memory_bytes: u64, shared: Arc<PoolLease>) -> Self {
         Self { memory: Usage::new(memory_bytes), table: Usage::new(limit::TABLE_ELEMENTS), shared }
     }
 
@@ -190,7 +190,7 @@ impl ResourceLimiter for MemoryMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guests_memory::tests::memory_of;
+    use crate::guest_pool::tests::memory_of;
 
     fn meter(memory_bytes: u64, of_all: u64) -> MemoryMeter {
         MemoryMeter::new(memory_bytes, memory_of(of_all))
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn no_guest_is_allowed_more_than_it_can_have() {
-        let all = GuestsMemory::new(limit::GUESTS_MEMORY_BYTES);
+        let all = GuestPool::new(limit::GUESTS_MEMORY_BYTES);
         assert_eq!(allowed_memory(limit::MEMORY_BYTES, &all), limit::MEMORY_BYTES);
         let most = allowed_memory(u64::MAX, &all);
         assert!(most < all.most_of_one_guest() && most > all.most_of_one_guest() - (1 << 20));

@@ -15,7 +15,7 @@ use wattle_run::ports::sandbox::{
 use crate::compiled::CompiledComponent;
 use crate::export::{self, GuestCall};
 use crate::guest_error::Callee;
-use crate::guests_memory::MemoryOwner;
+use crate::guest_pool::PoolOwner;
 use crate::sanitize;
 
 /// A loaded component under a name.
@@ -85,7 +85,7 @@ impl Plugin for WasmPlugin {
         let what = format!("reducer `{reducer}`");
         let key = grants.key_of(app, &self.info.name);
         let (limits, callee) = (&grants.limits, self.callee(&what, &key));
-        let owner = MemoryOwner::App(app.clone());
+        let owner = PoolOwner::App(app.clone());
         // The guest that started a subgraph waits for the reducers of its channels.
         let awaited_by = AwaitedBy::Guest;
         let code = &self.code;

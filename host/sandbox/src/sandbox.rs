@@ -14,7 +14,7 @@ use crate::compiled::CompiledComponent;
 use crate::config::SandboxConfig;
 use crate::engines::Engines;
 use crate::error::Error;
-use crate::guests_memory::GuestsMemory;
+use crate::guest_pool::GuestPool;
 use crate::load::{LoadFailure, Loader, rejection};
 use crate::plugin::WasmPlugin;
 use crate::refused::RefusedComponents;
@@ -46,7 +46,7 @@ impl WasmSandbox {
     pub fn new(config: &SandboxConfig) -> Result<Arc<Self>, Error> {
         let cache = config.cache.clone().map(CodeCache::open).transpose()?;
         let engines = Engines::new(config.max_instances, config.guests_memory_bytes)?;
-        let guests_memory = GuestsMemory::new(config.guests_memory_bytes);
+        let guests_memory = GuestPool::new(config.guests_memory_bytes);
         let loader = Loader::new(engines, guests_memory, cache, config.compiler.clone());
         Ok(Arc::new(Self { loader, loaded: Mutex::default(), refused: Mutex::default() }))
     }

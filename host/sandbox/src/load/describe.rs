@@ -16,7 +16,7 @@ use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::compiled::{CompiledComponent, NodeExport, ReducerExport, ToolExport, WebExport};
 use crate::export::{GuestCall, GuestInstance};
 use crate::guest_error::Callee;
-use crate::guests_memory::MemoryOwner;
+use crate::guest_pool::PoolOwner;
 use crate::json::extra_field;
 use crate::load::description::{
     MAX_DOC_CHARS, MAX_ITEMS, MAX_NAME_CHARS, Schemas, invalid_description,
@@ -80,7 +80,7 @@ async fn describe_without_timeout(
 ) -> Result<PluginDescription, Rejection> {
     let limits = Limits { cpu_ms: CPU_MS, lift_bytes: LIFT_BYTES, ..Limits::default() };
     let callee = Callee { plugin: name.as_str(), what: "the description", key: None };
-    let (owner, awaited_by) = (MemoryOwner::Descriptions, AwaitedBy::Client);
+    let (owner, awaited_by) = (PoolOwner::Descriptions, AwaitedBy::Client);
     let (limits, given) = (&limits, None);
     let call = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given };
     let mut live = call.instantiate().await.map_err(from_guest_error)?;

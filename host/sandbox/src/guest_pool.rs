@@ -1,12 +1,12 @@
-//! The memory of all guests of a host together, in shares of apps.
+//! What all guests of a host hold together, in shares of apps: their memory in bytes.
 //!
-//! Each guest has limits of its own; see [`crate::memory_meter`]. The pool bounds what all guests
-//! hold together. The guests of one app hold at most half of what those of other apps do not hold
-//! ([`share_of`]), so an app always finds memory. Part of each share is a reserve; see [`Room`].
+//! The guests of one app hold at most half of what those of other apps do not hold ([`share_of`]),
+//! so an app always finds a part. Part of each share is a reserve; see [`Room`]. A guest waits
+//! before it starts, until what it takes at first fits.
 //!
-//! The pool counts memory when it grows, and not what a guest may take at most. A guest waits
-//! before it starts, until its first memory fits. The growth of a running guest is granted or
-//! denied at once: guests that hold memory and wait for more would wait for one another.
+//! Each guest has limits of its own memory; see [`crate::memory_meter`]. The pool counts memory
+//! when it grows, and not what a guest may take at most. The growth of a running guest is granted
+//! or denied at once: guests that hold memory and wait for more would wait for one another.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use wattle_run::limit;
 
 /// The owner of a share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum MemoryOwner {
+pub(crate) enum PoolOwner {
     /// An app, with all of its loaded versions.
     App(AppName),
     /// The descriptions that components give of themselves when they are loaded.
@@ -62,9 +62,9 @@ impl Room {
     }
 }
 
-/// The pool. Clones share their state.
+/// An amount that all guests hold together, such as bytes. Clones share their state.
 #[derive(Clone)]
-pub(crate) struct GuestsMemory(Arc<Pool>);
+pub(crate) struct GuestPool(Arc<Pool>);
 
 struct Pool {
     total: u64,
@@ -74,7 +74,7 @@ struct Pool {
 #[derive(Default)]
 struct State {
     used: u64,
-    accounts: HashMap<MemoryOwner, Account>,
+    accounts: HashMap<PoolOwner, Account>,
 }
 
 #[derive(Default)]
@@ -88,26 +88,26 @@ struct Account {
 
 /// A guest that waits to start.
 struct Waiter {
-    bytes: u64,
-    entry: oneshot::Sender<GuestMemory>,
+    amount: u64,
+    entry: oneshot::Sender<PoolLease>,
 }
 
 /// The response to a guest that is to start.
 enum Entry {
-    Started(GuestMemory),
+    Started(PoolLease),
     Waits(Waiting),
     Refused,
 }
 
 /// The place of a guest in a queue. On drop, the guests behind it that fit start.
 struct Waiting {
-    pool: GuestsMemory,
-    entry: oneshot::Receiver<GuestMemory>,
+    pool: GuestPool,
+    entry: oneshot::Receiver<PoolLease>,
 }
 
 impl Waiting {
-    /// Waits for the memory of the guest.
-    async fn granted(mut self) -> Option<GuestMemory> {
+    /// Waits for the amount of the guest.
+    async fn granted(mut self) -> Option<PoolLease> {
         (&mut self.entry).await.ok()
     }
 }
@@ -120,32 +120,32 @@ impl Drop for Waiting {
     }
 }
 
-impl GuestsMemory {
-    /// Creates a pool of `total` bytes.
+impl GuestPool {
+    /// Creates a pool of an amount.
     pub(crate) fn new(total: u64) -> Self {
         Self(Arc::new(Pool { total, state: Mutex::default() }))
     }
 
-    /// Returns the number of bytes of all guests together.
+    /// Returns the amount of all guests together.
     pub(crate) fn total(&self) -> u64 {
         self.0.total
     }
 
-    /// Returns the number of bytes that one guest can hold if no other one exists.
+    /// Returns the amount that one guest can hold if no other one exists.
     pub(crate) fn most_of_one_guest(&self) -> u64 {
         Room::Usual.of(share_of(self.0.total, 0))
     }
 
-    /// Takes the first `bytes` of a guest, at most [`GuestsMemory::most_of_one_guest`]. Waits until
-    /// they fit, behind the guests of the same owner that wait already. Returns `None` if too many
-    /// of them wait, or if a client or a guest has waited too long.
+    /// Takes what a guest holds at first, at most [`GuestPool::most_of_one_guest`]. Waits until it
+    /// fits, behind the guests of the same owner that wait already. Returns `None` if too many of
+    /// them wait, or if a client or a guest has waited too long.
     pub(crate) async fn enter(
         &self,
-        owner: MemoryOwner,
-        bytes: u64,
+        owner: PoolOwner,
+        amount: u64,
         awaited_by: AwaitedBy,
-    ) -> Option<GuestMemory> {
-        let waiting = match self.begin(owner, bytes, Room::to_start(awaited_by)) {
+    ) -> Option<PoolLease> {
+        let waiting = match self.begin(owner, amount, Room::to_start(awaited_by)) {
             Entry::Started(memory) => return Some(memory),
             Entry::Waits(waiting) => waiting,
             Entry::Refused => return None,
@@ -157,37 +157,37 @@ impl GuestsMemory {
         tokio::time::timeout(longest, waiting.granted()).await.ok()?
     }
 
-    fn begin(&self, owner: MemoryOwner, bytes: u64, room: Room) -> Entry {
+    fn begin(&self, owner: PoolOwner, amount: u64, room: Room) -> Entry {
         let mut state = self.lock();
         let State { used, accounts } = &mut *state;
         let account = accounts.entry(owner.clone()).or_default();
         let queue = account.queue(room);
         queue.retain(|waiter| !waiter.entry.is_closed());
         let waiting = queue.len();
-        if waiting == 0 && account.take(used, self.0.total, bytes, room) {
-            return Entry::Started(self.memory(owner, bytes));
+        if waiting == 0 && account.take(used, self.0.total, amount, room) {
+            return Entry::Started(self.lease(owner, amount));
         }
         if waiting >= limit::WAITING_GUESTS {
             return Entry::Refused;
         }
         let (entry, waits) = oneshot::channel();
-        account.queue(room).push_back(Waiter { bytes, entry });
+        account.queue(room).push_back(Waiter { amount, entry });
         Entry::Waits(Waiting { pool: self.clone(), entry: waits })
     }
 
-    /// Takes `bytes` more for a guest that has started. Returns false if they do not fit.
-    fn grow(&self, owner: &MemoryOwner, bytes: u64, room: Room) -> bool {
+    /// Takes more for a guest that has started. Returns false if it does not fit.
+    fn grow(&self, owner: &PoolOwner, amount: u64, room: Room) -> bool {
         let mut state = self.lock();
         let State { used, accounts } = &mut *state;
         let account = accounts.entry(owner.clone()).or_default();
-        account.take(used, self.0.total, bytes, room)
+        account.take(used, self.0.total, amount, room)
     }
 
-    fn give(&self, owner: &MemoryOwner, bytes: u64) {
+    fn give(&self, owner: &PoolOwner, amount: u64) {
         let mut state = self.lock();
-        state.used -= bytes;
+        state.used -= amount;
         if let Some(account) = state.accounts.get_mut(owner) {
-            account.held -= bytes;
+            account.held -= amount;
         }
         self.admit(state);
     }
@@ -199,13 +199,13 @@ impl GuestsMemory {
         let mut unclaimed = Vec::new();
         for (owner, account) in accounts.iter_mut() {
             for room in [Room::Awaited, Room::Usual] {
-                while let Some(bytes) = account.first_waiter(room)
-                    && account.take(used, self.0.total, bytes, room)
+                while let Some(amount) = account.first_waiter(room)
+                    && account.take(used, self.0.total, amount, room)
                 {
-                    let memory = self.memory(owner.clone(), bytes);
+                    let lease = self.lease(owner.clone(), amount);
                     match account.queue(room).pop_front() {
-                        Some(waiter) => unclaimed.extend(waiter.entry.send(memory).err()),
-                        None => unclaimed.push(memory),
+                        Some(waiter) => unclaimed.extend(waiter.entry.send(lease).err()),
+                        None => unclaimed.push(lease),
                     }
                 }
             }
@@ -216,8 +216,8 @@ impl GuestsMemory {
         drop(unclaimed);
     }
 
-    fn memory(&self, owner: MemoryOwner, bytes: u64) -> GuestMemory {
-        GuestMemory { pool: self.clone(), owner, held: AtomicU64::new(bytes) }
+    fn lease(&self, owner: PoolOwner, amount: u64) -> PoolLease {
+        PoolLease { pool: self.clone(), owner, held: AtomicU64::new(amount) }
     }
 
     /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
@@ -227,14 +227,14 @@ impl GuestsMemory {
 }
 
 impl Account {
-    /// Takes `bytes` of the pool, if the account then holds no more than the room of its share.
+    /// Takes an amount of the pool, if the account then holds no more than the room of its share.
     /// `used` is what all accounts hold.
-    fn take(&mut self, used: &mut u64, total: u64, bytes: u64, room: Room) -> bool {
-        let after = self.held.saturating_add(bytes);
+    fn take(&mut self, used: &mut u64, total: u64, amount: u64, room: Room) -> bool {
+        let after = self.held.saturating_add(amount);
         if after > room.of(share_of(total, *used - self.held)) {
             return false;
         }
-        *used += bytes;
+        *used += amount;
         self.held = after;
         true
     }
@@ -246,13 +246,13 @@ impl Account {
         }
     }
 
-    /// Returns the bytes of the first guest that still waits.
+    /// Returns the amount for the first guest that still waits.
     fn first_waiter(&mut self, room: Room) -> Option<u64> {
         let queue = self.queue(room);
         while queue.front().is_some_and(|waiter| waiter.entry.is_closed()) {
             queue.pop_front();
         }
-        queue.front().map(|waiter| waiter.bytes)
+        queue.front().map(|waiter| waiter.amount)
     }
 
     fn has_waiters(&self) -> bool {
@@ -264,15 +264,16 @@ impl Account {
     }
 }
 
-/// The memory of one guest. It returns to the pool on drop.
-pub(crate) struct GuestMemory {
-    pool: GuestsMemory,
-    owner: MemoryOwner,
+/// What one guest holds. It returns to the pool on drop.
+pub(crate) struct PoolLease {
+    pool: GuestPool,
+    owner: PoolOwner,
     held: AtomicU64,
 }
 
-impl GuestMemory {
-    /// Returns true if the guest can hold `bytes` in total, and takes what it does not hold yet.
+impl PoolLease {
+    /// Returns true if the guest can hold `bytes` of memory in total, and takes what it does not
+    /// hold yet.
     pub(crate) fn grow_to(&self, bytes: u64) -> bool {
         let held = self.held.load(Ordering::Relaxed);
         if bytes <= held {
@@ -285,13 +286,13 @@ impl GuestMemory {
         true
     }
 
-    /// Returns the number of bytes of all guests together.
+    /// Returns the amount of all guests together.
     pub(crate) fn total_of_all(&self) -> u64 {
         self.pool.total()
     }
 }
 
-impl Drop for GuestMemory {
+impl Drop for PoolLease {
     fn drop(&mut self) {
         self.pool.give(&self.owner, *self.held.get_mut());
     }
@@ -307,28 +308,28 @@ pub(crate) mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn app(name: &str) -> MemoryOwner {
-        MemoryOwner::App(AppName::new(name).unwrap())
+    fn app(name: &str) -> PoolOwner {
+        PoolOwner::App(AppName::new(name).unwrap())
     }
 
     /// Starts a guest of an app whose first memory is one MiB. Returns `None` if it waits.
-    fn start(pool: &GuestsMemory, name: &str) -> Option<GuestMemory> {
+    fn start(pool: &GuestPool, name: &str) -> Option<PoolLease> {
         pool.enter(app(name), MIB, AwaitedBy::Superstep).now_or_never().flatten()
     }
 
     /// Returns the memory of a guest that holds nothing yet, of a pool of `total` bytes.
-    pub(crate) fn memory_of(total: u64) -> Arc<GuestMemory> {
-        let memory = GuestsMemory::new(total).memory(app("a"), 0);
+    pub(crate) fn memory_of(total: u64) -> Arc<PoolLease> {
+        let memory = GuestPool::new(total).lease(app("a"), 0);
         Arc::new(memory)
     }
 
-    fn used(pool: &GuestsMemory) -> u64 {
+    fn used(pool: &GuestPool) -> u64 {
         pool.lock().used
     }
 
     #[test]
     fn an_app_holds_half_of_what_others_leave() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         assert_eq!(pool.most_of_one_guest(), 28 * MIB);
         let (a, b) = (start(&pool, "a").unwrap(), start(&pool, "b").unwrap());
         // `b` leaves 63 MiB, half of which is the share of `a`. One eighth is the reserve.
@@ -345,7 +346,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_first_memory_of_a_guest_counts_once() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let guest = start(&pool, "a").unwrap();
         assert!(guest.grow_to(MIB));
         assert_eq!(used(&pool), MIB);
@@ -355,7 +356,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_guest_that_holds_little_grows_into_the_reserve() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let (small, large) = (start(&pool, "a").unwrap(), start(&pool, "a").unwrap());
         assert!(large.grow_to(27 * MIB) && !large.grow_to(28 * MIB));
         assert!(small.grow_to(limit::SMALL_GUEST_BYTES));
@@ -364,7 +365,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn nodes_start_in_order_when_memory_returns() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let (small, large) = (start(&pool, "a").unwrap(), start(&pool, "a").unwrap());
         assert!(large.grow_to(27 * MIB));
         let mut first = pin!(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
@@ -383,7 +384,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_guest_for_which_a_guest_waits_starts_in_the_reserve() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         assert!(large.grow_to(28 * MIB));
         let enter = |awaited_by| pool.enter(app("a"), MIB, awaited_by).now_or_never().flatten();
@@ -394,7 +395,7 @@ pub(crate) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_waits_for_a_limited_time() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         assert!(large.grow_to(28 * MIB));
         assert!(pool.enter(app("a"), MIB, AwaitedBy::Client).await.is_none());
@@ -402,7 +403,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_guest_that_stops_waiting_holds_nobody_up() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         assert!(large.grow_to(28 * MIB));
         let mut second = Box::pin(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
@@ -426,7 +427,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_guest_starts_when_the_one_before_it_stops_waiting() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         // An app may use 28 MiB before guests wait.
         assert!(large.grow_to(27 * MIB));
@@ -442,7 +443,7 @@ pub(crate) mod tests {
 
     #[test]
     fn guests_beyond_the_number_that_may_wait_are_refused() {
-        let pool = GuestsMemory::new(64 * MIB);
+        let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         assert!(large.grow_to(28 * MIB));
         let begin = || pool.begin(app("a"), MIB, Room::Usual);
