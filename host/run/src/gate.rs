@@ -197,6 +197,11 @@ impl Gate {
         }
     }
 
+    /// Returns true for a web handler and for the tools that it calls.
+    pub fn is_of_handler(&self) -> bool {
+        self.task.is_none()
+    }
+
     /// Returns the limits of the guest call. The sandbox enforces them.
     pub fn limits(&self) -> &Limits {
         &self.env.grants.limits

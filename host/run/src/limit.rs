@@ -19,26 +19,27 @@ pub const LEAST_GUESTS_MEMORY_BYTES: u64 = 64 << 20;
 /// for the host itself, the store and the rest of the machine.
 pub const MACHINE_MEMORY_DIVISOR: u64 = 2;
 
-/// Divisor of an app's share of the memory of guests. The quotient is kept free of new nodes, of new web handlers and of
-/// guests that hold more than [`SMALL_GUEST_BYTES`]: 64 MiB by default. A guest that has started finds its next few MiB
-/// there, whatever other guests of the app take.
-pub const MEMORY_RESERVE_DIVISOR: u64 = 8;
+/// Divisor of an app's share of what all guests hold together. The quotient is kept free of new nodes, of new web
+/// handlers and of guests that hold more than [`SMALL_GUEST_BYTES`]: 64 MiB by default. A guest that has started finds
+/// its next few MiB there, whatever other guests of the app take. So 438 of the 1,000 guests of a host can be nodes of one
+/// app.
+pub const SHARE_RESERVE_DIVISOR: u64 = 8;
 
-/// Divisor of an app's share of the memory of guests. The quotient is kept free of tools and of other guests for which a
-/// guest waits: 16 MiB by default. The rest of the reserve is for them, since the guest that waits holds memory and ends
-/// only after them.
+/// Divisor of an app's share of what all guests hold together. The quotient is kept free of tools and of other guests for
+/// which a guest waits: 16 MiB by default. The rest of the reserve is for them, since the guest that waits holds a part
+/// of the share and ends only after them.
 pub const AWAITED_RESERVE_DIVISOR: u64 = 32;
 
 /// Memory of a guest that can use the whole share of its app. Handling a few hundred KiB of JSON takes less.
 pub const SMALL_GUEST_BYTES: u64 = 4 << 20;
 
-/// Guests of an app that wait for memory. As many as there are guest instances by default: more guests than that were
-/// never possible.
+/// Guests of an app that wait for memory, or for a place. As many as there are guest instances by default: more guests
+/// than that were never possible.
 pub const WAITING_GUESTS: usize = 1_000;
 
-/// Time for which a guest waits for memory if a client or another guest waits for it. A node waits as long as its
-/// attempt may take.
-pub const GUEST_MEMORY_WAIT_MS: u64 = 30_000;
+/// Time for which a guest waits for memory, or for a place, if a client or another guest waits for it. A node waits as
+/// long as its attempt may take.
+pub const GUEST_WAIT_MS: u64 = 30_000;
 
 /// Divisor of the memory of all guests. The quotient bounds the memory that the slots of ended guests keep for the next
 /// guests, because it is not counted. With a thousand slots each keeps 256 KiB by default, more than most guests write.

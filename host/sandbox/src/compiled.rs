@@ -24,10 +24,19 @@ pub(crate) struct CompiledComponent {
     pub(crate) exports: Exports,
     /// The ABI of the engine that runs it.
     pub(crate) abi: Abi,
+    /// The places of its guests.
+    pub(crate) places: Places,
     /// The memory of all guests of the host.
     pub(crate) guests_memory: GuestPool,
     /// Initial size of the largest memory of an instance, in bytes.
     pub(crate) first_memory_bytes: u64,
+}
+
+/// The places of guests in an engine, in shares of apps.
+pub(crate) struct Places {
+    pub(crate) pool: GuestPool,
+    /// How many of them one guest takes.
+    pub(crate) of_one_guest: u64,
 }
 
 /// Returns the initial size of the largest memory of a component, in bytes.

@@ -4,6 +4,7 @@
 use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
+use wasmtime::component::Component;
 use wasmtime::{
     Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
     WasmBacktraceDetails, WasmFeatures,
@@ -29,10 +30,7 @@ const KEEP_RESIDENT_BYTES: u64 = 2 << 20;
 /// Memory of a freed table that stays resident for its next guest, in bytes.
 const TABLE_KEEP_RESIDENT_BYTES: usize = 4 << 10;
 
-/// Core instances that the pool reserves for each component. A component of Python has sixteen.
-const CORE_INSTANCES_PER_GUEST: u32 = 16;
-
-/// Tables that the pool reserves for each component.
+/// Tables that the pool reserves for each component. A guest that has more takes several places.
 const TABLES_PER_GUEST: u32 = 4;
 
 /// Divisor of the number of guests at once. The quotient is the number of guests with the
@@ -42,8 +40,12 @@ const ASYNC_INSTANCES_DIVISOR: u32 = 8;
 /// Minimum number of guests with the asynchronous ABI at once, for a host with few guests.
 const LEAST_ASYNC_INSTANCES: u32 = 16;
 
+/// Linear memories that the pool reserves for each component with the synchronous ABI, most of which
+/// have one. A guest that has more takes several places.
+const MEMORIES_PER_GUEST: u32 = 1;
+
 /// Linear memories that the pool reserves for each component with the asynchronous ABI. A component
-/// of JavaScript has three.
+/// of JavaScript has three. A guest that has more takes several places.
 const MEMORIES_PER_ASYNC_GUEST: u32 = 3;
 
 /// Fibers that the pool reserves for each component with the asynchronous ABI: one for each task, and
@@ -75,18 +77,9 @@ pub(crate) enum Abi {
     Asynchronous,
 }
 
-/// Creates an engine for `wanted_instances` guests at once, or for as many as the kernel has room
-/// for, and starts its ticker. The ticker ends with the engine. The engine for asynchronous
-/// functions has room for a part of them. `guests_memory_bytes` is the limit of the memory of all
-/// guests, which the caller enforces.
-pub(crate) fn create_engine(
-    abi: Abi,
-    wanted_instances: u32,
-    guests_memory_bytes: u64,
-) -> Result<Engine, Error> {
-    let max_instances = cap_instances(wanted_instances, max_mappings());
-    let room = Room::new(abi, max_instances, guests_memory_bytes);
-    let engine = Engine::new(&config(abi, &room)).map_err(|error| Error::Engine {
+/// Creates an engine and starts its ticker. The ticker ends with the engine.
+pub(crate) fn create_engine(abi: Abi, room: &Room) -> Result<Engine, Error> {
+    let engine = Engine::new(&config(abi, room)).map_err(|error| Error::Engine {
         max_instances: room.instances,
         message: format!("{error:#}"),
     })?;
@@ -137,9 +130,23 @@ fn disable_nondeterminism(config: &mut Config) {
     config.cranelift_nan_canonicalization(true).shared_memory(false);
 }
 
+/// Returns how many places a component takes in the engine for its ABI. A place has a fixed number
+/// of memories and of tables.
+pub(crate) fn places(abi: Abi, component: &Component) -> u64 {
+    // A component that imports modules is rejected when it is loaded.
+    let Some(required) = component.resources_required() else { return 1 };
+    let of_memories = required.num_memories.div_ceil(match abi {
+        Abi::Synchronous => MEMORIES_PER_GUEST,
+        Abi::Asynchronous => MEMORIES_PER_ASYNC_GUEST,
+    });
+    let of_tables = required.num_tables.div_ceil(TABLES_PER_GUEST);
+    u64::from(of_memories.max(of_tables).max(1))
+}
+
 /// What an engine reserves for its guests.
-struct Room {
-    instances: u32,
+pub(crate) struct Room {
+    /// Guests at once.
+    pub(crate) instances: u32,
     memories: u32,
     stacks: u32,
     /// Memory of a freed slot that stays resident, in bytes.
@@ -147,12 +154,20 @@ struct Room {
 }
 
 impl Room {
-    /// Returns the room of the engine for an ABI in a host with `max_instances` guests.
+    /// Returns the room of the engine for an ABI in a host with `wanted_instances` guests, or with
+    /// as many as the kernel has room for. The caller enforces `guests_memory_bytes`, the limit of
+    /// the memory of all guests.
+    pub(crate) fn possible(abi: Abi, wanted_instances: u32, guests_memory_bytes: u64) -> Self {
+        Self::new(abi, cap_instances(wanted_instances, max_mappings()), guests_memory_bytes)
+    }
+
+    /// Returns the room of the engine for an ABI in a host with `max_instances` guests. The engine
+    /// for the asynchronous ABI has room for a part of them.
     fn new(abi: Abi, max_instances: u32, guests_memory_bytes: u64) -> Self {
         match abi {
             Abi::Synchronous => Self {
                 instances: max_instances,
-                memories: max_instances,
+                memories: max_instances.saturating_mul(MEMORIES_PER_GUEST),
                 stacks: max_instances,
                 kept_bytes: kept_bytes(max_instances, guests_memory_bytes),
             },
@@ -174,7 +189,8 @@ impl Room {
 fn pool_config(room: &Room) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(room.instances)
-        .total_core_instances(room.instances.saturating_mul(CORE_INSTANCES_PER_GUEST))
+        // The pool only counts them. No guest takes those of others.
+        .total_core_instances(room.instances.saturating_mul(limit::CORE_INSTANCES))
         .total_memories(room.memories)
         .total_tables(room.instances.saturating_mul(TABLES_PER_GUEST))
         .total_stacks(room.stacks)

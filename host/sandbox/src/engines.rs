@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre, Linker};
 
-use crate::engine::{self, Abi};
+use crate::compiled::Places;
+use crate::engine::{self, Abi, Room};
 use crate::error::Error;
+use crate::guest_pool::GuestPool;
 use crate::host_state::HostState;
 use crate::load::contract::ComponentWorld;
 use crate::{import, wasi};
@@ -59,22 +61,27 @@ impl Engines {
 /// An engine with the imports that it can link.
 pub(crate) struct LinkingEngine {
     engine: Engine,
+    abi: Abi,
     /// Linker with the imports of the contract.
     linker: Linker<HostState>,
     /// Linker with the imports of the contract and of WASI, for components that import WASI.
     linker_with_wasi: Linker<HostState>,
     /// Linker with `wasi:http` as well, for components that import it.
     linker_with_http: Linker<HostState>,
+    /// The places for guests.
+    places: GuestPool,
 }
 
 impl LinkingEngine {
     fn new(abi: Abi, max_instances: u32, guests_memory_bytes: u64) -> Result<Self, Error> {
-        let engine = engine::create_engine(abi, max_instances, guests_memory_bytes)?;
+        let room = Room::possible(abi, max_instances, guests_memory_bytes);
+        let engine = engine::create_engine(abi, &room)?;
         let linker = create_linker(&engine, &[import::link])?;
         let linker_with_wasi = create_linker(&engine, &[import::link, wasi::link])?;
         let linker_with_http =
             create_linker(&engine, &[import::link, wasi::link, wasi::link_http])?;
-        Ok(Self { engine, linker, linker_with_wasi, linker_with_http })
+        let places = GuestPool::new(u64::from(room.instances));
+        Ok(Self { engine, abi, linker, linker_with_wasi, linker_with_http, places })
     }
 
     /// Returns the engine.
@@ -96,6 +103,13 @@ impl LinkingEngine {
             &self.linker
         };
         linker.instantiate_pre(compiled)
+    }
+
+    /// Returns the places for the guests of a component that was compiled for this engine.
+    pub(crate) fn places_of(&self, compiled: &Component) -> Places {
+        let pool = self.places.clone();
+        let of_one_guest = engine::places(self.abi, compiled).min(pool.most_of_one_guest());
+        Places { pool, of_one_guest }
     }
 }
 

@@ -17,7 +17,7 @@ use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
-use crate::compiled::{CompiledComponent, ExportedFunction, Fallible};
+use crate::compiled::{CompiledComponent, ExportedFunction, Fallible, Places};
 use crate::engine::Abi;
 use crate::guest_error::{self, Callee};
 use crate::guest_pool::{PoolLease, PoolOwner};
@@ -47,6 +47,8 @@ pub(crate) struct GuestInstance<'a> {
     callee: Callee<'a>,
     /// Declared after the store, so that the memory counts until the store has freed it.
     _memory: Arc<PoolLease>,
+    /// Declared after the store, like the memory.
+    _place: PoolLease,
 }
 
 impl<'a> GuestCall<'a> {
@@ -66,8 +68,10 @@ impl<'a> GuestCall<'a> {
         Self { given: Some(grants), ..self }
     }
 
-    /// Waits for memory and instantiates the code.
+    /// Waits for a place and for memory, and instantiates the code.
     pub(crate) async fn instantiate(self) -> Result<GuestInstance<'a>, GuestError> {
+        // All guests wait in this order, so that none holds memory while it waits for a place.
+        let place = self.take_place().await?;
         let Self { code, gate, owner, awaited_by, limits, callee, given } = self;
         let allowed = allowed_memory(limits.memory_bytes, &code.guests_memory);
         let first = code.first_memory_bytes.min(allowed);
@@ -85,12 +89,39 @@ impl<'a> GuestCall<'a> {
         // A start function can make requests as well.
         let unwinding = store.data().unwinding.clone();
         match until_unwound(unwinding, code.pre.instantiate_async(&mut store)).await {
-            Ok(instance) => {
-                Ok(GuestInstance { store, instance, abi, limits, callee, _memory: memory })
-            }
+            Ok(instance) => Ok(GuestInstance {
+                store,
+                instance,
+                abi,
+                limits,
+                callee,
+                _memory: memory,
+                _place: place,
+            }),
             Err(error) => {
                 Err(guest_error::from_wasmtime_error(error, store.data(), limits, callee))
             }
+        }
+    }
+
+    /// Waits for a place in the engine.
+    async fn take_place(&self) -> Result<PoolLease, GuestError> {
+        let Places { pool, of_one_guest } = &self.code.places;
+        let place = pool.enter(self.owner_of_place(), *of_one_guest, self.awaited_by).await;
+        place.ok_or_else(|| {
+            let (abi, total) = (self.code.abi, pool.total());
+            GuestError::Host(guest_error::places_exhausted(self.callee, abi, total))
+        })
+    }
+
+    /// Returns the owner of the place. A web handler may wait for a run of its app. So handlers hold
+    /// none of the places in the share of runs, which would wait for them otherwise.
+    fn owner_of_place(&self) -> PoolOwner {
+        match (&self.owner, &self.gate) {
+            (PoolOwner::App(app), Some(gate)) if gate.is_of_handler() => {
+                PoolOwner::Handlers(app.clone())
+            }
+            (owner, _) => owner.clone(),
         }
     }
 }

@@ -11,6 +11,7 @@ use wattle_run::grant::GrantKey;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
+use crate::engine::Abi;
 use crate::guest_output::{Cause, GuestOutput, StandardStream};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
@@ -259,6 +260,25 @@ pub(crate) fn guests_memory_exhausted(callee: Callee<'_>, total: u64) -> Failure
          again, run fewer tasks at once, or raise `limits.guests_memory` in wattle.toml"
     );
     let details = json!({ "limit": "guests_memory", "allowed": total });
+    Failure::new(code::UNAVAILABLE, message).retryable().with_details(details)
+}
+
+/// Returns the failure of a guest that finds no place in the engine for its ABI now. `total` is the
+/// number of places of the engine.
+pub(crate) fn places_exhausted(callee: Callee<'_>, abi: Abi, total: u64) -> Failure {
+    let (limit, guests, advice) = match abi {
+        Abi::Synchronous => ("guests", "guests", "or run fewer tasks at once"),
+        Abi::Asynchronous => (
+            "async_guests",
+            "guests with the asynchronous ABI",
+            "run fewer tasks at once, or build the plugin without this ABI",
+        ),
+    };
+    let message = format!(
+        "no room to run {callee}: its share of the {total} places for {guests} is in use; try \
+         again, {advice}"
+    );
+    let details = json!({ "limit": limit, "allowed": total });
     Failure::new(code::UNAVAILABLE, message).retryable().with_details(details)
 }
 

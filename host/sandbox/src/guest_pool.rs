@@ -1,4 +1,5 @@
-//! What all guests of a host hold together, in shares of apps: their memory in bytes.
+//! What all guests of a host hold together, in shares of apps: their memory in bytes, and the
+//! places of each engine.
 //!
 //! The guests of one app hold at most half of what those of other apps do not hold ([`share_of`]),
 //! so an app always finds a part. Part of each share is a reserve; see [`Room`]. A guest waits
@@ -24,6 +25,9 @@ use wattle_run::limit;
 pub(crate) enum PoolOwner {
     /// An app, with all of its loaded versions.
     App(AppName),
+    /// The web handlers of an app, and the tools that they call. Only their places are counted apart
+    /// from those of other guests of the app.
+    Handlers(AppName),
     /// The descriptions that components give of themselves when they are loaded.
     Descriptions,
 }
@@ -57,7 +61,7 @@ impl Room {
         match self {
             Self::Whole => share,
             Self::Awaited => share - share / limit::AWAITED_RESERVE_DIVISOR,
-            Self::Usual => share - share / limit::MEMORY_RESERVE_DIVISOR,
+            Self::Usual => share - share / limit::SHARE_RESERVE_DIVISOR,
         }
     }
 }
@@ -153,7 +157,7 @@ impl GuestPool {
         if awaited_by == AwaitedBy::Superstep {
             return waiting.granted().await;
         }
-        let longest = Duration::from_millis(limit::GUEST_MEMORY_WAIT_MS);
+        let longest = Duration::from_millis(limit::GUEST_WAIT_MS);
         tokio::time::timeout(longest, waiting.granted()).await.ok()?
     }
 

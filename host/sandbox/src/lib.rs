@@ -10,8 +10,8 @@
 //!   the limits of compilation; `code_cache`: compiled code on disk.
 //! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
 //!   memory of a guest.
-//! * `guest_pool`: the memory of all guests, in shares of apps; `machine_memory`: the memory of
-//!   the machine.
+//! * `guest_pool`: the memory and the places of all guests, in shares of apps; `machine_memory`:
+//!   the memory of the machine.
 //! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls;
 //!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
 //! * `typed`: components whose functions are tools by their WIT types.

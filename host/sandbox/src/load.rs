@@ -212,6 +212,7 @@ impl LoaderInner {
             pre,
             exports,
             abi: outline.abi,
+            places: engine.places_of(compiled),
             guests_memory: self.guests_memory.clone(),
             first_memory_bytes: first_memory_bytes(compiled),
         })

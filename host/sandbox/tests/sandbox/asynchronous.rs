@@ -6,9 +6,12 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use serde_json::json;
 use wattle_graph::failure::Failure;
+use wattle_graph::id::AppName;
+use wattle_run::app::App;
 use wattle_run::gate::unwind::Unwind;
+use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome, Plugin};
 use wattle_run::stop_flag::StopFlag;
 
 use crate::node::{CALL_SEND, NOTHING, SEND};
@@ -17,6 +20,12 @@ use crate::{guest, load, load_error, stub_ports};
 
 /// The number with which a function yields.
 const YIELD: &str = "(i32.const 1)";
+
+/// Number of calls that exceeds the number of places for guests of this ABI.
+const MORE_THAN_PLACES: usize = 40;
+
+/// Number of turns within which a guest that only yields ends.
+const TURNS: usize = 10;
 
 async fn run(bytes: Bytes, limits: Limits) -> Result<NodeOutcome, GuestError> {
     let plugin = load(bytes).await.unwrap();
@@ -33,7 +42,20 @@ fn limit_of(ended: Result<NodeOutcome, GuestError>) -> Failure {
 
 /// A node that yields, and returns when it is called back.
 fn yielding() -> Bytes {
-    guest::async_node(YIELD, &format!("{} (i32.const 0)", guest::return_nothing()))
+    yielding_with("")
+}
+
+/// A node like [`yielding`] with further definitions.
+fn yielding_with(definitions: &str) -> Bytes {
+    let callback = format!("{} (i32.const 0)", guest::return_nothing());
+    guest::async_node_with(definitions, YIELD, &callback)
+}
+
+/// Runs the node of a plugin in an app.
+async fn run_in(app: &str, plugin: &dyn Plugin) -> Result<NodeOutcome, GuestError> {
+    let app = App { name: AppName::new(app).unwrap(), ..stub_ports::app(Grants::default()) };
+    let gate = stub_ports::gate_to(stub_ports::stub_model(), app, StopFlag::default());
+    plugin.run_node(stub_ports::call(), gate).await
 }
 
 #[tokio::test]
@@ -84,8 +106,13 @@ async fn endless_yielding_exceeds_the_cpu_limit() {
 async fn guest_that_waits_for_nothing_ends_with_its_call() {
     let wait = "(i32.or (i32.const 2) (i32.shl (call $set) (i32.const 4)))";
     let plugin = load(guest::async_node(wait, "(unreachable)")).await.unwrap();
-    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
-    assert_eq!(plugin.run_node(stub_ports::call(), gate).now_or_never(), None);
+    for _ in 0..MORE_THAN_PLACES {
+        let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+        let mut call = plugin.run_node(stub_ports::call(), gate);
+        for _ in 0..TURNS {
+            assert_eq!(call.as_mut().now_or_never(), None, "nothing wakes the guest");
+        }
+    }
 }
 
 #[tokio::test]
@@ -103,11 +130,41 @@ async fn dropped_call_leaves_nothing_behind() {
         let gate = stub_ports::gate(Limits::default(), StopFlag::default());
         plugin.run_node(stub_ports::call(), gate)
     };
-    // More calls than there are places for guests of this ABI.
-    for _ in 0..40 {
+    for _ in 0..MORE_THAN_PLACES {
         assert_eq!(call().now_or_never(), None, "the guest has yielded");
     }
     assert_eq!(call().await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn guests_of_one_app_leave_places_to_another_one_and_wait_in_turn() {
+    let plugin = load(yielding()).await.unwrap();
+    let run = |app| Box::pin(run_in(app, plugin.as_ref()));
+    // As many calls as there are places for guests of this ABI.
+    let mut begun: Vec<_> = (0..16).map(|_| run("app")).collect();
+    for run in &mut begun {
+        assert_eq!(run.now_or_never(), None, "it has yielded or waits for a place");
+    }
+    assert_eq!(run("other").await, Ok(NodeOutcome::default()));
+    for run in begun {
+        assert_eq!(run.await, Ok(NodeOutcome::default()));
+    }
+}
+
+#[tokio::test]
+async fn guests_with_many_tables_leave_tables_to_others() {
+    let sandbox = crate::sandbox();
+    let large = yielding_with(&"(table 0 funcref)".repeat(16));
+    let large = crate::load_into(&sandbox, large).await.unwrap();
+    let small = crate::load_into(&sandbox, yielding()).await.unwrap();
+    let mut begun: Vec<_> = (0..8).map(|_| Box::pin(run_in("app", large.as_ref()))).collect();
+    for run in &mut begun {
+        assert_eq!(run.now_or_never(), None, "it has yielded or waits for places");
+    }
+    assert_eq!(run_in("other", small.as_ref()).await, Ok(NodeOutcome::default()));
+    for run in begun {
+        assert_eq!(run.await, Ok(NodeOutcome::default()));
+    }
 }
 
 #[tokio::test]

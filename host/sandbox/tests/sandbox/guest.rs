@@ -104,10 +104,15 @@ pub(crate) fn return_nothing() -> String {
 /// and so has its callback. Both leave what is next: 0 for the end, 1 to yield, 2 to wait for the
 /// set in the other bits.
 pub(crate) fn async_node(run: &str, callback: &str) -> Bytes {
+    async_node_with("", run, callback)
+}
+
+/// Returns a node plugin like [`async_node`] with further definitions.
+pub(crate) fn async_node_with(definitions: &str, run: &str, callback: &str) -> Bytes {
     const NODE: &str = "wattle:plugin/node@0.1.0";
     let prelude = prelude(PRELUDE_PAGES);
     let module = format!(
-        r#"(module {ASYNC} {prelude} {NODE_DATA}
+        r#"(module {ASYNC} {prelude} {definitions} {NODE_DATA}
             (func (export "[async-lift]{NODE}#describe") (result i32)
                 (call $return_nodes (i32.const 128) (i32.const 1))
                 (i32.const 0))

@@ -8,24 +8,22 @@ mod rememberer;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
-use wattle_graph::failure::Failure;
+use wattle_graph::id::AppName;
 use wattle_graph::tool::ToolOutput;
+use wattle_run::app::App;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::grant::Grants;
-use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome, Plugin};
-use wattle_run::ports::{BlobStore, Caller, Net};
 use wattle_run::stop_flag::StopFlag;
 use wattle_sandbox::{SandboxConfig, WasmSandbox};
 
 use crate::node::SEND;
+use crate::stub_ports::Silence;
 use crate::{guest, load_into, stub_ports, typed};
 use rememberer::{Abi, DENSE, DENSE_NODE, SPARSE, Then};
 
@@ -68,27 +66,6 @@ fn end<T: std::fmt::Debug>(ended: Result<T, GuestError>) -> Value {
         Err(GuestError::Trap(failure)) => failure.details.unwrap()["trap"].clone(),
         Err(GuestError::Limit(failure)) => failure.details.unwrap()["limit"].clone(),
         other => panic!("neither a trap nor a limit ended the guest: {other:?}"),
-    }
-}
-
-/// A network that never responds.
-#[derive(Default)]
-struct Silence {
-    /// Notified of each request.
-    arrived: Notify,
-}
-
-#[async_trait]
-impl Net for Silence {
-    async fn send(
-        &self,
-        _caller: &Caller,
-        _grants: &Grants,
-        _request: &HttpRequest,
-        _blobs: &dyn BlobStore,
-    ) -> Result<HttpResponse, Failure> {
-        self.arrived.notify_one();
-        std::future::pending().await
     }
 }
 
@@ -195,15 +172,17 @@ async fn typed_function_leaves_nothing_behind() {
 }
 
 /// Calls a function of the asynchronous ABI in all of the room at once: each call waits for its next
-/// turn while the others begin, and there is no room for one more.
+/// turn while the others begin. Each is of another app, since one app gets only a part of the room.
 async fn fill(plugin: &Arc<dyn Plugin>, limits: &Limits, end: &str) {
-    let calls = (0..=ASYNC_GUESTS).map(|_| call(plugin, Then::Wait, limits.clone()));
-    let mut ended = join_all(calls).await;
-    match ended.pop() {
-        Some(Err(GuestError::Host(failure))) => assert!(failure.retryable, "{failure}"),
-        other => panic!("there is more room: {other:?}"),
-    }
-    for output in ended {
+    let grants = || Grants { limits: limits.clone(), ..Grants::default() };
+    let calls = (0..ASYNC_GUESTS).map(|number| {
+        let name = AppName::new(format!("app{number}")).unwrap();
+        let app = App { name, ..stub_ports::app(grants()) };
+        let gate = stub_ports::gate_to(stub_ports::stub_model(), app, StopFlag::default());
+        let arguments = json!({ "ending": Then::Wait as u32 });
+        typed::call_through(gate, plugin.as_ref(), "run", arguments, Grants::default())
+    });
+    for output in join_all(calls).await {
         assert_eq!(output, Ok(ToolOutput::default()), "{end}");
     }
 }

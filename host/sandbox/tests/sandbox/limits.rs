@@ -178,17 +178,3 @@ async fn dropped_calls_free_their_slots() {
         assert!(ended.is_err());
     }
 }
-
-#[tokio::test]
-async fn exhausted_pool_is_a_retryable_host_error() {
-    let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
-    let limits = Limits { cpu_ms: 200, ..Limits::default() };
-    let (app, grants) = (app(), Grants { limits, ..Grants::default() });
-    let calls = (0..12).map(|_| plugin.reduce(&app, "r", None, vec![], &grants));
-    let ended = futures::future::join_all(calls).await;
-    let full = ended.iter().filter(|ended| match ended {
-        Err(GuestError::Host(failure)) => failure.retryable,
-        _ => false,
-    });
-    assert_eq!(full.count(), 4, "{ended:?}");
-}

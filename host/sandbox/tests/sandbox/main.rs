@@ -14,6 +14,7 @@ mod load;
 mod names;
 mod node;
 mod output;
+mod places;
 mod stream;
 mod stub_ports;
 mod tool;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use wattle_graph::failure::code;
 use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
+use wattle_run::gate::Gate;
 use wattle_run::grant::{FolderAccess, FolderRule, Grants};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, Plugin, PluginToolCall, RefusedFunction, ToolInfo};
@@ -71,6 +72,17 @@ async fn call_given(
     limits: Limits,
     grants: Grants,
 ) -> Result<ToolOutput, GuestError> {
+    let gate = stub_ports::gate(limits, StopFlag::default());
+    call_through(gate, plugin, tool, arguments, grants).await
+}
+
+pub(crate) async fn call_through(
+    gate: Arc<Gate>,
+    plugin: &dyn Plugin,
+    tool: &str,
+    arguments: Value,
+    grants: Grants,
+) -> Result<ToolOutput, GuestError> {
     let call = PluginToolCall {
         tool: tool.to_owned(),
         call_id: "call-1".to_owned(),
@@ -82,7 +94,7 @@ async fn call_given(
         state: None,
         grants: Arc::new(grants),
     };
-    plugin.call_tool(call, stub_ports::gate(limits, StopFlag::default())).await
+    plugin.call_tool(call, gate).await
 }
 
 async fn call_shop(tool: &str, arguments: Value) -> Result<ToolOutput, GuestError> {
