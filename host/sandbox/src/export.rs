@@ -18,13 +18,13 @@ use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::compiled::{CompiledComponent, ExportedFunction, Fallible, Places};
+use crate::concurrent_calls::{ConcurrentCalls, ends_calls};
 use crate::engine::Abi;
 use crate::guest_error::{self, Callee};
 use crate::guest_pool::{PoolLease, PoolOwner};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
 use crate::memory_meter::{MemoryMeter, allowed_memory};
-use crate::unwind_signal::UnwindSignal;
 
 /// A guest call, ready to start.
 pub(crate) struct GuestCall<'a> {
@@ -87,8 +87,12 @@ impl<'a> GuestCall<'a> {
         }
         let abi = code.abi;
         // A start function can make requests as well.
-        let unwinding = store.data().unwinding.clone();
-        match until_unwound(unwinding, code.pre.instantiate_async(&mut store)).await {
+        let calls = store.data().calls.clone();
+        let made = match until_unwound(calls, code.pre.instantiate_async(&mut store)).await {
+            Ok(instance) => Ok(instance),
+            Err(error) => settle(&mut store, Err(error)).await,
+        };
+        match made {
             Ok(instance) => Ok(GuestInstance {
                 store,
                 instance,
@@ -127,7 +131,7 @@ impl<'a> GuestCall<'a> {
 }
 
 impl GuestInstance<'_> {
-    /// Calls an exported function. Ends the call when a task beside the guest unwinds it.
+    /// Calls an exported function. Ends the call when a host call beside the guest unwinds it.
     pub(crate) async fn call<P, R>(
         &mut self,
         function: &ExportedFunction<P, R>,
@@ -137,7 +141,7 @@ impl GuestInstance<'_> {
         P: ComponentNamedList + Lower + 'static,
         R: ComponentNamedList + Lift + 'static,
     {
-        let unwinding = self.unwinding();
+        let calls = self.concurrent_calls();
         let called = async {
             let function = function.typed(&mut self.store, &self.instance)?;
             match self.abi {
@@ -154,7 +158,7 @@ impl GuestInstance<'_> {
                 }
             }
         };
-        until_unwound(unwinding, called).await
+        until_unwound(calls, called).await
     }
 
     /// Calls an exported function whose types are known only at run time, like [`Self::call`].
@@ -164,7 +168,7 @@ impl GuestInstance<'_> {
         parameters: &[Val],
         results: &mut [Val],
     ) -> wasmtime::Result<()> {
-        let unwinding = self.unwinding();
+        let calls = self.concurrent_calls();
         let called = async {
             let function = self.instance.get_func(&mut self.store, function);
             let function =
@@ -173,18 +177,18 @@ impl GuestInstance<'_> {
             // failed or is dropped.
             function.call_async(&mut self.store, parameters, results).await
         };
-        until_unwound(unwinding, called).await
+        until_unwound(calls, called).await
     }
 
-    /// Returns the signal by which tasks beside the guest unwind it.
-    fn unwinding(&self) -> UnwindSignal {
-        self.store.data().unwinding.clone()
+    /// Returns the host calls that are made beside the guest.
+    fn concurrent_calls(&self) -> ConcurrentCalls {
+        self.store.data().calls.clone()
     }
 
     /// Returns the result of the guest, or the error that ended it, when all of its requests of
     /// `wasi:http` have responses. Drops the instance and its [`wasmtime::Store`].
     pub(crate) async fn finish<T>(mut self, done: wasmtime::Result<T>) -> Result<T, GuestError> {
-        let done = self.settle(done).await;
+        let done = settle(&mut self.store, done).await;
         done.map_err(|error| {
             guest_error::from_wasmtime_error(error, self.store.data(), self.limits, self.callee)
         })
@@ -195,7 +199,7 @@ impl GuestInstance<'_> {
         mut self,
         done: wasmtime::Result<Fallible<T>>,
     ) -> Result<T, GuestError> {
-        let done = self.settle(done).await;
+        let done = settle(&mut self.store, done).await;
         let (guest, limits, callee) = (self.store.data(), self.limits, self.callee);
         match done {
             Ok((Err(failure),)) => {
@@ -205,28 +209,35 @@ impl GuestInstance<'_> {
             Err(error) => Err(guest_error::from_wasmtime_error(error, guest, limits, callee)),
         }
     }
-
-    /// Waits for the responses that the guest did not wait for. A guest that trapped has none.
-    async fn settle<T>(&mut self, done: wasmtime::Result<T>) -> wasmtime::Result<T> {
-        let output = done?;
-        let unwinding = self.unwinding();
-        let settled = async {
-            self.store.data_mut().settle_http().await;
-            Ok(output)
-        };
-        until_unwound(unwinding, settled).await
-    }
 }
 
-/// Awaits work of a guest. Ends it when the signal is raised: dropping the call ends the guest.
+/// Waits for the responses that an ended guest did not wait for, and returns why it ended. A guest
+/// that trapped or asks a question is executed again, and must find their results in the journal
+/// then. After a cancel or the loss of the log, no request goes on.
+async fn settle<T>(store: &mut Store<HostState>, done: wasmtime::Result<T>) -> wasmtime::Result<T> {
+    if let Err(error) = &done
+        && let Some(TrapReason::Unwind(reason)) = error.downcast_ref()
+        && ends_calls(reason)
+    {
+        return done;
+    }
+    if let Err(reason) = store.data_mut().settle_http().await
+        && (done.is_ok() || ends_calls(&reason))
+    {
+        return Err(TrapReason::Unwind(reason).into());
+    }
+    done
+}
+
+/// Awaits work of a guest, with the host calls beside it. Ends the work when one of them unwinds
+/// the guest: dropping the work ends the guest.
 async fn until_unwound<T>(
-    unwinding: UnwindSignal,
+    calls: ConcurrentCalls,
     work: impl Future<Output = wasmtime::Result<T>>,
 ) -> wasmtime::Result<T> {
-    tokio::select! {
-        biased;
-        reason = unwinding.raised() => Err(TrapReason::Unwind(reason).into()),
-        done = work => done,
+    match calls.run_beside(work).await {
+        Ok(done) => done,
+        Err(reason) => Err(TrapReason::Unwind(reason).into()),
     }
 }
 

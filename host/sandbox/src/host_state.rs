@@ -8,14 +8,15 @@ use wasmtime_wasi::WasiCtx;
 use wattle_graph::failure::Failure;
 use wattle_run::gate::Effect;
 use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Unwind;
 use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 
+use crate::concurrent_calls::ConcurrentCalls;
 use crate::cpu_meter::{CpuMeter, EPOCH_DEADLINE};
 use crate::guest_output::GuestOutput;
 use crate::import_error::{ImportError, TrapReason};
 use crate::memory_meter::MemoryMeter;
-use crate::unwind_signal::UnwindSignal;
 use crate::wasi::constants::Constants;
 use crate::wasi::context::{empty_context, granted_context};
 use crate::wasi::http::GuestHttp;
@@ -45,8 +46,8 @@ pub(crate) struct HostState {
     pub(crate) output: GuestOutput,
     wasi: Option<Box<WasiCtx>>,
     wasi_http: Option<Box<GuestHttp>>,
-    /// Raised by requests of `wasi:http`.
-    pub(crate) unwinding: UnwindSignal,
+    /// Requests of `wasi:http`.
+    pub(crate) calls: ConcurrentCalls,
     /// Clocks and random numbers of WASI without a gate, from their first use.
     constants: Option<Box<Constants>>,
 }
@@ -78,7 +79,7 @@ impl HostState {
             output: GuestOutput::default(),
             wasi: None,
             wasi_http: None,
-            unwinding: UnwindSignal::default(),
+            calls: ConcurrentCalls::default(),
             constants: None,
         };
         let mut store = Store::new(engine, guest);
@@ -144,15 +145,21 @@ impl HostState {
 
     /// Returns `wasi:http` of the guest and the table of its resources.
     pub(crate) fn wasi_http(&mut self) -> (&mut GuestHttp, &mut ResourceTable) {
-        let (gate, unwinding) = (&self.gate, &self.unwinding);
-        let create = || Box::new(GuestHttp::new(gate.clone(), unwinding.clone()));
+        let (gate, calls) = (&self.gate, &self.calls);
+        let create = || Box::new(GuestHttp::new(gate.clone(), calls.clone()));
         (self.wasi_http.get_or_insert_with(create), &mut self.table)
     }
 
-    /// Waits for the responses of `wasi:http` that the guest did not wait for.
-    pub(crate) async fn settle_http(&mut self) {
-        if let Some(http) = &mut self.wasi_http {
-            http.settle().await;
+    /// Waits for the responses of `wasi:http` that the ended guest did not wait for. A request that
+    /// it handed over with its body is made, so that the journal has a result for it.
+    ///
+    /// # Errors
+    ///
+    /// The reason why a request unwinds the guest.
+    pub(crate) async fn settle_http(&mut self) -> Result<(), Unwind> {
+        if let Some(http) = &self.wasi_http {
+            http.end_bodies();
         }
+        self.calls.finish().await
     }
 }

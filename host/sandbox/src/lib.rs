@@ -16,9 +16,10 @@
 //!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
 //! * `typed`: components whose functions are tools by their WIT types.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
+//! * `concurrent_calls`: host calls that are made beside a guest.
 //! * `wasi`: the WASI context of components that import WASI, empty unless typed components are
 //!   granted more; `wasi::constants`: what it has in place of a gate; `wasi::http`: requests as
-//!   calls of the gate, which `unwind_signal` ends.
+//!   calls of the gate.
 //! * `bindings`: the bindings that wasmtime generates from `wit/wattle`.
 //!
 //! # Invariants
@@ -34,6 +35,7 @@ mod bindings;
 mod code_cache;
 pub mod compile;
 mod compiled;
+mod concurrent_calls;
 pub mod config;
 mod cpu_meter;
 mod engine;
@@ -56,7 +58,6 @@ mod refused;
 pub mod sandbox;
 mod sanitize;
 mod typed;
-mod unwind_signal;
 mod wasi;
 
 pub use config::{CodeCacheConfig, CompileLimits, Compiler, SandboxConfig};

@@ -1,8 +1,8 @@
 //! Host calls whose numbers are taken before they are made.
 //!
 //! A guest of `wasi:http` hands a request over, writes its body afterwards, and may hand others over
-//! meanwhile. The calls are made in tasks of their own, so the order in which they start is not that
-//! of the guest. Their numbers are: a re-executed guest takes the same ones.
+//! meanwhile. The calls are made beside the guest, so the order in which they start is not that of
+//! the guest. Their numbers are: a re-executed guest takes the same ones.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //! with its grants, its secrets and its journal.
 //!
 //! A guest hands a request over, writes its body, and waits for the response whenever it likes, so
-//! each call is made in a task of its own. A re-executed guest must see what it saw before: the call
-//! has the number at which the guest handed the request over, responses arrive in the order of the
+//! each call is made beside the guest. A re-executed guest must see what it saw before: the call has
+//! the number at which the guest handed the request over, responses arrive in the order of the
 //! requests, and the guest call ends only after all of them.
 
 mod message;
@@ -16,7 +16,6 @@ use http::{Request, Response};
 use serde_json::json;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::task::JoinSet;
 use tokio::task::coop::unconstrained;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::{
@@ -28,7 +27,7 @@ use wattle_run::gate::{CallTicket, Gate};
 use wattle_run::hostcall::log::LogMessage;
 use wattle_run::limit;
 
-use crate::unwind_signal::UnwindSignal;
+use crate::concurrent_calls::ConcurrentCalls;
 use crate::wasi::http::message::{HeldBytes, NotSent};
 
 /// Maximum size of the headers of one request in memory, in bytes. A guest can hold a thousand
@@ -57,9 +56,8 @@ pub(crate) struct GuestHttp {
 struct OutgoingRequests {
     /// `None` while the guest describes itself, and in a reducer: every request is denied.
     gate: Option<Arc<Gate>>,
-    unwinding: UnwindSignal,
-    /// Tasks that make the calls. They end with the guest.
-    exchanges: JoinSet<()>,
+    /// The calls of the requests.
+    calls: ConcurrentCalls,
     /// Places for calls that are made at once.
     places: Arc<Semaphore>,
     /// Bytes of the bodies in memory.
@@ -91,14 +89,13 @@ type ExchangeFuture =
     Box<dyn Future<Output = Result<(Response<WasiBody>, Transfer), Error>> + Send>;
 
 impl GuestHttp {
-    /// Creates `wasi:http` of a guest. `unwinding` tells its call that a request unwinds the guest.
-    pub(crate) fn new(gate: Option<Arc<Gate>>, unwinding: UnwindSignal) -> Self {
+    /// Creates `wasi:http` of a guest, whose call makes `calls`.
+    pub(crate) fn new(gate: Option<Arc<Gate>>, calls: ConcurrentCalls) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(MAX_FIELDS_BYTES);
         let requests = OutgoingRequests {
             gate,
-            unwinding,
-            exchanges: JoinSet::new(),
+            calls,
             places: Arc::new(Semaphore::new(limit::BATCH_CONCURRENCY)),
             held_bytes: Arc::default(),
             newest: None,
@@ -113,24 +110,21 @@ impl GuestHttp {
         WasiHttpCtxView { hooks: &mut self.requests, table, ctx: &mut self.context }
     }
 
-    /// Waits for the responses that the ended guest did not wait for. A request that it handed over
-    /// with its body is made, so that the journal has a result for it.
-    pub(crate) async fn settle(&mut self) {
+    /// Tells requests that the guest has ended: one whose body it has not finished is not made.
+    pub(crate) fn end_bodies(&self) {
         self.requests.is_over.send_replace(true);
-        while self.requests.exchanges.join_next().await.is_some() {}
     }
 }
 
 impl OutgoingRequests {
-    /// Starts the call of a request.
+    /// Adds the call of a request.
     fn start(
         &mut self,
         gate: Arc<Gate>,
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
     ) -> Result<ExchangeFuture, Unwind> {
-        while self.exchanges.try_join_next().is_some() {}
-        if self.exchanges.len() >= MAX_EXCHANGES {
+        if self.calls.len() >= MAX_EXCHANGES {
             return Err(Unwind::Limit(too_many_requests()));
         }
         let under_way = self.newest.take().and_then(NewestRequest::under_way);
@@ -148,17 +142,10 @@ impl OutgoingRequests {
             is_over: self.is_over.subscribe(),
             is_denial_logged: self.is_denial_logged.clone(),
         };
-        let unwinding = self.unwinding.clone();
-        self.exchanges.spawn(async move {
-            match exchange.run().await {
-                // The guest may have given the response up.
-                Ok(exchanged) => drop(responds.send(exchanged)),
-                Err(reason) => {
-                    unwinding.raise(reason);
-                    // The guest must not see an error that no execution after this one has.
-                    future::pending::<()>().await;
-                }
-            }
+        self.calls.push(async move {
+            let exchanged = exchange.run().await;
+            // The guest may have given the response up.
+            exchanged.map(|exchanged| drop(responds.send(exchanged)))
         });
         Ok(Box::new(async move {
             let exchanged: Result<Exchanged, _> = response.await;
@@ -206,10 +193,10 @@ impl Exchange {
         let mut held = HeldBytes::new(self.held_bytes, allowed_at_once);
         let allowed = gate.limits().net.request_bytes;
         let guest_ended = async {
-            // An error means that the guest is being dropped, and this task with it.
+            // An error means that the guest is being dropped, and this call with it.
             let _ = is_over.wait_for(|is_over| *is_over).await;
         };
-        // A body that is there is collected at once, also if the task had many turns before.
+        // A body that is there is collected at once, also if the guest had many turns before.
         let collected = unconstrained(message::into_call(request, options, allowed, &mut held));
         let call = tokio::select! {
             biased;
@@ -249,7 +236,7 @@ impl WasiHttpHooks for OutgoingRequests {
             return Box::new(future::ready(Err(Error::HttpRequestDenied)));
         };
         self.start(gate, request, options).unwrap_or_else(|reason| {
-            self.unwinding.raise(reason);
+            self.calls.unwind(reason);
             Box::new(future::pending())
         })
     }
@@ -286,7 +273,8 @@ fn too_many_bytes(allowed: u64) -> Failure {
     Failure::new(code::LIMIT, text).with_details(details)
 }
 
-/// Returns the error of a request whose task panicked.
+/// Returns the error of a request whose call unwinds the guest. The guest does not go on, so it
+/// never sees an error that no execution after this one has.
 fn lost() -> Error {
     Error::InternalError(Some("the host lost the request".to_owned()))
 }

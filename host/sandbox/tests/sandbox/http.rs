@@ -298,6 +298,44 @@ async fn request_is_made_also_if_the_guest_does_not_wait() {
     assert_eq!(network.answered.load(Ordering::Relaxed), 1);
 }
 
+/// A guest that is executed again finds the result in its journal.
+#[tokio::test]
+async fn request_is_made_also_if_the_guest_traps_or_is_unwound() {
+    let send = "(drop (call $send (i32.const 64)))";
+    let traps = format!("{send} (unreachable)");
+    let is_unwound = EXCHANGE.replace("(local.set $future", &format!("{send} (local.set $future"));
+    for (body, host_calls) in [(traps, 2), (is_unwound + "(i32.const 512)", 1)] {
+        let network = Network::new(Ok(found()), |_| Some(5));
+        let limits = Limits { host_calls, ..Limits::default() };
+        let ended = run(&body, network.clone(), limits, StopFlag::default()).await;
+        let has_failed =
+            matches!(ended, Err(GuestError::Trap(_) | GuestError::Unwound(Unwind::Limit(_))));
+        assert!(has_failed, "{ended:?}");
+        assert_eq!(network.answered.load(Ordering::Relaxed), 1, "{body}");
+    }
+}
+
+/// A guest call that is dropped leaves no request behind that goes on without it.
+#[tokio::test]
+async fn request_goes_on_only_with_its_guest() {
+    let network = Network::new(Ok(found()), |_| Some(1));
+    let body = format!("{EXCHANGE} (i32.const 512)");
+    let plugin = load(guest::node_of(WIT, IMPORTS, &body)).await.unwrap();
+    let gate = stub_ports::gate_through(network.clone(), Limits::default(), StopFlag::default());
+    let mut ended = plugin.run_node(stub_ports::call(), gate);
+    tokio::select! {
+        biased;
+        ended = &mut ended => panic!("the guest ended: {ended:?}"),
+        () = network.arrived.notified() => {}
+    }
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(network.answered.load(Ordering::Relaxed), 0);
+    assert_eq!(ended.await, Ok(NodeOutcome::default()));
+    assert_eq!(network.answered.load(Ordering::Relaxed), 1);
+}
+
 #[tokio::test]
 async fn request_whose_body_has_no_end_is_not_made() {
     let network = Network::new(Ok(found()), |_| Some(0));

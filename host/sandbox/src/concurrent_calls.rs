@@ -1,0 +1,171 @@
+//! Host calls that are made beside a guest, while it computes or waits for something else.
+//!
+//! A host function ends its guest with an error. A request of `wasi:http` is made while the guest
+//! goes on, and its call ends the guest by its result. The calls are polled in the task of the guest
+//! and never without it. A guest call that is dropped therefore drops its calls at once, and none
+//! writes to the log of the thread afterwards.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use wattle_run::gate::unwind::Unwind;
+
+/// The calls of one guest. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct ConcurrentCalls(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    calls: FuturesUnordered<BoxFuture<'static, Result<(), Unwind>>>,
+    /// The reason of [`ConcurrentCalls::unwind`].
+    unwind: Option<Unwind>,
+}
+
+impl ConcurrentCalls {
+    /// Adds a call. An error unwinds the guest.
+    pub(crate) fn push(&self, call: impl Future<Output = Result<(), Unwind>> + Send + 'static) {
+        self.lock().calls.push(Box::pin(call));
+    }
+
+    /// Returns the number of calls that have no result yet.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().calls.len()
+    }
+
+    /// Unwinds the guest. Only the first reason counts.
+    pub(crate) fn unwind(&self, reason: Unwind) {
+        self.lock().unwind.get_or_insert(reason);
+    }
+
+    /// Awaits work of the guest together with the calls.
+    ///
+    /// # Errors
+    ///
+    /// The reason why a call unwinds the guest, which does not go on then.
+    pub(crate) async fn run_beside<T>(&self, work: impl Future<Output = T>) -> Result<T, Unwind> {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if let Poll::Ready(Some(reason)) = self.poll_unwind(context) {
+                return Poll::Ready(Err(reason));
+            }
+            if let Poll::Ready(output) = work.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            // The guest may have added calls.
+            match self.poll_unwind(context) {
+                Poll::Ready(Some(reason)) => Poll::Ready(Err(reason)),
+                Poll::Ready(None) | Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Awaits the calls of a guest that has ended.
+    ///
+    /// # Errors
+    ///
+    /// The first reason to unwind the guest, when all calls have ended. A cancel and a lost log end
+    /// the other calls at once.
+    pub(crate) async fn finish(&self) -> Result<(), Unwind> {
+        let mut ended = Ok(());
+        while let Some(reason) = poll_fn(|context| self.poll_unwind(context)).await {
+            if ends_calls(&reason) {
+                return Err(reason);
+            }
+            ended = ended.and(Err(reason));
+        }
+        ended
+    }
+
+    /// Polls the calls. Returns the reason why one of them unwinds the guest, or `None` when all
+    /// have ended.
+    fn poll_unwind(&self, context: &mut Context<'_>) -> Poll<Option<Unwind>> {
+        let mut state = self.lock();
+        if let Some(reason) = state.unwind.take() {
+            return Poll::Ready(Some(reason));
+        }
+        loop {
+            match state.calls.poll_next_unpin(context) {
+                Poll::Ready(Some(Ok(()))) => {}
+                Poll::Ready(Some(Err(reason))) => return Poll::Ready(Some(reason)),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Locks the state and ignores poisoning: a call that panics ends the guest call.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns true if no call of the guest may go on after its unwinding.
+pub(crate) fn ends_calls(reason: &Unwind) -> bool {
+    matches!(reason, Unwind::Cancelled | Unwind::LogLost(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt as _;
+    use tokio::sync::oneshot;
+    use tokio::task::yield_now;
+    use wattle_graph::failure::Failure;
+
+    use super::*;
+
+    fn limit() -> Unwind {
+        Unwind::Limit(Failure::new("limit", "too much"))
+    }
+
+    #[test]
+    fn guest_that_is_unwound_does_not_go_on() {
+        let calls = ConcurrentCalls::default();
+        calls.unwind(limit());
+        calls.unwind(Unwind::Drained);
+        let mut has_gone_on = false;
+        let ended = calls.run_beside(async { has_gone_on = true }).now_or_never();
+        assert_eq!((ended, has_gone_on), (Some(Err(limit())), false));
+    }
+
+    #[tokio::test]
+    async fn call_that_the_guest_adds_unwinds_it() {
+        let calls = ConcurrentCalls::default();
+        let work = async {
+            calls.push(async {
+                yield_now().await;
+                Err(limit())
+            });
+            pending::<()>().await;
+        };
+        assert_eq!(calls.run_beside(work).await, Err(limit()));
+    }
+
+    #[tokio::test]
+    async fn all_calls_end_before_the_first_reason_counts() {
+        let calls = ConcurrentCalls::default();
+        let (ends, mut has_ended) = oneshot::channel();
+        calls.push(ready(Err(limit())));
+        calls.push(async move {
+            yield_now().await;
+            ends.send(()).unwrap();
+            Err(Unwind::Drained)
+        });
+        assert_eq!(calls.finish().await, Err(limit()));
+        assert_eq!(has_ended.try_recv(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn cancel_ends_calls_at_once() {
+        let calls = ConcurrentCalls::default();
+        calls.push(pending());
+        calls.push(ready(Err(Unwind::Cancelled)));
+        assert_eq!(calls.finish().await, Err(Unwind::Cancelled));
+    }
+}
