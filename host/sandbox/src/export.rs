@@ -25,6 +25,7 @@ use crate::guest_pool::{PoolLease, PoolOwner};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
 use crate::memory_meter::{MemoryMeter, allowed_memory};
+use crate::typed::values_memory::ValuesMemory;
 
 /// A guest call, ready to start.
 pub(crate) struct GuestCall<'a> {
@@ -178,6 +179,21 @@ impl GuestInstance<'_> {
             function.call_async(&mut self.store, parameters, results).await
         };
         until_unwound(calls, called).await
+    }
+
+    /// Returns the memory for the parameters of [`Self::call_dynamic`].
+    pub(crate) fn values_memory(&mut self) -> ValuesMemory<'_> {
+        let copies = match self.abi {
+            Abi::Synchronous => 1,
+            // The engine copies the parameters before the guest gets them.
+            Abi::Asynchronous => 2,
+        };
+        ValuesMemory::new(&mut self.store.data_mut().memory, copies)
+    }
+
+    /// Gives the memory of the parameters back, after they were dropped.
+    pub(crate) fn release_values(&mut self) {
+        self.store.data_mut().memory.release_values();
     }
 
     /// Returns the host calls that are made beside the guest.

@@ -290,9 +290,23 @@ impl PoolLease {
         true
     }
 
+    /// Gives back what the guest holds beyond `amount` in total.
+    pub(crate) fn shrink_to(&self, amount: u64) {
+        let held = self.held.load(Ordering::Relaxed);
+        if amount < held {
+            self.held.store(amount, Ordering::Relaxed);
+            self.pool.give(&self.owner, held - amount);
+        }
+    }
+
     /// Returns the amount of all guests together.
     pub(crate) fn total_of_all(&self) -> u64 {
         self.pool.total()
+    }
+
+    /// Returns the amount that one guest can hold if no other one exists.
+    pub(crate) fn most_of_one_guest(&self) -> u64 {
+        self.pool.most_of_one_guest()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Limits of a guest's memory and tables, and a record of denied growth.
 //!
-//! Growth counts twice: for the guest, and for all guests together ([`crate::guest_pool`]). A
-//! guest that is denied memory traps with `unreachable`. The recorded denial distinguishes that
-//! trap from others. A denial is over when the same resource grows afterwards, since the guest went
-//! on with less than it had asked for.
+//! Growth counts twice: for the guest, and for all guests together ([`crate::guest_pool`]).
+//! Values that the host has in memory for a call of the guest count for all guests only. A guest
+//! that is denied memory traps with `unreachable`. The recorded denial distinguishes that trap from
+//! others. A denial is over when the same resource grows afterwards, since the guest went on with
+//! less than it had asked for.
 
 use std::sync::Arc;
 
@@ -60,6 +61,8 @@ pub(crate) struct Denial {
 pub(crate) struct MemoryMeter {
     memory: Usage,
     table: Usage,
+    /// Bytes of the host that the values of a call take.
+    values: u64,
     shared: Arc<PoolLease>,
 }
 
@@ -114,7 +117,31 @@ impl MemoryMeter {
     /// Creates a meter for `memory_bytes` bytes of memory and the fixed number of table elements.
     /// All of it counts as `shared`.
     pub(crate) fn new(memory_bytes: u64, shared: Arc<PoolLease>) -> Self {
-        Self { memory: Usage::new(memory_bytes), table: Usage::new(limit::TABLE_ELEMENTS), shared }
+        let (memory, table) = (Usage::new(memory_bytes), Usage::new(limit::TABLE_ELEMENTS));
+        Self { memory, table, values: 0, shared }
+    }
+
+    /// Counts `bytes` in total for the values of a call, beside memory and tables. Returns false
+    /// if they do not fit among all guests.
+    pub(crate) fn hold_values(&mut self, bytes: u64) -> bool {
+        let before = std::mem::replace(&mut self.values, bytes);
+        let fits = self.share(self.memory.used, self.table.used);
+        if !fits {
+            self.values = before;
+        }
+        fits
+    }
+
+    /// Gives the memory of the values back, which the host has dropped.
+    pub(crate) fn release_values(&mut self) {
+        self.values = 0;
+        self.shared.shrink_to(self.of_all(self.memory.used, self.table.used));
+    }
+
+    /// Returns the number of bytes that values can take if no other guest exists.
+    pub(crate) fn most_values_bytes(&self) -> u64 {
+        let held = self.of_all(self.memory.used, self.table.used) - self.values;
+        self.shared.most_of_one_guest().saturating_sub(held)
     }
 
     /// Returns what was denied, if anything was: a denial that stands rather than one that is over,
@@ -136,8 +163,13 @@ impl MemoryMeter {
 
     /// Returns true if the guest can hold this much memory and these tables among all guests.
     fn share(&self, memory_bytes: u64, table_elements: u64) -> bool {
+        self.shared.grow_to(self.of_all(memory_bytes, table_elements))
+    }
+
+    /// Returns the bytes that count among all guests, with this much memory and these tables.
+    fn of_all(&self, memory_bytes: u64, table_elements: u64) -> u64 {
         let table_bytes = table_elements.saturating_mul(TABLE_ELEMENT_BYTES);
-        self.shared.grow_to(memory_bytes.saturating_add(table_bytes))
+        memory_bytes.saturating_add(table_bytes).saturating_add(self.values)
     }
 }
 
@@ -243,6 +275,17 @@ mod tests {
         assert_eq!(meter.allowed(LimitedResource::GuestsMemory), 400);
         assert!(meter.table_growing(0, 10, None).unwrap());
         assert!(!meter.memory_growing(120, 121, None).unwrap());
+    }
+
+    #[test]
+    fn values_count_as_memory_of_all_guests_until_they_are_released() {
+        let mut meter = meter(1_000, 400);
+        assert!(meter.memory_growing(0, 120, None).unwrap());
+        assert!(!meter.hold_values(81) && meter.hold_values(80));
+        assert!(!meter.memory_growing(120, 121, None).unwrap());
+        meter.release_values();
+        assert!(meter.memory_growing(120, 200, None).unwrap());
+        assert!(!meter.hold_values(1));
     }
 
     #[test]

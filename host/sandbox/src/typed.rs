@@ -12,7 +12,7 @@
 //!   component.
 //! * `schema`: JSON Schema of types; `docs`: documentation of interfaces.
 //! * `to_val` and `from_val`: JSON to values and back; `value_error`: errors with the path of a
-//!   value.
+//!   value; `values_memory`: the memory of the values of a call.
 //! * `export_name`: names of functions and tools.
 
 mod by_name;
@@ -23,6 +23,7 @@ mod reader;
 mod schema;
 pub(crate) mod to_val;
 pub(crate) mod value_error;
+pub(crate) mod values_memory;
 pub(crate) mod wit_type;
 
 use std::collections::BTreeMap;

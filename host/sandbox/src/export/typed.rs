@@ -11,11 +11,11 @@ use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::export::{GuestCall, check_output_size, invalid_result, output_exceeded};
-use crate::guest_error::Callee;
+use crate::guest_error::{Callee, guests_memory_exhausted};
 use crate::typed::TypedFunction;
 use crate::typed::from_val::to_json;
-use crate::typed::to_val::{self, MAX_VALUES_BYTES};
-use crate::typed::value_error::ValueError;
+use crate::typed::to_val;
+use crate::typed::value_error::{ValueError, ValueFault};
 use crate::typed::wit_type::WitType;
 
 /// Minimum number of values in a result with which converting them delays other tasks on the same
@@ -36,15 +36,33 @@ pub(crate) async fn run(
     let limits = Limits { lift_bytes: lift_bytes(function, call.limits), ..call.limits.clone() };
     let call = GuestCall { limits: &limits, ..call };
     let (callee, limits) = (call.callee, call.limits);
-    let params = block_in_place_in_turn(owner, are_large_values([arguments]), || {
-        to_val::arguments(&function.params, arguments)
-    });
-    let params = params.await.map_err(|error| invalid_arguments(&function.tool, &error))?;
+    let of_all = call.code.guests_memory.total();
     let mut live = call.instantiate().await?;
+    // A call that waits for memory has no values in memory.
+    let mut memory = live.values_memory();
+    let params = block_in_place_in_turn(owner, are_large_values([arguments]), || {
+        to_val::arguments(&function.params, arguments, &mut memory)
+    });
+    let params = match params.await {
+        Ok(params) => params,
+        Err(error) => {
+            let refused = match error.fault() {
+                ValueFault::Mismatch => mismatched_arguments(&function.tool, &error),
+                ValueFault::Limit => large_arguments(&function.tool, &error, memory.allowed()),
+                ValueFault::GuestsMemory => {
+                    GuestError::Host(guests_memory_exhausted(callee, of_all))
+                }
+            };
+            // A start function may have made requests.
+            live.finish(Ok(())).await?;
+            return Err(refused);
+        }
+    };
     // The call replaces the value.
     let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
     let done = live.call_dynamic(function.index, &params, &mut results).await;
     drop(params);
+    live.release_values();
     live.finish(done).await?;
     let Some(value) = results.pop() else { return Ok(ToolOutput::default()) };
     let is_long = has_many_values(&value);
@@ -61,17 +79,16 @@ fn lift_bytes(function: &TypedFunction, limits: &Limits) -> u64 {
     }
 }
 
-fn invalid_arguments(tool: &str, error: &ValueError) -> GuestError {
-    let failure = if error.is_limit() {
-        let details = json!({ "limit": "values_bytes", "allowed": MAX_VALUES_BYTES });
-        Failure::new(code::LIMIT, format!("the tool `{tool}` was not called: {error}"))
-            .with_details(details)
-    } else {
-        let text = format!("the arguments of `{tool}` do not match its schema: {error}");
-        let details = json!({ "violations": [error.to_string()] });
-        Failure::new(code::INVALID, text).with_details(details)
-    };
-    GuestError::Failure(failure)
+fn mismatched_arguments(tool: &str, error: &ValueError) -> GuestError {
+    let text = format!("the arguments of `{tool}` do not match its schema: {error}");
+    let details = json!({ "violations": [error.to_string()] });
+    GuestError::Failure(Failure::new(code::INVALID, text).with_details(details))
+}
+
+fn large_arguments(tool: &str, error: &ValueError, allowed: u64) -> GuestError {
+    let text = format!("the tool `{tool}` was not called: {error}");
+    let details = json!({ "limit": "values_bytes", "allowed": allowed });
+    GuestError::Failure(Failure::new(code::LIMIT, text).with_details(details))
 }
 
 /// Returns true if a value consists of many values.
@@ -114,7 +131,7 @@ fn into_output(
         return Ok(ToolOutput { is_error, ..ToolOutput::default() });
     };
     let value = to_json(ty, *value, limits.output_bytes).map_err(|error| {
-        if error.is_limit() {
+        if error.fault() == ValueFault::Limit {
             return output_exceeded(limits, callee);
         }
         invalid_result(callee, "a value that JSON cannot represent", &error)

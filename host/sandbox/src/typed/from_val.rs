@@ -240,6 +240,7 @@ mod tests {
     use wattle_run::json::approx_bytes;
 
     use super::*;
+    use crate::typed::value_error::ValueFault;
     use crate::typed::wit_type::IntType;
 
     fn to_json(ty: &WitType, value: Val) -> Result<Value, ValueError> {
@@ -343,7 +344,7 @@ mod tests {
             let bytes = approx_bytes(&to_json(&ty, value.clone()).unwrap());
             assert!(super::to_json(&ty, value.clone(), bytes).is_ok(), "{ty}");
             let error = super::to_json(&ty, value, bytes - 1).unwrap_err();
-            assert!(error.is_limit(), "{ty}: {error}");
+            assert_eq!(error.fault(), ValueFault::Limit, "{ty}: {error}");
         }
     }
 }

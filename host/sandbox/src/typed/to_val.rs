@@ -10,12 +10,8 @@ use wasmtime::component::Val;
 
 use crate::typed::by_name::ByName;
 use crate::typed::value_error::{ValueError, listed, quoted};
+use crate::typed::values_memory::ValuesMemory;
 use crate::typed::wit_type::{IntType, WitType};
-
-/// Maximum size of the values of one call in memory, in bytes. A few bytes of JSON can stand for a
-/// record with thousands of absent fields, and a byte of a `list<u8>` takes 32 bytes. It is as much
-/// as the JSON of the largest arguments takes in memory.
-pub(crate) const MAX_VALUES_BYTES: usize = 128 << 20;
 
 /// Numbers from this bound on are no `u64` and no `s64`: 2^64.
 const INTEGER_BOUND: f64 = 18_446_744_073_709_551_616.0;
@@ -23,30 +19,25 @@ const INTEGER_BOUND: f64 = 18_446_744_073_709_551_616.0;
 /// Maximum number of digits of a whole number: those of the largest `u64`.
 const MAX_DIGITS: usize = 20;
 
-/// Converts the arguments of a call, an object with a field for each parameter.
+/// Converts the arguments of a call, an object with a field for each parameter. The values take
+/// their memory from `memory`.
 pub(crate) fn arguments(
     params: &[(String, WitType)],
     arguments: &Value,
+    memory: &mut ValuesMemory<'_>,
 ) -> Result<Vec<Val>, ValueError> {
-    let mut converter = Converter { left: MAX_VALUES_BYTES };
+    let mut converter = Converter { memory };
     let fields = converter.fields(params, arguments)?;
     Ok(fields.into_iter().map(|(_, value)| value).collect())
 }
 
-struct Converter {
-    /// The bytes of memory that further values may take.
-    left: usize,
+struct Converter<'c, 'm> {
+    memory: &'c mut ValuesMemory<'m>,
 }
 
-impl Converter {
+impl Converter<'_, '_> {
     fn take(&mut self, bytes: usize) -> Result<(), ValueError> {
-        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
-            ValueError::limit(format!(
-                "the arguments take more than the limit of {MAX_VALUES_BYTES} bytes in memory; \
-                 pass less at once"
-            ))
-        })?;
-        Ok(())
+        self.memory.take(bytes)
     }
 
     fn value(&mut self, ty: &WitType, value: &Value) -> Result<Val, ValueError> {
@@ -351,4 +342,4 @@ fn int_value(ty: IntType, number: i128) -> Option<Val> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

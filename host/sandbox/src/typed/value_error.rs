@@ -10,29 +10,46 @@ const MAX_QUOTED_CHARS: usize = 64;
 /// Maximum number of names that a message lists.
 const MAX_NAMES: usize = 20;
 
+/// Why a value is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueFault {
+    /// The value does not fit its type.
+    Mismatch,
+    /// The values exceed a limit.
+    Limit,
+    /// The values do not fit into the memory of all guests now.
+    GuestsMemory,
+}
+
 /// A problem at one place of a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueError {
     /// The place, from the root: `.order.lines[2]`.
     path: String,
     message: String,
-    is_limit: bool,
+    fault: ValueFault,
 }
 
 impl ValueError {
     /// Creates an error about the value at hand.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { path: String::new(), message: message.into(), is_limit: false }
+        Self { path: String::new(), message: message.into(), fault: ValueFault::Mismatch }
     }
 
     /// Creates the error of values that exceed a limit.
     pub(crate) fn limit(message: impl Into<String>) -> Self {
-        Self { is_limit: true, ..Self::new(message) }
+        Self { fault: ValueFault::Limit, ..Self::new(message) }
     }
 
-    /// Returns true if the values fit their types and exceed a limit.
-    pub(crate) fn is_limit(&self) -> bool {
-        self.is_limit
+    /// Creates the error of values for which no memory is free.
+    pub(crate) fn no_memory() -> Self {
+        let fault = ValueFault::GuestsMemory;
+        Self { fault, ..Self::new("the share of the memory of all guests is in use") }
+    }
+
+    /// Returns why the value is refused.
+    pub(crate) fn fault(&self) -> ValueFault {
+        self.fault
     }
 
     /// Creates the error of a value of another kind.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use futures::future::{join, join3};
 use serde_json::{Value, json};
 use wattle_graph::id::AppName;
@@ -12,6 +13,7 @@ use wattle_run::ports::sandbox::{GuestError, NodeOutcome, Plugin};
 use wattle_run::stop_flag::StopFlag;
 use wattle_sandbox::{SandboxConfig, WasmSandbox};
 
+use crate::typed::call;
 use crate::{app, guest, load_into, stub_ports};
 
 /// Memory of all guests: an app alone can hold 28 MiB of it, and 4 MiB more in small guests.
@@ -145,4 +147,78 @@ async fn a_guest_that_holds_little_grows_beside_guests_that_hold_all() {
     let (_, (little, much)) = join(holds, takes).await;
     assert_eq!(little, Ok(json!(1)));
     assert_eq!(limit_of(much), ("host", json!("guests_memory")));
+}
+
+/// Arguments whose values take somewhat more than half of what the guests of an app can hold. They
+/// are few values of JSON, so that their conversion waits for no turn.
+const HALF_ITEMS: usize = 900;
+
+/// Returns arguments of [`typed`] with this many records, whose fields are absent.
+fn records(items: usize) -> Value {
+    json!({ "items": vec![json!({}); items] })
+}
+
+/// Returns a typed component with two functions of a list of records: `spin` loops until it has
+/// used its CPU time, and `count` returns the length. A record takes 17 KiB in the host: each of its
+/// 100 fields has a long name.
+fn typed() -> Bytes {
+    let fields: Vec<String> =
+        (0..100).map(|number| format!("{}{number}: option<bool>", "f".repeat(118))).collect();
+    let wit = format!(
+        "package a:b;
+        world tools {{
+            record item {{ {} }}
+            export spin: func(items: list<item>);
+            export count: func(items: list<item>) -> u32;
+        }}",
+        fields.join(", ")
+    );
+    let functions = r#"
+        (func (export "spin") (param i32 i32) (loop (br 0)))
+        (func (export "count") (param i32 i32) (result i32) (local.get 1))"#;
+    guest::typed(&wit, functions)
+}
+
+async fn call_tool(
+    plugin: &Arc<dyn Plugin>,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, GuestError> {
+    let limits = Limits { cpu_ms: 50, ..Limits::default() };
+    let output = call(plugin.as_ref(), tool, arguments, limits).await?;
+    Ok(output.structured.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn arguments_of_typed_components_are_memory_of_guests() {
+    let plugin = load(&sandbox(), typed()).await;
+    let half = || records(HALF_ITEMS);
+    let held = call_tool(&plugin, "spin", half());
+    let (held, taken) = join(held, call_tool(&plugin, "count", half())).await;
+    assert_eq!(limit_of(held), ("limit", json!("cpu")));
+    assert_eq!(limit_of(taken), ("host", json!("guests_memory")));
+    assert_eq!(call_tool(&plugin, "count", half()).await, Ok(json!(HALF_ITEMS)));
+    match call_tool(&plugin, "count", records(2 * HALF_ITEMS)).await {
+        Err(GuestError::Failure(failure)) => {
+            let details = failure.details.unwrap();
+            assert_eq!(details["limit"], "values_bytes");
+            assert!(details["allowed"].as_u64().unwrap() < GUESTS_MEMORY_BYTES / 2);
+        }
+        other => panic!("no limit ended the call: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_converted_when_the_guest_has_memory() {
+    let (sandbox, app) = (sandbox(), app());
+    let [first, second] = ALMOST_ALL_PAGES.map(keeps);
+    let (first, second) = (load(&sandbox, first).await, load(&sandbox, second).await);
+    let plugin = load(&sandbox, typed()).await;
+    let (mut first, mut second) = (Box::pin(reduce(&first, &app)), Box::pin(reduce(&second, &app)));
+    assert_eq!(first.as_mut().now_or_never(), None);
+    assert_eq!(second.as_mut().now_or_never(), None);
+    let mut wrong = Box::pin(call_tool(&plugin, "count", json!({ "items": 1 })));
+    assert_eq!(wrong.as_mut().now_or_never(), None, "the call waits for memory");
+    drop((first, second));
+    assert!(matches!(wrong.await, Err(GuestError::Failure(_))));
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 use wattle_graph::schema::Schema;
 
 use super::*;
-use crate::typed::to_val;
+use crate::typed::to_val::tests::arguments as convert;
 
 fn named(name: &str, ty: WitType) -> (String, WitType) {
     (name.to_owned(), ty)
@@ -152,7 +152,7 @@ fn schema_and_conversion_accept_the_same_values() {
         let schema = Schema::compile(&of_params(&params, &DocsOfTypes::default())).unwrap();
         for value in &values {
             let arguments = json!({ "v": value });
-            let converted = to_val::arguments(&params, &arguments);
+            let converted = convert(&params, &arguments);
             let is_valid = schema.violations(&arguments, 1).unwrap().is_empty();
             assert_eq!(converted.is_ok(), is_valid, "{text}, {value}: {converted:?}");
             accepted += u32::from(is_valid);

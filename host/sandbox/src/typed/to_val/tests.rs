@@ -1,8 +1,21 @@
 //! Tests of the conversion from JSON: values of each type, and errors with their paths.
 
 use serde_json::json;
+use wattle_run::limit;
 
 use super::*;
+use crate::guest_pool::tests::memory_of;
+use crate::memory_meter::MemoryMeter;
+use crate::typed::value_error::ValueFault;
+
+/// Converts arguments with as much memory as the guests of a host have by default.
+pub(in crate::typed) fn arguments(
+    params: &[(String, WitType)],
+    arguments: &Value,
+) -> Result<Vec<Val>, ValueError> {
+    let mut meter = MemoryMeter::new(0, memory_of(limit::GUESTS_MEMORY_BYTES));
+    super::arguments(params, arguments, &mut ValuesMemory::new(&mut meter, 1))
+}
 
 fn named(name: &str, ty: WitType) -> (String, WitType) {
     (name.to_owned(), ty)
@@ -181,6 +194,6 @@ fn absent_fields_count_toward_the_limit_of_memory() {
         (0..100).map(|number| named(&format!("f{number}"), option(WitType::Bool))).collect();
     let params = [named("v", list(WitType::Record(fields)))];
     let error = arguments(&params, &json!({ "v": vec![json!({}); 100_000] })).unwrap_err();
-    assert!(error.is_limit(), "{error}");
+    assert_eq!(error.fault(), ValueFault::Limit, "{error}");
     assert!(arguments(&params, &json!({ "v": vec![json!({}); 100] })).is_ok());
 }
