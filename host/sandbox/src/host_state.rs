@@ -18,7 +18,8 @@ use crate::guest_output::GuestOutput;
 use crate::import_error::{ImportError, TrapReason};
 use crate::memory_meter::MemoryMeter;
 use crate::wasi::constants::Constants;
-use crate::wasi::context::{empty_context, granted_context};
+use crate::wasi::context::{context_with, empty_context};
+use crate::wasi::folders::OpenFolder;
 use crate::wasi::http::GuestHttp;
 
 /// Maximum number of host resources that one guest may hold open: transactions, model streams, and
@@ -48,6 +49,8 @@ pub(crate) struct HostState {
     wasi_http: Option<Box<GuestHttp>>,
     /// Requests of `wasi:http`.
     pub(crate) calls: ConcurrentCalls,
+    /// The folders that the guest may use.
+    pub(crate) folders: Vec<OpenFolder>,
     /// Clocks and random numbers of WASI without a gate, from their first use.
     constants: Option<Box<Constants>>,
 }
@@ -80,6 +83,7 @@ impl HostState {
             wasi: None,
             wasi_http: None,
             calls: ConcurrentCalls::default(),
+            folders: Vec::new(),
             constants: None,
         };
         let mut store = Store::new(engine, guest);
@@ -122,15 +126,17 @@ impl HostState {
         Ok(self.off_cpu(gate.call(call)).await?)
     }
 
-    /// Gives the guest the environment and the folders of grants.
+    /// Gives the guest the environment and the folders of grants. What the guest reads in a folder
+    /// is in no journal, so only a call whose whole result is journaled may have one.
     ///
     /// # Errors
     ///
     /// The failure about a folder that cannot be opened.
     pub(crate) fn give(&mut self, grants: &Grants) -> Result<(), Failure> {
-        let context = granted_context(self.gate.as_ref(), &self.output, grants)?;
+        self.folders = grants.folders.iter().map(OpenFolder::open).collect::<Result<_, _>>()?;
+        let context = context_with(self.gate.as_ref(), &self.output, &grants.environment);
         self.wasi = Some(Box::new(context));
-        if !grants.folders.is_empty() {
+        if !self.folders.is_empty() {
             self.table.set_max_capacity(MAX_RESOURCES_WITH_FOLDERS);
         }
         Ok(())

@@ -11,9 +11,11 @@
 mod clocks;
 pub(crate) mod constants;
 pub(crate) mod context;
+pub(crate) mod folders;
 pub(crate) mod http;
 mod http_texts;
 mod log_stream;
+mod preopens;
 mod random;
 
 use wasmtime::component::{HasSelf, Linker};
@@ -52,7 +54,7 @@ impl WasiHttpView for HostState {
 }
 
 /// Defines WASI 0.2 without `wasi:http`. Clocks and random numbers are those of
-/// [`HostState::wasi_source`].
+/// [`HostState::wasi_source`], and folders those of [`HostState::give`].
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     type Host = HasSelf<HostState>;
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
@@ -62,6 +64,7 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     bindings::random::random::add_to_linker::<_, Host>(linker, |guest| guest)?;
     bindings::random::insecure::add_to_linker::<_, Host>(linker, |guest| guest)?;
     bindings::random::insecure_seed::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    bindings::filesystem::preopens::add_to_linker::<_, Host>(linker, |guest| guest)?;
     linker.allow_shadowing(false);
     Ok(())
 }

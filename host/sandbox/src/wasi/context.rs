@@ -1,12 +1,11 @@
 //! Contexts of WASI for guests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
-use wattle_graph::failure::{Failure, code};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Unwind;
-use wattle_run::grant::{FolderAccess, FolderRule, Grants};
 
 use crate::guest_output::{GuestOutput, StandardStream};
 use crate::import_error::TrapReason;
@@ -17,41 +16,17 @@ pub(crate) fn empty_context(gate: Option<&Arc<Gate>>, output: &GuestOutput) -> W
     empty_builder(gate, output).build()
 }
 
-/// Creates a context with the environment and the folders of grants. What the guest reads in a
-/// folder is in no journal, so only a call whose whole result is journaled may have one.
-///
-/// # Errors
-///
-/// The failure about a folder that cannot be opened.
-pub(crate) fn granted_context(
+/// Creates a context with environment variables.
+pub(crate) fn context_with(
     gate: Option<&Arc<Gate>>,
     output: &GuestOutput,
-    grants: &Grants,
-) -> Result<WasiCtx, Failure> {
+    environment: &BTreeMap<String, String>,
+) -> WasiCtx {
     let mut builder = empty_builder(gate, output);
-    for (name, value) in &grants.environment {
+    for (name, value) in environment {
         builder.env(name, value);
     }
-    for folder in &grants.folders {
-        let permissions = match folder.access {
-            FolderAccess::ReadOnly => FsPerms::ReadOnly,
-            FolderAccess::ReadWrite => FsPerms::ReadWrite,
-        };
-        let opened = builder.preopened_dir(&folder.path, &folder.guest, permissions);
-        opened.map_err(|error| folder_unavailable(folder, &error))?;
-    }
-    Ok(builder.build())
-}
-
-/// Returns the failure about a folder. The path on the host is for the operator only.
-fn folder_unavailable(folder: &FolderRule, error: &dyn std::fmt::Display) -> Failure {
-    let path = folder.path.display();
-    tracing::warn!("the granted folder `{path}` cannot be opened: {error}");
-    let message = format!(
-        "the folder `{}` cannot be opened; the log of the host names its path and the reason",
-        folder.guest
-    );
-    Failure::new(code::UNAVAILABLE, message).retryable()
+    builder.build()
 }
 
 fn empty_builder(gate: Option<&Arc<Gate>>, output: &GuestOutput) -> WasiCtxBuilder {

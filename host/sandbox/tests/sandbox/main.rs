@@ -5,6 +5,8 @@
 
 mod asynchronous;
 mod cache;
+#[cfg(unix)]
+mod folders;
 mod guest;
 mod guests_memory;
 mod http;

@@ -1,0 +1,98 @@
+//! Tests of the folders that a typed component is granted.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tempfile::TempDir;
+use wattle_graph::failure::code;
+use wattle_run::grant::{FolderAccess, FolderRule, Grants};
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::GuestError;
+
+use crate::typed::call_given;
+use crate::{guest, load};
+
+/// Creates a folder. Returns it with its path, of which no part is a link.
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    (folder, path)
+}
+
+/// Returns grants with one folder, which the guest finds as `/data`.
+fn granted(path: &Path, access: FolderAccess) -> Grants {
+    let (path, guest) = (path.to_owned(), "/data".to_owned());
+    Grants { folders: vec![FolderRule { path, guest, access }], ..Grants::default() }
+}
+
+#[tokio::test]
+async fn a_folder_with_a_link_in_its_path_is_unavailable() {
+    let idle = guest::typed(
+        "package a:b; world tools { export idle: func(); }",
+        r#"(func (export "idle"))"#,
+    );
+    let idle = load(idle).await.unwrap();
+    let of = |path: PathBuf| {
+        let grants = granted(&path, FolderAccess::ReadWrite);
+        call_given(idle.as_ref(), "idle", json!({}), Limits::default(), grants)
+    };
+    let (_folder, root) = folder();
+    for path in ["work/cache/today", "etc/today"] {
+        fs::create_dir_all(root.join(path)).unwrap();
+    }
+    assert!(of(root.join("work/cache")).await.is_ok());
+    // A guest with the folder `work` can do this.
+    fs::rename(root.join("work/cache"), root.join("work/moved")).unwrap();
+    symlink("../etc", root.join("work/cache")).unwrap();
+    for path in ["work/cache", "work/cache/today"] {
+        match of(root.join(path)).await {
+            Err(GuestError::Host(failure)) => {
+                assert_eq!(failure.code, code::UNAVAILABLE);
+                assert!(failure.message.contains("`/data`"), "{failure}");
+            }
+            other => panic!("{path} was opened: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_guest_with_folders_may_open_few_files() {
+    let hold = guest::typed_with_imports(
+        "package a:b;
+        world tools {
+            import wasi:filesystem/preopens@0.2.6;
+            export hold: func(count: u32) -> u32;
+        }
+        package wasi:filesystem@0.2.6 {
+            interface types { resource descriptor; }
+            interface preopens {
+                use types.{descriptor};
+                get-directories: func() -> list<tuple<descriptor, string>>;
+            }
+        }",
+        r#"(import "wasi:filesystem/preopens@0.2.6" "get-directories"
+            (func $directories (param i32)))"#,
+        r#"(func (export "hold") (param $count i32) (result i32)
+            (loop $more
+                (call $directories (i32.const 512))
+                (local.set $count (i32.sub (local.get $count) (i32.const 1)))
+                (br_if $more (local.get $count)))
+            (i32.const 1))"#,
+    );
+    let hold = load(hold).await.unwrap();
+    let (_folder, path) = folder();
+    let grants = granted(&path, FolderAccess::ReadOnly);
+    let of = |count: u32| {
+        let arguments = json!({ "count": count });
+        call_given(hold.as_ref(), "hold", arguments, Limits::default(), grants.clone())
+    };
+    assert_eq!(of(50).await.unwrap().structured, Some(json!(1)));
+    match of(200).await {
+        Err(GuestError::Limit(failure)) => {
+            assert_eq!(failure.details.unwrap()["limit"], "instances");
+        }
+        other => panic!("no limit ended the function: {other:?}"),
+    }
+}
