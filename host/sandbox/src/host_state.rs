@@ -27,7 +27,8 @@ use crate::wasi::http::GuestHttp;
 const MAX_RESOURCES: usize = 1_000;
 
 /// Maximum number of host resources that a guest with folders may hold open. Each can be an open
-/// file, of which the process has a limited number for all guests and connections.
+/// file, and a listing of a folder two. The process has a limited number of these for all guests and
+/// connections.
 const MAX_RESOURCES_WITH_FOLDERS: usize = 100;
 
 /// Maximum number of tasks of one guest with the asynchronous ABI. A call is one, and so is each call

@@ -14,6 +14,7 @@ pub(crate) mod context;
 pub(crate) mod folders;
 pub(crate) mod http;
 mod http_texts;
+mod listing;
 mod log_stream;
 mod preopens;
 mod random;
@@ -65,6 +66,7 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     bindings::random::insecure::add_to_linker::<_, Host>(linker, |guest| guest)?;
     bindings::random::insecure_seed::add_to_linker::<_, Host>(linker, |guest| guest)?;
     bindings::filesystem::preopens::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    listing::link(linker)?;
     linker.allow_shadowing(false);
     Ok(())
 }

@@ -96,3 +96,87 @@ async fn a_guest_with_folders_may_open_few_files() {
         other => panic!("no limit ended the function: {other:?}"),
     }
 }
+
+/// The interfaces of folders, with the functions of a listing.
+const FILESYSTEM: &str = "
+    package wasi:filesystem@0.2.6 {
+        interface types {
+            enum descriptor-type {
+                unknown, block-device, character-device, directory, fifo, symbolic-link,
+                regular-file, socket,
+            }
+            enum error-code {
+                access, would-block, already, bad-descriptor, busy, deadlock, quota, exist,
+                file-too-large, illegal-byte-sequence, in-progress, interrupted, invalid, io,
+                is-directory, loop, too-many-links, message-size, name-too-long, no-device,
+                no-entry, no-lock, insufficient-memory, insufficient-space, not-directory,
+                not-empty, not-recoverable, unsupported, no-tty, no-such-device, overflow,
+                not-permitted, pipe, read-only, invalid-seek, text-file-busy, cross-device,
+            }
+            record directory-entry { %type: descriptor-type, name: string }
+            resource directory-entry-stream {
+                read-directory-entry: func() -> result<option<directory-entry>, error-code>;
+            }
+            resource descriptor {
+                read-directory: func() -> result<directory-entry-stream, error-code>;
+                unlink-file-at: func(path: string) -> result<_, error-code>;
+            }
+        }
+        interface preopens {
+            use types.{descriptor};
+            get-directories: func() -> list<tuple<descriptor, string>>;
+        }
+    }";
+
+/// The guest begins a listing, deletes the file `0`, and counts the entries.
+#[tokio::test]
+async fn a_listing_reads_a_folder_as_the_guest_reads_the_listing() {
+    let wit = format!(
+        "package a:b;
+        world tools {{
+            import wasi:filesystem/types@0.2.6;
+            import wasi:filesystem/preopens@0.2.6;
+            export count: func() -> u32;
+        }}
+        {FILESYSTEM}"
+    );
+    let imports = r#"
+        (import "wasi:filesystem/preopens@0.2.6" "get-directories"
+            (func $directories (param i32)))
+        (import "wasi:filesystem/types@0.2.6" "[method]descriptor.read-directory"
+            (func $list (param i32 i32)))
+        (import "wasi:filesystem/types@0.2.6" "[method]descriptor.unlink-file-at"
+            (func $unlink (param i32 i32 i32 i32)))
+        (import "wasi:filesystem/types@0.2.6"
+            "[method]directory-entry-stream.read-directory-entry"
+            (func $next (param i32 i32)))"#;
+    let count = r#"
+        (data (i32.const 600) "0")
+        (func $check (param $result i32)
+            (if (i32.load8_u (local.get $result)) (then (unreachable))))
+        (func (export "count") (result i32)
+            (local $folder i32) (local $listing i32) (local $entries i32)
+            (call $directories (i32.const 512))
+            (local.set $folder (i32.load (i32.load (i32.const 512))))
+            (call $list (local.get $folder) (i32.const 520))
+            (call $check (i32.const 520))
+            (local.set $listing (i32.load (i32.const 524)))
+            (call $unlink (local.get $folder) (i32.const 600) (i32.const 1) (i32.const 528))
+            (call $check (i32.const 528))
+            (block $end
+                (loop $more
+                    (call $next (local.get $listing) (i32.const 536))
+                    (call $check (i32.const 536))
+                    (br_if $end (i32.eqz (i32.load8_u (i32.const 540))))
+                    (local.set $entries (i32.add (local.get $entries) (i32.const 1)))
+                    (br $more)))
+            (local.get $entries))"#;
+    let count = load(guest::typed_with_imports(&wit, imports, count)).await.unwrap();
+    let (_folder, path) = folder();
+    for number in 0..150 {
+        fs::write(path.join(number.to_string()), "").unwrap();
+    }
+    let grants = granted(&path, FolderAccess::ReadWrite);
+    let output = call_given(count.as_ref(), "count", json!({}), Limits::default(), grants).await;
+    assert_eq!(output.unwrap().structured, Some(json!(149)));
+}
