@@ -13,6 +13,7 @@ mod grants;
 mod limits;
 mod mcp;
 mod network;
+mod places;
 mod read;
 mod secrets;
 mod size;
@@ -48,6 +49,7 @@ pub use self::grants::{LimitTable, Needs};
 pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
 pub use self::mcp::{McpTable, Surroundings};
 pub use self::network::Network;
+use self::places::{places_of, resolved};
 pub use self::read::{ConfigProblem, SECTIONS, parse, read};
 pub use self::secrets::{Secret, SecretSource};
 pub use self::size::ByteSize;
@@ -287,11 +289,21 @@ impl Config {
         OwnFiles::new(&self.data, files, &self.plugins)
     }
 
+    /// Checks that no folder of the grants is within a writable one, and resolves their paths.
+    fn resolve_folders(&mut self, problems: &mut Vec<ConfigProblem>) {
+        let Self { grants, base, .. } = self;
+        grants::check_nesting(grants, base, problems);
+        for needs in grants.values_mut() {
+            needs.resolve(base);
+        }
+    }
+
     /// Returns the part of the host's configuration, data or code that a folder has in it, or that
-    /// the folder is in. Whoever writes there could grant more rights.
+    /// the folder is in. Whoever writes there could grant more rights. A folder with a link on the
+    /// way to such a part has the part in it.
     fn part_of_host_in(&self, folder: &Path) -> Option<String> {
-        let contains = |path: &Path| grants::resolved(path).starts_with(folder);
-        let overlaps = |path: &Path| contains(path) || folder.starts_with(grants::resolved(path));
+        let contains = |path: &Path| places_of(path).iter().any(|place| place.starts_with(folder));
+        let overlaps = |path: &Path| contains(path) || folder.starts_with(resolved(path));
         let file = self.file.as_ref().and_then(|file| file.file_name());
         if file.is_some_and(|name| contains(&self.base.join(name))) {
             return Some("the configuration file".to_owned());
@@ -299,13 +311,15 @@ impl Config {
         if overlaps(&self.plugins) {
             return Some("the plugins folder".to_owned());
         }
-        let data = grants::resolved(&self.data);
-        if data.starts_with(folder) {
+        if contains(&self.data) {
             return Some("the data folder".to_owned());
         }
-        if let Ok(inside) = folder.strip_prefix(&data)
-            && let Some(own) = self.own_files().met_by(&self.data.join(inside), &[])
-        {
+        let own = self.own_files();
+        let inside = folder.strip_prefix(resolved(&self.data)).ok();
+        let met = inside.and_then(|inside| own.met_by(&self.data.join(inside), &[]));
+        // A link in the data folder may lead elsewhere.
+        let met = met.or_else(|| own.paths().find(|path| overlaps(&self.data.join(path))));
+        if let Some(own) = met {
             return Some(format!("`{}` in the data folder", own.display()));
         }
         let of_app = |(name, app): (&AppName, &AppConfig)| {

@@ -99,6 +99,11 @@ impl OwnFiles {
         Self { data: data.to_owned(), own }
     }
 
+    /// Returns the paths of all files and folders of the host, from the data folder.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.own.iter().map(|own| own.path.as_path())
+    }
+
     /// Returns the file or folder of the host that a file below `folder` could be, or be in.
     /// `fixed` has the first names of the paths of all files below the folder.
     pub(crate) fn met_by(&self, folder: &Path, fixed: &[String]) -> Option<&Path> {

@@ -7,10 +7,11 @@ use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::PluginName;
 use wattle_run::grant::{
-    FolderRule, GrantKey, HttpRule, InDoubtPolicy, MemoryRule, SqlRule, ToolGrant,
+    FolderAccess, FolderRule, GrantKey, HttpRule, InDoubtPolicy, MemoryRule, SqlRule, ToolGrant,
 };
 use wattle_run::limit::Limits;
 
+use crate::config::places::{leads_through, resolved};
 use crate::config::sql_grant::{self, SqlGrant};
 use crate::config::{ByteSize, Config, ConfigProblem};
 
@@ -100,9 +101,37 @@ impl Needs {
     }
 }
 
-/// Returns a path with its links resolved; the path itself if it does not exist.
-pub(super) fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+/// Checks that no folder is within one that a component may write to. The component could put
+/// another folder in its place, or a link. Paths start from `base` and are not yet resolved, because
+/// the links on their way count as well.
+pub(super) fn check_nesting(
+    grants: &BTreeMap<GrantKey, Needs>,
+    base: &Path,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    let is_writable = |folder: &&FolderRule| folder.access == FolderAccess::ReadWrite;
+    let writable = grants.values().flat_map(|needs| &needs.folders).filter(is_writable);
+    let writable: Vec<PathBuf> =
+        writable.map(|folder| resolved(&base.join(&folder.path))).collect();
+    for (table, needs) in grants {
+        for folder in &needs.folders {
+            let path = base.join(&folder.path);
+            if let Some(outer) = writable.iter().find(|outer| leads_through(&path, outer)) {
+                problems.push(ConfigProblem {
+                    key: format!("grants.{table}.folders"),
+                    message: format!(
+                        "the path `{}` leads through `{}`, where a component may write",
+                        path.display(),
+                        outer.display()
+                    ),
+                    hint: Some(
+                        "grant the outer folder alone, or as `read-only`, or move one of them"
+                            .to_owned(),
+                    ),
+                });
+            }
+        }
+    }
 }
 
 /// Resource limits of a guest.
@@ -135,5 +164,77 @@ impl LimitTable {
             output_bytes: self.output.map_or(defaults.output_bytes, |size| size.0),
             ..defaults
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    /// Returns the problems of a file in which each table grants a folder: its path and its access.
+    fn problems(base: &Path, head: &str, folders: &[(&str, &str)]) -> String {
+        let mut text = head.to_owned();
+        for (index, (path, access)) in folders.iter().enumerate() {
+            let folder = format!("{{ path = {path:?}, guest = \"/data\", access = {access:?} }}");
+            text.push_str(&format!("\n[grants.p{index}]\nfolders = [{folder}]\n"));
+        }
+        parse(&text, base).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_folder_within_a_writable_one_is_refused() {
+        let of = |outer: &str, inner: &str| {
+            let folders = [("work", outer), (inner, "read-only")];
+            problems(Path::new("/base"), "", &folders)
+        };
+        for inner in ["work/cache", "work/a/b"] {
+            let refused = of("read-write", inner);
+            assert!(refused.contains("`grants.p1.folders`"), "{refused}");
+            assert!(refused.contains("leads through `/base/work`"), "{refused}");
+            assert_eq!(of("read-only", inner), "");
+        }
+        for beside in ["work", "work2", "."] {
+            assert!(!of("read-write", beside).contains("leads through"), "{beside}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_on_the_way_to_a_folder_and_to_parts_of_the_host_count() {
+        use std::fs::{create_dir_all, write};
+        use std::os::unix::fs::symlink;
+
+        use crate::config::read;
+
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for path in ["disk/blobs", "etc", "host/data", "host/plugins", "links", "other", "work"] {
+            create_dir_all(root.join(path)).unwrap();
+        }
+        symlink("../../disk/blobs", root.join("host/data/blobs")).unwrap();
+        symlink("../host/plugins", root.join("links/plugins")).unwrap();
+        symlink("../other", root.join("work/link")).unwrap();
+        let head = "data = \"host/data\"\nplugins = \"links/plugins\"\n";
+        for (folders, what) in [
+            (&[("links", "read-write")][..], "the plugins folder"),
+            (&[("links/plugins/new", "read-only")][..], "the plugins folder"),
+            (&[("disk", "read-write")][..], "`blobs` in the data folder"),
+            (&[("disk/blobs/new", "read-only")][..], "`blobs` in the data folder"),
+            (&[("work", "read-write"), ("work/link", "read-only")][..], "leads through"),
+        ] {
+            let refused = problems(&root, head, folders);
+            assert!(refused.contains(what), "{folders:?}: {refused}");
+        }
+        let host = root.join("host");
+        let text = format!(
+            "data = {:?}\nplugins = {:?}\n[grants.p]\nfolders = [{{ path = \".\", guest = \"/\" }}]",
+            host.join("data"),
+            host.join("plugins")
+        );
+        write(root.join("real.toml"), text).unwrap();
+        symlink("../real.toml", root.join("etc/wattle.toml")).unwrap();
+        let refused = read(Some(&root.join("etc/wattle.toml"))).unwrap_err().to_string();
+        assert!(refused.contains("the configuration file"), "{refused}");
     }
 }

@@ -133,7 +133,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         base: base.to_owned(),
     };
     reader.nothing_else();
-    config.grants.values_mut().for_each(|needs| needs.resolve(base));
+    config.resolve_folders(&mut reader.problems);
     check(&config, &mut reader.problems);
     if reader.problems.is_empty() {
         return Ok(config);

@@ -1,0 +1,90 @@
+//! The places that a path of the configuration leads through.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Returns a path with its links resolved. The parts that do not exist stay as they are.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    let existing = |above: &Path| {
+        let rest = path.strip_prefix(above).ok()?;
+        let above = above.canonicalize().ok()?;
+        Some(if rest.as_os_str().is_empty() { above } else { above.join(rest) })
+    };
+    path.ancestors().find_map(existing).unwrap_or_else(|| path.to_owned())
+}
+
+/// Returns the place of each part of a path, of each part of a link on its way, and of its end.
+/// Whoever replaces one of them decides where the path leads. The folders of all places are
+/// resolved.
+pub(super) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
+    let mut places = BTreeSet::new();
+    let mut left = vec![path.to_owned()];
+    while let Some(path) = left.pop() {
+        for part in path.ancestors() {
+            let (Some(folder), Some(name)) = (part.parent(), part.file_name()) else { continue };
+            let folder = resolved(folder);
+            let place = folder.join(name);
+            let target = place.read_link();
+            if places.insert(place)
+                && let Ok(target) = target
+            {
+                left.push(folder.join(target));
+            }
+        }
+    }
+    places.insert(resolved(path));
+    places
+}
+
+/// Returns true if a path leads through a folder, so that whoever may write to the folder decides
+/// where the path leads. The folder itself leads to itself only.
+pub(super) fn leads_through(path: &Path, folder: &Path) -> bool {
+    places_of(path).iter().any(|place| place != folder && place.starts_with(folder))
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::fs::create_dir_all;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_resolved_as_far_as_it_does() {
+        let (_folder, root) = folder();
+        create_dir_all(root.join("code")).unwrap();
+        symlink("code", root.join("link")).unwrap();
+        assert_eq!(resolved(&root.join("link")), root.join("code"));
+        assert_eq!(resolved(&root.join("link/new/../x")), root.join("code/new/../x"));
+    }
+
+    #[test]
+    fn the_places_of_a_path_have_each_link_on_its_way() {
+        let (_folder, root) = folder();
+        create_dir_all(root.join("a/b")).unwrap();
+        create_dir_all(root.join("end")).unwrap();
+        symlink("a/b/second", root.join("first")).unwrap();
+        symlink("../../end", root.join("a/b/second")).unwrap();
+        let places = places_of(&root.join("first/new"));
+        for place in ["first", "a", "a/b", "a/b/second", "end", "end/new"] {
+            assert!(places.contains(&root.join(place)), "{place}: {places:?}");
+        }
+        assert!(!places.contains(&root.join("first/new")));
+    }
+
+    #[test]
+    fn links_that_lead_to_each_other_have_an_end() {
+        let (_folder, root) = folder();
+        symlink("two", root.join("one")).unwrap();
+        symlink("one", root.join("two")).unwrap();
+        let places = places_of(&root.join("one/x"));
+        assert!(places.contains(&root.join("one")) && places.contains(&root.join("two")));
+    }
+}
