@@ -34,7 +34,7 @@ use wattle_agent_server::UnknownKeys;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::AppName;
 use wattle_model::ModelConfig;
-use wattle_run::grant::GrantKey;
+use wattle_run::grant::{FolderAccess, GrantKey};
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 use wattle_store::BLOBS_FOLDER;
 
@@ -49,7 +49,7 @@ pub use self::grants::{LimitTable, Needs};
 pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
 pub use self::mcp::{McpTable, Surroundings};
 pub use self::network::Network;
-use self::places::{places_of, resolved};
+use self::places::{leads_through, places_of, resolved};
 pub use self::read::{ConfigProblem, SECTIONS, parse, read};
 pub use self::secrets::{Secret, SecretSource};
 pub use self::size::ByteSize;
@@ -59,6 +59,7 @@ pub use self::store::{StoreConfig, StoreDatabase, StoreKind};
 pub use self::telemetry::TelemetryTable;
 pub use self::webhooks::WebhooksConfig;
 use crate::data_folder::{MEMORY_FILE, OwnFiles, SERVER_FILE, STORE_FILE, TENANT_ROUTES_FILE};
+use crate::files_folder::FilesFolder;
 
 /// Name of the configuration file that is read by default.
 pub const DEFAULT_FILE: &str = "wattle.toml";
@@ -296,6 +297,22 @@ impl Config {
         for needs in grants.values_mut() {
             needs.resolve(base);
         }
+    }
+
+    /// Returns the configured folder of files of an app that leads through a granted folder.
+    fn files_beyond(&self, granted: &Path) -> Option<PathBuf> {
+        let files = self.apps.values().flat_map(|app| app.files.values());
+        let dirs = files.filter(|files| files.enabled).filter_map(|files| files.dir.as_ref());
+        let mut folders = dirs.map(|dir| FilesFolder::new(&self.data, dir));
+        folders.find(|files| leads_through(files.root(), granted)).map(|files| files.path())
+    }
+
+    /// Returns the folder through which a folder of files leads, and where a component may write.
+    pub(crate) fn writable_folder_around(&self, files: &FilesFolder) -> Option<&Path> {
+        let granted = self.grants.values().flat_map(|needs| &needs.folders);
+        let writable = granted.filter(|folder| folder.access == FolderAccess::ReadWrite);
+        let mut paths = writable.map(|folder| folder.path.as_path());
+        paths.find(|folder| leads_through(files.root(), folder))
     }
 
     /// Returns the part of the host's configuration, data or code that a folder has in it, or that

@@ -10,6 +10,7 @@
 //! * `cases`: cases of apps, which commands run and compare with what is expected.
 //! * [`config`]: the configuration, `wattle.toml`.
 //! * `data_folder`: the host's own files in the data folder, which files of apps must not meet.
+//! * `files_folder`: the folder of a file projection, below which no link is followed.
 //! * [`wire`]: builds adapters and engine from the configuration; the only module that uses all of
 //!   them.
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
@@ -28,6 +29,7 @@ pub mod config;
 mod data_folder;
 pub mod error;
 pub mod exit;
+mod files_folder;
 pub mod load;
 pub mod output;
 pub mod project;

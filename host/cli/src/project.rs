@@ -14,7 +14,7 @@ mod pretty;
 mod write;
 
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ use wattle_run::state_cache::StateCache;
 use wattle_run::tail::range::EventRange;
 
 use crate::config::Config;
+use crate::files_folder::FilesFolder;
 use crate::project::budget::{AppUsage, RunBudget};
 use crate::project::content::FileContent;
 use crate::project::write::WrittenFile;
@@ -142,7 +143,7 @@ impl Worker {
         let mut budget = RunBudget::new(run_file_bytes, left);
         for (folder, mapping) in &mappings {
             let run = &note.run;
-            let projection = (folder.as_path(), mapping.as_ref());
+            let projection = (folder, mapping.as_ref());
             match self.write_files(note, &app, projection, &mut budget).await {
                 Ok(()) => {}
                 Err(Stopped::Limit(limit)) => {
@@ -168,7 +169,7 @@ impl Worker {
         &self,
         note: &RunSummary,
         app: &App,
-        (folder, mapping): (&Path, &FileProjection),
+        (folder, mapping): (&FilesFolder, &FileProjection),
         budget: &mut RunBudget,
     ) -> Result<(), Stopped> {
         let subject: RunInfo = subject(app, note.thread.as_str(), note.run.as_str());
@@ -182,15 +183,19 @@ impl Worker {
                 let Some(file) = project(&mut run, &mut past, event).await else { continue };
                 let most = budget.begin_file().map_err(Stopped::Limit)?;
                 let content = FileContent::read(self.blobs.as_ref(), file.content).await;
-                let path = folder.join(&file.path);
-                match write(path.clone(), event.seq, content, most).await {
+                let path = PathBuf::from(file.path);
+                match write(folder.clone(), path.clone(), event.seq, content, most).await {
                     Ok(written) => budget.finish_file(written),
                     Err(error) if error.kind() == ErrorKind::FileTooLarge => {
                         return Err(Stopped::Limit(budget.exceeded()));
                     }
                     Err(error) => {
-                        let path = path.display();
-                        tracing::warn!(%path, %error, "cannot write a file projection");
+                        let path = folder.path().join(path);
+                        tracing::warn!(
+                            path = %path.display(), %error,
+                            "cannot write a file projection; no folder on the way to it may be a \
+                             symbolic link"
+                        );
                     }
                 }
             }
@@ -215,12 +220,13 @@ impl From<StoreError> for Stopped {
 
 /// Writes a file on the blocking pool.
 async fn write(
+    folder: FilesFolder,
     path: PathBuf,
     seq: u64,
     content: FileContent,
     most: u64,
 ) -> io::Result<WrittenFile> {
-    let work = move || write::file(&path, seq, &content, most);
+    let work = move || write::file(&folder, &path, seq, &content, most);
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 

@@ -95,7 +95,17 @@ impl Needs {
             }
             if let Some(what) = config.part_of_host_in(&folder.path) {
                 let message = format!("`{}` and {what} overlap", folder.path.display());
-                add(key, message, "give a folder that has nothing of the host in it");
+                add(key.clone(), message, "give a folder that has nothing of the host in it");
+            }
+            if folder.access == FolderAccess::ReadWrite
+                && let Some(files) = config.files_beyond(&folder.path)
+            {
+                let message = format!(
+                    "the path of `{}`, to which files of an app are written, leads through `{}`",
+                    files.display(),
+                    folder.path.display()
+                );
+                add(key, message, "grant the folder as `read-only`, or move one of them");
             }
         }
     }
@@ -197,6 +207,21 @@ mod tests {
         for beside in ["work", "work2", "."] {
             assert!(!of("read-write", beside).contains("leads through"), "{beside}");
         }
+    }
+
+    #[test]
+    fn files_of_apps_are_not_written_through_a_writable_folder() {
+        let of = |granted: &str, access: &str, dir: &str| {
+            let head = format!("[apps.desk.files.log]\ndir = {dir:?}\n");
+            problems(Path::new("/base"), &head, &[(granted, access)])
+        };
+        let refused = of("out", "read-write", "/base/out/logs");
+        assert!(refused.contains("`grants.p0.folders`"), "{refused}");
+        assert!(refused.contains("`/base/out/logs`, to which files of an app"), "{refused}");
+        assert_eq!(of("out", "read-only", "/base/out/logs"), "");
+        assert_eq!(of("out", "read-write", "/base/out"), "");
+        // No link in the data folder is followed.
+        assert_eq!(of("data/out", "read-write", "out/logs"), "");
     }
 
     #[cfg(unix)]

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cap_primitives::fs::read_dir;
 use wattle_graph::id::AppName;
 use wattle_run::limit::RUN_FILES;
 use wattle_run::ports::Clock;
 use wattle_run::quota::{RequestTime, UsageMeter, charged_bytes};
 
+use crate::files_folder::FilesFolder;
 use crate::project::write::WrittenFile;
 
 /// What the files of one run may still take.
@@ -72,7 +73,7 @@ impl AppUsage {
     pub(super) async fn left(
         &mut self,
         app: &AppName,
-        folders: BTreeSet<PathBuf>,
+        folders: BTreeSet<FilesFolder>,
         allowed: u64,
         wanted: u64,
     ) -> u64 {
@@ -96,24 +97,30 @@ impl AppUsage {
 }
 
 /// Returns the bytes of all files in folders, or more than `most` as soon as there are more.
-fn bytes_in(folders: &BTreeSet<PathBuf>, most: u64) -> u64 {
+fn bytes_in(folders: &BTreeSet<FilesFolder>, most: u64) -> u64 {
+    let paths: BTreeSet<PathBuf> = folders.iter().map(FilesFolder::path).collect();
     // A folder inside of another one is counted with it.
-    let is_outermost =
-        |folder: &&PathBuf| !folder.ancestors().skip(1).any(|above| folders.contains(above));
-    let mut left: Vec<PathBuf> = folders.iter().filter(is_outermost).cloned().collect();
+    let is_outermost = |folder: &&FilesFolder| {
+        !folder.path().ancestors().skip(1).any(|above| paths.contains(above))
+    };
     let mut bytes = 0_u64;
-    while let Some(folder) = left.pop() {
-        // A folder that does not exist has no files.
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            // Links are not followed.
-            let Ok(found) = entry.metadata() else { continue };
-            if found.is_dir() {
-                left.push(entry.path());
-            } else {
-                bytes = bytes.saturating_add(charged_bytes(found.len()));
-            }
-            if bytes > most {
-                return bytes;
+    for folder in folders.iter().filter(is_outermost) {
+        // A folder that does not exist has no files, and neither has one behind a link.
+        let Ok(opened) = folder.open() else { continue };
+        let mut left = vec![PathBuf::from(".")];
+        while let Some(inside) = left.pop() {
+            // The path of a folder that has become a link meanwhile leads to nothing outside.
+            for entry in read_dir(&opened, &inside).into_iter().flatten().flatten() {
+                // Links are not followed.
+                let Ok(found) = entry.metadata() else { continue };
+                if found.is_dir() {
+                    left.push(inside.join(entry.file_name()));
+                } else {
+                    bytes = bytes.saturating_add(charged_bytes(found.len()));
+                }
+                if bytes > most {
+                    return bytes;
+                }
             }
         }
     }
@@ -122,6 +129,9 @@ fn bytes_in(folders: &BTreeSet<PathBuf>, most: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use wattle_kit::clock::ManualClock;
     use wattle_run::limit::{BLOB_MIN_BYTES, MEASURE_INTERVAL_MS};
 
@@ -158,7 +168,10 @@ mod tests {
         fs::create_dir_all(&inner).unwrap();
         fs::write(inner.join("large"), vec![0; 10_000]).unwrap();
         fs::write(folder.path().join("small"), "x").unwrap();
-        let folders = || BTreeSet::from([folder.path().to_owned(), inner.clone()]);
+        let folders = || {
+            let of = |inside: &str| FilesFolder::new(folder.path(), Path::new(inside));
+            BTreeSet::from([of(""), of("a/b")])
+        };
         let clock = ManualClock::at_ms(0);
         let mut usage = AppUsage::new(Arc::new(clock.clone()));
         let app: AppName = "app".parse().unwrap();
@@ -172,5 +185,24 @@ mod tests {
         clock.advance_ms(u32::try_from(MEASURE_INTERVAL_MS).unwrap());
         let left = usage.left(&app, folders(), 50_000, 40_000).await;
         assert_eq!(left, 50_000 - BLOB_MIN_BYTES);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_behind_links_do_not_count() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("logs")).unwrap();
+        fs::create_dir_all(folder.path().join("other/a")).unwrap();
+        fs::write(folder.path().join("other/a/x"), "x").unwrap();
+        symlink("../other", folder.path().join("logs/link")).unwrap();
+        let of = |inside: &str| FilesFolder::new(folder.path(), Path::new(inside));
+        let bytes = |inside: &str| bytes_in(&BTreeSet::from([of(inside)]), u64::MAX);
+        assert_eq!(bytes("logs/link"), 0);
+        assert_eq!(bytes("logs/link/a"), 0);
+        assert_eq!(bytes("other"), BLOB_MIN_BYTES);
+        // The link itself counts as a file.
+        assert_eq!(bytes("logs"), BLOB_MIN_BYTES);
     }
 }

@@ -7,6 +7,7 @@ use wattle_graph::id::AppName;
 use wattle_graph::mapping::FileProjection;
 
 use crate::config::{Config, FilesConfig};
+use crate::files_folder::FilesFolder;
 use crate::wire::ReadEnv;
 
 /// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
@@ -15,15 +16,16 @@ use crate::wire::ReadEnv;
 const VARIABLE_ENDING: &str = "_LOG_DIR";
 
 /// Returns the folder of an app's file projection `name`. Returns `None` if the operator disables
-/// it, or if its files could meet files of the host. The loader refuses such a folder of an app or
-/// of the configuration, so only an environment variable can name it.
+/// it, if its files could meet files of the host, or if a component could replace a part of its
+/// path. Such a folder of an app or of the configuration is refused before, so only an environment
+/// variable can name it.
 pub(super) fn of_files(
     config: &Config,
     env: &ReadEnv,
     app: &AppName,
     name: &str,
     mapping: &FileProjection,
-) -> Option<PathBuf> {
+) -> Option<FilesFolder> {
     let operator = config.apps.get(app).and_then(|app| app.files.get(name));
     if operator.is_some_and(|files| !files.enabled) {
         return None;
@@ -37,6 +39,16 @@ pub(super) fn of_files(
             %app, files = name, folder = %folder.display(), own = %own.display(),
             "files of a run are not written: their folder meets a name of the host's own in the \
              data folder; set the environment variable of the folder to another one"
+        );
+        return None;
+    }
+    let folder = FilesFolder::new(&config.data, &folder);
+    if let Some(writable) = config.writable_folder_around(&folder) {
+        tracing::warn!(
+            %app, files = name, folder = %folder.path().display(), writable = %writable.display(),
+            "files of a run are not written: the path of their folder leads through a folder where \
+             a component may write; set the environment variable of the folder to another one, or \
+             grant the component another folder"
         );
         return None;
     }
@@ -69,11 +81,18 @@ mod tests {
     use wattle_graph::id::AppName;
 
     use super::of_files;
-    use crate::config::{AppConfig, Config, FilesConfig};
+    use crate::config::{AppConfig, Config, FilesConfig, parse};
     use crate::wire::ReadEnv;
 
     fn folder(files: Option<FilesConfig>, env: &'static [(&str, &str)]) -> Option<PathBuf> {
-        let mut config = Config::in_folder(Path::new("/"));
+        folder_in(Config::in_folder(Path::new("/")), files, env)
+    }
+
+    fn folder_in(
+        mut config: Config,
+        files: Option<FilesConfig>,
+        env: &'static [(&str, &str)],
+    ) -> Option<PathBuf> {
         let app_name: AppName = "nl2sql".parse().unwrap();
         if let Some(files) = files {
             let app = AppConfig { files: [("node_io".to_owned(), files)].into(), ..<_>::default() };
@@ -84,7 +103,8 @@ mod tests {
         });
         let mapping = json!({"event": "node_io", "dir": "logs", "path": "{step}.json"});
         let mapping = serde_json::from_value(mapping).unwrap();
-        of_files(&config, &read, &app_name, "node_io", &mapping)
+        let folder = of_files(&config, &read, &app_name, "node_io", &mapping)?;
+        Some(folder.path())
     }
 
     #[test]
@@ -103,6 +123,18 @@ mod tests {
             let env: &'static [(&str, &str)] = vec![("NODE_IO_LOG_DIR", own)].leak();
             assert_eq!(folder(None, env), None, "{own}");
         }
+    }
+
+    #[test]
+    fn a_variable_cannot_name_a_folder_that_a_component_may_replace() {
+        let folder = |env: &'static [(&str, &str)]| {
+            let grants = "[grants.shop]\n\
+                          folders = [{ path = \"out\", guest = \"/out\", access = \"read-write\" }]";
+            folder_in(parse(grants, Path::new("/base")).unwrap(), None, env)
+        };
+        assert_eq!(folder(&[("NODE_IO_LOG_DIR", "/base/out/logs")]), None);
+        let granted = Some(PathBuf::from("/base/out"));
+        assert_eq!(folder(&[("NODE_IO_LOG_DIR", "/base/out")]), granted);
     }
 
     #[test]

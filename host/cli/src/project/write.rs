@@ -1,12 +1,14 @@
 //! Writes files atomically, and compares them with what is there. Neither has a whole file in
 //! memory.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use cap_primitives::fs::{OpenOptions, open, remove_file, rename};
 use wattle_graph::json_text::LimitedWriter;
 
+use crate::files_folder::FilesFolder;
 use crate::project::content::FileContent;
 
 /// A file that has its content.
@@ -18,47 +20,57 @@ pub(super) struct WrittenFile {
     pub(super) is_new: bool,
 }
 
-/// Writes a file, unless it exists with this content. `seq` is the sequence number of its event.
+/// Writes a file, unless it exists with this content. `path` is relative to the folder. `seq` is the
+/// sequence number of its event.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::FileTooLarge`] if the file would have more than `most` bytes; errors of the file
-/// system.
+/// system, also if a folder on the way to the file is a link.
 pub(super) fn file(
+    folder: &FilesFolder,
     path: &Path,
     seq: u64,
     content: &FileContent,
     most: u64,
 ) -> io::Result<WrittenFile> {
-    let mut place = path.to_owned();
-    match compare(&place, content, most)? {
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "the path has no name of a file"));
+    };
+    let folder = folder.create(path.parent().unwrap_or_else(|| Path::new("")))?;
+    let mut name = PathBuf::from(name);
+    match compare(&folder, &name, content, most)? {
         Comparison::Missing => {}
         Comparison::Same(bytes) => return Ok(WrittenFile { bytes, is_new: false }),
         Comparison::Different => {
             // Another event's file has this name, so the sequence number is added.
-            place = beside(path, seq);
-            if let Comparison::Same(bytes) = compare(&place, content, most)? {
+            name = beside(&name, seq);
+            if let Comparison::Same(bytes) = compare(&folder, &name, content, most)? {
                 return Ok(WrittenFile { bytes, is_new: false });
             }
         }
     }
-    if let Some(folder) = place.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let draft = place.with_extension("draft");
-    let renamed = write(&draft, content, most).and_then(|bytes| {
-        fs::rename(&draft, &place)?;
+    let draft = name.with_extension("draft");
+    let renamed = write(&folder, &draft, content, most).and_then(|bytes| {
+        rename(&folder, &draft, &folder, &name)?;
         Ok(WrittenFile { bytes, is_new: true })
     });
     renamed.inspect_err(|_| {
-        // The first error is reported. A draft that stays is overwritten by the next attempt.
-        let _ = fs::remove_file(&draft);
+        // The first error is reported. A draft that stays is removed by the next attempt.
+        let _ = remove_file(&folder, &draft);
     })
 }
 
-/// Writes a content to a new file and returns its size.
-fn write(path: &Path, content: &FileContent, most: u64) -> io::Result<u64> {
-    let mut out = LimitedWriter::new(BufWriter::new(File::create(path)?), most);
+/// Writes a content to a new file and returns its size. Something else of this name, such as the
+/// draft of a host that died, or a link, is removed.
+fn write(folder: &File, name: &Path, content: &FileContent, most: u64) -> io::Result<u64> {
+    match remove_file(folder, name) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    // A new file is never opened through a link.
+    let file = open(folder, name, OpenOptions::new().write(true).create_new(true))?;
+    let mut out = LimitedWriter::new(BufWriter::new(file), most);
     content.write_to(&mut out)?;
     Ok(out.written())
 }
@@ -73,7 +85,8 @@ fn beside(path: &Path, seq: u64) -> PathBuf {
 
 /// A file in comparison with a content.
 enum Comparison {
-    /// The file does not exist, or cannot be read.
+    /// The file does not exist, or cannot be read. It may be a link that leads out of its folder,
+    /// which the new file replaces.
     Missing,
     /// The file has the content, with this number of bytes.
     Same(u64),
@@ -81,8 +94,10 @@ enum Comparison {
     Different,
 }
 
-fn compare(path: &Path, content: &FileContent, most: u64) -> io::Result<Comparison> {
-    let Ok(found) = File::open(path) else { return Ok(Comparison::Missing) };
+fn compare(folder: &File, name: &Path, content: &FileContent, most: u64) -> io::Result<Comparison> {
+    let Ok(found) = open(folder, name, OpenOptions::new().read(true)) else {
+        return Ok(Comparison::Missing);
+    };
     let mut out = LimitedWriter::new(ComparingWriter(BufReader::new(found)), most);
     match content.write_to(&mut out) {
         Ok(()) if out.get_mut().is_at_end() => Ok(Comparison::Same(out.written())),
@@ -118,12 +133,15 @@ impl Write for ComparingWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;
 
     fn put(path: &Path, seq: u64, n: u64, most: u64) -> io::Result<WrittenFile> {
-        file(path, seq, &json!({ "n": n }).into(), most)
+        let folder = FilesFolder::new(path.parent().unwrap(), Path::new(""));
+        file(&folder, Path::new(path.file_name().unwrap()), seq, &json!({ "n": n }).into(), most)
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -168,5 +186,25 @@ mod tests {
         put(&path, 7, 1, 13).unwrap();
         assert_eq!(put(&path, 7, 1, 12).unwrap_err().kind(), ErrorKind::FileTooLarge);
         assert_eq!(names(folder.path()), ["x.json"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_place_of_a_file_or_its_draft_is_replaced() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let logs = folder.path().join("logs");
+        fs::create_dir(&logs).unwrap();
+        fs::write(folder.path().join("host"), "secret").unwrap();
+        for name in ["x.json", "x.draft", "y.draft"] {
+            symlink("../host", logs.join(name)).unwrap();
+        }
+        for name in ["x.json", "y.json"] {
+            assert!(put(&logs.join(name), 7, 1, 100).unwrap().is_new);
+            assert!(logs.join(name).symlink_metadata().unwrap().is_file());
+        }
+        assert_eq!(names(&logs), ["x.json", "y.json"]);
+        assert_eq!(fs::read_to_string(folder.path().join("host")).unwrap(), "secret");
     }
 }
