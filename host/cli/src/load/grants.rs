@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{GrantKey, Grants, HttpRule, ToolGrant};
+use wattle_run::grant::{GrantKey, Grants, HttpRule, InDoubtPolicy, ToolGrant};
 use wattle_run::ports::sandbox::PluginInfo;
 
 pub(crate) use self::policy::Policy;
@@ -51,7 +51,8 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
 /// requests. The operator alone decides the hosts of HTTP rules,
 /// because settings can direct an app to other hosts than its author intended. The plugin's request
 /// limits methods and secrets. The operator alone gives environment and folders as well: they name
-/// what is on the operator's machine.
+/// what is on the operator's machine. The operator also decides alone whether a call in doubt is
+/// made again: its effect may happen twice.
 pub fn decide(
     plugin: &PluginName,
     key: &GrantKey,
@@ -104,6 +105,9 @@ pub fn decide(
             ));
         }
     }
+    if needs.in_doubt != InDoubtPolicy::default() && needs.in_doubt != operator.in_doubt {
+        missing(format!("in_doubt = \"{}\"", word(&needs.in_doubt)));
+    }
     let granted_databases = granted.databases();
     let mut sql = needs.databases();
     for (database, rule) in &sql {
@@ -131,7 +135,7 @@ pub fn decide(
         tools,
         memory,
         tenant_routes: needs.tenant_routes.intersection(&granted.tenant_routes).cloned().collect(),
-        in_doubt: granted.in_doubt,
+        in_doubt: operator.in_doubt,
         limits: granted.limits.limits(),
         environment: operator.environment.clone(),
         folders: operator.folders.clone(),
@@ -330,6 +334,19 @@ mod tests {
         let other = given.for_plugin(&info("0.1.0"));
         assert_eq!(other.grants, nothing("shop"));
         assert!(other.notes[0].contains("only typed components"), "{:?}", other.notes);
+    }
+
+    #[test]
+    fn only_the_operator_lets_a_call_in_doubt_be_made_again() {
+        let plugin = PluginName::new("shop").unwrap();
+        let key = GrantKey::of_plugin(&plugin);
+        let asked = needs(r#"in_doubt = "retry""#);
+        let vouched = decide(&plugin, &key, &asked, None, true);
+        assert_eq!(vouched.grants.in_doubt, InDoubtPolicy::Fail);
+        assert!(vouched.notes[0].contains(r#"`in_doubt = "retry"`"#), "{:?}", vouched.notes);
+        let given = decide(&plugin, &key, &asked, Some(&asked), true);
+        assert_eq!(given.grants.in_doubt, InDoubtPolicy::Retry);
+        assert_eq!(given.notes, Vec::<String>::new());
     }
 
     #[test]
