@@ -23,7 +23,7 @@ use wattle_run::engine::Engine;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::load::Change;
+use crate::load::{Change, Severity};
 use crate::output::Output;
 use crate::server::place;
 use crate::wire::{Host, Overrides};
@@ -267,12 +267,10 @@ fn warn(change: &Change) {
     if let Some(text) = change.progress() {
         return Output::note(&text);
     }
-    match change {
-        Change::Problem { path, message, .. } => {
-            Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
+    for (severity, text) in change.messages() {
+        if severity != Severity::Note {
+            Output::warning(&text);
         }
-        Change::App { notes, .. } => notes.iter().for_each(|note| Output::warning(note)),
-        _ => {}
     }
 }
 

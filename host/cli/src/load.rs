@@ -56,7 +56,7 @@ use wattle_sql::Databases;
 use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
-pub use crate::load::changes::{Change, Changes};
+pub use crate::load::changes::{Change, Changes, Severity};
 use crate::load::config_file::{ConfigFile, Look, Wanted};
 use crate::load::granting::Granting;
 use crate::load::grants::GrantTables;

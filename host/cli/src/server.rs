@@ -7,10 +7,8 @@ mod starting;
 pub(crate) mod stop;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use axum::Router;
@@ -24,7 +22,7 @@ use wattle_run::engine::recover::Recovery;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::load::{Change, Changes, watch as files};
+use crate::load::{Change, Changes, Severity, watch as files};
 use crate::server::listen::{Listening, Port};
 use crate::server::place::Place;
 use crate::server::starting::Starting;
@@ -235,47 +233,17 @@ async fn log_changes(mut coming: Changes) {
 }
 
 fn log_change(change: &Change) {
-    if let Some(text) = change.progress() {
-        return log_progress(&text);
-    }
-    match change {
-        Change::App { name, notes } => {
-            tracing::info!(target: RELOAD, app = %name, "app loaded: new threads use it");
-            for note in notes {
-                tracing::warn!(target: RELOAD, app = %name, "{note}");
-            }
+    for (severity, text) in change.messages() {
+        match severity {
+            Severity::Note => tracing::info!(target: RELOAD, "{text}"),
+            Severity::Warning => tracing::warn!(target: RELOAD, "{text}"),
+            Severity::Error => tracing::error!(target: RELOAD, "{text}"),
         }
-        Change::Grants { name, plugins, notes } => {
-            for plugin in plugins {
-                tracing::info!(target: RELOAD, app = %name, %plugin, "new calls have other grants");
-            }
-            for note in notes {
-                tracing::warn!(target: RELOAD, app = %name, "{note}");
-            }
-        }
-        Change::Restart { path, sections } => {
-            let (path, sections) = (path.display(), sections.join(", "));
-            tracing::warn!(target: RELOAD, %path, sections, "these changes apply after a restart");
-        }
-        Change::Plugin { name } => tracing::info!(target: RELOAD, plugin = %name, "plugin loaded"),
-        Change::Removed { path } => {
-            tracing::info!(target: RELOAD, path = %path.display(), "removed");
-        }
-        Change::Conflict { path, error, keeps_old } => log_refusal(path, error, *keeps_old),
-        Change::Problem { path, message, keeps_old } => log_refusal(path, message, *keeps_old),
-        // These are progress.
-        Change::Compiling { .. } | Change::Compiled { .. } => {}
     }
 }
 
 fn log_progress(text: &str) {
     tracing::info!(target: RELOAD, "{text}");
-}
-
-fn log_refusal(path: &Path, reason: &dyn Display, keeps_old: bool) {
-    let path = path.display();
-    let stays = if keeps_old { ", the old version stays in use" } else { "" };
-    tracing::error!(target: RELOAD, %path, "not loaded{stays}: {reason}");
 }
 
 /// A server that serves requests.

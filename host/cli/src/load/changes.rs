@@ -1,6 +1,7 @@
 //! The changes of a refresh, in the order in which they happen.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -82,7 +83,48 @@ pub enum Change {
     },
 }
 
+/// Severity of a message about a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Nothing to do.
+    Note,
+    /// The operator should know.
+    Warning,
+    /// A change has no effect until the operator does something.
+    Error,
+}
+
 impl Change {
+    /// Returns the messages for the operator.
+    pub fn messages(&self) -> Vec<(Severity, String)> {
+        if let Some(text) = self.progress() {
+            return vec![(Severity::Note, text)];
+        }
+        let note = |text| vec![(Severity::Note, text)];
+        match self {
+            Self::App { name, notes } => {
+                with_notes(note(format!("loaded app `{name}`: new threads use it")), notes)
+            }
+            Self::Grants { name, plugins, notes } => {
+                let plugins = plugins.iter().flat_map(|plugin| {
+                    note(format!("new calls of `{plugin}` in app `{name}` have other grants"))
+                });
+                with_notes(plugins.collect(), notes)
+            }
+            Self::Restart { path, sections } => {
+                let (path, sections) = (path.display(), sections.join(", "));
+                let text = format!("changes of {sections} in `{path}` apply after a restart");
+                vec![(Severity::Warning, text)]
+            }
+            Self::Plugin { name } => note(format!("loaded plugin `{name}`")),
+            Self::Removed { path } => note(format!("removed `{}`", path.display())),
+            Self::Conflict { path, error, keeps_old } => refusal(path, error, *keeps_old),
+            Self::Problem { path, message, keeps_old } => refusal(path, message, *keeps_old),
+            // These are progress.
+            Self::Compiling { .. } | Self::Compiled { .. } => Vec::new(),
+        }
+    }
+
     /// Returns the text about a load in progress; `None` for a result.
     pub fn progress(&self) -> Option<String> {
         match self {
@@ -99,6 +141,17 @@ impl Change {
             _ => None,
         }
     }
+}
+
+fn with_notes(mut messages: Vec<(Severity, String)>, notes: &[String]) -> Vec<(Severity, String)> {
+    messages.extend(notes.iter().map(|note| (Severity::Warning, note.clone())));
+    messages
+}
+
+fn refusal(path: &Path, reason: &dyn Display, keeps_old: bool) -> Vec<(Severity, String)> {
+    let path = path.display();
+    let stays = if keeps_old { ", the old version stays in use" } else { "" };
+    vec![(Severity::Error, format!("`{path}` is not loaded{stays}: {reason}"))]
 }
 
 /// The changes of a refresh. The files are loaded in the background, also if this is dropped.

@@ -1,8 +1,6 @@
 //! A session: a server whose app is loaded and run again after each change.
 
 use std::convert::Infallible;
-use std::fmt::Display;
-use std::path::Path;
 
 use notify::RecursiveMode;
 use wattle_api::document::run::{RunDocument, StartDocument};
@@ -15,8 +13,8 @@ use crate::command::dev::builder::Builder;
 use crate::command::dev::input::{Input, Source};
 use crate::command::{follow, trace};
 use crate::error::Error;
-use crate::load::Change;
 use crate::load::watcher::Watcher;
+use crate::load::{Change, Severity};
 use crate::output::Output;
 use crate::server::RunningServer;
 
@@ -48,7 +46,7 @@ impl<'s> Session<'s> {
         let client = Client::open(server.config().clone(), Needs::Apps).await?;
         Output::note(&format!("wattle listens on {}", server.url()));
         server.warnings().iter().for_each(|warning| Output::warning(warning));
-        server.changes.iter().for_each(tell);
+        server.changes.iter().for_each(print);
         Ok(Self { server, client, app, builder, source, output, last: None })
     }
 
@@ -69,7 +67,7 @@ impl<'s> Session<'s> {
             }
             self.builder.build().await;
             let changes = self.server.reload().await;
-            changes.iter().for_each(tell);
+            changes.iter().for_each(print);
             has_changed |= changes.iter().any(|change| self.is_of_app(change));
             if let Err(error) = self.run(has_changed).await {
                 Output::error(&error.to_string());
@@ -121,39 +119,16 @@ impl<'s> Session<'s> {
     }
 }
 
-fn tell(change: &Change) {
-    match change {
-        Change::App { name, notes } => {
-            Output::note(&format!("loaded app `{name}`"));
-            tell_notes(notes);
-        }
-        Change::Grants { name, plugins, notes } => {
-            for plugin in plugins {
-                Output::note(&format!("new calls of `{plugin}` in app `{name}` have other grants"));
-            }
-            tell_notes(notes);
-        }
-        Change::Restart { path, sections } => {
-            let (path, sections) = (path.display(), sections.join(", "));
-            Output::warning(&format!("changes of {sections} in `{path}` apply after a restart"));
-        }
-        Change::Plugin { name } => Output::note(&format!("loaded plugin `{name}`")),
-        Change::Removed { path } => Output::note(&format!("removed `{}`", path.display())),
-        Change::Conflict { path, error, keeps_old } => tell_refusal(path, error, *keeps_old),
-        Change::Problem { path, message, keeps_old } => tell_refusal(path, message, *keeps_old),
-        // The server logs these.
-        Change::Compiling { .. } | Change::Compiled { .. } => {}
+fn print(change: &Change) {
+    // The server logs the progress of loads.
+    if change.progress().is_some() {
+        return;
     }
-}
-
-fn tell_notes(notes: &[String]) {
-    for note in notes {
-        Output::warning(note);
+    for (severity, text) in change.messages() {
+        match severity {
+            Severity::Note => Output::note(&text),
+            Severity::Warning => Output::warning(&text),
+            Severity::Error => Output::error(&text),
+        }
     }
-}
-
-fn tell_refusal(path: &Path, reason: &dyn Display, keeps_old: bool) {
-    let path = path.display();
-    let stays = if keeps_old { ", the old version stays in use" } else { "" };
-    Output::error(&format!("`{path}` is not loaded{stays}: {reason}"));
 }
