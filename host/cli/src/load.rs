@@ -348,11 +348,10 @@ impl Inner {
                 work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
             }
         }
-        for path in self.former_twins(&seen) {
-            if seen.standalone.contains_key(&path) {
-                work.plugins.push(self.begin_load(&mut seen, &path, Kind::Plugin));
-            } else {
-                work.apps.push(self.begin_load(&mut seen, &path, Kind::App));
+        for load in self.begin_former_twins(&mut seen) {
+            match load.kind {
+                Kind::Plugin => work.plugins.push(load),
+                Kind::App => work.apps.push(load),
             }
         }
         for folder in to_read {

@@ -9,9 +9,19 @@ use super::seen::{Kind, Load, Seen};
 use super::{Inner, claims, scan};
 
 impl Inner {
-    /// Returns the files and folders that were not loaded because others had the same name, and now
-    /// have a name of their own.
-    pub(super) fn former_twins(&self, seen: &Seen) -> Vec<PathBuf> {
+    /// Begins the loads of the files and folders that were not loaded because others had the same
+    /// name, and now have a name of their own.
+    pub(super) fn begin_former_twins(&self, seen: &mut Seen) -> Vec<Load> {
+        let former = self.former_twins(seen);
+        let begin = |path: PathBuf| {
+            let is_plugin = seen.standalone.contains_key(&path);
+            let kind = if is_plugin { Kind::Plugin } else { Kind::App };
+            self.begin_load(seen, &path, kind)
+        };
+        former.into_iter().map(begin).collect()
+    }
+
+    fn former_twins(&self, seen: &Seen) -> Vec<PathBuf> {
         let is_twin = |path: &PathBuf| {
             let app = seen.folders.get(path).and_then(Option::as_ref);
             let of_app = app.and_then(|app| claims::twin_of_app(&self.config, app, path, seen));

@@ -297,6 +297,7 @@ impl Round {
         match app {
             Ok(app) => {
                 seen.failed.remove(&load.path);
+                let former = seen.apps.get(&load.path).cloned();
                 let (change, archive) = inner.install_app(&load, app, &mut seen);
                 if let Some(change) = change {
                     self.send(change);
@@ -307,6 +308,12 @@ impl Round {
                         inner.archive(archive).await;
                         Done::Archived
                     });
+                }
+                if former.is_some_and(|name| seen.apps.get(&load.path) != Some(&name)) {
+                    // The former name is free for another folder.
+                    for twin in inner.begin_former_twins(&mut seen) {
+                        self.start(&mut seen, twin);
+                    }
                 }
             }
             Err(not_loaded) => {

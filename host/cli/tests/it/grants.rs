@@ -106,6 +106,23 @@ async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
 }
 
 #[tokio::test]
+async fn an_app_is_loaded_as_soon_as_the_folder_in_use_gives_up_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_reader(&plugins.join("first"), "greeter");
+    let fixture = Fixture::start_in(folder, "").await;
+    write_reader(&plugins.join("second"), "greeter");
+    assert_eq!(problems(&fixture.server.reload().await).len(), 1);
+    write_reader(&plugins.join("first"), "welcomer");
+    let changes = fixture.server.reload().await;
+    assert!(matches!(changes[..], [Change::App { .. }, Change::App { .. }]), "{changes:?}");
+    assert_eq!(fixture.get("/api/v1/problems").await.1, json!([]));
+    for app in ["welcomer", "greeter"] {
+        assert_eq!(fixture.get(&format!("/api/v1/apps/{app}")).await.0, 200, "{app}");
+    }
+}
+
+#[tokio::test]
 async fn an_app_with_a_table_is_loaded_from_its_own_folder_only() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
