@@ -1,6 +1,5 @@
 //! Reloads apps, plugins and grants when their files change.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use futures::StreamExt as _;
@@ -14,6 +13,9 @@ use crate::load::scan::canonical;
 use crate::load::watcher::Watcher;
 use crate::load::{Change, Changes, Loader, manifest};
 
+/// Maximum number of links that are followed to the configuration file. The system follows as many.
+const MAX_LINKS: usize = 40;
+
 /// Watches the configuration file and the folders that it names, and reloads files that change,
 /// until the future is dropped. Calls `report` for each change.
 ///
@@ -21,7 +23,6 @@ use crate::load::{Change, Changes, Loader, manifest};
 ///
 /// [`Error::Setup`] if the system cannot watch files.
 pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<(), Error> {
-    let config_folder = ConfigFolder::of(loader.config());
     let mut watcher = Watcher::new()?;
     // A folder that does not exist cannot be watched. The plugins folder is created, because
     // operators put new plugins into it.
@@ -31,19 +32,12 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
         tracing::warn!(%folder, %error, "cannot create the plugins folder; restart to load it");
     }
     for (folder, mode) in folders(&loader) {
-        let only = config_folder.as_ref().filter(|it| it.folder == folder);
-        let watched = match only.and_then(|it| it.only.as_deref()) {
-            Some(name) => watcher.watch_entry(&folder, name),
-            None => watcher.watch(&folder, mode),
-        };
-        if let Err(error) = watched {
-            let folder = folder.display();
-            tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
-        }
+        warn_if_unwatched(&folder, watcher.watch(&folder, mode));
     }
     // A refresh does not wait for the loads of an earlier one.
     let mut changes = SelectAll::new();
     loop {
+        watch_config(&mut watcher, loader.config());
         // The first refresh loads changes that were made before the watch began.
         let (found, left_until) = loader.refresh_settled().await;
         changes.push(stream_of(found));
@@ -65,29 +59,40 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// The folder of the configuration file. It is watched in place of the file, since editors replace
-/// files by renaming others.
-struct ConfigFolder {
-    folder: PathBuf,
-    /// Name of the file. `None` if other entries of the folder count as well, because apps, plugins
-    /// or components are in it, or because the file is a link, whose target is replaced.
-    only: Option<OsString>,
+/// Watches the configuration file, and the links that lead to it now.
+fn watch_config(watcher: &mut Watcher, config: &Config) {
+    let Some(name) = config.file.as_deref().and_then(Path::file_name) else { return };
+    for entry in way_to(&config.base.join(name)) {
+        if let (Some(folder), Some(name)) = (entry.parent(), entry.file_name()) {
+            warn_if_unwatched(folder, watcher.watch_entry(folder, name));
+        }
+    }
 }
 
-impl ConfigFolder {
-    /// Returns `None` for a configuration without a file.
-    fn of(config: &Config) -> Option<Self> {
-        let (folder, file) = (config.base.clone(), config.file.as_ref()?);
-        let apps = config.apps.values().filter_map(|app| app.path.as_ref());
-        let mut code = apps.map(|path| config.base.join(path)).chain([config.plugins.clone()]);
-        let here = canonical(&folder);
-        let mut files = config.apps.values().flat_map(|app| app.components.values());
-        let has_code = code.any(|code| here.starts_with(canonical(&code)))
-            || files.any(|file| folder.join(file).parent().map(canonical).as_ref() == Some(&here));
-        let name = file.file_name().map(ToOwned::to_owned);
-        let only = name.filter(|_| !has_code && !file.is_symlink());
-        Some(Self { folder, only })
+fn warn_if_unwatched(folder: &Path, watched: notify::Result<()>) {
+    if let Err(error) = watched {
+        let folder = folder.display();
+        tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
     }
+}
+
+/// Returns the links on the way to a file, in the order in which they are followed, and the file
+/// itself. Whoever replaces one of them replaces the file, such as the link `..data` of a ConfigMap
+/// of Kubernetes.
+fn way_to(file: &Path) -> Vec<PathBuf> {
+    let (mut way, mut next) = (Vec::new(), file.to_owned());
+    // The last of the ancestors is the first on the way.
+    while way.len() < MAX_LINKS
+        && let Some(link) = next.ancestors().filter(|path| path.is_symlink()).last()
+        && let (Ok(target), Some(folder)) = (link.read_link(), link.parent())
+    {
+        let mut followed = folder.join(target);
+        followed.extend(next.strip_prefix(link).into_iter().flatten());
+        way.push(link.to_owned());
+        next = followed;
+    }
+    way.push(next);
+    way
 }
 
 fn stream_of(changes: Changes) -> BoxStream<'static, Change> {
@@ -98,8 +103,11 @@ fn stream_of(changes: Changes) -> BoxStream<'static, Change> {
 fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
     let config = loader.config();
     let mut folders = vec![(config.plugins.clone(), RecursiveMode::Recursive)];
-    let config_folder = ConfigFolder::of(config);
-    folders.extend(config_folder.map(|it| (it.folder, RecursiveMode::NonRecursive)));
+    let here = canonical(&config.base);
+    let mut files = config.apps.values().flat_map(|app| app.components.values());
+    if files.any(|file| config.base.join(file).parent().map(canonical).as_ref() == Some(&here)) {
+        folders.push((here, RecursiveMode::NonRecursive));
+    }
     let apps = config.apps.values().filter_map(|app| app.path.as_ref());
     for folder in apps.map(|path| config.base.join(path)) {
         let files = manifest::component_files(config, &folder);
@@ -112,8 +120,45 @@ fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
         folders.push((folder, RecursiveMode::Recursive));
     }
     folders.retain(|(folder, _)| folder.is_dir());
+    for (folder, _) in &mut folders {
+        *folder = canonical(folder);
+    }
     // A folder that is watched with all below it needs no other watch.
     folders.sort_by_key(|(folder, mode)| (folder.clone(), *mode == RecursiveMode::NonRecursive));
     folders.dedup_by(|later, first| later.0 == first.0);
     folders
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn the_way_to_a_file_has_every_link() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        fs::create_dir(base.join("..2026")).unwrap();
+        fs::write(base.join("..2026/wattle.toml"), "").unwrap();
+        symlink("..2026", base.join("..data")).unwrap();
+        symlink("..data/wattle.toml", base.join("wattle.toml")).unwrap();
+        let way = ["wattle.toml", "..data", "..2026/wattle.toml"].map(|entry| base.join(entry));
+        assert_eq!(way_to(&way[0]), way);
+        assert_eq!(way_to(&way[2]), way[2..]);
+        symlink("..2026/../wattle.toml", base.join("other.toml")).unwrap();
+        let other = ["other.toml", "..2026/../wattle.toml", "..2026/../..data"];
+        let other = other.map(|entry| base.join(entry));
+        assert_eq!(way_to(&other[0])[..3], other);
+    }
+
+    #[test]
+    fn the_way_along_links_in_a_circle_ends() {
+        let base = tempfile::tempdir().unwrap();
+        symlink("here", base.path().join("there")).unwrap();
+        symlink("there", base.path().join("here")).unwrap();
+        assert!(way_to(&base.path().join("here")).len() > MAX_LINKS);
+    }
 }

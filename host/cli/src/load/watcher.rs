@@ -1,5 +1,6 @@
 //! Tells that files in watched folders have changed.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::load::file::{self, Entry};
-use crate::load::scan;
+use crate::load::scan::{self, canonical};
 
 /// Time without a change before a change is told. While a file is being copied, it is incomplete.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
@@ -21,12 +22,15 @@ pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
 /// A watched folder.
 struct Root {
     folder: PathBuf,
-    /// The only entry of the folder whose changes are told; `None` for all entries.
-    only: Option<OsString>,
+    /// How the folder is watched for changes of all that a scan does not leave out; `None` if it is
+    /// not.
+    whole: Option<RecursiveMode>,
+    /// Entries of the folder whose changes are told in any case.
+    entries: BTreeSet<OsString>,
 }
 
 /// Watches folders. Changes in folders that a scan leaves out, such as the data folder in a hidden
-/// one, are not told. Neither is a file that is only read.
+/// one, are not told, unless the entry itself is watched. Neither is a file that is only read.
 pub(crate) struct Watcher {
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     roots: Arc<Mutex<Vec<Root>>>,
@@ -67,31 +71,53 @@ impl Watcher {
     ///
     /// Those of the system, such as too many watched folders.
     pub(crate) fn watch(&mut self, folder: &Path, mode: RecursiveMode) -> notify::Result<()> {
-        self.add(folder, mode, None)
+        let folder = canonical(folder);
+        let is_watched = |root: &Root| {
+            root.folder == folder
+                && root.whole.is_some_and(|it| it == mode || it == RecursiveMode::Recursive)
+        };
+        if self.roots().iter().any(is_watched) {
+            return Ok(());
+        }
+        self.debouncer.watch(&folder, mode)?;
+        self.change_root(folder, |root| root.whole = Some(mode));
+        Ok(())
     }
 
-    /// Watches a folder for changes of one entry. Editors replace files by renaming others, so a
-    /// file itself cannot be watched.
+    /// Watches a folder for changes of one entry, which may be hidden. Editors replace files by
+    /// renaming others, so a file itself cannot be watched.
     ///
     /// # Errors
     ///
     /// Those of the system.
     pub(crate) fn watch_entry(&mut self, folder: &Path, name: &OsStr) -> notify::Result<()> {
-        self.add(folder, RecursiveMode::NonRecursive, Some(name.to_owned()))
+        let folder = canonical(folder);
+        let is_watched = |root: &Root| match root.whole {
+            Some(RecursiveMode::Recursive) => folder.starts_with(&root.folder),
+            Some(RecursiveMode::NonRecursive) => folder == root.folder,
+            None => false,
+        };
+        if !self.roots().iter().any(is_watched) {
+            // Also a second time: a folder that was removed and made again is watched no longer.
+            self.debouncer.watch(&folder, RecursiveMode::NonRecursive)?;
+        }
+        self.change_root(folder, |root| {
+            root.entries.insert(name.to_owned());
+        });
+        Ok(())
     }
 
-    fn add(
-        &mut self,
-        folder: &Path,
-        mode: RecursiveMode,
-        only: Option<OsString>,
-    ) -> notify::Result<()> {
-        if self.roots().iter().any(|root| root.folder == folder) {
-            return Ok(());
+    /// Changes what is watched in a folder.
+    fn change_root(&self, folder: PathBuf, change: impl FnOnce(&mut Root)) {
+        let mut roots = self.roots();
+        match roots.iter_mut().find(|root| root.folder == folder) {
+            Some(root) => change(root),
+            None => {
+                let mut root = Root { folder, whole: None, entries: BTreeSet::new() };
+                change(&mut root);
+                roots.push(root);
+            }
         }
-        self.debouncer.watch(folder, mode)?;
-        self.roots().push(Root { folder: folder.to_owned(), only });
-        Ok(())
     }
 
     /// Locks the watched folders and ignores poisoning: no code that can panic runs under the lock.
@@ -136,17 +162,18 @@ fn is_change(event: &DebouncedEvent, roots: &[Root]) -> bool {
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_seen))
 }
 
-/// Returns true if the path is below a watched folder, and below none whose changes of it are told:
-/// in each of them, it is another entry than the only one, or there is a hidden folder or an
-/// installed package in between.
+/// Returns true if the path is below a watched folder, and none of these folders tells its changes:
+/// below each of them, it is no entry that is watched itself, and the folder is watched for its
+/// entries only, or there is a hidden folder or an installed package in between.
 fn is_below_left_out(path: &Path, roots: &[Root]) -> bool {
     let below: Vec<_> = roots
         .iter()
         .filter_map(|root| Some((root, path.strip_prefix(&root.folder).ok()?)))
         .collect();
-    let is_skipped = |(root, rest): &(&Root, &Path)| match &root.only {
-        Some(only) => *rest != Path::new(only),
-        None => rest.iter().any(is_left_out),
+    let is_skipped = |(root, rest): &(&Root, &Path)| {
+        let is_entry = root.entries.iter().any(|entry| *rest == Path::new(entry));
+        let is_of_whole = root.whole.is_some() && !rest.iter().any(is_left_out);
+        !is_entry && !is_of_whole
     };
     !below.is_empty() && below.iter().all(is_skipped)
 }
@@ -155,10 +182,15 @@ fn is_below_left_out(path: &Path, roots: &[Root]) -> bool {
 mod tests {
     use super::*;
 
+    fn root(folder: &str, whole: Option<RecursiveMode>, entries: &[&str]) -> Root {
+        let entries = entries.iter().map(OsString::from).collect();
+        Root { folder: folder.into(), whole, entries }
+    }
+
     #[test]
     fn changes_in_hidden_folders_and_packages_are_left_out() {
         let roots = ["/tmp/.x/app", "/tmp/.x/app/.wattle/build"]
-            .map(|folder| Root { folder: folder.into(), only: None });
+            .map(|folder| root(folder, Some(RecursiveMode::Recursive), &[]));
         let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
         assert!(is_left_out("/tmp/.x/app/.wattle/data/wattle.redb"));
         assert!(is_left_out("/tmp/.x/app/node_modules/zod/index.js"));
@@ -169,14 +201,24 @@ mod tests {
 
     #[test]
     fn only_the_entry_that_is_watched_is_told() {
-        let root = |folder: &str, only: Option<&str>| Root {
-            folder: folder.into(),
-            only: only.map(OsString::from),
-        };
-        let roots = [root("/etc/wattle", Some("wattle.toml")), root("/etc/wattle/plugins", None)];
+        let roots = [
+            root("/etc/wattle", None, &["wattle.toml"]),
+            root("/etc/wattle/plugins", Some(RecursiveMode::Recursive), &[]),
+        ];
         let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
         assert!(is_left_out("/etc/wattle/wattle.toml.swp"));
         assert!(!is_left_out("/etc/wattle/wattle.toml"));
         assert!(!is_left_out("/etc/wattle/plugins/a.wasm"));
+    }
+
+    #[test]
+    fn a_hidden_entry_that_is_watched_is_told() {
+        for whole in [None, Some(RecursiveMode::NonRecursive)] {
+            let roots = [root("/etc/wattle", whole, &["wattle.toml", "..data"])];
+            let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
+            assert!(!is_left_out("/etc/wattle/..data") && !is_left_out("/etc/wattle/wattle.toml"));
+            assert!(is_left_out("/etc/wattle/..2026"), "nothing leads there");
+            assert_eq!(is_left_out("/etc/wattle/a.wasm"), whole.is_none());
+        }
     }
 }

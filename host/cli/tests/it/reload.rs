@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use wattle::load::Change;
-use wattle::server::{Server, ServerOptions};
+use wattle::server::{RunningServer, Server, ServerOptions};
 use wattle_graph::id::{AppName, PluginName};
 
 use crate::fixture::{Fixture, config, options, write_app};
@@ -201,17 +201,47 @@ async fn the_watcher_detects_changes() {
     std::fs::write(&draft, "[grants.welcomer]\nllm = [\"chat\"]\n").unwrap();
     write_app_with(&plugins, "welcomer", "[needs]\nllm = [\"chat\"]\n");
     std::fs::rename(draft, folder.path().join("wattle.toml")).unwrap();
-    let (name, plugin): (AppName, PluginName) =
-        ("welcomer".parse().unwrap(), "welcomer".parse().unwrap());
-    let granted = async {
-        let is_granted = || {
-            let app = server.engine.catalog().app(&name);
-            app.is_some_and(|app| app.grants_of(&plugin).llm.contains("chat"))
-        };
-        while !is_granted() {
+    grants_become(&server, "welcomer", true).await;
+    server.shutdown().await;
+}
+
+/// Waits until an app is granted the route `chat`, or is not granted it any more.
+async fn grants_become(server: &RunningServer, app: &str, granted: bool) {
+    let (name, plugin): (AppName, PluginName) = (app.parse().unwrap(), app.parse().unwrap());
+    let is_granted = || {
+        let app = server.engine.catalog().app(&name);
+        app.is_some_and(|app| app.grants_of(&plugin).llm.contains("chat"))
+    };
+    let reached = async {
+        while is_granted() != granted {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), granted).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
+}
+
+/// Kubernetes replaces the files of a ConfigMap by one link to a hidden folder.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_watcher_detects_a_replaced_link_to_the_configuration_file() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path();
+    write_app_with(&base.join("plugins"), "greeter", "[needs]\nllm = [\"chat\"]\n");
+    let replace = |version: &str, toml: &str| {
+        std::fs::create_dir(base.join(version)).unwrap();
+        std::fs::write(base.join(version).join("wattle.toml"), toml).unwrap();
+        symlink(version, base.join("..data_tmp")).unwrap();
+        std::fs::rename(base.join("..data_tmp"), base.join("..data")).unwrap();
+    };
+    replace("..1", "");
+    symlink("..data/wattle.toml", base.join("wattle.toml")).unwrap();
+    let watching = ServerOptions { watch: true, ..options() };
+    let server = Server::start(config(base, ""), watching).await.unwrap();
+    // The first change is possibly made before the watch begins.
+    replace("..2", "[grants.greeter]\nllm = [\"chat\"]\n");
+    grants_become(&server, "greeter", true).await;
+    replace("..3", "[grants.greeter]\nllm = []\n");
+    grants_become(&server, "greeter", false).await;
     server.shutdown().await;
 }
