@@ -1,5 +1,6 @@
 //! Builds the components of an app, as `[build]` of its `app.toml` says.
 
+mod lock;
 mod prepare;
 mod process;
 
@@ -79,7 +80,8 @@ impl AppBuild {
     }
 
     /// Builds the components, and puts each into its place once the sandbox has loaded it. The
-    /// commands print to stderr. Dropping the future ends the running command.
+    /// commands print to stderr. Waits while another process builds the app. Dropping the future ends
+    /// the running command.
     ///
     /// # Errors
     ///
@@ -87,6 +89,7 @@ impl AppBuild {
     /// has the components from before.
     pub(crate) async fn build(&self, sandbox: &dyn Sandbox) -> Result<Vec<Component>, Error> {
         let work = self.folder.join(WORK_FOLDER);
+        let _lock = lock::take(&work).await?;
         let sdk = self.table.sdk.map(|language| sdk::unpack(language, &work.join(SDK_FOLDER)));
         let sdk = sdk.transpose()?;
         prepare::prepare(&self.folder, &self.table, sdk, &work).await?;

@@ -1,16 +1,22 @@
 //! `wattle build`: commands of an app make its component.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+/// Returns the command that runs the binary in a folder.
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
+    command.args(args).current_dir(folder).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    command
+}
+
 /// Runs the binary in a folder.
 fn wattle(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
-    let path = "/usr/local/bin:/usr/bin:/bin";
-    command.args(args).current_dir(folder).env_clear().env("PATH", path).output().unwrap()
+    command(folder, args).output().unwrap()
 }
 
 /// Runs `wattle build` in a folder, and returns its exit code and what it says.
@@ -69,6 +75,43 @@ fn a_component_is_replaced_by_one_that_can_be_loaded() {
     write(folder, "echo no component > .wattle/out/made.wasm");
     assert_eq!(build(folder).0, Some(1));
     assert_eq!(fs::metadata(&component).unwrap().modified().unwrap(), written);
+}
+
+/// Starts `wattle build` in a folder. Returns the process and what it says.
+fn begin(folder: &Path) -> (Child, impl BufRead) {
+    let mut begun = command(folder, &["build"]).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(begun.stderr.take().unwrap());
+    (begun, said)
+}
+
+/// Asserts that a build has failed at the last command of its script.
+fn assert_reached_the_end((mut begun, mut said): (Child, impl BufRead)) {
+    let mut text = String::new();
+    said.read_to_string(&mut text).unwrap();
+    assert_eq!(begun.wait().unwrap().code(), Some(1), "{text}");
+    assert!(text.contains("exit status: 7"), "{text}");
+}
+
+#[test]
+fn builds_of_an_app_wait_for_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let gate = folder.join("gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    // A script that finds the folder runs beside another one.
+    write(folder, "mkdir busy || exit 3; read line < gate; rmdir busy; exit 7");
+    let open = || File::options().write(true).open(&gate).unwrap();
+    let first = begin(folder);
+    // The first script holds the other end of the pipe.
+    let held = open();
+    let mut second = begin(folder);
+    let mut line = String::new();
+    second.1.read_line(&mut line).unwrap();
+    assert!(line.starts_with("waiting for another build that uses `"), "{line}");
+    drop(held);
+    assert_reached_the_end(first);
+    drop(open());
+    assert_reached_the_end(second);
 }
 
 #[test]
