@@ -7,13 +7,14 @@ mod process;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use serde::Serialize;
 use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::error::Error;
-use crate::load::file::{COMPONENT_BYTES, FilePlace};
+use crate::load::file::FilePlace;
 use crate::load::manifest::build::BuildTable;
 use crate::load::manifest::{FILE, Manifest};
 use crate::load::places::Turn;
@@ -79,9 +80,9 @@ impl AppBuild {
         inputs.map(|path| self.folder.join(path)).collect()
     }
 
-    /// Builds the components, and puts each into its place once the sandbox has loaded it. The
-    /// commands print to stderr. Waits while another process builds the app. Dropping the future ends
-    /// the running command.
+    /// Builds the components, and puts them into their places once the sandbox has loaded all of
+    /// them. The commands print to stderr. Waits while another process builds the app. Dropping the
+    /// future ends the running command.
     ///
     /// # Errors
     ///
@@ -98,19 +99,19 @@ impl AppBuild {
         }
         let mut built = Vec::new();
         for (name, output) in &self.table.outputs {
-            built.push(self.install(name, &self.folder.join(output), sandbox).await?);
+            built.push(self.load(name, &self.folder.join(output), sandbox).await?);
         }
-        Ok(built)
+        put(&built)?;
+        Ok(built.into_iter().map(|built| built.component).collect())
     }
 
-    /// Puts a built file into the place of a component. An equal file is not written again, because
-    /// a running host reloads a changed file.
-    async fn install(
+    /// Loads a built file with the sandbox.
+    async fn load(
         &self,
         name: &PluginName,
         output: &Path,
         sandbox: &dyn Sandbox,
-    ) -> Result<Component, Error> {
+    ) -> Result<Built, Error> {
         if !output.is_file() {
             return Err(Error::Failed(format!(
                 "the build made no `{}`\n  hint: `outputs` under `[build]` in {FILE} names the \
@@ -118,34 +119,50 @@ impl AppBuild {
                 output.display()
             )));
         }
-        let place = FilePlace::Named(output.to_owned());
-        let loaded = plugin_file::load_as(sandbox, name, &place, &mut Turn::unlimited()).await;
+        // The bytes that are loaded are those that take the place, whatever becomes of the output.
+        let read = plugin_file::read(name, &FilePlace::Named(output.to_owned())).await;
+        let bytes = read.map_err(Error::Failed)?;
+        let loaded = Turn::unlimited().load(sandbox, name, output, bytes.clone()).await;
         // A turn without limits compiles every component.
         let plugin = loaded
-            .map_err(Error::Failed)?
+            .map_err(|error| Error::Failed(error.to_string()))?
             .ok_or_else(|| Error::Failed(format!("`{}` was not compiled", output.display())))?;
-        let bytes = place.read(COMPONENT_BYTES).map_err(|it| Error::Failed(it.to_string()))?;
         let file = match self.manifest.components.get(name) {
             Some(file) => self.folder.join(file),
             // The manifest has only outputs of its components.
             None => output.to_owned(),
         };
         let changed = fs::read(&file).ok().is_none_or(|before| before != bytes);
-        if changed {
-            put(&file, &bytes)?;
-        }
-        Ok(Component::new(plugin.as_ref(), file, bytes.len(), changed))
+        let component = Component::new(plugin.as_ref(), file, bytes.len(), changed);
+        Ok(Built { component, bytes })
     }
 }
 
-/// Writes a file at once, so that a host that watches the folder never reads a part of it.
-fn put(file: &Path, bytes: &[u8]) -> Result<(), Error> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+/// A component that was built and can be loaded.
+struct Built {
+    component: Component,
+    bytes: Bytes,
+}
+
+/// Puts components into their places, once the file of each is on the disk, so that a full disk
+/// leaves those from before. An equal file is not written again, because a running host reloads a
+/// changed file.
+fn put(built: &[Built]) -> Result<(), Error> {
+    let mut drafts = Vec::new();
+    for Built { component, bytes } in built.iter().filter(|built| built.component.changed) {
+        let file = component.file.as_path();
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        }
+        let draft = file.with_extension("wasm.part");
+        fs::write(&draft, bytes).map_err(Error::file("write", &draft))?;
+        drafts.push((draft, file));
     }
-    let draft = file.with_extension("wasm.part");
-    fs::write(&draft, bytes).map_err(Error::file("write", &draft))?;
-    fs::rename(&draft, file).map_err(Error::file("write", file))
+    // A file is renamed as a whole, so that a host that watches the folder never reads a part of it.
+    for (draft, file) in drafts {
+        fs::rename(&draft, file).map_err(Error::file("write", file))?;
+    }
+    Ok(())
 }
 
 impl Component {

@@ -63,6 +63,17 @@ pub async fn load_as(
     place: &FilePlace,
     turn: &mut Turn,
 ) -> Result<Option<Arc<dyn Plugin>>, String> {
+    let bytes = read(name, place).await?;
+    let loaded = turn.load(sandbox, name, &place.path(), bytes).await;
+    loaded.map_err(|error| error.to_string())
+}
+
+/// Reads the component of the plugin with the given name.
+///
+/// # Errors
+///
+/// A message with the reason and a hint.
+pub async fn read(name: &PluginName, place: &FilePlace) -> Result<Bytes, String> {
     let from = place.clone();
     let read = tokio::task::spawn_blocking(move || from.read(COMPONENT_BYTES)).await;
     let bytes = read.map_err(|error| format!("plugin `{name}`: {error}"))?.map_err(|error| {
@@ -75,6 +86,5 @@ pub async fn load_as(
         };
         format!("plugin `{name}`: {error}{hint}")
     })?;
-    let loaded = turn.load(sandbox, name, &place.path(), Bytes::from(bytes)).await;
-    loaded.map_err(|error| error.to_string())
+    Ok(Bytes::from(bytes))
 }

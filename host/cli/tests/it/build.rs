@@ -75,6 +75,19 @@ fn a_component_is_replaced_by_one_that_can_be_loaded() {
     write(folder, "echo no component > .wattle/out/made.wasm");
     assert_eq!(build(folder).0, Some(1));
     assert_eq!(fs::metadata(&component).unwrap().modified().unwrap(), written);
+
+    // A component takes its place only with all others.
+    fs::write(&component, "from before").unwrap();
+    let script = format!("cp \"{}\" .wattle/out/made.wasm; echo no > late.wasm", shipped.display());
+    write(folder, &script);
+    let manifest = fs::read_to_string(folder.join("app.toml")).unwrap();
+    let manifest = manifest
+        .replace("date.wasm\"\n", "date.wasm\"\nlate = \"bin/late.wasm\"\n")
+        .replace("made.wasm\" }", "made.wasm\", late = \"late.wasm\" }");
+    fs::write(folder.join("app.toml"), manifest).unwrap();
+    let (code, said) = build(folder);
+    assert!(code == Some(1) && said.contains("plugin `late`"), "{said}");
+    assert_eq!(fs::read(&component).unwrap(), b"from before");
 }
 
 /// Starts `wattle build` in a folder. Returns the process and what it says.
