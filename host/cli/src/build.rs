@@ -95,7 +95,8 @@ impl AppBuild {
         let sdk = sdk.transpose()?;
         prepare::prepare(&self.folder, &self.table, sdk, &work).await?;
         for command in &self.table.commands {
-            process::run(&self.folder, &self.table.env, command).await?;
+            let ran = process::run(&self.folder, &self.table.env, command).await;
+            ran.map_err(|error| self.with_hint(error))?;
         }
         let mut built = Vec::new();
         for (name, output) in &self.table.outputs {
@@ -103,6 +104,18 @@ impl AppBuild {
         }
         put(&built)?;
         Ok(built.into_iter().map(|built| built.component).collect())
+    }
+
+    /// Adds to the error of a command what to do if something has removed what it needs.
+    fn with_hint(&self, error: Error) -> Error {
+        match error {
+            Error::Failed(message) if !self.table.prepare.is_empty() => Error::Failed(format!(
+                "{message}\n  hint: if packages are missing, delete `{WORK_FOLDER}/{}`, and the \
+                 next build runs `prepare` of {FILE} again",
+                prepare::MARK
+            )),
+            error => error,
+        }
     }
 
     /// Loads a built file with the sandbox.

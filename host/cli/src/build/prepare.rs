@@ -1,6 +1,7 @@
 //! Installs what a build needs, once.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::load::manifest::build::{BuildCommand, BuildTable};
 
 /// The file with the digest of everything that the last preparation depended on.
-const MARK: &str = "prepared";
+pub(super) const MARK: &str = "prepared";
 
 /// Runs the commands under `prepare`, unless they have succeeded with the same inputs.
 pub(super) async fn prepare(
@@ -23,15 +24,24 @@ pub(super) async fn prepare(
     if table.prepare.is_empty() {
         return Ok(());
     }
-    let (mark, inputs) = (work.join(MARK), inputs(folder, table, sdk).to_hex());
-    if fs::read_to_string(&mark).is_ok_and(|prepared| prepared == inputs) {
+    let mark = work.join(MARK);
+    let inputs = || inputs(folder, table, sdk).to_hex();
+    if fs::read_to_string(&mark).is_ok_and(|prepared| prepared == inputs()) {
         return Ok(());
+    }
+    // A command that ends early may leave anything, also for the inputs of the mark.
+    match fs::remove_file(&mark) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::file("remove", mark)(error));
+        }
+        _ => {}
     }
     for command in &table.prepare {
         process::run(folder, &table.env, command).await?;
     }
     fs::create_dir_all(work).map_err(Error::file("create", work))?;
-    fs::write(&mark, inputs).map_err(Error::file("write", &mark))
+    // The commands may write an input: npm writes its lock file.
+    fs::write(&mark, inputs()).map_err(Error::file("write", &mark))
 }
 
 fn inputs(folder: &Path, table: &BuildTable, sdk: Option<Digest>) -> Digest {
@@ -59,20 +69,42 @@ mod tests {
         }
     }
 
+    /// Prepares an app that writes a line to `log` for each time. Returns whether that succeeded,
+    /// and the number of lines.
+    async fn prepared(folder: &Path, table: &BuildTable, sdk: Option<Digest>) -> (bool, usize) {
+        let done = prepare(folder, table, sdk, &folder.join("work")).await.is_ok();
+        (done, fs::read_to_string(folder.join("log")).unwrap_or_default().lines().count())
+    }
+
     #[tokio::test]
     async fn a_preparation_is_repeated_only_after_a_change_or_a_failure() {
         let folder = tempfile::tempdir().unwrap();
-        let (folder, work) = (folder.path(), folder.path().join("work"));
         let log = table(&["sh", "-c", "echo x >> log"]);
+        let fails = table(&["sh", "-c", "exit 1"]);
         let prepared = async |table: &BuildTable, sdk: Option<Digest>| {
-            let done = prepare(folder, table, sdk, &work).await.is_ok();
-            (done, fs::read_to_string(folder.join("log")).unwrap_or_default().lines().count())
+            prepared(folder.path(), table, sdk).await
         };
-        assert_eq!(prepared(&table(&["sh", "-c", "exit 1"]), None).await, (false, 0));
+        assert_eq!(prepared(&fails, None).await, (false, 0));
         assert_eq!(prepared(&log, None).await, (true, 1));
         assert_eq!(prepared(&log, None).await, (true, 1));
-        fs::write(folder.join("lock"), "1").unwrap();
+        fs::write(folder.path().join("lock"), "1").unwrap();
         assert_eq!(prepared(&log, None).await, (true, 2));
-        assert_eq!(prepared(&log, Some(Digest::of(b"another SDK"))).await, (true, 3));
+        let sdk = Some(Digest::of(b"another SDK"));
+        assert_eq!(prepared(&log, sdk).await, (true, 3));
+        assert_eq!(prepared(&fails, None).await, (false, 3));
+        let again = prepared(&log, sdk).await;
+        assert_eq!(again, (true, 4), "the failed commands may have removed packages");
+    }
+
+    #[tokio::test]
+    async fn an_input_counts_as_the_commands_have_left_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let writes = table(&["sh", "-c", "echo x >> log; echo locked > lock"]);
+        let prepared = async || prepared(folder.path(), &writes, None).await;
+        assert_eq!(prepared().await, (true, 1));
+        assert_eq!(prepared().await, (true, 1));
+        fs::write(folder.path().join("lock"), "pulled").unwrap();
+        assert_eq!(prepared().await, (true, 2));
+        assert_eq!(prepared().await, (true, 2));
     }
 }

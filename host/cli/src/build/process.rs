@@ -25,8 +25,7 @@ pub(super) async fn run(
     process.process_group(0);
     let mut child = process.kill_on_drop(true).spawn().map_err(|error| {
         Error::Failed(format!(
-            "cannot start `{command}`: {error}\n  hint: install `{}`, or delete \
-             `.wattle/prepared` so that `prepare` of app.toml runs again",
+            "cannot start `{command}`: {error}\n  hint: install `{}`",
             command.program
         ))
     })?;

@@ -48,6 +48,7 @@ fn a_component_is_replaced_by_one_that_can_be_loaded() {
     let (code, said) = build(folder);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.starts_with("compiling\nerror in line 3\nerror: `sh -c "), "{said}");
+    assert!(said.contains("delete `.wattle/prepared`, and the next build"), "{said}");
 
     write(folder, "true");
     let (code, said) = build(folder);
