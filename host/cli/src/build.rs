@@ -74,10 +74,13 @@ impl AppBuild {
         Ok(Self { folder: folder.to_owned(), manifest, table })
     }
 
-    /// Returns the files and folders whose changes require a new build.
+    /// Returns the files and folders whose changes require a new build. An entry that is a symbolic
+    /// link stands for its target.
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
         let inputs = self.table.watch.iter().chain(&self.table.prepare_inputs);
-        inputs.map(|path| self.folder.join(path)).collect()
+        let inputs = inputs.map(|path| self.folder.join(path));
+        // An entry that does not exist yet has no target.
+        inputs.map(|path| path.canonicalize().unwrap_or(path)).collect()
     }
 
     /// Builds the components, and puts them into their places once the sandbox has loaded all of

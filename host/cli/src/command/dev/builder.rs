@@ -76,13 +76,20 @@ impl Builder {
     }
 
     fn print(&self) -> Print {
-        let mut print = Print::new();
-        self.sources().iter().for_each(|source| add(&mut print, source));
-        print
+        print_of(&self.sources())
     }
 }
 
-/// Adds a file, or the files of a folder. Symbolic links are not followed.
+fn print_of(sources: &[PathBuf]) -> Print {
+    let mut print = Print::new();
+    for source in sources {
+        add(&mut print, source);
+    }
+    print
+}
+
+/// Adds a file, or the files of a folder. Symbolic links are not followed, since they may lead round
+/// in a circle.
 fn add(print: &mut Print, path: &Path) {
     let Ok(facts) = path.symlink_metadata() else { return };
     if facts.is_file() {
@@ -114,11 +121,7 @@ mod tests {
         fs::create_dir_all(folder.join("src/deep")).unwrap();
         fs::create_dir_all(folder.join("src/__pycache__")).unwrap();
         fs::write(folder.join("src/deep/a.py"), "1").unwrap();
-        let print = || {
-            let mut print = Print::new();
-            add(&mut print, &folder.join("src"));
-            print
-        };
+        let print = || print_of(&[folder.join("src")]);
         let before = print();
         assert_eq!(before.len(), 1);
         fs::write(folder.join("src/__pycache__/a.pyc"), "").unwrap();
@@ -126,5 +129,32 @@ mod tests {
         assert_eq!(print(), before);
         fs::write(folder.join("src/deep/a.py"), "12").unwrap();
         assert_ne!(print(), before);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn sources_behind_a_link_have_changed_if_a_file_has() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (app, code) = (folder.path().join("app"), folder.path().join("code"));
+        let manifest = "[app]\nname = \"notes\"\nversion = \"1\"\n[components]\nnotes = \"a.wasm\"\n\
+                        [build]\ncommands = [[\"make\"]]\noutputs = { notes = \"out.wasm\" }\n\
+                        watch = [\"src\", \"Makefile\", \"missing\"]\n";
+        for folder in [&app, &code] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(app.join("app.toml"), manifest).unwrap();
+        symlink(&code, app.join("src")).unwrap();
+        symlink(code.join("Makefile"), app.join("Makefile")).unwrap();
+        let print = || print_of(&AppBuild::open(&app).unwrap().watched());
+        assert!(print().is_empty());
+        for (count, name) in (1..).zip(["a.c", "Makefile"]) {
+            fs::write(code.join(name), "1").unwrap();
+            let before = print();
+            assert_eq!(before.len(), count, "{before:?}");
+            fs::write(code.join(name), "12").unwrap();
+            assert_ne!(print(), before);
+        }
     }
 }
