@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
+use wattle_run::ports::store::UNBOUND;
 
 use crate::error::Error;
 use crate::scaffold::embedded;
@@ -102,8 +103,14 @@ pub fn write(
     Ok(files.into_keys().collect())
 }
 
-/// Checks that every tool of every language accepts the name.
+/// Checks that every tool of every language accepts the name, and the host as well.
 fn check(name: &str) -> Result<(), Error> {
+    if name == UNBOUND {
+        return Err(Error::Usage {
+            message: format!("the app name `{UNBOUND}` is reserved for threads without a graph"),
+            hint: "choose another name".into(),
+        });
+    }
     let is_known =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
@@ -216,6 +223,8 @@ mod tests {
         for name in ["", "App", "2a", "-a", "a.b", "a/b", "../a", "é", "a".repeat(65).as_str()] {
             assert!(check(name).is_err(), "{name}");
         }
+        let manifest = &files(UNBOUND, Language::C, Kind::Node)["app.toml"];
+        assert!(Manifest::parse(manifest).is_err() && check(UNBOUND).is_err());
     }
 
     #[test]
