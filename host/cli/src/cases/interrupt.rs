@@ -1,30 +1,35 @@
-//! Ctrl-C during an evaluation.
+//! Ctrl-C during tests and evaluations.
 
-use tokio::signal;
 use tokio::sync::watch;
 
+use crate::error::Error;
 use crate::output::Output;
+use crate::server::stop::Signals;
 
-/// Counts the presses of Ctrl-C, which no longer ends the process.
+/// Counts the presses of Ctrl-C, which no longer ends the process. On Unix, a SIGTERM is a press as
+/// well.
 pub(crate) struct Interrupt {
     count: watch::Receiver<u32>,
 }
 
 impl Interrupt {
-    /// Installs the handler of Ctrl-C.
-    pub(crate) fn listen() -> Self {
+    /// Installs the handlers of the signals.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] if the system refuses the handlers.
+    pub(crate) fn listen() -> Result<Self, Error> {
+        let signals = Signals::listen();
+        let mut signals = signals
+            .map_err(|error| Error::Setup { what: "signals", message: error.to_string() })?;
         let (sender, count) = watch::channel(0);
         tokio::spawn(async move {
-            while signal::ctrl_c().await.is_ok() {
+            loop {
+                signals.next().await;
                 sender.send_modify(|count| *count += 1);
-                if *sender.borrow() == 1 {
-                    Output::note("cancelling the running cases; press Ctrl-C again to end at once");
-                }
             }
-            // The sender stays alive as long as any receiver, so that receivers do not fail.
-            sender.closed().await;
         });
-        Self { count }
+        Ok(Self { count })
     }
 
     /// Returns true if Ctrl-C was pressed at least once.
@@ -32,8 +37,20 @@ impl Interrupt {
         *self.count.borrow() > 0
     }
 
-    /// Waits until Ctrl-C was pressed `times` times.
-    pub(crate) async fn pressed(&self, times: u32) {
+    /// Waits until Ctrl-C was pressed.
+    pub(crate) async fn pressed(&self) {
+        self.pressed_times(1).await;
+    }
+
+    /// Waits until Ctrl-C was pressed twice, while cases run. Says at the first press that they are
+    /// cancelled.
+    pub(crate) async fn pressed_again(&self) {
+        self.pressed().await;
+        Output::note("cancelling the running cases; press Ctrl-C again to end at once");
+        self.pressed_times(2).await;
+    }
+
+    async fn pressed_times(&self, times: u32) {
         let mut count = self.count.clone();
         if count.wait_for(|count| *count >= times).await.is_err() {
             // The runtime is shutting down.

@@ -35,7 +35,7 @@ pub(crate) async fn wait(
     let stopped = tokio::select! {
         ended = client.get(&wait) => return Ok((ended?, None)),
         () = sleep_until(deadline) => Stopped::Timeout,
-        () = interrupt.pressed(1) => Stopped::Interrupt,
+        () = interrupt.pressed() => Stopped::Interrupt,
     };
     client.post_empty(&format!("{path}/cancel"), &json!({})).await?;
     let ended = timeout(CANCEL_TIME, client.get::<RunDocument>(&wait)).await;

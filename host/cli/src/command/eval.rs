@@ -51,7 +51,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     let today = Today::of(&config.clock)?;
     let prices = config.eval.prices.clone();
     let client = Client::open(config, Needs::Apps).await?;
-    let interrupt = Interrupt::listen();
+    let interrupt = Interrupt::listen()?;
     let runner = Runner {
         client: &client,
         app: &args.app,
@@ -66,7 +66,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     let runs = tokio::select! {
         runs = run_all(&bench, &wanted, &args) => runs,
         // The second Ctrl-C ends the command without waiting for the running cases to be cancelled.
-        () = interrupt.pressed(2) => return Ok(Exit::Stopped),
+        () = interrupt.pressed_again() => return Ok(Exit::Stopped),
     };
     client.close().await;
     let report = Report::new(&args.app, file, runs?, wanted.len(), begun.elapsed());

@@ -68,11 +68,12 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     let name = manifest.app.name;
     let tests = choose(find(&folder)?, &args.only)?;
     let sandbox = open_sandbox(&config)?;
+    let interrupt = Interrupt::listen()?;
     if manifest.build.is_some() && !args.no_build {
         let build = AppBuild::open(&folder)?;
         tokio::select! {
             built = build.build(sandbox.as_ref()) => drop(built?),
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Stopped),
+            () = interrupt.pressed() => return Ok(Exit::Stopped),
         }
     }
     let today = Today::of(&config.clock)?;
@@ -80,8 +81,10 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     let ports = (!args.live).then(|| CasePorts::new(today.clone()));
     let config = host::config(config, &name, &folder, (!args.live).then_some(data.path()));
     let overrides = host::overrides(sandbox, ports.as_ref());
-    let client = Client::local(config, Needs::Apps, overrides).await?;
-    let interrupt = Interrupt::listen();
+    let client = tokio::select! {
+        client = Client::local(config, Needs::Apps, overrides) => client?,
+        () = interrupt.pressed() => return Ok(Exit::Stopped),
+    };
     let runner = Runner {
         client: &client,
         app: name.as_str(),
@@ -93,7 +96,7 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     let report = tokio::select! {
         report = run_all(&runner, ports.as_ref(), &tests) => report,
         // The second Ctrl-C ends the command without waiting for the running case to be cancelled.
-        () = interrupt.pressed(2) => return Ok(Exit::Stopped),
+        () = interrupt.pressed_again() => return Ok(Exit::Stopped),
     };
     let stopped = interrupt.is_pressed();
     client.close().await;

@@ -78,15 +78,21 @@ async fn hear(
     }
 }
 
+/// The handlers of Ctrl-C and, on Unix, of SIGTERM. The signals no longer end the process.
 #[cfg(unix)]
-struct Signals {
+pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl Signals {
-    fn listen() -> io::Result<Self> {
+    /// Installs the handlers.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -94,7 +100,8 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next signal since the handlers were installed.
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -102,17 +109,26 @@ impl Signals {
     }
 }
 
+/// The handler of Ctrl-C, which no longer ends the process.
 #[cfg(not(unix))]
-struct Signals;
+pub(crate) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn listen() -> io::Result<Self> {
+    /// Returns the handler, which is installed at the first wait.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self)
     }
 
-    async fn next(&mut self) {
-        // Without a handler, Ctrl-C ends the process.
-        let _ = tokio::signal::ctrl_c().await;
+    /// Waits for the next Ctrl-C.
+    pub(crate) async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Without a handler, Ctrl-C ends the process.
+            std::future::pending::<()>().await;
+        }
     }
 }
