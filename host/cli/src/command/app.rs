@@ -10,12 +10,14 @@ use crate::error::Error;
 use crate::load;
 use crate::load::manifest::FILE;
 
-/// Returns the configuration file in the folder of an app, if the argument names such a folder. A
-/// new app has one, so a command need not be started in its folder.
+/// Returns the configuration file in the folder of an app, if the argument names such a folder and
+/// the current folder has no configuration. A new app has one, so a command need not be started in
+/// its folder. The configuration of the current folder is used however the app is named.
 pub(super) fn configuration(app: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new(app?);
     let file = folder.join(DEFAULT_FILE);
-    (folder.join(FILE).is_file() && file.is_file()).then_some(file)
+    let has_own = folder.join(FILE).is_file() && file.is_file();
+    (has_own && !Path::new(DEFAULT_FILE).is_file()).then_some(file)
 }
 
 /// Returns the folder of an app, which need not be in the configuration.

@@ -140,3 +140,25 @@ fn an_app_that_says_not_how_to_build_it_is_refused() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("has no `[build]`"), "{said}");
 }
+
+#[test]
+fn the_configuration_of_an_app_folder_is_used_where_there_is_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("notes");
+    fs::create_dir(&app).unwrap();
+    fs::write(app.join("app.toml"), "[app]\nname = \"notes\"\nversion = \"1\"\n").unwrap();
+    fs::write(app.join("wattle.toml"), "colour = 1\n").unwrap();
+    let build = |app: &str| {
+        let Output { status, stderr, .. } = wattle(folder.path(), &["build", app]);
+        (status.code(), String::from_utf8(stderr).unwrap())
+    };
+    let (code, said) = build("notes");
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("`notes/wattle.toml` is not valid"), "{said}");
+    fs::write(folder.path().join("wattle.toml"), "[apps.notes]\npath = \"notes\"\n").unwrap();
+    for app in ["notes", "./notes"] {
+        let (code, said) = build(app);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("has no `[build]`"), "{said}");
+    }
+}
