@@ -48,4 +48,5 @@ pub use config::ModelConfig;
 pub use error::ConfigError;
 pub use provider::schema_changes;
 pub use routes::Routes;
+pub use structured::read_structured;
 pub use tenant::TenantRoutesConfig;

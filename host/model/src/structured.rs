@@ -12,9 +12,10 @@ pub(crate) mod strict;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::llm::{Completion, FinishReason, Part};
+use wattle_graph::llm::{Completion, FinishReason, Part, ResponseSchema};
 use wattle_run::blocking::block_in_place_in_turn;
 use wattle_run::caller_id::CallerId;
+use wattle_run::schemas::SchemaCache;
 
 use crate::chat::Chat;
 use crate::config::{ProviderKind, StructuredMode};
@@ -48,6 +49,7 @@ pub(crate) async fn complete(
         }
     };
     let owner = call.spec.owner;
+    let source = (call.spec.model, call.spec.route);
     let wrong = match validate(owner, shape, &first).await {
         Validation::Accepted(document) => return Ok(first.into_completion(document)),
         Validation::Invalid(wrong) => wrong,
@@ -56,7 +58,7 @@ pub(crate) async fn complete(
         return Err(truncated_error(call, &first));
     }
     if !call.may_repair() {
-        return Err(schema_violation_error(call, shape, &first, wrong));
+        return Err(schema_violation_error(source, false, shape, &first, wrong));
     }
     chat.append_turn(first.text(), repair_prompt(&wrong.reason));
     call.sink.restart();
@@ -66,7 +68,37 @@ pub(crate) async fn complete(
         Validation::Invalid(_) if second.finish_reason == FinishReason::Length => {
             Err(truncated_error(call, &second))
         }
-        Validation::Invalid(wrong) => Err(schema_violation_error(call, shape, &second, wrong)),
+        Validation::Invalid(wrong) => {
+            Err(schema_violation_error(source, true, shape, &second, wrong))
+        }
+    }
+}
+
+/// Reads and validates the structured output of a completion that no provider made, such as one
+/// that a test gives. There is no repair turn. `owner` is whom the work counts for.
+///
+/// # Errors
+///
+/// `invalid` for a schema that a route would refuse, and for a completion that violates it;
+/// [`code::LIMIT`] for a schema that exceeds a limit.
+pub async fn read_structured(
+    owner: CallerId,
+    schemas: &SchemaCache,
+    route: &str,
+    wanted: &ResponseSchema,
+    completion: Completion,
+) -> Result<Completion, Failure> {
+    let shape = CompiledSchema::new(owner, wanted, schemas).await?;
+    let Completion { id, parts, finish_reason, usage, model, attempts, .. } = completion;
+    let reply = TurnResponse { parts, finish_reason, usage, model };
+    match validate(owner, &shape, &reply).await {
+        Validation::Accepted(document) => {
+            Ok(Completion { id, attempts, ..reply.into_completion(document) })
+        }
+        Validation::Invalid(wrong) => {
+            let source = (reply.model.as_str(), route);
+            Err(schema_violation_error(source, false, &shape, &reply, wrong))
+        }
     }
 }
 
@@ -158,16 +190,16 @@ fn truncated_error(call: &CandidateCall<'_>, reply: &TurnResponse) -> Failure {
 }
 
 fn schema_violation_error(
-    call: &CandidateCall<'_>,
+    (model, route): (&str, &str),
+    is_repaired: bool,
     shape: &CompiledSchema<'_>,
     reply: &TurnResponse,
     wrong: InvalidDocument,
 ) -> Failure {
-    let even = if call.may_repair() { ", even after a repair" } else { "" };
+    let even = if is_repaired { ", even after a repair" } else { "" };
     let message = format!(
-        "the completion of model `{}` of route `{}` violates the response schema `{}`{even}: {}",
-        call.spec.model,
-        call.spec.route,
+        "the completion of model `{model}` of route `{route}` violates the response schema \
+         `{}`{even}: {}",
         shape.definition().name,
         wrong.reason
     );

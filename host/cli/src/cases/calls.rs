@@ -136,7 +136,8 @@ impl Entry {
         Ok(Ok(Completion {
             id: None,
             parts,
-            structured: self.json.clone(),
+            // The request decides whether there is structured output.
+            structured: None,
             finish_reason: if is_call { FinishReason::ToolCalls } else { FinishReason::Stop },
             usage: Usage::default(),
             model: MODEL.to_owned(),
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!((text.text(), text.structured), ("hello".to_owned(), None));
         let document = json!({ "llm": { "route": "chat" }, "json": { "kind": "buy" } });
         let Answer::Completion(Ok(document)) = answer(document) else { panic!("a completion") };
-        assert_eq!(document.structured, Some(json!({ "kind": "buy" })));
+        assert_eq!(document.structured, None);
         assert_eq!(document.text(), r#"{"kind":"buy"}"#);
         let calls = json!({ "llm": {}, "tool_calls": [{ "name": "now" }] });
         let Answer::Completion(Ok(calls)) = answer(calls) else { panic!("a completion") };

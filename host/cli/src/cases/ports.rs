@@ -7,12 +7,14 @@ use serde::Serialize;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest};
+use wattle_model::read_structured;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::tools::ToolInfo;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, ToolServers};
+use wattle_run::schemas::SchemaCache;
 
 use crate::cases::calls::{Answer, AnsweredCall};
 use crate::cases::case::Case;
@@ -23,6 +25,8 @@ use crate::cases::day::Today;
 pub(crate) struct CasePorts {
     state: Arc<Mutex<State>>,
     today: Today,
+    /// Compiled response schemas.
+    schemas: Arc<SchemaCache>,
 }
 
 #[derive(Default)]
@@ -35,7 +39,7 @@ struct State {
 impl CasePorts {
     /// Creates ports that refuse every call until a case begins.
     pub(crate) fn new(today: Today) -> Self {
-        Self { state: Arc::default(), today }
+        Self { state: Arc::default(), today, schemas: Arc::default() }
     }
 
     /// Answers calls with the entries of a case from now on.
@@ -94,9 +98,11 @@ impl Model for CasePorts {
         })
     }
 
+    /// Answers with a completion of the case. Its structured output is read and validated as that of
+    /// a provider, but an invalid one is not repaired, since the case has no second answer for it.
     async fn complete(
         &self,
-        _: &Caller,
+        caller: &Caller,
         request: &CompletionRequest,
         _: &dyn BlobStore,
         deltas: &dyn DeltaSink,
@@ -107,7 +113,8 @@ impl Model for CasePorts {
             Answer::Response(_) => None,
         })?;
         completion.deltas().into_iter().for_each(|delta| deltas.push(delta));
-        Ok(completion)
+        let Some(wanted) = &request.response_schema else { return Ok(completion) };
+        read_structured(caller.owner, &self.schemas, &request.route, wanted, completion).await
     }
 
     async fn set_route(&self, _: &Caller, route: &str, _: Value) -> Result<(), Failure> {
@@ -152,5 +159,69 @@ impl ToolServers for CasePorts {
         _: ServerCall<'_>,
     ) -> Result<ServerCallResult, Failure> {
         Err(refused(&self.lock().case, &format!("call of the MCP server `{server}`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use serde_json::json;
+    use wattle_graph::llm::ResponseSchema;
+    use wattle_run::caller_id::CallerId;
+    use wattle_run::ports::model::DiscardDeltas;
+    use wattle_store::MemoryBlobs;
+
+    use super::*;
+
+    /// Calls a model of a case with one answer, which wants a number under `price` or a text.
+    async fn completed(answer: &Value, is_structured: bool) -> Result<Completion, Failure> {
+        let mut call = json!({ "llm": {} });
+        call.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        let case = Case {
+            name: "price".to_owned(),
+            graph: None,
+            input: json!({}),
+            context: Value::Null,
+            answers: Vec::new(),
+            calls: vec![AnsweredCall::parse(&call).unwrap()],
+            expect: Vec::new(),
+        };
+        let ports = CasePorts::new(Today { now_ms: 0, zone: TimeZone::UTC });
+        ports.begin(&case);
+        let schema = json!({ "type": "object", "required": ["price"],
+            "properties": { "price": { "type": "number" } } });
+        let schema = ResponseSchema { name: "quote".to_owned(), schema };
+        let response_schema = is_structured.then_some(schema);
+        let request =
+            CompletionRequest { response_schema, ..CompletionRequest::new("chat", Vec::new()) };
+        let caller = Caller {
+            app: "notes".parse().unwrap(),
+            plugin: "notes".parse().unwrap(),
+            tenant: None,
+            owner: CallerId::default(),
+        };
+        ports.complete(&caller, &request, &MemoryBlobs::new(), &DiscardDeltas).await
+    }
+
+    #[tokio::test]
+    async fn only_a_request_with_a_schema_gets_structured_output() {
+        let price = json!({ "price": 320.4 });
+        for answer in [json!({ "json": price }), json!({ "text": price.to_string() })] {
+            let structured = completed(&answer, true).await.unwrap();
+            assert_eq!(structured.structured.as_ref(), Some(&price), "{answer}");
+            let text = completed(&answer, false).await.unwrap();
+            assert_eq!(text.structured, None, "{answer}");
+            assert_eq!(text.text(), price.to_string());
+        }
+    }
+
+    #[tokio::test]
+    async fn structured_output_that_violates_the_schema_fails() {
+        for answer in [json!({ "json": { "prize": 1 } }), json!({ "text": "about 320" })] {
+            let failure = completed(&answer, true).await.unwrap_err();
+            assert_eq!(failure.code, code::INVALID, "{answer}");
+            let message = "of route `chat` violates the response schema `quote`: ";
+            assert!(failure.message.contains(message), "{}", failure.message);
+        }
     }
 }
