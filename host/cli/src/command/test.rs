@@ -79,7 +79,7 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     let today = Today::of(&config.clock)?;
     let data = TempDir::new().map_err(Error::file("create", std::env::temp_dir()))?;
     let ports = (!args.live).then(|| CasePorts::new(today.clone()));
-    let config = host::config(config, &name, &folder, (!args.live).then_some(data.path()));
+    let config = host::config(config, &name, &folder, (!args.live).then_some(data.path()))?;
     let overrides = host::overrides(sandbox, ports.as_ref());
     let client = tokio::select! {
         client = Client::local(config, Needs::Apps, overrides) => client?,

@@ -1,6 +1,8 @@
 //! The host of tests: its threads are in memory, and unless tests are live, nothing leaves it.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wattle_graph::id::AppName;
@@ -8,17 +10,26 @@ use wattle_run::ports::Sandbox;
 
 use crate::cases::ports::CasePorts;
 use crate::command::app;
-use crate::config::{Config, SqlConfig, StoreKind, TelemetryTable};
+use crate::config::{Config, Needs, SqlConfig, StoreKind, TelemetryTable};
+use crate::error::Error;
 use crate::wire::Overrides;
 
+/// Folder of the folders that typed components get, in the data folder.
+const FOLDERS: &str = "folders";
+
 /// Returns the configuration for tests of an app. With `data`, databases are empty SQLite files in
-/// that folder, which have the migrations of the app.
+/// that folder, which have the migrations of the app, and the folders of typed components and the
+/// files of apps are in it as well.
+///
+/// # Errors
+///
+/// [`Error::File`] if the folders cannot be created.
 pub(super) fn config(
     mut config: Config,
     name: &AppName,
     folder: &Path,
     data: Option<&Path>,
-) -> Config {
+) -> Result<Config, Error> {
     app::include(&mut config, name, folder);
     config.store.kind = StoreKind::Memory;
     config.store.database = None;
@@ -34,8 +45,32 @@ pub(super) fn config(
                 max_size: None,
             };
         }
+        // The loader would apply the grants of the file again.
+        config.file = None;
+        isolate(config.grants.values_mut(), data)?;
+        for files in config.apps.values_mut().flat_map(|app| app.files.values_mut()) {
+            files.dir = None;
+        }
     }
-    config
+    Ok(config)
+}
+
+/// Takes the environment variables away from typed components, and replaces their folders by empty
+/// ones. Components with the same folder have the same replacement.
+fn isolate<'n>(grants: impl Iterator<Item = &'n mut Needs>, data: &Path) -> Result<(), Error> {
+    // The host follows no link when it opens a folder.
+    let root = data.canonicalize().map_err(Error::file("open", data))?.join(FOLDERS);
+    let mut replaced: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    for needs in grants {
+        needs.environment.clear();
+        for folder in &mut needs.folders {
+            let next = root.join(replaced.len().to_string());
+            let replacement: &PathBuf = replaced.entry(folder.path.clone()).or_insert(next);
+            fs::create_dir_all(replacement).map_err(Error::file("create", replacement))?;
+            folder.path.clone_from(replacement);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the adapters for tests: those of the running case, or with `None` the configured ones.
@@ -49,4 +84,40 @@ pub(super) fn overrides(sandbox: Arc<dyn Sandbox>, ports: Option<&CasePorts>) ->
         overrides.env = Some(Arc::new(|_: &str| None));
     }
     overrides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    #[test]
+    fn tests_that_are_not_live_get_nothing_of_the_machine() {
+        let (machine, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folders =
+            "folders = [{ path = \"reports\", guest = \"/reports\", access = \"read-write\" }]";
+        let text = format!(
+            "[apps.desk.files.log]\ndir = \"/srv/log\"\n\
+             [grants.shop]\nenvironment = {{ REGION = \"north\" }}\n{folders}\n\
+             [grants.store]\n{folders}\n"
+        );
+        let of = |data: Option<&Path>| {
+            let read = parse(&text, machine.path()).unwrap();
+            config(read, &"desk".parse().unwrap(), machine.path(), data).unwrap()
+        };
+        let tested = of(Some(data.path()));
+        let replaced: Vec<&Path> =
+            tested.grants.values().map(|needs| needs.folders[0].path.as_path()).collect();
+        assert_eq!(replaced[0], replaced[1], "components share a folder as before");
+        assert!(replaced[0].starts_with(data.path().canonicalize().unwrap()), "{replaced:?}");
+        assert_eq!(fs::read_dir(replaced[0]).unwrap().count(), 0);
+        assert!(tested.grants.values().all(|needs| needs.environment.is_empty()));
+        let dirs = |config: &Config| -> Vec<Option<PathBuf>> {
+            config.apps.values().map(|app| app.files["log"].dir.clone()).collect()
+        };
+        assert_eq!(dirs(&tested), [None]);
+        let live = of(None);
+        assert_eq!(dirs(&live), [Some(PathBuf::from("/srv/log"))]);
+        assert!(live.grants.values().all(|needs| needs.folders[0].path.ends_with("reports")));
+    }
 }

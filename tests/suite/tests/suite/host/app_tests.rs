@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use wattle_suite::binary::{self, Ended};
+use wattle_suite::guests;
 use wattle_suite::place::{HEAD_TOML, Place};
 
 /// A graph of one node that sends a request, asks, calls a model, and asks again.
@@ -34,6 +35,31 @@ const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
 /// The graph with a second node that counts.
 const COUNT_TWICE: &str = "nodes.again = { node = \"counter\" }\n\
                            [[graphs.main.edges]]\nfrom = \"counter\"\nto = \"again\"\n";
+
+/// An app with one node that calls a tool.
+const DESK: &str = "[app]\nname = \"desk\"\nversion = \"0.1.0\"\n\
+                    [components]\ndesk = \"desk.wasm\"\n\
+                    [needs]\ntools = [\"shop/*\"]\n";
+
+const CALL: &str = "[graphs.main]\nentry = \"call_tool\"\nchannels.call = {}\n\
+                    channels.results = {}\nnodes.call_tool = {}\n";
+
+/// What the operator grants the app and a typed component.
+const FOLDER: &str = r#"
+[apps.desk]
+[grants.desk]
+tools = ["shop/*"]
+[grants.shop]
+environment = { REGION = "north" }
+folders = [{ path = "reports", guest = "/reports", access = "read-write" }]
+"#;
+
+/// Three cases that pass. The second one reads what the first one has written.
+const FILES: &str = r#"
+{"name": "writes", "input": {"call": {"tool": "place_write", "arguments": {"path": "/reports/day.txt", "text": "done"}}}, "expect": {"/state/results/0/is_error": false}}
+{"name": "reads", "input": {"call": {"tool": "place_read", "arguments": {"path": "/reports/day.txt"}}}, "expect": {"/state/results/0/text": "done"}}
+{"name": "has-no-variable", "input": {"call": {"tool": "place_variable", "arguments": {"name": "REGION"}}}, "expect": {"/state/results/0/text": "null"}}
+"#;
 
 fn place(graph: &str) -> Place {
     let place = Place::new();
@@ -81,6 +107,23 @@ async fn cases_answer_the_calls_of_their_runs() {
     let unknown = run(&place, &["test", "misdeeds", "--only", "answerd"]).await;
     assert_eq!(unknown.code, 4, "{}", unknown.text());
     assert!(unknown.stderr.contains("did you mean `answered`?"), "{}", unknown.text());
+}
+
+#[tokio::test]
+async fn a_case_leaves_the_folders_of_typed_components_as_they_are() {
+    let place = Place::new();
+    place.share_compiled_code();
+    place.write("plugins/shop.wasm", guests::bytes("wattle-guest-typed"));
+    place.write("plugins/desk/desk.wasm", guests::bytes("wattle-guest-tools"));
+    place.write("plugins/desk/app.toml", DESK);
+    place.write("plugins/desk/graph.toml", CALL);
+    place.write("plugins/desk/tests/cases.jsonl", FILES);
+    place.write("wattle.toml", format!("{HEAD_TOML}{FOLDER}"));
+    let reports = place.root().join("reports");
+    fs::create_dir(&reports).unwrap();
+    let ended = run(&place, &["test", "desk"]).await;
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    assert_eq!(fs::read_dir(&reports).unwrap().count(), 0);
 }
 
 #[tokio::test]
