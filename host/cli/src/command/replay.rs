@@ -164,13 +164,7 @@ async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error
 
 fn in_words(export: &Export, replayed: &Replay) -> String {
     let mut lines = differences(replayed);
-    let mut left_out: BTreeMap<&str, Counts> = BTreeMap::new();
-    for skipped in &replayed.skipped {
-        *left_out.entry(&skipped.reason).or_default() += skipped.left_out;
-    }
-    for (reason, counts) in left_out {
-        lines.push(format!("not compared: {}, because {reason}", counted(counts)));
-    }
+    lines.extend(left_out(replayed).map(|part| format!("not compared: {part}")));
     let Replay { checkpoints, tasks, calls, .. } = *replayed;
     lines.push(format!(
         "thread {}: {} are the same, {} differences",
@@ -199,6 +193,15 @@ pub(super) fn differences(replayed: &Replay) -> Vec<String> {
         lines.push(format!("  now   {}", flat(&divergence.now)));
     }
     lines
+}
+
+/// Describes the parts of a thread that a replay did not compare, one for each reason.
+pub(super) fn left_out(replayed: &Replay) -> impl Iterator<Item = String> {
+    let mut left_out: BTreeMap<&str, Counts> = BTreeMap::new();
+    for skipped in &replayed.skipped {
+        *left_out.entry(&skipped.reason).or_default() += skipped.left_out;
+    }
+    left_out.into_iter().map(|(reason, counts)| format!("{}, because {reason}", counted(counts)))
 }
 
 fn counted(counts: Counts) -> String {

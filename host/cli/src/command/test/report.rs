@@ -62,8 +62,12 @@ impl Report {
 }
 
 impl Tested {
-    /// Creates the result of a thread. It passes if the current code does what the log records.
+    /// Creates the result of a thread. It passes if the current code does what the log records, as
+    /// far as the replay compares it, and if the replay compares anything.
     pub(super) fn thread(name: String, outcome: Result<Replay, String>, took: Duration) -> Self {
+        let outcome = outcome.and_then(|replay| {
+            if replay.is_empty() { Err(nothing_compared(&replay)) } else { Ok(replay) }
+        });
         let failure = outcome.as_ref().err().map(|message| FailureDocument {
             code: "unusable".to_owned(),
             message: message.clone(),
@@ -93,13 +97,23 @@ impl Tested {
             let replay = self.replay.iter().flat_map(replay::differences);
             lines.extend(replay.map(|line| format!("  {line}")));
         }
+        // A test that passes says what it does not show.
+        let left_out = self.replay.iter().flat_map(replay::left_out);
+        lines.extend(left_out.map(|part| format!("  not compared: {part}")));
         lines
     }
 }
 
+/// Returns why a thread shows nothing about the code.
+fn nothing_compared(replay: &Replay) -> String {
+    let reasons: Vec<String> = replay::left_out(replay).collect();
+    let reasons = if reasons.is_empty() { "no task of it ran".into() } else { reasons.join("; ") };
+    format!("nothing of the thread can be compared: {reasons}; export one whose run has ended")
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::cases::verdict::Wrong;
@@ -133,6 +147,41 @@ mod tests {
             got       1
         failed  old (3.0ms)
           unusable: line 1 is not a valid export record
+        1 passed, 2 failed
+        ");
+    }
+
+    /// Returns the result of a thread with tasks that are the same, and with a task and two calls
+    /// that were not compared.
+    fn replayed(name: &str, tasks: usize, divergences: &Value) -> Tested {
+        let left_out = json!({ "checkpoints": 0, "tasks": 1, "calls": 2 });
+        let skipped = json!({ "namespace": "", "checkpoint": 1, "node": "n",
+            "reason": "the task has not ended", "left_out": left_out });
+        let replay = json!({ "checkpoints": 0, "tasks": tasks, "calls": 0, "left_out": left_out,
+            "skipped": [skipped], "divergences": divergences });
+        let replay = serde_json::from_value(replay).unwrap();
+        Tested::thread(name.to_owned(), Ok(replay), Duration::from_millis(3))
+    }
+
+    #[test]
+    fn a_thread_of_which_nothing_is_compared_fails() {
+        let other = json!([{ "namespace": "", "checkpoint": 1, "node": "n", "task": "t",
+            "message": "it differs", "recorded": 1, "now": 2 }]);
+        let tests = vec![
+            replayed("part", 1, &json!([])),
+            replayed("other", 0, &other),
+            replayed("cut", 0, &json!([])),
+        ];
+        insta::assert_snapshot!(Report::new("notes", tests).in_words(), @"
+        ok      part (3.0ms)
+          not compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended
+        failed  other (3.0ms)
+          node `n`, checkpoint 1: it differs
+            then  1
+            now   2
+          not compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended
+        failed  cut (3.0ms)
+          unusable: nothing of the thread can be compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended; export one whose run has ended
         1 passed, 2 failed
         ");
     }
