@@ -15,13 +15,20 @@ void *wattle_allocate(size_t count, size_t size);
 /* Copies a piece of text. */
 const char *wattle_copy(const char *start, size_t length);
 
+/* A piece of a text, without a zero byte at its end. */
+typedef struct wattle_piece {
+    const char *start;
+    size_t length;
+} wattle_piece;
+
 /* Returns the first character that is no blank. */
 const char *wattle_skip_blank(const char *at);
 
 /*
- * Finds the next field of an object or item of an array, and moves behind it. `at` is behind the
- * bracket or behind the value before. Returns false at the end.
+ * Finds the next field of an object, or the next item of an array if `name` is NULL, and moves behind
+ * it. `at` is behind the bracket or behind the value before. The name is the JSON string with its
+ * quotes. Returns false at the end. Nothing is copied, since memory is never freed.
  */
-bool wattle_next(const char **at, bool has_names, const char **name, const char **value);
+bool wattle_next(const char **at, wattle_piece *name, wattle_piece *value);
 
 #endif

@@ -89,62 +89,6 @@ static const char *skip_value(const char *at) {
     return length == 0 ? NULL : at + length;
 }
 
-bool wattle_next(const char **at, bool has_names, const char **name, const char **value) {
-    const char *here = wattle_skip_blank(*at);
-    if (*here == ',') {
-        here = wattle_skip_blank(here + 1);
-    }
-    if (has_names) {
-        const char *end = *here == '"' ? skip_string(here) : NULL;
-        if (end == NULL) {
-            return false;
-        }
-        *name = wattle_string(wattle_copy(here, (size_t)(end - here)));
-        here = wattle_skip_blank(end);
-        if (*here != ':' || *name == NULL) {
-            return false;
-        }
-        here = wattle_skip_blank(here + 1);
-    }
-    const char *end = skip_value(here);
-    if (end == NULL) {
-        return false;
-    }
-    *value = wattle_copy(here, (size_t)(end - here));
-    *at = end;
-    return true;
-}
-
-const char *wattle_field(const char *object, const char *name) {
-    const char *at = object == NULL ? "" : wattle_skip_blank(object);
-    const char *known;
-    const char *value;
-    if (*at != '{') {
-        return NULL;
-    }
-    for (at += 1; wattle_next(&at, true, &known, &value);) {
-        if (strcmp(known, name) == 0) {
-            return value;
-        }
-    }
-    return NULL;
-}
-
-const char *wattle_item(const char *array, size_t index) {
-    const char *at = array == NULL ? "" : wattle_skip_blank(array);
-    const char *value;
-    if (*at != '[') {
-        return NULL;
-    }
-    at += 1;
-    for (size_t count = 0; wattle_next(&at, false, NULL, &value); count += 1) {
-        if (count == index) {
-            return value;
-        }
-    }
-    return NULL;
-}
-
 /* Reads four hexadecimal digits; 0 if they are none. */
 static uint32_t read_hex(const char *at) {
     uint32_t number = 0;
@@ -199,6 +143,114 @@ static uint32_t read_escape(const char **at) {
     return 0x10000 + ((scalar - 0xD800) << 10) + (low - 0xDC00);
 }
 
+/*
+ * Decodes the character of a JSON string that begins here, and moves behind it. Writes no more bytes
+ * than it reads, at most four, and returns their number; 0 for a zero byte or a bad escape.
+ */
+static size_t read_character(const char **at, char *to) {
+    static const char from[] = "\"\\/bfnrt";
+    static const char into[] = "\"\\/\b\f\n\r\t";
+    if (**at != '\\') {
+        *to = **at;
+        *at += 1;
+        return 1;
+    }
+    char letter = (*at)[1];
+    const char *known = strchr(from, letter);
+    *at += 2;
+    if (known != NULL) {
+        *to = into[known - from];
+        return 1;
+    }
+    uint32_t scalar = letter == 'u' ? read_escape(at) : 0;
+    return scalar == 0 ? 0 : (size_t)(write_utf8(to, scalar) - to);
+}
+
+bool wattle_next(const char **at, wattle_piece *name, wattle_piece *value) {
+    const char *here = wattle_skip_blank(*at);
+    if (*here == ',') {
+        here = wattle_skip_blank(here + 1);
+    }
+    if (name != NULL) {
+        const char *end = *here == '"' ? skip_string(here) : NULL;
+        if (end == NULL) {
+            return false;
+        }
+        *name = (wattle_piece){here, (size_t)(end - here)};
+        here = wattle_skip_blank(end);
+        if (*here != ':') {
+            return false;
+        }
+        here = wattle_skip_blank(here + 1);
+    }
+    const char *end = skip_value(here);
+    if (end == NULL) {
+        return false;
+    }
+    *value = (wattle_piece){here, (size_t)(end - here)};
+    *at = end;
+    return true;
+}
+
+/* Returns true if a JSON string, with its quotes, has this text. */
+static bool has_text(wattle_piece string, const char *text) {
+    const char *end = string.start + string.length - 1;
+    for (const char *at = string.start + 1; at < end;) {
+        char character[4];
+        size_t length = read_character(&at, character);
+        if (length == 0 || strncmp(character, text, length) != 0) {
+            return false;
+        }
+        text += length;
+    }
+    return *text == '\0';
+}
+
+const char *wattle_field(const char *object, const char *name) {
+    const char *at = object == NULL ? "" : wattle_skip_blank(object);
+    wattle_piece known;
+    wattle_piece value;
+    if (*at != '{') {
+        return NULL;
+    }
+    for (at += 1; wattle_next(&at, &known, &value);) {
+        if (has_text(known, name)) {
+            return wattle_copy(value.start, value.length);
+        }
+    }
+    return NULL;
+}
+
+const char *wattle_item(const char *array, size_t index) {
+    const char *at = array == NULL ? "" : wattle_skip_blank(array);
+    wattle_piece value;
+    if (*at != '[') {
+        return NULL;
+    }
+    at += 1;
+    for (size_t count = 0; wattle_next(&at, NULL, &value); count += 1) {
+        if (count == index) {
+            return wattle_copy(value.start, value.length);
+        }
+    }
+    return NULL;
+}
+
+const char *wattle_next_item(const char **at) {
+    const char *here = *at == NULL ? "" : wattle_skip_blank(*at);
+    wattle_piece value;
+    if (*here == '[') {
+        here += 1;
+    } else if (*here != ',') {
+        return NULL;
+    }
+    if (!wattle_next(&here, NULL, &value)) {
+        return NULL;
+    }
+    *at = here;
+    return wattle_copy(value.start, value.length);
+}
+
 const char *wattle_string(const char *value) {
     const char *at = value == NULL ? "" : wattle_skip_blank(value);
     const char *end = *at == '"' ? skip_string(at) : NULL;
@@ -209,23 +261,11 @@ const char *wattle_string(const char *value) {
     char *text = wattle_allocate((size_t)(end - at), 1);
     char *to = text;
     for (at += 1; at < end - 1;) {
-        if (*at != '\\') {
-            *to++ = *at++;
-            continue;
-        }
-        static const char from[] = "\"\\/bfnrt";
-        static const char into[] = "\"\\/\b\f\n\r\t";
-        const char *known = strchr(from, at[1]);
-        at += 2;
-        if (known != NULL) {
-            *to++ = into[known - from];
-            continue;
-        }
-        uint32_t scalar = at[-1] == 'u' ? read_escape(&at) : 0;
-        if (scalar == 0) {
+        size_t length = read_character(&at, to);
+        if (length == 0) {
             return NULL;
         }
-        to = write_utf8(to, scalar);
+        to += length;
     }
     return text;
 }

@@ -186,6 +186,27 @@ const char *wattle_ask(const char *payload, const char *schema) {
     return host_failed(&failure);
 }
 
+/* Returns the texts of an output one after the other. */
+static const char *joined(const wattle_plugin_tools_tool_output_t *output) {
+    size_t length = 0;
+    for (size_t index = 0; index < output->content.len; index += 1) {
+        if (output->content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
+            length += output->content.ptr[index].val.text.len;
+        }
+    }
+    char *text = wattle_allocate(length + 1, 1);
+    char *to = text;
+    for (size_t index = 0; index < output->content.len; index += 1) {
+        if (output->content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
+            plugin_string_t part = output->content.ptr[index].val.text;
+            size_t until_zero = strnlen((const char *)part.ptr, part.len);
+            memcpy(to, part.ptr, until_zero);
+            to += until_zero;
+        }
+    }
+    return text;
+}
+
 wattle_output wattle_call(const char *tool, const char *arguments) {
     wattle_plugin_tools_request_t request = {
         .tool = lend(tool),
@@ -198,14 +219,8 @@ wattle_output wattle_call(const char *tool, const char *arguments) {
         host_failed(&failure);
         return (wattle_output){NULL, NULL, false};
     }
-    const char *text = "";
-    for (size_t index = 0; index < output.content.len; index += 1) {
-        if (output.content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
-            text = wattle_format("%s%s", text, text_of(output.content.ptr[index].val.text));
-        }
-    }
     const char *structured = output.structured.is_some ? text_of(output.structured.val) : NULL;
-    return (wattle_output){text, structured, output.is_error};
+    return (wattle_output){joined(&output), structured, output.is_error};
 }
 
 /* The export `node`. */
@@ -232,13 +247,17 @@ void exports_wattle_plugin_node_describe(exports_wattle_plugin_node_list_node_in
 /* Splits the updates by channel. */
 static bool read_updates(const char *updates) {
     const char *at = wattle_skip_blank(updates);
-    const char *name;
-    const char *value;
+    wattle_piece name;
+    wattle_piece value;
     if (*at != '{') {
         return false;
     }
-    for (at += 1; wattle_next(&at, true, &name, &value);) {
-        add(&call.updates, name, value);
+    for (at += 1; wattle_next(&at, &name, &value);) {
+        const char *channel = wattle_string(wattle_copy(name.start, name.length));
+        if (channel == NULL) {
+            return false;
+        }
+        add(&call.updates, channel, wattle_copy(value.start, value.length));
     }
     at = wattle_skip_blank(at);
     return *at == '}' && *wattle_skip_blank(at + 1) == '\0';

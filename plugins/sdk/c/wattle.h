@@ -215,11 +215,28 @@ wattle_output wattle_call(const char *tool, const char *arguments);
 /* Returns text like `printf`. */
 __attribute__((format(printf, 1, 2))) const char *wattle_format(const char *format, ...);
 
-/* Returns the text of a field of a JSON object; NULL if it has no such field. */
+/*
+ * Returns the text of a field of a JSON object; NULL if it has no such field. Fields whose names
+ * contain a zero byte or half of a character are passed over.
+ */
 const char *wattle_field(const char *object, const char *name);
 
-/* Returns the text of an item of a JSON array; NULL if it has no such item. */
+/*
+ * Returns the text of an item of a JSON array; NULL if it has no such item. The search begins at the
+ * first item, so `wattle_next_item` is for reading all of them.
+ */
 const char *wattle_item(const char *array, size_t index);
+
+/*
+ * Returns the text of the next item of a JSON array; NULL behind the last one. `at` is the array at
+ * first, where NULL has no items, and moves behind the item:
+ *
+ *     const char *at = wattle_field(input, "words");
+ *     for (const char *word; (word = wattle_next_item(&at)) != NULL;) {
+ *         ...
+ *     }
+ */
+const char *wattle_next_item(const char **at);
 
 /* Decodes a JSON string; NULL if the value is no string or NULL, or contains a zero byte. */
 const char *wattle_string(const char *value);

@@ -19,6 +19,16 @@
         }                                                                                          \
     } while (0)
 
+/* Number of bytes that were allocated. The sources are compiled with `-Dcalloc=counted_calloc`. */
+static size_t allocated;
+
+void *counted_calloc(size_t count, size_t size) {
+    void *memory = malloc(count * size);
+    CHECK(memory != NULL);
+    allocated += count * size;
+    return memset(memory, 0, count * size);
+}
+
 /* The host of the tests. */
 
 static char last_log[256];
@@ -61,7 +71,10 @@ bool wattle_plugin_interrupt_ask(
     return false;
 }
 
-/* A tool that returns a text in two parts, and its arguments as data. */
+/* Number of parts of the text that the tool returns. */
+static size_t parts = 2;
+
+/* A tool that returns a text in parts, and its arguments as data. */
 bool wattle_plugin_tools_call(
     wattle_plugin_tools_request_t *request,
     wattle_plugin_tools_tool_output_t *ret,
@@ -75,12 +88,12 @@ bool wattle_plugin_tools_call(
         return false;
     }
     memset(ret, 0, sizeof *ret);
-    ret->content.len = 2;
-    ret->content.ptr = calloc(2, sizeof *ret->content.ptr);
-    ret->content.ptr[0].tag = WATTLE_PLUGIN_TYPES_PART_TEXT;
-    plugin_string_dup(&ret->content.ptr[0].val.text, "in ");
-    ret->content.ptr[1].tag = WATTLE_PLUGIN_TYPES_PART_TEXT;
-    plugin_string_dup(&ret->content.ptr[1].val.text, "all");
+    ret->content.len = parts;
+    ret->content.ptr = malloc(parts * sizeof *ret->content.ptr);
+    for (size_t index = 0; index < parts; index += 1) {
+        ret->content.ptr[index].tag = WATTLE_PLUGIN_TYPES_PART_TEXT;
+        plugin_string_dup(&ret->content.ptr[index].val.text, index == 0 ? "in " : "all");
+    }
     ret->structured.is_some = true;
     ret->structured.val = request->arguments;
     return true;
@@ -206,6 +219,13 @@ static void tools_of_others_are_called(void) {
     CHECK(strcmp(wattle_failure(), "not-found") == 0);
 }
 
+static void many_parts_of_a_text_take_linear_memory(void) {
+    parts = 2000;
+    allocated = 0;
+    size_t length = strlen(wattle_call("calculator/add", "{}").text);
+    CHECK(length == 3 * parts && allocated <= 4 * length);
+}
+
 static void messages_have_levels(void) {
     wattle_log(WATTLE_LOG_WARN, "slow");
     CHECK(strcmp(last_log, "3 slow") == 0);
@@ -223,6 +243,60 @@ static void values_of_json_are_read(void) {
     CHECK(wattle_field("[]", "a") == NULL && wattle_item("{}", 0) == NULL);
     CHECK(strcmp(wattle_string("\"\\u00e9\\ud83d\\ude00\\\"\\/\\t\""), "\u00e9\U0001f600\"/\t") == 0);
     CHECK(strcmp(wattle_quote("a\"\\\n\x01"), "\"a\\\"\\\\\\u000a\\u0001\"") == 0);
+}
+
+/* A name that C cannot hold hides no other field. */
+static void names_with_a_zero_byte_are_passed_over(void) {
+    const char *object = "{\"a\\u0000\":1,\"\\ud800\":2,\"a\":3}";
+    CHECK(strcmp(wattle_field(object, "a"), "3") == 0);
+    CHECK(wattle_field(object, "") == NULL);
+}
+
+static void arrays_are_read_item_by_item(void) {
+    const char *array = " [ 1 , [2, \"]\"] , {\"a\":[3]},null ] ";
+    static const char *const items[] = {"1", "[2, \"]\"]", "{\"a\":[3]}", "null"};
+    const char *at = array;
+    for (size_t index = 0; index < WATTLE_COUNT(items); index += 1) {
+        CHECK(strcmp(wattle_item(array, index), items[index]) == 0);
+        CHECK(strcmp(wattle_next_item(&at), items[index]) == 0);
+    }
+    CHECK(wattle_next_item(&at) == NULL && wattle_next_item(&at) == NULL);
+    static const char *const empty[] = {"[]", "[ ]", "", "{}", "1", "\"[1]\"", NULL};
+    for (size_t index = 0; index < WATTLE_COUNT(empty); index += 1) {
+        at = empty[index];
+        CHECK(wattle_next_item(&at) == NULL);
+    }
+}
+
+/* Nothing is freed, so a copy of every value before the wanted one would take quadratic memory. */
+static void long_lists_take_linear_memory(void) {
+    enum { COUNT = 2000, ROOM = 100 };
+    char *array = malloc(COUNT * ROOM);
+    char *object = malloc(COUNT * ROOM);
+    char *of_array = array;
+    char *of_object = object;
+    for (int index = 0; index < COUNT; index += 1) {
+        static const char value[] = "{\"role\":\"user\",\"content\":\"How long is this list?\"}";
+        of_array += sprintf(of_array, "%c%s", index == 0 ? '[' : ',', value);
+        of_object += sprintf(of_object, "%c\"%d\":%s", index == 0 ? '{' : ',', index, value);
+    }
+    strcpy(of_array, "]");
+    strcpy(of_object, "}");
+    size_t permitted = 4 * strlen(array);
+    size_t count = 0;
+    allocated = 0;
+    for (const char *at = array; wattle_next_item(&at) != NULL;) {
+        count += 1;
+    }
+    CHECK(count == COUNT && allocated <= permitted);
+    allocated = 0;
+    for (count = 0; wattle_item(array, count) != NULL;) {
+        count += 1;
+    }
+    CHECK(count == COUNT && allocated <= permitted);
+    allocated = 0;
+    CHECK(wattle_field(object, "1999") != NULL && wattle_field(object, "2000") == NULL);
+    CHECK(allocated <= ROOM);
 }
 
 /* Text that is no JSON is refused and not read beyond its end. */
@@ -261,8 +335,12 @@ static const struct {
     CASE(tools_return_text),
     CASE(tools_return_errors_for_the_model),
     CASE(tools_of_others_are_called),
+    CASE(many_parts_of_a_text_take_linear_memory),
     CASE(messages_have_levels),
     CASE(values_of_json_are_read),
+    CASE(names_with_a_zero_byte_are_passed_over),
+    CASE(arrays_are_read_item_by_item),
+    CASE(long_lists_take_linear_memory),
     CASE(broken_json_is_refused),
 };
 

@@ -40,8 +40,7 @@ static const char *echo(const wattle_context *context, const char *input) {
 }
 
 static bool has(const char *list, const char *text) {
-    const char *item;
-    for (size_t index = 0; list != NULL && (item = wattle_item(list, index)) != NULL; index += 1) {
+    for (const char *item; (item = wattle_next_item(&list)) != NULL;) {
         if (strcmp(wattle_string(item), text) == 0) {
             return true;
         }
@@ -53,8 +52,7 @@ static const char *keep(const wattle_context *context, const char *input) {
     const char *list = wattle_field(input, "words");
     const char *ignore = wattle_field(context->config, "ignore");
     const char *kept = "";
-    const char *item;
-    for (size_t index = 0; (item = wattle_item(list, index)) != NULL; index += 1) {
+    for (const char *item; (item = wattle_next_item(&list)) != NULL;) {
         if (!has(ignore, wattle_string(item))) {
             kept = with_item(kept, item);
         }
@@ -87,8 +85,7 @@ static const char *fail(const wattle_context *context, const char *input) {
 static const char *spread(const wattle_context *context, const char *input) {
     (void)context;
     const char *numbers = wattle_field(input, "numbers");
-    const char *number;
-    for (size_t index = 0; (number = wattle_item(numbers, index)) != NULL; index += 1) {
+    for (const char *number; (number = wattle_next_item(&numbers)) != NULL;) {
         wattle_send("square", wattle_format("{\"number\":%s}", number));
     }
     return "{}";
@@ -104,8 +101,7 @@ static const char *total(const wattle_context *context, const char *input) {
     (void)context;
     const char *squares = wattle_field(input, "squares");
     long long sum = 0;
-    const char *square;
-    for (size_t index = 0; (square = wattle_item(squares, index)) != NULL; index += 1) {
+    for (const char *square; (square = wattle_next_item(&squares)) != NULL;) {
         sum += number_of(square);
     }
     wattle_overwrite("squares");
