@@ -74,10 +74,11 @@ impl Paths {
     }
 
     /// Returns a command of zig's C compiler. Zig compiles its standard library once for each level of
-    /// optimization, so all guests have the same.
+    /// optimization, so all guests have the same. Without `-UNDEBUG` it leaves assertions out of
+    /// optimized code.
     fn zig(&self) -> Command {
         let mut command = self.command(self.python.join("python"), &["-m", "ziglang", "cc"]);
-        command.args(["--target=wasm32-wasi", "-mexec-model=reactor", "-Os", "-s"]);
+        command.args(["--target=wasm32-wasi", "-mexec-model=reactor", "-Os", "-s", "-UNDEBUG"]);
         for cache in ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"] {
             command.env(cache, self.folder.join(ZIG_CACHE));
         }
@@ -198,6 +199,17 @@ mod tests {
                 let mut arguments = commands.iter().flat_map(Command::get_args);
                 assert!(!arguments.any(|argument| argument == switch), "{}", guest.name);
             }
+        }
+    }
+
+    #[test]
+    fn guests_in_c_are_built_as_authors_are_told() {
+        let compile = Paths::new(&sdk::GUESTS[0]).zig();
+        let arguments: Vec<_> = compile.get_args().map(|word| word.to_string_lossy()).collect();
+        for file in ["plugins/sdk/c/README.md", "host/cli/templates/c/common/app.toml"] {
+            let text = files::read(&root().join(file)).unwrap().replace(['"', ','], " ");
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&arguments.join(" ")), "{file}: {arguments:?}");
         }
     }
 

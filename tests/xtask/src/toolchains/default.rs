@@ -85,8 +85,7 @@ fn componentize_py(paths: &Paths) -> Vec<Command> {
 fn c(paths: &Paths) -> Vec<Command> {
     let module = format!("{FOLDER}/c.module.wasm");
     let mut compile = paths.zig();
-    // Zig leaves assertions out of optimized code.
-    compile.args(["-UNDEBUG", "-Wall", "-Wextra", "-Werror", "-o", &module, "plugin.c"]);
+    compile.args(["-Wall", "-Wextra", "-Werror", "-o", &module, "plugin.c"]);
     let program = "node_modules/@bytecodealliance/jco/src/jco.js";
     let mut embed = paths.command("node", &[program, "embed", &module]);
     embed.args(["--wit", "wit", "--world-name", WORLD_NAME, "--output", &paths.guest]);

@@ -134,6 +134,10 @@ async fn a_new_tool_in_c_runs() {
     let environment = python.ancestors().nth(2).unwrap();
     let cache = environment.with_file_name(clients::TOOLCHAINS).join("zig");
     new.set("ZIG_GLOBAL_CACHE_DIR", cache.display());
+    let source = new.folder().join("src/plugin.c");
+    let text = fs::read_to_string(&source).unwrap();
+    let has_assertions = "#ifdef NDEBUG\n#error \"the build leaves assertions out\"\n#endif\n";
+    fs::write(&source, format!("{has_assertions}{text}")).unwrap();
     new.prepared(".wattle/venv/bin/python", &python);
     new.works().await;
 }
