@@ -1,4 +1,4 @@
-// Names of nodes, tools and reducers.
+// Checks of names of nodes, tools and reducers, and of what functions of a plugin return.
 
 import { Failure } from "./failure.ts";
 
@@ -14,7 +14,7 @@ export function checkName(kind: string, name: string): void {
   throw Failure.invalid(`the ${kind} \`${name}\` cannot have this name: ${rule}`);
 }
 
-/** Fails if a node, tool or reducer returned a promise. Host calls return their results directly. */
+/** Fails if a function of a plugin returned a promise. Host calls return their results directly. */
 export function checkSynchronous(what: string, returned: unknown): void {
   const { then } = (returned ?? {}) as { then?: unknown };
   if (typeof then !== "function") return;

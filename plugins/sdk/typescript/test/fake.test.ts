@@ -236,6 +236,28 @@ describe("SQL", () => {
     expect(texts).toEqual(expected);
     expect(host.run(() => sql.database("a").dialect())).toBe("sqlite");
   });
+
+  test("a transaction whose work returns a promise is rolled back", () => {
+    const host = new FakeHost().sql(() => 1);
+    const work = async (transaction: sql.Transaction) => {
+      transaction.execute("DELETE FROM item");
+      throw Failure.conflict("stop");
+    };
+    const failure = thrown(() =>
+      host.run(() =>
+        sql.database("a").transaction((transaction) => {
+          const promise = work(transaction);
+          // Vitest reports rejections that nothing handles.
+          promise.catch(() => {});
+          return promise;
+        }),
+      ),
+    );
+    expect(failure.code).toBe("internal");
+    expect(failure.message).toContain("the work of a transaction returned a promise");
+    const texts = host.statements().map(({ text }) => text);
+    expect(texts).toEqual(["BEGIN", "DELETE FROM item", "ROLLBACK"]);
+  });
 });
 
 describe("the memory", () => {

@@ -2,6 +2,7 @@
 
 import * as host from "#host/sql";
 import { Failure } from "../failure.ts";
+import { checkSynchronous } from "../name.ts";
 import type { Executed, Rows } from "./rows.ts";
 import { Inexact, type Value } from "./value.ts";
 
@@ -40,7 +41,8 @@ export class Database {
   }
 
   /**
-   * Starts a transaction, commits it if `work` returns, and rolls it back if `work` throws.
+   * Starts a transaction, commits it if `work` returns, and rolls it back if `work` throws. `work` is not
+   * `async`: a promise is a failure, and the transaction is rolled back.
    *
    * ```ts
    * import { sql } from "wattle-plugin";
@@ -65,6 +67,7 @@ export class Database {
     let result: T;
     try {
       result = work(transaction);
+      checkSynchronous("the work of a transaction", result);
     } catch (error) {
       rollBack(transaction);
       throw error;
