@@ -22,18 +22,20 @@ export async function describe({ folder, entry, temporary }) {
     stdio: ["ignore", "inherit", "pipe"],
     timeout: TIMEOUT_MS,
   });
-  const errors = text(child.stderr);
+  const output = text(child.stderr);
   const [status, signal] = await new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (status, signal) => resolve([status, signal]));
   });
-  if (signal !== null) {
-    throw new BuildError(`loading the plugin took more than ${TIMEOUT_MS / 1000} seconds`);
-  }
-  if (status !== 0) {
-    throw new BuildError(`the plugin cannot be loaded:\n${(await errors).trimEnd()}`);
-  }
-  process.stderr.write(await errors);
+  const errors = await output;
+  const failed = (reason) => {
+    return new BuildError(errors === "" ? reason : `${reason}:\n${errors.trimEnd()}`);
+  };
+  // Only the time limit kills the process from here.
+  if (child.killed) throw failed(`loading the plugin took more than ${TIMEOUT_MS / 1000} seconds`);
+  if (signal !== null) throw failed(`${signal} ended the process that loads the plugin`);
+  if (status !== 0) throw failed("the plugin cannot be loaded");
+  process.stderr.write(errors);
   if (!existsSync(result)) throw new BuildError("the plugin ended the process that loads it");
   return JSON.parse(readFileSync(result, "utf8"));
 }

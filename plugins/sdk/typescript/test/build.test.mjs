@@ -92,6 +92,14 @@ describe("the command", () => {
     expect(stderr).not.toContain("wattle-entry.js");
   });
 
+  test("a signal that ends the loading process is named, with what the process printed", async () => {
+    const source = `${HEAD}console.error("out of memory");\nprocess.kill(process.pid, "SIGKILL");`;
+    const { status, stderr } = await command(project({ "src/index.ts": source }), "build");
+    expect(status).toBe(1);
+    expect(stderr).toContain("SIGKILL ended the process that loads the plugin:\nout of memory");
+    expect(stderr).not.toContain("seconds");
+  });
+
   test.each([
     [["build", "--engine", "v8"], "known: quickjs, starlingmonkey"],
     [["build", "--fast"], "usage: wattle-plugin build"],
