@@ -128,6 +128,24 @@ class Description(Case):
             decision = testing.run_node(total, Context(), document)
             self.assertEqual(decision.update("total-cost"), cost)
 
+    def test_a_missing_channel_is_none_if_its_type_has_none(self) -> None:
+        @node
+        def guess(
+            context: Context,
+            age: int | None,
+            name: Annotated[str | None, Alias("full-name")],
+        ) -> {"seen": list}:
+            return {"seen": [age, name]}
+
+        self.assertNotIn("required", testing.node_schemas(guess)[0])
+        for document, seen in (
+            ({}, [None, None]),
+            ({"age": 7}, [7, None]),
+            ({"age": None, "full-name": "a"}, [None, "a"]),
+        ):
+            decision = testing.run_node(guess, Context(), document)
+            self.assertEqual(decision.update("seen"), seen)
+
     def test_parameters_are_converted_to_their_types(self) -> None:
         @node
         def shorten(ctx: Context, draft: Draft) -> Draft:

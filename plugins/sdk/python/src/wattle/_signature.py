@@ -52,13 +52,16 @@ class Inputs:
     """True if the first parameter is the context."""
     names: dict[str, str]
     """Names of the fields and of their parameters."""
+    nullable: tuple[str, ...] = ()
+    """Parameters without a default that are `None` if their fields are missing."""
     single: Any = None
     """Type of the only parameter if that stands for the whole object, as for `Unchecked`."""
 
     def arguments(self, what: str, value: Any) -> dict[str, Any]:
         """Reads an object as arguments of the function."""
         fields = self.codec.decode(what, value)
-        return {self.names.get(name, name): field for name, field in fields.items()}
+        given = {self.names.get(name, name): field for name, field in fields.items()}
+        return dict.fromkeys(self.nullable) | given
 
 
 def signature_of(function: Function, kind: str) -> inspect.Signature:
@@ -130,23 +133,27 @@ def _whole(function: Function, of: Any, takes_context: bool) -> Inputs:
 def _named(function: Function, parameters: list[Parameter], takes_context: bool) -> Inputs:
     fields: dict[str, Any] = {}
     names: dict[str, str] = {}
+    nullable: list[str] = []
     for parameter in parameters:
         key = _alias(parameter.annotation) or parameter.name
         if key in fields:
             raise refuse(function, f"has two parameters for `{key}`")
         # A channel without a value is missing in the input, so `None` is its value in Python.
-        is_given = parameter.default is Parameter.empty
-        is_required = is_given and not _schema.is_optional(parameter.annotation)
+        has_default = parameter.default is not Parameter.empty
+        is_nullable = not has_default and _schema.is_optional(parameter.annotation)
         of = parameter.annotation
-        fields[key] = of if is_required else NotRequired[of]
+        fields[key] = NotRequired[of] if has_default or is_nullable else of
         names[key] = parameter.name
+        if is_nullable:
+            nullable.append(parameter.name)
     codec = codec_of(function, _object("Inputs", fields))
     defaults = {
         key: parameter.default
         for key, parameter in zip(fields, parameters, strict=True)
         if parameter.default is not Parameter.empty and parameter.default is not None
     }
-    return Inputs(codec, _with_defaults(codec.schema, defaults), takes_context, names)
+    schema = _with_defaults(codec.schema, defaults)
+    return Inputs(codec, schema, takes_context, names, tuple(nullable))
 
 
 def _object(name: str, fields: dict[str, Any]) -> Any:
