@@ -249,7 +249,13 @@ class Execution(Case):
     def test_updates_that_the_return_type_does_not_have_fail(self) -> None:
         @node
         def count(ctx: Context, how: str) -> {"words": int, "note": NotRequired[str]}:
-            return {"good": {"words": 1}, "name": {"word": 1}, "type": {"words": "1"}}[how]
+            updates = {
+                "good": {"words": 1},
+                "name": {"word": 1},
+                "type": {"words": "1"},
+                "missing": {"note": "none"},
+            }
+            return updates[how]
 
         def run(how: str) -> Decision:
             return testing.run_node(count, Context(), {"how": how})
@@ -259,6 +265,8 @@ class Execution(Case):
             run("name")
         with self.assertRaisesRegex(Failure, "the return value is invalid at `words`: must be int"):
             run("type")
+        with self.assertRaisesRegex(Failure, "the return value is invalid: missing field `words`"):
+            run("missing")
 
     def test_a_node_returns_an_object(self) -> None:
         @node
