@@ -12,7 +12,8 @@ use crate::message::{Message, Part, Role, ToolCall, text_of};
 const ID: &str = "id";
 
 /// The reason why a completion ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The completion is complete.
     #[default]
@@ -28,7 +29,8 @@ pub enum FinishReason {
 }
 
 /// Token counts of a call. A count is `None` if the provider does not report it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Number of input tokens.
     pub input_tokens: Option<u64>,
@@ -39,6 +41,7 @@ pub struct Usage {
     /// Number of output tokens of the reasoning.
     pub reasoning_tokens: Option<u64>,
     /// Extension fields.
+    #[serde(flatten)]
     pub extra: Extra,
 }
 
@@ -57,8 +60,9 @@ pub struct Attempt {
     pub error: Option<Failure>,
 }
 
-/// The output of a model call.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The output of a model call. Its JSON is that of the log.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct Completion {
     /// Content in order.
     pub parts: Vec<Part>,
@@ -71,6 +75,7 @@ pub struct Completion {
     /// Name of the model that wrote the completion.
     pub model: String,
     /// Extension fields.
+    #[serde(flatten)]
     pub extra: Extra,
 }
 
@@ -121,6 +126,15 @@ impl Completion {
     /// Returns all text parts, joined.
     pub fn text(&self) -> String {
         text_of(&self.parts)
+    }
+
+    /// Returns all parts of reasoning, joined.
+    pub fn reasoning(&self) -> String {
+        let reasoning = |part: &Part| match part {
+            Part::Reasoning(text) => Some(text.clone()),
+            _ => None,
+        };
+        self.parts.iter().filter_map(reasoning).collect()
     }
 
     /// Returns true if the completion contains text or a tool call. A provider can return a
@@ -226,18 +240,11 @@ impl Completion {
         if !calls.is_empty() {
             message.insert("tool_calls".to_owned(), calls.into());
         }
-        let reasoning: String = self.parts.iter().filter_map(reasoning).collect();
+        let reasoning = self.reasoning();
         if !reasoning.is_empty() {
             message.insert("reasoning".to_owned(), reasoning.into());
         }
         Value::Object(message)
-    }
-}
-
-fn reasoning(part: &Part) -> Option<&str> {
-    match part {
-        Part::Reasoning(text) => Some(text),
-        _ => None,
     }
 }
 

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::json;
+use crate::llm::Completion;
 
 /// An event of a thread, see [`events`](super::events).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -193,6 +194,15 @@ pub struct Called {
     pub summary: String,
 }
 
+impl Called {
+    /// Returns the completion of a model call. Returns `None` for another call, for a call that
+    /// failed, and for an output that is not the JSON of a completion.
+    pub fn completion(&self) -> Option<Completion> {
+        let output = self.result.as_ref().ok().filter(|_| self.kind.is_model())?;
+        Completion::deserialize(output).ok()
+    }
+}
+
 /// See [`EventKind::Custom`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Custom {
@@ -247,6 +257,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{CallKind, Delta, Event, EventKind};
+    use crate::llm::{Completion, FinishReason};
+    use crate::message::Part;
 
     fn read(kind: &Value) -> EventKind {
         let mut event = json!({ "seq": 1, "at_ms": 2, "run": "r" });
@@ -285,6 +297,70 @@ mod tests {
         assert_eq!(called(json!({ "Ok": { "parts": [] } })), Ok(json!({ "parts": [] })));
         let failure = called(json!({ "Err": { "code": "timeout", "message": "late" } }));
         assert_eq!(failure.unwrap_err().code, "timeout");
+    }
+
+    fn completion(function: &str, result: &Value) -> Option<Completion> {
+        let kind = read(&json!({
+            "type": "called", "task": "t", "node": "n", "call": 3, "function": function,
+            "request": { "route": "chat" }, "result": result, "duration_us": 7,
+        }));
+        let EventKind::Called(called) = kind else { panic!("{kind:?}") };
+        called.completion()
+    }
+
+    #[test]
+    fn completions_in_the_log_are_typed() {
+        let call = json!({ "id": "c", "name": "add", "arguments": "{\"a\": " });
+        let state = json!({ "type": "provider_state", "data": "x" });
+        let down = json!({ "code": "unavailable", "message": "down", "retryable": true });
+        let logged = json!({ "Ok": {
+            "id": "run--1-0",
+            "parts": [
+                { "reasoning": "h" }, { "reasoning": "m" }, { "text": "s" }, { "text": "o" },
+                { "tool_call": call }, { "other": state },
+            ],
+            "structured": { "n": 1 },
+            "finish_reason": "tool_calls",
+            "usage": {
+                "input_tokens": 3, "output_tokens": 2, "cached_input_tokens": null,
+                "reasoning_tokens": null,
+            },
+            "model": "small-2",
+            "attempts": [
+                { "provider": "p", "model": "large", "tries": 3, "error": down },
+                { "provider": "p", "model": "small", "tries": 1 },
+            ],
+        } });
+        for function in ["llm.complete", "llm.stream"] {
+            let read = completion(function, &logged).unwrap();
+            assert_eq!((read.id(), read.model.as_str()), (Some("run--1-0"), "small-2"));
+            assert_eq!((read.reasoning(), read.text()), ("hm".to_owned(), "so".to_owned()));
+            assert_eq!(read.tool_calls().next().unwrap().arguments, "{\"a\": ");
+            assert_eq!(read.parts.last(), Some(&Part::Other(state.clone())));
+            assert_eq!(read.structured, Some(json!({ "n": 1 })));
+            assert_eq!(read.finish_reason, FinishReason::ToolCalls);
+            assert_eq!((read.usage.input_tokens, read.usage.output_tokens), (Some(3), Some(2)));
+            assert!(read.usage.reasoning_tokens.is_none() && read.usage.extra.is_empty());
+            let tried = read.attempts().into_iter().map(|it| (it.tries, it.error.is_some()));
+            assert_eq!(tried.collect::<Vec<_>>(), [(3, true), (1, false)]);
+        }
+        let withheld = json!({ "Ok": { "parts": [], "finish_reason": { "other": "spam" } } });
+        let withheld = completion("llm.complete", &withheld).unwrap();
+        assert_eq!(withheld.finish_reason, FinishReason::Other("spam".to_owned()));
+    }
+
+    #[test]
+    fn only_successful_model_calls_have_a_completion() {
+        let output = json!({ "Ok": { "parts": [{ "text": "hi" }] } });
+        assert_eq!(completion("llm.complete", &output), Some(Completion::of_text("hi")));
+        for (function, result) in [
+            ("tools.call", output),
+            ("llm.complete", json!({ "Err": { "code": "timeout", "message": "late" } })),
+            ("llm.complete", json!({ "Ok": { "parts": "hi" } })),
+            ("llm.complete", json!({ "Ok": null })),
+        ] {
+            assert_eq!(completion(function, &result), None, "{result}");
+        }
     }
 
     #[test]

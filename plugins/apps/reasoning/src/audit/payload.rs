@@ -1,5 +1,6 @@
 //! Payloads of the rows of calls.
 
+use wattle_plugin::llm::Attempt;
 use wattle_plugin::prelude::{Failure, Value, json};
 use wattle_plugin::runs::Called;
 
@@ -27,22 +28,23 @@ pub(super) fn prompt(called: &Called) -> Value {
     payload
 }
 
-/// Returns the payload for the result of a model call.
+/// Returns the payload for the result of a model call. What the row has of a completion is its JSON
+/// in the log.
 pub(super) fn response(called: &Called) -> Value {
     let mut payload = ended(called);
-    match &called.result {
-        Ok(answer) => {
-            payload["model"] = answer["model"].clone();
-            payload["finish_reason"] = answer["finish_reason"].clone();
-            payload["usage"] = answer["usage"].clone();
-            let said = answer.get("structured").unwrap_or(&answer["parts"]);
-            payload["content"] = capped(said);
-            if let Some(attempts) = answer.get("attempts").and_then(Value::as_array) {
-                payload["fallback"] = json!(is_fallback(attempts));
-                payload["attempts"] = json!(attempts);
+    match (&called.result, called.completion()) {
+        (Ok(output), Some(completion)) => {
+            for field in ["model", "finish_reason", "usage"] {
+                payload[field] = output[field].clone();
+            }
+            payload["content"] = capped(completion.structured.as_ref().unwrap_or(&output["parts"]));
+            if let Some(attempts) = output.get("attempts") {
+                payload["fallback"] = json!(is_fallback(&completion.attempts()));
+                payload["attempts"] = attempts.clone();
             }
         }
-        Err(failure) => payload["error"] = error(Some(failure)),
+        (Ok(output), None) => payload["content"] = capped(output),
+        (Err(failure), _) => payload["error"] = error(Some(failure)),
     }
     payload
 }
@@ -76,10 +78,9 @@ fn ended(called: &Called) -> Value {
 }
 
 /// Returns true if the last attempt used another provider or model than the first one.
-fn is_fallback(attempts: &[Value]) -> bool {
-    let who = |attempt: &Value| (attempt["provider"].clone(), attempt["model"].clone());
-    match (attempts.first(), attempts.last()) {
-        (Some(first), Some(last)) => who(first) != who(last),
+fn is_fallback(attempts: &[Attempt]) -> bool {
+    match attempts {
+        [first, .., last] => (&first.provider, &first.model) != (&last.provider, &last.model),
         _ => false,
     }
 }
@@ -110,7 +111,7 @@ fn capped(document: &Value) -> Value {
 mod tests {
     use wattle_plugin::prelude::json;
 
-    use super::{ANSWER_BYTES, capped, is_fallback};
+    use super::{ANSWER_BYTES, Attempt, capped, is_fallback};
 
     #[test]
     fn long_results_are_truncated_between_characters() {
@@ -123,8 +124,13 @@ mod tests {
 
     #[test]
     fn attempt_with_another_model_is_a_fallback() {
-        let (one, two) =
-            (json!({"provider": "a", "model": "m"}), json!({"provider": "b", "model": "m"}));
+        let attempt = |provider: &str| Attempt {
+            provider: provider.to_owned(),
+            model: "m".to_owned(),
+            tries: 1,
+            error: None,
+        };
+        let (one, two) = (attempt("a"), attempt("b"));
         assert!(is_fallback(&[one.clone(), two]));
         assert!(!is_fallback(&[one.clone(), one]));
         assert!(!is_fallback(&[]));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::prelude::{Value, json};
+use wattle_plugin::prelude::{Completion, Value, json};
 use wattle_plugin::runs::{Called, Delta, Event, EventKind, TaskFinished};
 
 use crate::message::{Role, UiMessage};
@@ -125,27 +125,22 @@ impl Turn {
     /// Replaces the deltas by the whole completion. A failed call keeps its deltas.
     fn end(&mut self, called: &Called) {
         self.is_answered = true;
-        if let Ok(answer) = &called.result {
-            let all = |key: &str| {
-                let parts = answer["parts"].as_array().into_iter().flatten();
-                parts.filter_map(|part| part[key].as_str()).collect::<String>()
-            };
-            (self.text, self.reasoning) = (all("text"), all("reasoning"));
-            self.wanted = unreadable_calls(answer);
+        if let Some(completion) = called.completion() {
+            (self.text, self.reasoning) = (completion.text(), completion.reasoning());
+            self.wanted = unreadable_calls(&completion);
         }
     }
 }
 
 /// Returns the calls of a completion with unreadable arguments. The agent may request them again
 /// without keeping them in the conversation.
-fn unreadable_calls(answer: &Value) -> Vec<(String, String, Value)> {
-    let parts = answer["parts"].as_array().into_iter().flatten();
-    let calls = parts.filter_map(|part| part.get("tool_call"));
-    let unreadable = calls.filter(|call| call["arguments"].is_string());
-    unreadable.map(call).collect()
+fn unreadable_calls(completion: &Completion) -> Vec<(String, String, Value)> {
+    let unreadable = completion.tool_calls().filter(|call| call.arguments.is_string());
+    let unreadable = unreadable.cloned().map(|call| (call.id, call.name, call.arguments));
+    unreadable.collect()
 }
 
-/// Returns id, tool and arguments of a call.
+/// Returns id, tool and arguments of a call in a message of the conversation.
 fn call(call: &Value) -> (String, String, Value) {
     let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
     (text("id"), text("name"), call["arguments"].clone())

@@ -44,9 +44,12 @@ fn types(folded: &Folded) -> Vec<&str> {
 fn model_call_has_rows_with_prompt_and_completion() {
     let request = json!({"route": "reasoning", "messages": [{"role": "user", "parts": []}],
                          "response_schema": {"name": "reasoning_plan", "schema": {}}});
-    let attempts = json!([{"provider": "a", "model": "m1", "error": "down"}, {"provider": "b", "model": "m2"}]);
+    let down = json!({"code": "unavailable", "message": "down", "retryable": true});
+    let attempts = json!([{"provider": "a", "model": "m1", "tries": 2, "error": down},
+                          {"provider": "b", "model": "m2", "tries": 1}]);
+    let usage = json!({"input_tokens": 3, "output_tokens": null});
     let answer = json!({"Ok": {"parts": [], "structured": {"mode": "query"}, "model": "m2",
-                               "finish_reason": "stop", "usage": {}, "attempts": attempts}});
+                               "finish_reason": "stop", "usage": usage, "attempts": attempts}});
     let log = events(
         1,
         &[
@@ -67,7 +70,22 @@ fn model_call_has_rows_with_prompt_and_completion() {
     assert_eq!(prompt["call_id"], response["call_id"]);
     assert_eq!(response["content"], json!({"mode": "query"}));
     assert_eq!((&response["model"], &response["fallback"]), (&json!("m2"), &json!(true)));
+    assert_eq!((&response["finish_reason"], &response["usage"]), (&json!("stop"), &usage));
+    assert_eq!(response["attempts"], attempts);
     assert_eq!(folded.rows[0].step, "llm");
+}
+
+#[test]
+fn unreadable_completion_is_in_the_row_as_it_is() {
+    let output = json!({"parts": "none"});
+    let log = events(
+        1,
+        &[
+            started(0, "llm.complete", "reasoning"),
+            called(0, "llm.complete", "", json!({}), json!({"Ok": output})),
+        ],
+    );
+    assert_eq!(fold(&log).unwrap().rows[1].payload["content"], output);
 }
 
 #[test]
