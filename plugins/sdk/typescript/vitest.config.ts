@@ -1,9 +1,13 @@
-// Tests of the SDK without a host. The interfaces of the contract, which engines provide in a component,
+// Tests of the SDK and of the templates of new apps, without a host. The interfaces of the contract, which engines provide in a component,
 // are modules that call `contract` of `test/contract.ts`.
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { defineConfig, type Plugin } from "vitest/config";
 
 const CONTRACT = new URL("../../../wit/wattle/", import.meta.url);
+
+/** The templates of new apps. */
+const TEMPLATES = fileURLToPath(new URL("../../../host/cli/templates/typescript", import.meta.url));
 
 /** Matches an import of the contract. */
 const INTERFACE = /^wattle:plugin\/([a-z]+)@0\.1\.0$/;
@@ -33,11 +37,23 @@ function contract(): Plugin {
   };
 }
 
+/** Gives templates, which have no packages of their own, those of the SDK. */
+function templates(): Plugin {
+  return {
+    name: "wattle-templates",
+    enforce: "pre",
+    resolveId(id, importer) {
+      const isOfTemplate = importer?.startsWith(TEMPLATES) && /^[a-z]/.test(id);
+      return isOfTemplate ? this.resolve(id, import.meta.filename) : undefined;
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [contract()],
+  plugins: [contract(), templates()],
   test: {
     globalSetup: "test/examples.setup.mjs",
-    include: ["test/**/*.test.{ts,mjs}"],
+    include: ["test/**/*.test.{ts,mjs}", `${TEMPLATES}/*/test/*.test.ts`],
     // Builds take seconds on a busy machine.
     testTimeout: 60_000,
   },

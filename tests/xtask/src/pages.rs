@@ -25,6 +25,9 @@ pub(crate) const SDK: &str = "sdk/typescript";
 /// The contract, whose functions the tests of the SDK read, relative to the root.
 const CONTRACT: &str = "wit";
 
+/// The templates of new apps, whose unit tests run with those of the SDK, relative to the root.
+const TEMPLATES: &str = "host/cli/templates/typescript";
+
 /// The lock file. Packages are reinstalled if it has changed.
 const LOCK: &str = "package-lock.json";
 
@@ -66,11 +69,12 @@ pub(crate) fn is_source(file: &Path) -> bool {
 }
 
 /// Returns true if the pages and the SDK must be checked after a change of this file: of their
-/// sources, of a document from which types are generated, or of the contract. The path is relative
-/// to the root.
+/// sources, of a document from which types are generated, of the contract, or of the templates of new
+/// apps. The path is relative to the root.
 pub(crate) fn depend_on(file: &Path) -> bool {
     let is_document = file.starts_with(WORKSPACE) && file.ends_with("openapi.json");
-    is_source(file) || is_document || file.starts_with(CONTRACT)
+    let is_template = file.starts_with(TEMPLATES);
+    is_source(file) || is_document || is_template || file.starts_with(CONTRACT)
 }
 
 fn npm() -> Command {
@@ -147,8 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn documents_and_the_contract_are_checked_with_the_pages() {
-        for file in ["plugins/apps/asset/openapi.json", "wit/wattle/llm.wit"] {
+    fn documents_templates_and_the_contract_are_checked_with_the_pages() {
+        for file in [
+            "plugins/apps/asset/openapi.json",
+            "wit/wattle/llm.wit",
+            "host/cli/templates/typescript/app/test/index.test.ts",
+        ] {
             assert!(depend_on(Path::new(file)), "{file}");
         }
         assert!(!depend_on(Path::new("host/api/src/lib.rs")));

@@ -15,6 +15,9 @@ const SDK: &str = "plugins/sdk/python";
 /// The contract, which the SDK contains. Its conversions are tested against it.
 const CONTRACT: &str = "wit/wattle";
 
+/// The templates of new apps, whose unit tests run with those of the SDK, relative to the root.
+const TEMPLATES: &str = "host/cli/templates/python";
+
 /// Installs the packages of the SDK and of its checks, unless they are installed.
 pub(crate) fn install() -> Result<()> {
     python::install("the packages of the Python SDK", &folder(), &environment())
@@ -48,7 +51,7 @@ pub(crate) fn is_source(file: &Path) -> bool {
 /// Returns true if the SDK must be checked after a change of this file. The path is relative to the
 /// root.
 pub(crate) fn depends_on(file: &Path) -> bool {
-    is_source(file) || file.starts_with(CONTRACT)
+    is_source(file) || file.starts_with(CONTRACT) || file.starts_with(TEMPLATES)
 }
 
 fn folder() -> PathBuf {
@@ -64,8 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sdk_depends_on_its_files_and_on_the_contract() {
-        for file in ["plugins/sdk/python/README.md", "wit/wattle/llm.wit"] {
+    fn the_sdk_depends_on_its_files_on_templates_and_on_the_contract() {
+        for file in [
+            "plugins/sdk/python/README.md",
+            "wit/wattle/llm.wit",
+            "host/cli/templates/python/app/src/test_app.py",
+        ] {
             assert!(depends_on(Path::new(file)), "{file}");
         }
         for file in ["plugins/sdk/src/lib.rs", "wit/CHANGELOG.md"] {
