@@ -16,7 +16,7 @@ quick *crates:
 eval *apps:
     cargo xtask eval {{apps}}
 
-# install large servers and gateways of others, and test with them
+# large servers and gateways of others, and new apps with packages from the registries
 peers:
     cargo xtask peers
 

@@ -9,7 +9,7 @@ use crate::browser::{self, Browser};
 use crate::native::{NATIVE, nextest};
 use crate::shell::{self, cargo, compiling, has, root, say, target_folder};
 use crate::step::{self, run};
-use crate::{c_sdk, clients, guests, needs, pages, peers, python_sdk, times, toolchains};
+use crate::{c_sdk, clients, guests, needs, new_apps, pages, peers, python_sdk, times, toolchains};
 
 /// The programs that the demo starts.
 const DEMO: &[&str] = &["wattle", "wattle-standin", "wattle-demo"];
@@ -119,13 +119,14 @@ pub(crate) fn eval(apps: &[&str]) -> Result<()> {
     run("run the data sets", &mut tests)
 }
 
-/// Runs the tests with servers and gateways that are too large for [`fn@test`]. None of them is left
-/// out.
+/// Makes, builds and tests new apps with packages from the registries, and runs the tests with servers
+/// and gateways that are too large for [`fn@test`]. None of them is left out.
 pub(crate) fn peers() -> Result<()> {
     needs::nextest()?;
     peers::install_tested()?;
     guests::build()?;
     programs("build the host", &["wattle"])?;
+    new_apps::check()?;
     let mut tests = nextest("peers");
     run("run the tests with large servers and gateways", tests.env(REQUIRE, "all"))
 }

@@ -10,6 +10,7 @@ mod fuzz;
 mod guests;
 mod native;
 mod needs;
+mod new_apps;
 mod pages;
 mod peers;
 mod python;
@@ -33,8 +34,9 @@ usage: cargo xtask <command>
                   format, lint and tests of changed crates and their dependents, without
                   browsers, clients and data sets
   eval [app...]   the data sets of the applications, also with imprecise models (minutes)
-  peers           install large third-party servers and gateways, and run the tests with them
-                  (needs Python; the first time takes some minutes)
+  peers           install large third-party servers and gateways, and run the tests with them;
+                  make, build and test a new app in each language, with packages from the
+                  registries (needs npm and Python; takes some minutes)
   check           format, lints, documentation, spelling and licences
   fuzz [target...] [--seconds N]
                   fuzz the parsers of untrusted bytes with libFuzzer (needs a C++ compiler)
