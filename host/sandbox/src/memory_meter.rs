@@ -144,8 +144,8 @@ impl MemoryMeter {
         self.shared.most_of_one_guest().saturating_sub(held)
     }
 
-    /// Returns what was denied, if anything was: a denial that stands rather than one that is over,
-    /// and memory rather than a table.
+    /// Returns the denial that explains the end of the guest: of several, one that still holds, then
+    /// one of memory.
     pub(crate) fn denied(&self) -> Option<Denial> {
         // The last of several maximums counts.
         let denials = [self.table.denied, self.memory.denied].into_iter().flatten();

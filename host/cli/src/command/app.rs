@@ -38,8 +38,8 @@ pub(super) fn folder(config: &Config, app: Option<&str>) -> Result<PathBuf, Erro
     })
 }
 
-/// Adds an app to a configuration that does not have it. The caller vouches for it, as whoever names
-/// it in a configuration does.
+/// Adds an app to a configuration that does not have it. The operator trusts an app that the command
+/// line names as one that the configuration names.
 pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
     let known = load::apps(config).remove(name.as_str());
     if known.is_none_or(|known| absolute(&known) != folder) {

@@ -93,8 +93,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns the progress of a load before its first compilation. Compilations are told to
-    /// `changes`.
+    /// Returns the progress of a load before its first compilation. Compilations are reported
+    /// to `changes`.
     pub fn told(changes: UnboundedSender<Change>) -> Self {
         let tells = Tells { changes: Some(changes), begun: BTreeMap::new() };
         Self { tells, ..Self::default() }

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::load::file::{self, Entry};
 use crate::load::scan::{self, canonical};
 
-/// Time without a change before a change is told. While a file is being copied, it is incomplete.
+/// Time without a change before a change is reported. While a file is being copied, it is incomplete.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// A watched folder.

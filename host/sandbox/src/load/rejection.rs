@@ -51,8 +51,8 @@ impl Rejection {
     }
 }
 
-/// How toolchains build a component for synchronous calls. Some use the asynchronous ABI unless they
-/// are told otherwise.
+/// How toolchains build a component for synchronous calls. Some use the asynchronous ABI by
+/// default.
 const SYNCHRONOUS_SWITCHES: &str = "componentize-qjs with `sync: true` (`--sync`, with jco \
     `--backend-qjs-disable-async`), componentize-py without `async` functions";
 
