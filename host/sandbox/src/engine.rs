@@ -197,6 +197,8 @@ fn pool_config(room: &Room) -> PoolingAllocationConfig {
         .max_core_instances_per_component(limit::CORE_INSTANCES)
         .max_memories_per_component(MAX_MEMORIES as u32)
         .max_tables_per_component(MAX_TABLES as u32)
+        // One by default, which is fewer than the modules of some toolchains have.
+        .max_tables_per_module(MAX_TABLES as u32)
         .table_elements(limit::TABLE_ELEMENTS as usize)
         .linear_memory_keep_resident(room.kept_bytes)
         .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES)
