@@ -32,52 +32,58 @@ use crate::view;
 const TOOLS_NOT_EXECUTED: &str = "tools are not executed, and their results are in the journal";
 
 /// The logged tasks of a graph.
-pub(super) struct LoggedTasks {
-    tasks: BTreeMap<TaskId, LoggedTask>,
-    /// The run in which each task finished or, if it did not finish, started last.
-    runs: BTreeMap<TaskId, RunId>,
-    /// The newest attempt of each task.
-    attempts: BTreeMap<TaskId, u32>,
-    /// Tasks whose newest attempt failed permanently.
-    failed: BTreeSet<TaskId>,
+pub(super) struct LoggedTasks(BTreeMap<TaskId, TaskRecord>);
+
+/// What the log contains about a task.
+#[derive(Default)]
+struct TaskRecord {
+    /// The calls of the task, as its next execution finds them.
+    log: LoggedTask,
+    /// The run in which the task finished.
+    finished_in: Option<RunId>,
+    /// The run in which the task started last.
+    started_in: Option<RunId>,
+    /// The newest attempt.
+    attempt: Option<u32>,
+    /// Sequence number of the permanent failure after which the task did not start again.
+    failed_seq: Option<u64>,
 }
 
 impl LoggedTasks {
     /// Sorts the events of a graph.
     pub(super) fn of(events: &[Event]) -> Self {
-        let (mut runs, mut attempts) = (BTreeMap::new(), BTreeMap::new());
-        let mut finished_in = BTreeMap::new();
-        // Places of the permanent failures after which the task did not start again.
-        let mut failures: BTreeMap<&TaskId, usize> = BTreeMap::new();
-        for (place, event) in events.iter().enumerate() {
+        let mut tasks: BTreeMap<TaskId, TaskRecord> = BTreeMap::new();
+        for event in events {
             match &event.kind {
                 EventKind::TaskStarted(started) => {
-                    attempts.insert(started.task.clone(), started.attempt);
-                    runs.insert(started.task.clone(), event.run.clone());
-                    failures.remove(&started.task);
+                    let task = tasks.entry(started.task.clone()).or_default();
+                    task.started_in = Some(event.run.clone());
+                    task.attempt = Some(started.attempt);
+                    task.failed_seq = None;
                 }
                 EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
-                    failures.insert(&failed.task, place);
+                    tasks.entry(failed.task.clone()).or_default().failed_seq = Some(event.seq);
                 }
                 EventKind::TaskFinished(finished) => {
-                    finished_in.insert(finished.task.clone(), event.run.clone());
+                    let task = tasks.entry(finished.task.clone()).or_default();
+                    task.finished_in = Some(event.run.clone());
                 }
                 _ => {}
             }
         }
-        runs.extend(finished_in);
         // A permanent failure removes failed calls from the journal, so that a later run makes them
         // again. The replay leaves it out, since the task fails again only with their results.
-        let places: BTreeSet<usize> = failures.values().copied().collect();
-        let before_failures = events.iter().enumerate().filter(|(it, _)| !places.contains(it));
-        let tasks = view::logged_tasks(before_failures.map(|(_, event)| event));
-        let failed = failures.into_keys().cloned().collect();
-        Self { tasks, runs, attempts, failed }
+        let failures: BTreeSet<u64> = tasks.values().filter_map(|task| task.failed_seq).collect();
+        let before_failures = events.iter().filter(|event| !failures.contains(&event.seq));
+        for (id, log) in view::logged_tasks(before_failures) {
+            tasks.entry(id).or_default().log = log;
+        }
+        Self(tasks)
     }
 
     /// Returns what the log contains about a task.
     pub(super) fn task(&self, task: &TaskId) -> Option<&LoggedTask> {
-        self.tasks.get(task)
+        self.0.get(task).map(|record| &record.log)
     }
 
     /// Returns true if a task has started.
@@ -87,12 +93,18 @@ impl LoggedTasks {
 
     /// Returns the run in which a task finished or, if it did not finish, started last.
     pub(super) fn run_of(&self, task: &TaskId) -> Option<&RunId> {
-        self.runs.get(task)
+        let record = self.0.get(task)?;
+        record.finished_in.as_ref().or(record.started_in.as_ref())
+    }
+
+    /// Returns the newest attempt of a task; 1 if it has not started.
+    fn attempt_of(&self, task: &TaskId) -> u32 {
+        self.0.get(task).and_then(|record| record.attempt).unwrap_or(1)
     }
 
     /// Returns true if the newest attempt of a task failed permanently.
     pub(super) fn has_failed(&self, task: &TaskId) -> bool {
-        self.failed.contains(task)
+        self.0.get(task).is_some_and(|record| record.failed_seq.is_some())
     }
 }
 
@@ -220,7 +232,7 @@ impl Superstep<'_> {
             interrupts: Arc::new(asked.map(|(id, it)| (id.clone(), it.clone())).collect()),
             failed_attempts: 0,
         };
-        let number = self.logged.attempts.get(&task.id).copied().unwrap_or(1);
+        let number = self.logged.attempt_of(&task.id);
         execute_once(&context, task, node, &history, number, Instant::now()).await
     }
 
