@@ -19,7 +19,7 @@ mod log_stream;
 mod preopens;
 mod random;
 
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{HasSelf, Linker, LinkerInstance};
 use wasmtime_wasi::p2::bindings;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
@@ -66,16 +66,56 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     bindings::random::insecure::add_to_linker::<_, Host>(linker, |guest| guest)?;
     bindings::random::insecure_seed::add_to_linker::<_, Host>(linker, |guest| guest)?;
     bindings::filesystem::preopens::add_to_linker::<_, Host>(linker, |guest| guest)?;
-    listing::link(linker)?;
     linker.allow_shadowing(false);
-    Ok(())
+    listing::link(linker)
 }
 
 /// Defines `wasi:http`, which uses resources of the rest of WASI.
 pub(crate) fn link_http(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    http_texts::limit(linker)
+}
+
+/// Replaces an item of an interface in a linker that allows no shadowing. Returns an error if the
+/// linker has no such item, as after an update of wasmtime-wasi that raises the version of the
+/// interface: guests would go on to get the item of wasmtime-wasi.
+fn replace(
+    linker: &mut Linker<HostState>,
+    interface: &str,
+    item: &str,
+    define: impl Fn(&mut LinkerInstance<'_, HostState>, &str) -> wasmtime::Result<()>,
+) -> wasmtime::Result<()> {
+    // Without shadowing, a linker accepts only items that it does not have.
+    if define(&mut linker.instance(interface)?, item).is_ok() {
+        wasmtime::bail!("`{interface}` has no `{item}` that can be replaced");
+    }
     linker.allow_shadowing(true);
-    http_texts::limit(linker)?;
+    define(&mut linker.instance(interface)?, item)?;
     linker.allow_shadowing(false);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::StoreContextMut;
+
+    use super::*;
+    use crate::engine::{Abi, create_compile_engine};
+
+    fn define(items: &mut LinkerInstance<'_, HostState>, item: &str) -> wasmtime::Result<()> {
+        items.func_wrap(item, |_: StoreContextMut<'_, HostState>, (): ()| Ok(()))
+    }
+
+    #[test]
+    fn only_an_item_of_the_linker_can_be_replaced() {
+        let engine = create_compile_engine(Abi::Synchronous).unwrap();
+        let mut linker = Linker::<HostState>::new(&engine);
+        define(&mut linker.instance("a:b/c@0.2.1").unwrap(), "f").unwrap();
+        for (interface, item, is_there) in
+            [("a:b/c@0.2.1", "f", true), ("a:b/c@0.2.1", "g", false), ("a:b/c@0.2.0", "f", false)]
+        {
+            let replaced = replace(&mut linker, interface, item, define);
+            assert_eq!(replaced.is_ok(), is_there, "{interface} {item}");
+        }
+    }
 }

@@ -8,9 +8,9 @@ use wasmtime_wasi_http::p2::bindings::http::types::{HostOutgoingRequest as _, Me
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
 
 use crate::host_state::HostState;
+use crate::wasi::replace;
 
-/// The interface with requests, in the version that `wasmtime-wasi-http` defines. Under another
-/// version, the functions of [`limit`] would replace nothing.
+/// The interface with requests, in the version that `wasmtime-wasi-http` defines.
 const TYPES: &str = "wasi:http/types@0.2.12";
 
 /// Maximum length of the method of a request, in bytes. A guest can hold a thousand requests, and
@@ -29,34 +29,36 @@ const MAX_PATH_BYTES: usize = 8 << 10;
 pub(super) fn limit(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     type Guest<'a> = StoreContextMut<'a, HostState>;
     type Outgoing = Resource<HostOutgoingRequest>;
-    let mut types = linker.instance(TYPES)?;
-    types.func_wrap(
-        "[method]outgoing-request.set-method",
-        |mut guest: Guest<'_>, (request, method): (Outgoing, Method)| {
+    replace(linker, TYPES, "[method]outgoing-request.set-method", |types, item| {
+        types.func_wrap(item, |mut guest: Guest<'_>, (request, method): (Outgoing, Method)| {
             if matches!(&method, Method::Other(name) if name.len() > MAX_METHOD_BYTES) {
                 return Ok((Err(()),));
             }
             Ok((guest.data_mut().http().set_method(request, method)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]outgoing-request.set-authority",
-        |mut guest: Guest<'_>, (request, authority): (Outgoing, Option<String>)| {
-            if is_longer(authority.as_deref(), MAX_AUTHORITY_BYTES) {
-                return Ok((Err(()),));
-            }
-            Ok((guest.data_mut().http().set_authority(request, authority)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]outgoing-request.set-path-with-query",
-        |mut guest: Guest<'_>, (request, path): (Outgoing, Option<String>)| {
-            if is_longer(path.as_deref(), MAX_PATH_BYTES) {
-                return Ok((Err(()),));
-            }
-            Ok((guest.data_mut().http().set_path_with_query(request, path)?,))
-        },
-    )
+        })
+    })?;
+    replace(linker, TYPES, "[method]outgoing-request.set-authority", |types, item| {
+        types.func_wrap(
+            item,
+            |mut guest: Guest<'_>, (request, authority): (Outgoing, Option<String>)| {
+                if is_longer(authority.as_deref(), MAX_AUTHORITY_BYTES) {
+                    return Ok((Err(()),));
+                }
+                Ok((guest.data_mut().http().set_authority(request, authority)?,))
+            },
+        )
+    })?;
+    replace(linker, TYPES, "[method]outgoing-request.set-path-with-query", |types, item| {
+        types.func_wrap(
+            item,
+            |mut guest: Guest<'_>, (request, path): (Outgoing, Option<String>)| {
+                if is_longer(path.as_deref(), MAX_PATH_BYTES) {
+                    return Ok((Err(()),));
+                }
+                Ok((guest.data_mut().http().set_path_with_query(request, path)?,))
+            },
+        )
+    })
 }
 
 fn is_longer(text: Option<&str>, max_bytes: usize) -> bool {

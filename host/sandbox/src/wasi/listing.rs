@@ -16,9 +16,9 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEn
 use wasmtime_wasi::runtime::spawn_blocking;
 
 use crate::host_state::HostState;
+use crate::wasi::replace;
 
-/// The interface with listings, in the version that wasmtime-wasi defines. Under another version,
-/// the functions of [`link`] would replace nothing.
+/// The interface with listings, in the version that wasmtime-wasi defines.
 const TYPES: &str = "wasi:filesystem/types@0.2.12";
 
 /// Maximum number of entries that a listing holds. A name has at most 255 bytes on common file
@@ -45,27 +45,22 @@ impl Listing {
 /// Replaces the listings of wasmtime-wasi.
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     type Guest<'a> = StoreContextMut<'a, HostState>;
-    let mut types = linker.instance(TYPES)?;
-    types.resource(
-        "directory-entry-stream",
-        ResourceType::host::<Listing>(),
-        |mut guest: Guest<'_>, listing| {
+    replace(linker, TYPES, "directory-entry-stream", |types, item| {
+        types.resource(item, ResourceType::host::<Listing>(), |mut guest: Guest<'_>, listing| {
             guest.data_mut().table.delete(Resource::<Listing>::new_own(listing))?;
             Ok(())
-        },
-    )?;
-    types.func_wrap_async(
-        "[method]descriptor.read-directory",
-        |mut guest: Guest<'_>, (folder,): (Resource<Descriptor>,)| {
+        })
+    })?;
+    replace(linker, TYPES, "[method]descriptor.read-directory", |types, item| {
+        types.func_wrap_async(item, |mut guest: Guest<'_>, (folder,): (Resource<Descriptor>,)| {
             Box::new(async move { begin(guest.data_mut(), folder).await.map(|begun| (begun,)) })
-        },
-    )?;
-    types.func_wrap_async(
-        "[method]directory-entry-stream.read-directory-entry",
-        |mut guest: Guest<'_>, (listing,): (Resource<Listing>,)| {
+        })
+    })?;
+    replace(linker, TYPES, "[method]directory-entry-stream.read-directory-entry", |types, item| {
+        types.func_wrap_async(item, |mut guest: Guest<'_>, (listing,): (Resource<Listing>,)| {
             Box::new(async move { next(guest.data_mut(), listing).await.map(|entry| (entry,)) })
-        },
-    )
+        })
+    })
 }
 
 /// Begins a listing of a folder.
