@@ -108,20 +108,45 @@ fn type_of(entry: &DirEntry) -> io::Result<DescriptorType> {
         // The file system does not keep it in the folder.
         kind = entry.metadata()?.file_type();
     }
-    Ok(if kind.is_dir() {
+    Ok(descriptor_type(kind))
+}
+
+/// Returns the type that wasmtime-wasi has for a type of the file system.
+fn descriptor_type(kind: FileType) -> DescriptorType {
+    if kind.is_dir() {
         DescriptorType::Directory
     } else if kind.is_symlink() {
         DescriptorType::SymbolicLink
     } else if kind.is_file() {
         DescriptorType::RegularFile
     } else {
+        device_type(kind)
+    }
+}
+
+#[cfg(unix)]
+fn device_type(kind: FileType) -> DescriptorType {
+    use cap_primitives::fs::FileTypeExt as _;
+    if kind.is_block_device() {
+        DescriptorType::BlockDevice
+    } else if kind.is_char_device() {
+        DescriptorType::CharacterDevice
+    } else {
         DescriptorType::Unknown
-    })
+    }
+}
+
+/// Only folders of Unix have devices.
+#[cfg(not(unix))]
+fn device_type(_: FileType) -> DescriptorType {
+    DescriptorType::Unknown
 }
 
 #[cfg(test)]
 mod tests {
     use cap_primitives::ambient_authority;
+    #[cfg(unix)]
+    use cap_primitives::fs::Metadata;
     use cap_primitives::fs::open_ambient_dir;
 
     use super::*;
@@ -137,5 +162,13 @@ mod tests {
         assert_eq!(first.read.len(), READ_AHEAD_ENTRIES);
         let second = Listing::read(first.rest.unwrap());
         assert_eq!((second.read.len(), second.rest.is_none()), (1, true));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_has_its_own_type() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let kind = Metadata::from_file(&null).unwrap().file_type();
+        assert!(matches!(descriptor_type(kind), DescriptorType::CharacterDevice));
     }
 }
