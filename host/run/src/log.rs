@@ -466,7 +466,6 @@ impl ThreadLog {
         let taken = self.writer.buffer.take(persisted, current);
         let TakenEvents { events, after_seq, base, bytes: event_bytes } = taken;
         let batch = Batch {
-            caller: self.caller,
             epoch: Some(self.writer.epoch),
             record,
             run,
@@ -486,6 +485,7 @@ impl ThreadLog {
             queue.ahead_bytes += event_bytes;
             let LogWriter { states, thread, incarnation, .. } = self.writer.as_ref();
             let outgoing = OutgoingBatch {
+                caller: self.caller,
                 states: states.clone(),
                 thread: thread.clone(),
                 incarnation: incarnation.clone(),

@@ -1,7 +1,8 @@
 //! Batches on their way to the store.
 //!
-//! A batch is measured before it is sent. That reads all values that its checkpoint writes, and a
-//! long batch waits for a turn of its caller, as the store does to encode it.
+//! A batch is measured before it is sent, which reads all values that its checkpoint writes. A store
+//! in a file then encodes these values. For a long batch, both are one piece of work: they wait for
+//! one turn of the caller.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use futures::FutureExt;
 use futures::future::Shared;
 use wattle_graph::id::ThreadId;
 
-use crate::blocking::{are_large_values, block_in_place_in_turn};
+use crate::blocking::{are_large_values, block_in_place_in_turn, is_long_parse};
+use crate::caller_id::CallerId;
 use crate::log::batch_size::{checkpoint_memory_bytes, sized_values, text_bytes};
 use crate::log::log_size::LogSize;
 use crate::ports::store::{Batch, Ticket};
@@ -17,6 +19,8 @@ use crate::state_cache::{StateCache, WeighedState};
 
 /// A batch for the store.
 pub(super) struct OutgoingBatch {
+    /// Whose work it is to measure and encode the batch.
+    pub(super) caller: CallerId,
     /// The store, and the states to which that of the batch is added.
     pub(super) states: StateCache,
     pub(super) thread: ThreadId,
@@ -37,18 +41,40 @@ pub(super) struct AcceptedBatch {
 impl OutgoingBatch {
     /// Sends the batch to the store, with the state of its checkpoint.
     pub(super) async fn send(self) -> AcceptedBatch {
-        let Self { states, thread, incarnation, size, batch } = self;
-        let Measured { checkpoint_bytes, text_bytes, state } =
-            measure(&thread, &incarnation, &batch).await;
-        if let Some(size) = &size {
-            size.add(text_bytes);
-        }
-        let ticket = states.store().append(&thread, batch).await.shared();
-        if let Some(state) = state {
+        let Self { caller, states, thread, incarnation, size, batch } = self;
+        let is_long = is_long(&batch);
+        let begin = || {
+            let measured = Measured::of(&thread, &incarnation, &batch);
+            if let Some(size) = &size {
+                size.add(measured.text_bytes);
+            }
+            let mut appending = states.store().append(&thread, batch);
+            // The store encodes the batch when it is polled. The turn ends before any wait for a
+            // place in the queue.
+            let appended = appending.as_mut().now_or_never();
+            (measured, appended.ok_or(appending))
+        };
+        let (measured, appended) = block_in_place_in_turn(caller, is_long, begin).await;
+        let ticket = match appended {
+            Ok(ticket) => ticket,
+            Err(appending) => appending.await,
+        };
+        let ticket = ticket.shared();
+        if let Some(state) = measured.state {
             states.add(state, Some(ticket.clone()));
         }
-        AcceptedBatch { ticket, checkpoint_bytes }
+        AcceptedBatch { ticket, checkpoint_bytes: measured.checkpoint_bytes }
     }
+}
+
+/// Returns true if measuring and encoding a batch is long work.
+fn is_long(batch: &Batch) -> bool {
+    let events = batch.events.json().map_or(0, <[u8]>::len);
+    let read = batch.checkpoint.iter().flat_map(|made| {
+        let decoded = WeighedState::decoded_values(made);
+        sized_values(made).chain(decoded)
+    });
+    is_long_parse(events) || are_large_values(read)
 }
 
 /// The sizes of a batch, and the state of its checkpoint.
@@ -58,31 +84,25 @@ struct Measured {
     state: Option<WeighedState>,
 }
 
-async fn measure(thread: &ThreadId, incarnation: &str, batch: &Batch) -> Measured {
-    let made = batch.checkpoint.as_ref();
-    let read = made.into_iter().flat_map(|made| {
-        let decoded = WeighedState::decoded_values(made);
-        sized_values(made).chain(decoded)
-    });
-    let work = || Measured {
-        checkpoint_bytes: made.map_or(0, checkpoint_memory_bytes),
-        text_bytes: text_bytes(batch),
-        state: made.map(|made| WeighedState::new(thread, incarnation, made)),
-    };
-    block_in_place_in_turn(batch.caller, are_large_values(read), work).await
+impl Measured {
+    /// Measures a batch.
+    fn of(thread: &ThreadId, incarnation: &str, batch: &Batch) -> Self {
+        let made = batch.checkpoint.as_ref();
+        Self {
+            checkpoint_bytes: made.map_or(0, checkpoint_memory_bytes),
+            text_bytes: text_bytes(batch),
+            state: made.map(|made| WeighedState::new(thread, incarnation, made)),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-
-    use futures::future::join_all;
-    use futures::poll;
     use serde_json::{Value, json};
     use wattle_graph::checkpoint::ChannelValue;
+    use wattle_graph::event::Event;
 
     use super::*;
-    use crate::blocking::hold_all_turns;
 
     /// Returns a batch with a checkpoint that writes a list, and keeps the first `old` of its items
     /// from an earlier one.
@@ -97,29 +117,33 @@ mod tests {
         Batch { checkpoint: Some(serde_json::from_value(made).unwrap()), ..Batch::default() }
     }
 
-    #[tokio::test]
-    async fn measuring_a_long_batch_waits_for_a_turn() {
-        let (thread, held) = (ThreadId::new("t").unwrap(), hold_all_turns().await);
+    #[test]
+    fn a_batch_is_long_if_it_has_many_values_to_read() {
         let (short, long, decoded) = (batch(0, 100), batch(0, 2_000), batch(2_000, 1));
-        for of_checkpoint in [&short, &Batch::default()] {
-            let measured = measure(&thread, "i", of_checkpoint).await;
-            assert_eq!(measured.state.is_some(), of_checkpoint.checkpoint.is_some());
-        }
-        let mut waiting = [&long, &decoded].map(|batch| Box::pin(measure(&thread, "i", batch)));
-        for measuring in &mut waiting {
-            assert!(poll!(measuring).is_pending());
-        }
-        drop(held);
-        for (measured, batch) in join_all(waiting).await.into_iter().zip([&long, &decoded]) {
+        assert!(!is_long(&Batch::default()) && !is_long(&short));
+        assert!(is_long(&long) && is_long(&decoded));
+        let thread = ThreadId::new("t").unwrap();
+        for batch in [&long, &decoded] {
+            let measured = Measured::of(&thread, "i", batch);
             let made = batch.checkpoint.as_ref().unwrap();
             assert_eq!(measured.checkpoint_bytes, checkpoint_memory_bytes(made));
             assert_eq!(measured.text_bytes, text_bytes(batch));
             assert!(made.values.values().all(ChannelValue::is_weighed));
         }
-        // The values know their weight now, and one item is new.
-        let held = hold_all_turns().await;
-        let mut again = pin!(measure(&thread, "i", &decoded));
-        assert!(poll!(again.as_mut()).is_ready());
-        drop(held);
+        assert!(!is_long(&decoded), "the values know their weight now, and one item is new");
+    }
+
+    #[test]
+    fn a_batch_is_long_if_its_events_have_much_text() {
+        let of = |length: usize| {
+            let event: Event = serde_json::from_value(json!({
+                "seq": 1, "at_ms": 1, "run": "r", "type": "custom", "task": "t", "node": "n",
+                "name": "note", "data": "x".repeat(length),
+            }))
+            .unwrap();
+            Batch { events: vec![event].into(), ..Batch::default() }
+        };
+        assert!(!is_long(&of(100_000)));
+        assert!(is_long(&of(300_000)));
     }
 }

@@ -272,8 +272,10 @@ pub trait Store: Send + Sync {
     /// durable in call order, and reads observe a batch only after it is durable. Only a store with a single writer
     /// keeps the order across threads, so callers must not rely on it. The engine calls this a few times per superstep,
     /// with one writer per thread. A batch that does not continue from the newest event, by its events or by its
-    /// [`after_seq`](Batch::after_seq), fails with [`StoreError::Conflict`]. The call waits if the queue is full. A
-    /// store may delay a commit while no caller polls the ticket or watches the thread.
+    /// [`after_seq`](Batch::after_seq), fails with [`StoreError::Conflict`]. The call waits if the queue is full. If
+    /// the batch is long, the engine polls the call for the first time in a turn of the caller (see [`crate::meter`]), so
+    /// a store encodes the batch before it waits, or in few tasks of its own. A store may delay a commit while no caller
+    /// polls the ticket or watches the thread.
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket;
 
     /// Records a heartbeat of a holder. The engine calls it several times per lease period. The leases of a holder

@@ -26,10 +26,9 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Encodes a batch and queues it. Waits for a turn if the batch is long, and for a free slot if
-    /// the queue is full.
+    /// Encodes a batch and queues it. Waits for a free slot if the queue is full.
     pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
-        let encoded = Some(EncodedBatch::in_turn(&batch).await);
+        let encoded = Some(EncodedBatch::of(&batch));
         let queued = Box::new(QueuedBatch { batch, encoded });
         self.hand_in(thread, Entry::Batch(queued)).await
     }

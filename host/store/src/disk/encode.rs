@@ -1,15 +1,14 @@
 //! Encoding of batches before they are queued: JSON, the blobs that it mentions, and compression.
 //!
 //! The callers of [`append`](wattle_run::ports::Store::append) encode their batches in parallel,
-//! and long ones in turns, while the writer thread, which all of them share, commits earlier ones.
-//! It only validates, seals and writes.
+//! while the writer thread, which all of them share, commits earlier ones. It only validates, seals
+//! and writes.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, ListDelta};
 use wattle_graph::id::{ChannelName, Digest};
-use wattle_run::blocking::{are_large_values, block_in_place_in_turn, is_long_parse};
 use wattle_run::ports::store::Batch;
 
 use crate::codec::{Encoded, Packer};
@@ -43,25 +42,18 @@ pub(crate) enum EncodedValue {
 impl EncodedBatch {
     /// Encodes a batch. The error says why it cannot be stored.
     pub(crate) fn of(batch: &Batch) -> Result<Self, String> {
-        Self::encode(batch, &WrittenValue::all(batch))
-    }
-
-    /// Encodes a batch like [`Self::of`]. A long one waits for a turn of its caller.
-    pub(crate) async fn in_turn(batch: &Batch) -> Result<Self, String> {
-        let written = WrittenValue::all(batch);
-        let is_long = is_long(batch, &written);
-        block_in_place_in_turn(batch.caller, is_long, || Self::encode(batch, &written)).await
-    }
-
-    fn encode(batch: &Batch, written: &[WrittenValue<'_>]) -> Result<Self, String> {
         let mut packer = Packer::default();
         let (_, events) = packer.events(&batch.events)?;
-        let meta = batch.checkpoint.as_ref().map(|checkpoint| packer.encode(&checkpoint.meta));
-        let meta = meta.transpose()?;
-        let values = written.iter().map(|value| {
-            Ok(match value {
-                WrittenValue::Whole(value) => EncodedValue::Whole(packer.encode(value)?),
-                WrittenValue::Tail(tail, items) => EncodedValue::Tail(*tail, packer.encode(items)?),
+        let checkpoint = batch.checkpoint.as_ref();
+        let meta = checkpoint.map(|checkpoint| packer.encode(&checkpoint.meta)).transpose()?;
+        let written = checkpoint.into_iter().flat_map(|checkpoint| {
+            written_values(checkpoint)
+                .map(move |(channel, value)| (new_items(checkpoint, channel, value), value))
+        });
+        let values = written.map(|(new, value)| {
+            Ok(match new {
+                Some((tail, items)) => EncodedValue::Tail(tail, packer.encode(&items)?),
+                None => EncodedValue::Whole(packer.encode(value)?),
             })
         });
         let values = values.collect::<Result<_, String>>()?;
@@ -80,48 +72,14 @@ pub(crate) fn written_values(
     written.filter_map(move |channel| Some((channel, values.get(channel)?)))
 }
 
-/// A value that a checkpoint writes.
-enum WrittenValue<'b> {
-    /// The full value.
-    Whole(&'b ChannelValue),
-    /// The list delta of the checkpoint with its items, if it fits the value.
-    Tail(ListDelta, Vec<&'b Value>),
-}
-
-impl<'b> WrittenValue<'b> {
-    /// Returns the values that the checkpoint of a batch writes.
-    fn all(batch: &'b Batch) -> Vec<Self> {
-        let of = |checkpoint: &'b Checkpoint| {
-            written_values(checkpoint).map(move |(channel, value)| {
-                Self::tail(checkpoint, channel, value).unwrap_or(Self::Whole(value))
-            })
-        };
-        batch.checkpoint.iter().flat_map(of).collect()
-    }
-
-    fn tail(
-        checkpoint: &Checkpoint,
-        channel: &ChannelName,
-        value: &'b ChannelValue,
-    ) -> Option<Self> {
-        let tail = *checkpoint.list_deltas.get(channel).filter(|tail| tail.prefix_len > 0)?;
-        Some(Self::Tail(tail, value.list()?.tail(tail.prefix_len as usize)?))
-    }
-
-    /// Returns the items to encode, and a value that is not a list as the only item.
-    fn items(&self) -> impl Iterator<Item = &Value> {
-        let (whole, tail) = match self {
-            Self::Whole(value) => (Some(value.items()), None),
-            Self::Tail(_, items) => (None, Some(items.iter().copied())),
-        };
-        whole.into_iter().flatten().chain(tail.into_iter().flatten())
-    }
-}
-
-/// Returns true if encoding a batch delays other tasks on the same thread.
-fn is_long(batch: &Batch, written: &[WrittenValue<'_>]) -> bool {
-    let events = batch.events.json().map_or(0, <[u8]>::len);
-    is_long_parse(events) || are_large_values(written.iter().flat_map(WrittenValue::items))
+/// Returns the list delta that a checkpoint has for a channel with its items, if it fits the value.
+fn new_items<'v>(
+    checkpoint: &Checkpoint,
+    channel: &ChannelName,
+    value: &'v ChannelValue,
+) -> Option<(ListDelta, Vec<&'v Value>)> {
+    let tail = *checkpoint.list_deltas.get(channel).filter(|tail| tail.prefix_len > 0)?;
+    Some((tail, value.list()?.tail(tail.prefix_len as usize)?))
 }
 
 #[cfg(test)]

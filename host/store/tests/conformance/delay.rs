@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use futures::poll;
-use serde_json::json;
 use tempfile::TempDir;
 use wattle_kit::need;
 use wattle_run::ports::Store;
@@ -12,14 +10,10 @@ use wattle_store::urgency::COMMIT_DELAY_LIMIT;
 use wattle_store::{PostgresStore, RedbStore};
 
 use crate::postgres::Server;
-use crate::sample::{append, checkpoint, create, events, hold_all_turns, seqs};
+use crate::sample::{append, create, events, seqs};
 
 /// Number of batches. With the longest delay for each, they would take as many seconds.
 const BATCHES: u64 = 120;
-
-/// Number of watches that begin late. With the longest delay for each, they would take twice the
-/// [`PATIENCE`].
-const LATE_WATCHES: u64 = 40;
 
 /// A third of the time that they would take if each pair shared a delay, and far more than a slow
 /// disk needs. It only detects a wait.
@@ -67,25 +61,6 @@ async fn watched_threads_skip_the_commit_delay(store: &dyn Store) {
             drop(store.append(&other, events(seq, seq)).await);
             drop(store.append(&thread, events(seq, seq)).await);
             newest.wait_for(|newest| *newest == seq).await.unwrap();
-        }
-    };
-    tokio::time::timeout(PATIENCE, hears).await.expect("the watcher waited for the delay");
-}
-
-/// The watch begins after the batch was handed over, and before the batch is encoded.
-async fn watch_of_an_unencoded_batch_skips_the_commit_delay(store: &dyn Store) {
-    let hears = async {
-        for n in 1..=LATE_WATCHES {
-            let thread = create(store, &format!("watched late {n}")).await;
-            let long = checkpoint(1, None, &[("a", json!(vec![0; 2_000]))], &[]);
-            let held = hold_all_turns().await;
-            let batch = Batch { checkpoint: Some(long), ..events(1, 1) };
-            let mut appending = store.append(&thread, batch);
-            assert!(poll!(&mut appending).is_pending());
-            let mut newest = store.watch(&thread);
-            drop(held);
-            drop(appending.await);
-            newest.wait_for(|newest| *newest == 1).await.unwrap();
         }
     };
     tokio::time::timeout(PATIENCE, hears).await.expect("the watcher waited for the delay");
@@ -143,7 +118,6 @@ async fn redb_groups_unawaited_batches() {
     awaited_batches_skip_the_commit_delay(&store).await;
     unawaited_batches_are_committed_after_the_delay(&store).await;
     watched_threads_skip_the_commit_delay(&store).await;
-    watch_of_an_unencoded_batch_skips_the_commit_delay(&store).await;
     lease_request_skips_the_commit_delay(&store).await;
     lease_requests_do_not_wait_for_batches_of_other_threads(&store).await;
     lease_requests_wait_for_batches_of_their_thread(&store).await;

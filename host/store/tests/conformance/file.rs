@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
 
 use futures::poll;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -11,10 +13,13 @@ use tempfile::TempDir;
 use wattle_graph::event::{Answered, Event, EventKind};
 use wattle_graph::id::{InterruptId, Namespace, TaskId};
 use wattle_graph::principal::Principal;
+use wattle_kit::clock::ManualClock;
+use wattle_run::log::{Commit, ThreadLog};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
     Batch, LeaseHolder, PendingQuery, PruneStrategy, StoreError, ThreadQuery,
 };
+use wattle_run::state_cache::StateCache;
 use wattle_store::RedbStore;
 use wattle_store::disk::PENDING_LIMIT_BYTES;
 
@@ -417,15 +422,21 @@ fn set_format(path: &Path, format: u64) {
 }
 
 #[tokio::test]
-async fn encoding_of_a_long_batch_waits_for_a_turn() {
+async fn a_long_batch_of_a_log_waits_for_a_turn() {
+    let held = hold_all_turns().await;
     let (store, _guard) = crate::redb();
     let thread = create(&*store, "t").await;
-    let held = hold_all_turns().await;
-    append(&*store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
-    let long = batch(checkpoint(2, Some(1), &[("a", json!(vec![0; 10_000]))], &[]));
-    let mut appending = store.append(&thread, long);
-    assert!(poll!(&mut appending).is_pending());
+    let epoch = store.acquire_lease(&thread, &LeaseHolder("a".into())).await.unwrap();
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    let (states, clock) = (StateCache::new(store.clone()), Arc::new(ManualClock::at_ms(1)));
+    let log = ThreadLog::new(states, clock, &head, epoch, run_id("run"));
+    let commit = |made| log.commit(Commit { checkpoint: Some(made), ..Commit::default() });
+    commit(checkpoint(1, None, &[("a", json!(1))], &[])).await;
+    let long = checkpoint(2, Some(1), &[("a", json!(vec![0; 10_000]))], &[]);
+    let mut committing = pin!(commit(long));
+    assert!(poll!(committing.as_mut()).is_pending());
     drop(held);
-    appending.await.await.unwrap();
+    committing.await;
+    log.wait_durable().await.unwrap();
     assert!(read(&*store, &thread, Some(2)).await.is_some());
 }

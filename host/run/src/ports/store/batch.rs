@@ -4,14 +4,10 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::id::CheckpointId;
 
 use super::{EncodedEvents, LeaseEpoch, QueueCondition, RunRecord, ThreadRecord};
-use crate::caller_id::CallerId;
 
 /// One atomic write to a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Whose work it is to encode the batch; see [`crate::meter`]. A store that encodes batches while their writers wait
-    /// does so in turns of the callers.
-    pub caller: CallerId,
     /// The lease under which the batch is written. A batch without one is accepted only if the thread has no lease.
     pub epoch: Option<LeaseEpoch>,
     /// New record of the thread. The first batch of a thread must contain it.
