@@ -13,7 +13,6 @@ mod grants;
 mod limits;
 mod mcp;
 mod network;
-mod places;
 mod read;
 mod secrets;
 mod size;
@@ -49,7 +48,6 @@ pub use self::grants::{LimitTable, Needs};
 pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
 pub use self::mcp::{McpTable, Surroundings};
 pub use self::network::Network;
-use self::places::{leads_through, places_of, resolved};
 pub use self::read::{ConfigProblem, SECTIONS, parse, read};
 pub use self::secrets::{Secret, SecretSource};
 pub use self::size::ByteSize;
@@ -60,6 +58,7 @@ pub use self::telemetry::TelemetryTable;
 pub use self::webhooks::WebhooksConfig;
 use crate::data_folder::{MEMORY_FILE, OwnFiles, SERVER_FILE, STORE_FILE, TENANT_ROUTES_FILE};
 use crate::files_folder::FilesFolder;
+use crate::paths::{leads_through, places_of, resolved};
 
 /// Name of the configuration file that is read by default.
 pub const DEFAULT_FILE: &str = "wattle.toml";

@@ -11,6 +11,7 @@
 //! * [`config`]: the configuration, `wattle.toml`.
 //! * `data_folder`: the host's own files in the data folder, which files of apps must not meet.
 //! * `files_folder`: the folder of a file projection, below which no link is followed.
+//! * `paths`: the places that a path leads through.
 //! * [`wire`]: builds adapters and engine from the configuration; the only module that uses all of
 //!   them.
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
@@ -32,6 +33,7 @@ pub mod exit;
 mod files_folder;
 pub mod load;
 pub mod output;
+mod paths;
 pub mod project;
 pub mod scaffold;
 pub mod server;

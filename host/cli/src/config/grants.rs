@@ -11,9 +11,9 @@ use wattle_run::grant::{
 };
 use wattle_run::limit::Limits;
 
-use crate::config::places::{leads_through, resolved};
 use crate::config::sql_grant::{self, SqlGrant};
 use crate::config::{ByteSize, Config, ConfigProblem};
+use crate::paths::{leads_through, resolved};
 
 /// Requested permissions in `[needs]` of an app, or granted ones in a table under `[grants]` of the
 /// operator.

@@ -12,9 +12,7 @@ use crate::error::Error;
 use crate::load::scan::canonical;
 use crate::load::watcher::Watcher;
 use crate::load::{Change, Changes, Loader, manifest};
-
-/// Maximum number of links that are followed to the configuration file. The system follows as many.
-const MAX_LINKS: usize = 40;
+use crate::paths::places_of;
 
 /// Watches the configuration file and the folders that it names, and reloads files that change,
 /// until the future is dropped. Calls `report` for each change.
@@ -62,7 +60,7 @@ async fn until(time: Option<Instant>) {
 /// Watches the configuration file, and the links that lead to it now.
 fn watch_config(watcher: &mut Watcher, config: &Config) {
     let Some(name) = config.file.as_deref().and_then(Path::file_name) else { return };
-    for entry in way_to(&config.base.join(name)) {
+    for entry in entries_on_way(&config.base.join(name)) {
         if let (Some(folder), Some(name)) = (entry.parent(), entry.file_name()) {
             warn_if_unwatched(folder, watcher.watch_entry(folder, name));
         }
@@ -76,23 +74,12 @@ fn warn_if_unwatched(folder: &Path, watched: notify::Result<()>) {
     }
 }
 
-/// Returns the links on the way to a file, in the order in which they are followed, and the file
-/// itself. Whoever replaces one of them replaces the file, such as the link `..data` of a ConfigMap
-/// of Kubernetes.
-fn way_to(file: &Path) -> Vec<PathBuf> {
-    let (mut way, mut next) = (Vec::new(), file.to_owned());
-    // The last of the ancestors is the first on the way.
-    while way.len() < MAX_LINKS
-        && let Some(link) = next.ancestors().filter(|path| path.is_symlink()).last()
-        && let (Ok(target), Some(folder)) = (link.read_link(), link.parent())
-    {
-        let mut followed = folder.join(target);
-        followed.extend(next.strip_prefix(link).into_iter().flatten());
-        way.push(link.to_owned());
-        next = followed;
-    }
-    way.push(next);
-    way
+/// Returns the links on the way to a file, and the file itself. A new version of the file may replace
+/// any of them, such as the link `..data` of a ConfigMap of Kubernetes.
+fn entries_on_way(file: &Path) -> Vec<PathBuf> {
+    let is_folder = |place: &Path| place.symlink_metadata().is_ok_and(|facts| facts.is_dir());
+    // A file that is being replaced may be missing. Its place counts nevertheless.
+    places_of(file).into_iter().filter(|place| !is_folder(place)).collect()
 }
 
 fn stream_of(changes: Changes) -> BoxStream<'static, Change> {
@@ -145,20 +132,14 @@ mod tests {
         fs::write(base.join("..2026/wattle.toml"), "").unwrap();
         symlink("..2026", base.join("..data")).unwrap();
         symlink("..data/wattle.toml", base.join("wattle.toml")).unwrap();
-        let way = ["wattle.toml", "..data", "..2026/wattle.toml"].map(|entry| base.join(entry));
-        assert_eq!(way_to(&way[0]), way);
-        assert_eq!(way_to(&way[2]), way[2..]);
         symlink("..2026/../wattle.toml", base.join("other.toml")).unwrap();
-        let other = ["other.toml", "..2026/../wattle.toml", "..2026/../..data"];
-        let other = other.map(|entry| base.join(entry));
-        assert_eq!(way_to(&other[0])[..3], other);
-    }
-
-    #[test]
-    fn the_way_along_links_in_a_circle_ends() {
-        let base = tempfile::tempdir().unwrap();
-        symlink("here", base.path().join("there")).unwrap();
-        symlink("there", base.path().join("here")).unwrap();
-        assert!(way_to(&base.path().join("here")).len() > MAX_LINKS);
+        let entries = |file: &str| entries_on_way(&base.join(file));
+        let way = ["..2026/wattle.toml", "..data", "wattle.toml"].map(|entry| base.join(entry));
+        assert_eq!(entries("wattle.toml"), way);
+        assert_eq!(entries("..2026/wattle.toml"), way[..1]);
+        let other = entries("other.toml");
+        assert!(other.len() == 4 && way.iter().all(|entry| other.contains(entry)), "{other:?}");
+        fs::remove_file(&way[0]).unwrap();
+        assert_eq!(entries("wattle.toml"), way, "the file is missing for a moment");
     }
 }

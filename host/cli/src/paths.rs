@@ -1,10 +1,10 @@
-//! The places that a path of the configuration leads through.
+//! The places that a path leads through.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Returns a path with its links resolved. The parts that do not exist stay as they are.
-pub(super) fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     let existing = |above: &Path| {
         let rest = path.strip_prefix(above).ok()?;
         let above = above.canonicalize().ok()?;
@@ -16,7 +16,7 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
 /// Returns the place of each part of a path, of each part of a link on its way, and of its end.
 /// Whoever replaces one of them decides where the path leads. The folders of all places are
 /// resolved.
-pub(super) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
+pub(crate) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
     let mut places = BTreeSet::new();
     let mut left = vec![path.to_owned()];
     while let Some(path) = left.pop() {
@@ -25,6 +25,7 @@ pub(super) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
             let folder = resolved(folder);
             let place = folder.join(name);
             let target = place.read_link();
+            // Each link is followed once, so the walk along a circle of links ends.
             if places.insert(place)
                 && let Ok(target) = target
             {
@@ -38,7 +39,7 @@ pub(super) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
 
 /// Returns true if a path leads through a folder, so that whoever may write to the folder decides
 /// where the path leads. The folder itself leads to itself only.
-pub(super) fn leads_through(path: &Path, folder: &Path) -> bool {
+pub(crate) fn leads_through(path: &Path, folder: &Path) -> bool {
     places_of(path).iter().any(|place| place != folder && place.starts_with(folder))
 }
 
