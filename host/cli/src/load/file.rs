@@ -11,6 +11,10 @@ use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
+use cap_primitives::ambient_authority;
+use cap_primitives::fs::{
+    FollowSymlinks, OpenOptions, open, open_ambient_dir, open_dir_nofollow, stat,
+};
 use wattle_graph::check::DOCUMENT_LIMIT_BYTES;
 
 /// Maximum size of `app.toml` in bytes. It contains names and settings; those of the bundled apps
@@ -177,7 +181,7 @@ const FILE: &str = "a file";
 /// [`FileError`].
 pub fn read(folder: &Path, path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
     let shown = folder.join(path);
-    let file = walk::open(folder, &parts(path)?)?;
+    let file = open_inside(folder, &parts(path)?)?;
     read_whole(file, &shown, limit)
 }
 
@@ -335,71 +339,50 @@ fn wrong_kind(path: &Path, kind: FileType, expected: &'static str) -> FileError 
     FileError::Kind { path, found, expected }
 }
 
-#[cfg(unix)]
-mod walk {
-    use std::os::fd::OwnedFd;
-
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
-
-    use crate::load::file::{Component, FILE, File, FileError, Path, unreadable, wrong_kind};
-
-    /// Opens a file by resolving its path from a folder one component at a time.
-    pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
-        let mut shown = folder.to_owned();
-        let start = OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut at = openat(CWD, folder, start, Mode::empty())
-            .map_err(|errno| unreadable(&shown, errno.into()))?;
-        for (index, part) in parts.iter().enumerate() {
-            shown.push(part);
-            at = step(&at, part, &shown, index + 1 == parts.len())?;
-        }
-        Ok(File::from(at))
+/// Opens a file by resolving its path from a folder one component at a time.
+fn open_inside(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
+    let mut shown = folder.to_owned();
+    let mut at = open_ambient_dir(folder, ambient_authority())
+        .map_err(|source| unreadable(&shown, source))?;
+    for (index, part) in parts.iter().enumerate() {
+        shown.push(part);
+        at = step(&at, part, &shown, index + 1 == parts.len())?;
     }
-
-    fn step(at: &OwnedFd, part: &Path, shown: &Path, is_last: bool) -> Result<OwnedFd, FileError> {
-        debug_assert!(matches!(part.components().next(), Some(Component::Normal(_))));
-        let failed = |errno: rustix::io::Errno| unreadable(shown, errno.into());
-        // The kind is checked before the file is opened, because opening a device can have an
-        // effect. The flags, and the check of the opened handle, ensure that the file was not
-        // replaced in between.
-        let facts = statat(at, part, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        let kind = rustix::fs::FileType::from_raw_mode(facts.st_mode);
-        let (expected, name) = if is_last {
-            (rustix::fs::FileType::RegularFile, FILE)
-        } else {
-            (rustix::fs::FileType::Directory, "a folder")
-        };
-        if kind != expected {
-            return Err(match shown.symlink_metadata() {
-                Ok(facts) => wrong_kind(shown, facts.file_type(), name),
-                Err(source) => unreadable(shown, source),
-            });
-        }
-        let kind = if is_last { OFlags::NONBLOCK } else { OFlags::DIRECTORY };
-        let flags = kind | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-        openat(at, part, flags, Mode::empty()).map_err(failed)
-    }
+    Ok(at)
 }
 
-#[cfg(not(unix))]
-mod walk {
-    use crate::load::file::{FILE, File, FileError, Path, unreadable, wrong_kind};
-
-    /// Opens a file by resolving its path from a folder one component at a time.
-    pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
-        let mut at = folder.to_owned();
-        for (index, part) in parts.iter().enumerate() {
-            at.push(part);
-            let facts = at.symlink_metadata().map_err(|source| unreadable(&at, source))?;
-            let kind = facts.file_type();
-            match index + 1 == parts.len() {
-                true if !kind.is_file() => return Err(wrong_kind(&at, kind, FILE)),
-                false if !kind.is_dir() => return Err(wrong_kind(&at, kind, "a folder")),
-                _ => {}
-            }
-        }
-        File::open(&at).map_err(|source| unreadable(&at, source))
+fn step(at: &File, part: &Path, shown: &Path, is_last: bool) -> Result<File, FileError> {
+    debug_assert!(matches!(part.components().next(), Some(Component::Normal(_))));
+    let failed = |source| unreadable(shown, source);
+    // The kind is checked before the file is opened, because opening a device can have an effect.
+    // The flags, and the check of the opened handle, ensure that the file was not replaced in
+    // between.
+    let facts = stat(at, part, FollowSymlinks::No).map_err(failed)?;
+    let (is_expected, name) =
+        if is_last { (facts.is_file(), FILE) } else { (facts.is_dir(), "a folder") };
+    if !is_expected {
+        return Err(match shown.symlink_metadata() {
+            Ok(facts) => wrong_kind(shown, facts.file_type(), name),
+            Err(source) => unreadable(shown, source),
+        });
     }
+    let opened = if is_last { open_regular(at, part) } else { open_dir_nofollow(at, part) };
+    opened.map_err(failed)
+}
+
+/// Opens a file without blocking on a pipe or device. A link that has taken the place of the file
+/// leads nowhere outside of the folder.
+fn open_regular(folder: &File, name: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+        let flags = i32::try_from(flags).map_err(io::Error::other)?;
+        cap_primitives::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    open(folder, name, &options)
 }
 
 #[cfg(test)]
