@@ -19,6 +19,7 @@ use crate::load::manifest::build::BuildTable;
 use crate::load::manifest::{FILE, Manifest};
 use crate::load::places::Turn;
 use crate::load::plugin_file;
+use crate::paths::canonical;
 use crate::scaffold::sdk;
 
 /// The folder in an app's folder with everything that builds make. It is hidden, so a host neither
@@ -80,7 +81,7 @@ impl AppBuild {
         let inputs = self.table.watch.iter().chain(&self.table.prepare_inputs);
         let inputs = inputs.map(|path| self.folder.join(path));
         // An entry that does not exist yet has no target.
-        inputs.map(|path| path.canonicalize().unwrap_or(path)).collect()
+        inputs.map(|path| canonical(&path)).collect()
     }
 
     /// Builds the components, and puts them into their places once the sandbox has loaded all of

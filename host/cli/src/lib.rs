@@ -11,7 +11,7 @@
 //! * [`config`]: the configuration, `wattle.toml`.
 //! * `data_folder`: the host's own files in the data folder, which files of apps must not meet.
 //! * `files_folder`: the folder of a file projection, below which no link is followed.
-//! * `paths`: the places that a path leads through.
+//! * `paths`: links on the way of a path, and the places that it leads through.
 //! * [`wire`]: builds adapters and engine from the configuration; the only module that uses all of
 //!   them.
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.

@@ -1,7 +1,13 @@
-//! The places that a path leads through.
+//! Links on the way of a path, and the places that it leads through.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// Returns the canonical path, so that each file and folder has a single path. A path that does not
+/// exist stays as it is.
+pub(crate) fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
 
 /// Returns a path with its links resolved. The parts that do not exist stay as they are.
 pub(crate) fn resolved(path: &Path) -> PathBuf {

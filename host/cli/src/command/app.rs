@@ -9,6 +9,7 @@ use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
 use crate::load;
 use crate::load::manifest::FILE;
+use crate::paths::canonical;
 
 /// Returns the configuration file in the folder of an app, if the argument names such a folder and
 /// the current folder has no configuration. A new app has one, so a command need not be started in
@@ -25,7 +26,7 @@ pub(super) fn folder(config: &Config, app: Option<&str>) -> Result<PathBuf, Erro
     let Some(app) = app else { return current(config) };
     let folder = PathBuf::from(app);
     if folder.join(FILE).is_file() {
-        return Ok(absolute(&folder));
+        return Ok(canonical(&folder));
     }
     let mut apps = load::apps(config);
     apps.remove(app).ok_or_else(|| {
@@ -42,7 +43,7 @@ pub(super) fn folder(config: &Config, app: Option<&str>) -> Result<PathBuf, Erro
 /// line names as one that the configuration names.
 pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
     let known = load::apps(config).remove(name.as_str());
-    if known.is_none_or(|known| absolute(&known) != folder) {
+    if known.is_none_or(|known| canonical(&known) != folder) {
         config.apps.entry(name.clone()).or_default().path = Some(folder.to_owned());
     }
 }
@@ -51,12 +52,8 @@ pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
 fn current(config: &Config) -> Result<PathBuf, Error> {
     let folders = [PathBuf::from("."), config.base.clone()];
     let found = folders.into_iter().find(|folder| folder.join(FILE).is_file());
-    found.map(|folder| absolute(&folder)).ok_or_else(|| Error::NotFound {
+    found.map(|folder| canonical(&folder)).ok_or_else(|| Error::NotFound {
         message: format!("there is no `{FILE}` in this folder"),
         hint: "name an app or its folder, or make an app with `wattle new NAME`".into(),
     })
-}
-
-fn absolute(folder: &Path) -> PathBuf {
-    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
-use crate::load::scan::canonical;
 use crate::load::seen::Seen;
+use crate::paths::canonical;
 
 /// Returns an error message if the operator has a table for an app, and it is for another folder.
 pub(super) fn misplaced(config: &Config, app: &AppName, folder: &Path) -> Option<String> {

@@ -14,6 +14,7 @@ use crate::load::grants::KnownNames;
 use crate::load::limits::{APP_ENTRIES, SEARCHED_ENTRIES};
 use crate::load::manifest::{self, Manifest};
 use crate::load::page;
+use crate::paths::canonical;
 
 /// Depth of the search, including the plugins folder. It reaches `plugins/<group>/<app>/app.toml`
 /// and `plugins/<group>/<plugin>/<plugin>.wasm`.
@@ -201,11 +202,6 @@ fn not_searched() -> String {
 pub(super) fn is_skipped(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with('.') || name == PACKAGES
-}
-
-/// Returns the canonical path, so that each folder has a single path.
-pub(super) fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the fingerprint of a single file.

@@ -9,10 +9,9 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::load::scan::canonical;
 use crate::load::watcher::Watcher;
 use crate::load::{Change, Changes, Loader, manifest};
-use crate::paths::places_of;
+use crate::paths::{canonical, places_of};
 
 /// Watches the configuration file and the folders that it names, and reloads files that change,
 /// until the future is dropped. Calls `report` for each change.

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::load::file::{self, Entry};
-use crate::load::scan::{self, canonical};
+use crate::load::scan;
+use crate::paths::canonical;
 
 /// Time without a change before a change is reported. While a file is being copied, it is incomplete.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
