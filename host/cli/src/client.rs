@@ -264,12 +264,11 @@ impl Local {
 
 /// Prints what the user should know of a change.
 fn warn(change: &Change) {
-    if let Some(text) = change.progress() {
-        return Output::note(&text);
-    }
     for (severity, text) in change.messages() {
-        if severity != Severity::Note {
-            Output::warning(&text);
+        match severity {
+            Severity::Progress => Output::note(&text),
+            Severity::Note => {}
+            Severity::Warning | Severity::Error => Output::warning(&text),
         }
     }
 }

@@ -235,7 +235,7 @@ async fn log_changes(mut coming: Changes) {
 fn log_change(change: &Change) {
     for (severity, text) in change.messages() {
         match severity {
-            Severity::Note => tracing::info!(target: RELOAD, "{text}"),
+            Severity::Progress | Severity::Note => tracing::info!(target: RELOAD, "{text}"),
             Severity::Warning => tracing::warn!(target: RELOAD, "{text}"),
             Severity::Error => tracing::error!(target: RELOAD, "{text}"),
         }

@@ -86,6 +86,8 @@ pub enum Change {
 /// Severity of a message about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
+    /// A load goes on.
+    Progress,
     /// Nothing to do.
     Note,
     /// The operator should know.
@@ -97,9 +99,7 @@ pub enum Severity {
 impl Change {
     /// Returns the messages for the operator.
     pub fn messages(&self) -> Vec<(Severity, String)> {
-        if let Some(text) = self.progress() {
-            return vec![(Severity::Note, text)];
-        }
+        let progress = |text| vec![(Severity::Progress, text)];
         let note = |text| vec![(Severity::Note, text)];
         match self {
             Self::App { name, notes } => {
@@ -116,29 +116,21 @@ impl Change {
                 let text = format!("changes of {sections} in `{path}` apply after a restart");
                 vec![(Severity::Warning, text)]
             }
-            Self::Plugin { name } => note(format!("loaded plugin `{name}`")),
-            Self::Removed { path } => note(format!("removed `{}`", path.display())),
-            Self::Conflict { path, error, keeps_old } => refusal(path, error, *keeps_old),
-            Self::Problem { path, message, keeps_old } => refusal(path, message, *keeps_old),
-            // These are progress.
-            Self::Compiling { .. } | Self::Compiled { .. } => Vec::new(),
-        }
-    }
-
-    /// Returns the text about a load in progress; `None` for a result.
-    pub fn progress(&self) -> Option<String> {
-        match self {
             Self::Compiling { path, bytes, elapsed } => {
                 let (path, size) = (path.display(), ByteSize(*bytes));
-                Some(match elapsed.as_secs() {
+                progress(match elapsed.as_secs() {
                     0 => format!("compiling `{path}`, {size}"),
                     seconds => format!("still compiling `{path}`, {size}, after {seconds} s"),
                 })
             }
             Self::Compiled { path, elapsed } => {
-                Some(format!("compiled `{}` in {:.1} s", path.display(), elapsed.as_secs_f64()))
+                let (path, seconds) = (path.display(), elapsed.as_secs_f64());
+                progress(format!("compiled `{path}` in {seconds:.1} s"))
             }
-            _ => None,
+            Self::Plugin { name } => note(format!("loaded plugin `{name}`")),
+            Self::Removed { path } => note(format!("removed `{}`", path.display())),
+            Self::Conflict { path, error, keeps_old } => refusal(path, error, *keeps_old),
+            Self::Problem { path, message, keeps_old } => refusal(path, message, *keeps_old),
         }
     }
 }
@@ -194,8 +186,8 @@ impl Changes {
 /// Adds a result, or reports the progress of a load. An app that is read again after a plugin was
 /// loaded is listed once.
 fn add(changes: &mut Vec<Change>, change: Change, report: &impl Fn(&str)) {
-    if let Some(text) = change.progress() {
-        report(&text);
+    if let [(Severity::Progress, text)] = change.messages().as_slice() {
+        report(text);
         return;
     }
     if let Change::App { name, .. } = &change {

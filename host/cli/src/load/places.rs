@@ -221,6 +221,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::load::changes::Severity;
 
     /// Gives up each compilation after 40 seconds.
     struct Slow;
@@ -260,11 +261,11 @@ mod tests {
         drop(progress);
         let mut told = Vec::new();
         while let Some(change) = changes.recv().await {
-            told.push(change.progress().unwrap());
+            told.extend(change.messages());
         }
         let later =
             [15, 30, 55, 70].map(|time| format!("still compiling `slow.wasm`, 5B, after {time} s"));
-        assert_eq!(told[0], "compiling `slow.wasm`, 5B");
-        assert_eq!(told[1..], later);
+        let all = ["compiling `slow.wasm`, 5B".to_owned()].into_iter().chain(later);
+        assert_eq!(told, all.map(|text| (Severity::Progress, text)).collect::<Vec<_>>());
     }
 }

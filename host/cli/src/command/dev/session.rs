@@ -120,12 +120,10 @@ impl<'s> Session<'s> {
 }
 
 fn print(change: &Change) {
-    // The server logs the progress of loads.
-    if change.progress().is_some() {
-        return;
-    }
     for (severity, text) in change.messages() {
         match severity {
+            // The server logs it.
+            Severity::Progress => {}
             Severity::Note => Output::note(&text),
             Severity::Warning => Output::warning(&text),
             Severity::Error => Output::error(&text),
