@@ -20,7 +20,7 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
 }
 
 /// Returns the place of each part of a path, of each part of a link on its way, and of its end.
-/// Whoever replaces one of them decides where the path leads. The folders of all places are
+/// A program that replaces one of them changes where the path leads. The folders of all places are
 /// resolved.
 pub(crate) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
     let mut places = BTreeSet::new();
@@ -43,8 +43,8 @@ pub(crate) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
     places
 }
 
-/// Returns true if a path leads through a folder, so that whoever may write to the folder decides
-/// where the path leads. The folder itself leads to itself only.
+/// Returns true if a path leads through a folder. A program that may write to the folder can then
+/// change where the path leads. The path of the folder itself does not lead through it.
 pub(crate) fn leads_through(path: &Path, folder: &Path) -> bool {
     places_of(path).iter().any(|place| place != folder && place.starts_with(folder))
 }

@@ -73,8 +73,8 @@ fn warn_if_unwatched(folder: &Path, watched: notify::Result<()>) {
     }
 }
 
-/// Returns the links on the way to a file, and the file itself. A new version of the file may replace
-/// any of them, such as the link `..data` of a ConfigMap of Kubernetes.
+/// Returns the links on the way to a file, and the file itself. A new version of the file may
+/// replace any of them, such as the link `..data` of a ConfigMap of Kubernetes.
 fn entries_on_way(file: &Path) -> Vec<PathBuf> {
     let is_folder = |place: &Path| place.symlink_metadata().is_ok_and(|facts| facts.is_dir());
     // A file that is being replaced may be missing. Its place counts nevertheless.

@@ -1,4 +1,4 @@
-//! Tells that files in watched folders have changed.
+//! Reports that files in watched folders have changed.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -26,12 +26,12 @@ struct Root {
     /// How the folder is watched for changes of all that a scan does not leave out; `None` if it is
     /// not.
     whole: Option<RecursiveMode>,
-    /// Entries of the folder whose changes are told in any case.
+    /// Entries of the folder whose changes are reported in any case.
     entries: BTreeSet<OsString>,
 }
 
 /// Watches folders. Changes in folders that a scan leaves out, such as the data folder in a hidden
-/// one, are not told, unless the entry itself is watched. Neither is a file that is only read.
+/// one, are not reported, unless the entry itself is watched. Neither are reads of files.
 pub(crate) struct Watcher {
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     roots: Arc<Mutex<Vec<Root>>>,
@@ -49,7 +49,7 @@ impl Watcher {
         let (sender, changed) = mpsc::channel(1);
         let roots = Arc::new(Mutex::new(Vec::new()));
         let watched = roots.clone();
-        let tell = move |events: DebounceEventResult| match events {
+        let report = move |events: DebounceEventResult| match events {
             Ok(events) => {
                 let roots = watched.lock().unwrap_or_else(PoisonError::into_inner);
                 if events.iter().any(|event| is_change(event, &roots)) {
@@ -59,7 +59,7 @@ impl Watcher {
             }
             Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
         };
-        let debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(|error| Error::Setup {
+        let debouncer = new_debouncer(DEBOUNCE, None, report).map_err(|error| Error::Setup {
             what: "watching for changed files",
             message: error.to_string(),
         })?;
@@ -163,9 +163,9 @@ fn is_change(event: &DebouncedEvent, roots: &[Root]) -> bool {
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_seen))
 }
 
-/// Returns true if the path is below a watched folder, and none of these folders tells its changes:
-/// below each of them, it is no entry that is watched itself, and the folder is watched for its
-/// entries only, or there is a hidden folder or an installed package in between.
+/// Returns true if the path is below a watched folder, and its changes are reported for none of
+/// these folders: below each of them, it is no entry that is watched itself, and the folder is
+/// watched for its entries only, or there is a hidden folder or an installed package in between.
 fn is_below_left_out(path: &Path, roots: &[Root]) -> bool {
     let below: Vec<_> = roots
         .iter()
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_entry_that_is_watched_is_told() {
+    fn only_the_entry_that_is_watched_is_reported() {
         let roots = [
             root("/etc/wattle", None, &["wattle.toml"]),
             root("/etc/wattle/plugins", Some(RecursiveMode::Recursive), &[]),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_entry_that_is_watched_is_told() {
+    fn a_hidden_entry_that_is_watched_is_reported() {
         for whole in [None, Some(RecursiveMode::NonRecursive)] {
             let roots = [root("/etc/wattle", whole, &["wattle.toml", "..data"])];
             let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
