@@ -33,7 +33,7 @@ use wattle_agent_server::UnknownKeys;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::AppName;
 use wattle_model::ModelConfig;
-use wattle_run::grant::{FolderAccess, GrantKey};
+use wattle_run::grant::GrantKey;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 use wattle_store::BLOBS_FOLDER;
 
@@ -304,14 +304,6 @@ impl Config {
         let dirs = files.filter(|files| files.enabled).filter_map(|files| files.dir.as_ref());
         let mut folders = dirs.map(|dir| FilesFolder::new(&self.data, dir));
         folders.find(|files| leads_through(files.root(), granted)).map(|files| files.path())
-    }
-
-    /// Returns the folder through which a folder of files leads, and where a component may write.
-    pub(crate) fn writable_folder_around(&self, files: &FilesFolder) -> Option<&Path> {
-        let granted = self.grants.values().flat_map(|needs| &needs.folders);
-        let writable = granted.filter(|folder| folder.access == FolderAccess::ReadWrite);
-        let mut paths = writable.map(|folder| folder.path.as_path());
-        paths.find(|folder| leads_through(files.root(), folder))
     }
 
     /// Returns the part of the host's configuration, data or code that a folder has in it, or that

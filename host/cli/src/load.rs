@@ -189,6 +189,11 @@ impl Loader {
         &self.inner.config
     }
 
+    /// Returns the tables of grants that apply now. A refresh may replace them.
+    pub(crate) fn grant_tables(&self) -> Arc<GrantTables> {
+        self.inner.granting().tables()
+    }
+
     /// Begins to load everything at the start. Archived versions are loaded when a thread needs
     /// them.
     ///

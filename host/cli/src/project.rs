@@ -35,8 +35,8 @@ use wattle_run::ports::{BlobStore, Ports, Store};
 use wattle_run::state_cache::StateCache;
 use wattle_run::tail::range::EventRange;
 
-use crate::config::Config;
 use crate::files_folder::FilesFolder;
+use crate::load::Loader;
 use crate::project::budget::{AppUsage, RunBudget};
 use crate::project::content::FileContent;
 use crate::project::write::WrittenFile;
@@ -89,7 +89,7 @@ pub fn start(
     runtime: &Handle,
     ports: &Ports,
     catalog: &Arc<Catalog>,
-    config: &Arc<Config>,
+    loader: &Loader,
     env: &ReadEnv,
 ) -> Arc<FileProjector> {
     let (jobs, waiting) = mpsc::channel(QUEUE);
@@ -98,7 +98,7 @@ pub fn start(
         blobs: ports.blobs.clone(),
         zone: ports.clock.time_zone().to_owned(),
         catalog: catalog.clone(),
-        config: config.clone(),
+        loader: loader.clone(),
         env: env.clone(),
         usage: AppUsage::new(ports.clock.clone()),
     };
@@ -111,7 +111,7 @@ struct Worker {
     blobs: Arc<dyn BlobStore>,
     zone: String,
     catalog: Arc<Catalog>,
-    config: Arc<Config>,
+    loader: Loader,
     env: ReadEnv,
     usage: AppUsage,
 }
@@ -129,15 +129,17 @@ impl Worker {
 
     async fn project(&mut self, note: &RunSummary) {
         let Some(app) = self.catalog.app(&note.app) else { return };
+        let (config, tables) = (self.loader.config(), self.loader.grant_tables());
         let folder_of = |(name, mapping): (&String, &Arc<FileProjection>)| {
-            let folder = folder::of_files(&self.config, &self.env, &app.name, name, mapping)?;
+            let (env, app) = (&self.env, &app.name);
+            let folder = folder::of_files(config, &tables, env, app, name, mapping)?;
             Some((folder, mapping.clone()))
         };
         let mappings: Vec<_> = app.projections.files.iter().filter_map(folder_of).collect();
         if mappings.is_empty() {
             return;
         }
-        let Caps { run_file_bytes, app_file_bytes, .. } = self.config.caps();
+        let Caps { run_file_bytes, app_file_bytes, .. } = config.caps();
         let folders = mappings.iter().map(|(folder, _)| folder.clone()).collect();
         let left = self.usage.left(&app.name, folders, app_file_bytes, run_file_bytes).await;
         let mut budget = RunBudget::new(run_file_bytes, left);

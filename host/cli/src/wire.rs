@@ -105,9 +105,6 @@ impl Host {
         let mut opened = ports::open(&config, overrides, &env).await?;
         let runtime = EngineRuntime::start()?;
         let catalog = Catalog::new();
-        let files = project::start(&runtime.handle(), &opened.ports, &catalog, &config, &env);
-        opened.ports.observer =
-            Arc::new(Observers(vec![opened.ports.observer.clone(), files.clone()]));
         let loose = LoosePlugins::default();
         let loader = Loader::new(
             config.clone(),
@@ -118,6 +115,9 @@ impl Host {
             loose.clone(),
         );
         catalog.set_source(Arc::new(loader.clone()));
+        let files = project::start(&runtime.handle(), &opened.ports, &catalog, &loader, &env);
+        opened.ports.observer =
+            Arc::new(Observers(vec![opened.ports.observer.clone(), files.clone()]));
         let begun_ms = opened.ports.clock.now_ms();
         let engine_config = EngineConfig {
             runtime: Some(runtime.handle()),

@@ -8,6 +8,7 @@ use wattle_graph::mapping::FileProjection;
 
 use crate::config::{Config, FilesConfig};
 use crate::files_folder::FilesFolder;
+use crate::load::grants::GrantTables;
 use crate::wire::ReadEnv;
 
 /// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
@@ -17,10 +18,11 @@ const VARIABLE_ENDING: &str = "_LOG_DIR";
 
 /// Returns the folder of an app's file projection `name`. Returns `None` if the operator disables
 /// it, if its files could meet files of the host, or if a component could replace a part of its
-/// path. Such a folder of an app or of the configuration is refused before, so only an environment
-/// variable can name it.
+/// path with the grants of `tables`. Such a folder of an app or of the configuration is refused
+/// before, so only an environment variable can name it.
 pub(super) fn of_files(
     config: &Config,
+    tables: &GrantTables,
     env: &ReadEnv,
     app: &AppName,
     name: &str,
@@ -43,7 +45,7 @@ pub(super) fn of_files(
         return None;
     }
     let folder = FilesFolder::new(&config.data, &folder);
-    if let Some(writable) = config.writable_folder_around(&folder) {
+    if let Some(writable) = tables.writable_folder_around(&folder) {
         tracing::warn!(
             %app, files = name, folder = %folder.path().display(), writable = %writable.display(),
             "files of a run are not written: the path of their folder leads through a folder where \
@@ -82,6 +84,7 @@ mod tests {
 
     use super::of_files;
     use crate::config::{AppConfig, Config, FilesConfig, parse};
+    use crate::load::grants::{GrantTables, KnownNames};
     use crate::wire::ReadEnv;
 
     fn folder(files: Option<FilesConfig>, env: &'static [(&str, &str)]) -> Option<PathBuf> {
@@ -103,7 +106,8 @@ mod tests {
         });
         let mapping = json!({"event": "node_io", "dir": "logs", "path": "{step}.json"});
         let mapping = serde_json::from_value(mapping).unwrap();
-        let folder = of_files(&config, &read, &app_name, "node_io", &mapping)?;
+        let tables = GrantTables::new(&config, config.grants.clone(), KnownNames::default());
+        let folder = of_files(&config, &tables, &read, &app_name, "node_io", &mapping)?;
         Some(folder.path())
     }
 

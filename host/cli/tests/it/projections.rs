@@ -1,11 +1,13 @@
 //! Stream formats and file projections of an app.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use wattle::wire::ReadEnv;
 
-use crate::fixture::{Fixture, write_app};
+use crate::fixture::{Fixture, options, write_app};
 use crate::native::LOGGED;
 
 const STREAM: &str = r#"
@@ -45,8 +47,8 @@ timestamp = "=time"
 const CLOCK: &str =
     "[clock]\ntime_zone = \"Asia/Shanghai\"\nfixed = \"2025-01-15T10:30:45+08:00\"\n";
 
-/// Starts a server with the greeter, a stream and files.
-async fn start(toml: &str) -> Fixture {
+/// Returns a folder with the greeter, a stream and files.
+fn folder_of_greeter() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let app = folder.path().join("plugins/greeter");
     write_app(&folder.path().join("plugins"), "greeter");
@@ -54,7 +56,12 @@ async fn start(toml: &str) -> Fixture {
     std::fs::write(app.join("streams/own.toml"), STREAM).unwrap();
     let manifest = std::fs::read_to_string(app.join("app.toml")).unwrap();
     std::fs::write(app.join("app.toml"), format!("{manifest}{FILES}")).unwrap();
-    Fixture::start_in(folder, &format!("{CLOCK}{toml}")).await
+    folder
+}
+
+/// Starts a server with the greeter, a stream and files.
+async fn start(toml: &str) -> Fixture {
+    Fixture::start_in(folder_of_greeter(), &format!("{CLOCK}{toml}")).await
 }
 
 async fn run(fixture: &Fixture, thread: &str, name: &str) -> Value {
@@ -165,10 +172,9 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the files in a folder when `count` of them are complete and the server has ended. Files
-/// are written after the end of a run, first as drafts.
-async fn files(fixture: Fixture, folder: &str, count: usize) -> Vec<(String, Value)> {
-    let folder = &fixture.folder.path().join(folder);
+/// Waits until `count` files in a folder are complete. Files are written after the end of a run,
+/// first as drafts.
+async fn wait_for_files(folder: &Path, count: usize) {
     let is_whole = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
     for _ in 0..200 {
         if files_below(folder).iter().filter(|path| is_whole(path)).count() >= count {
@@ -176,6 +182,12 @@ async fn files(fixture: Fixture, folder: &str, count: usize) -> Vec<(String, Val
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Returns the files in a folder when `count` of them are complete and the server has ended.
+async fn files(fixture: Fixture, folder: &str, count: usize) -> Vec<(String, Value)> {
+    let folder = &fixture.folder.path().join(folder);
+    wait_for_files(folder, count).await;
     fixture.server.shutdown().await;
     let read = |path: &PathBuf| {
         let name = path.strip_prefix(folder).unwrap().display().to_string();
@@ -226,6 +238,29 @@ async fn the_operator_selects_the_folder_of_files() {
     let folder = nowhere.folder.path().join("data");
     nowhere.server.shutdown().await;
     assert!(!folder.join("local_logs").exists());
+}
+
+#[tokio::test]
+async fn no_files_go_where_a_reload_lets_a_component_write() {
+    let folder = folder_of_greeter();
+    let logs = folder.path().join("out/logs");
+    let variable = logs.display().to_string();
+    let env: ReadEnv =
+        Arc::new(move |name: &str| (name == "NODE_IO_LOG_DIR").then(|| variable.clone()));
+    let mut options = options();
+    options.overrides.env = Some(env);
+    let fixture = Fixture::start_as(folder, CLOCK, options).await;
+    run(&fixture, "before", "nobody").await;
+    wait_for_files(&logs, 1).await;
+    let grant = "[grants.shop]\n\
+                 folders = [{ path = \"out\", guest = \"/out\", access = \"read-write\" }]\n";
+    let file = fixture.folder.path().join("wattle.toml");
+    std::fs::write(file, format!("{CLOCK}{grant}")).unwrap();
+    let changes = fixture.server.reload().await;
+    assert!(changes.is_empty(), "{changes:?}");
+    run(&fixture, "after", "nobody").await;
+    let found = files(fixture, "out/logs", 1).await;
+    assert!(found.len() == 1 && found[0].0.starts_with("before/"), "{found:?}");
 }
 
 #[tokio::test]

@@ -1,11 +1,14 @@
 //! The operator's tables of grants, and whose they are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use wattle_graph::id::{AppName, PluginName};
-use wattle_run::grant::GrantKey;
+use wattle_run::grant::{FolderAccess, GrantKey};
 
 use crate::config::{Config, Needs};
+use crate::files_folder::FilesFolder;
+use crate::paths::leads_through;
 
 /// Names of apps and plugins on which it depends whose table `[grants.<plugin>]` is.
 ///
@@ -112,6 +115,14 @@ impl GrantTables {
         }
     }
 
+    /// Returns the folder through which a folder of files leads, and where a component may write.
+    pub(crate) fn writable_folder_around(&self, files: &FilesFolder) -> Option<&Path> {
+        let granted = self.tables.values().flat_map(|needs| &needs.folders);
+        let writable = granted.filter(|folder| folder.access == FolderAccess::ReadWrite);
+        let mut paths = writable.map(|folder| folder.path.as_path());
+        paths.find(|folder| leads_through(files.root(), folder))
+    }
+
     /// Returns true if `[grants.<plugin>]` is the table of a plugin of an app.
     fn is_shared_table_for(&self, app: &AppName, plugin: &PluginName, is_own: bool) -> bool {
         let is_trusted_app = self.apps.contains(plugin.as_str());
@@ -126,8 +137,6 @@ impl GrantTables {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::config::parse;
 
