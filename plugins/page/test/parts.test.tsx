@@ -47,6 +47,17 @@ test("a text that was not sent returns to its field", async () => {
   expect(field.value).toBe("东京");
 });
 
+test("a double-click on send does not stop the answer", () => {
+  const stop = vi.fn();
+  render(<Composer label="消息" onSend={() => {}} busy onStop={stop} />);
+  const button = screen.getByRole("button");
+  fireEvent.click(button, { detail: 2 });
+  expect(stop).not.toHaveBeenCalled();
+  // A click without a pointer has no count.
+  for (const detail of [0, 1]) fireEvent.click(button, { detail });
+  expect(stop).toHaveBeenCalledTimes(2);
+});
+
 test("an alert is read at once and has the actions that help", () => {
   const retry = vi.fn();
   render(<Alert actions={<Button onClick={retry}>重试</Button>}>没有保存</Alert>);

@@ -1,5 +1,12 @@
 // The input field of a conversation.
-import { type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  type MouseEvent,
+  useId,
+  useRef,
+  useState,
+} from "react";
 import { Button } from "../control/button.tsx";
 import { useTexts } from "../language/language.ts";
 import { FileButton, FilePreviews, type Files } from "./files.tsx";
@@ -61,6 +68,11 @@ export function Composer(props: ComposerProps) {
     event.preventDefault();
     void submit();
   };
+  const onStopClick = (event: MouseEvent) => {
+    // An answer may begin between the clicks of a double-click on "send". The second one then reaches
+    // the button that took its place.
+    if (event.detail <= 1) onStop?.();
+  };
   return (
     <form className="w-composer" onSubmit={onSubmit} {...files?.dropProps}>
       {files && <FilePreviews files={files} />}
@@ -85,7 +97,7 @@ export function Composer(props: ComposerProps) {
           {texts.composerHint}
         </span>
         {busy && onStop ? (
-          <Button kind="danger" onClick={onStop}>
+          <Button kind="danger" onClick={onStopClick}>
             {texts.stop}
           </Button>
         ) : (
