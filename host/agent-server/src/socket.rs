@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 use wattle_api::guard::BodyLimit;
-use wattle_api::guard::budget::Budget;
+use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open::Slot;
 use wattle_api::traffic::Cut;
 use wattle_graph::id::ThreadId;
@@ -58,7 +58,7 @@ pub(crate) struct Pass {
     /// Counts the connection as an open request until it is closed.
     pub(crate) slot: Option<Slot>,
     /// The rate limit against which each command counts.
-    pub(crate) budget: Option<Budget>,
+    pub(crate) rate_limit: Option<CallerRateLimit>,
     /// Maximum size of a message, if the key has a lower limit than the server.
     pub(crate) limit: Option<BodyLimit>,
 }
@@ -262,7 +262,7 @@ impl Session {
     /// for a command that the worker executes.
     async fn answer(&mut self, text: &[u8]) -> Option<Value> {
         // An invalid command counts against the rate limit as well, because it was read.
-        let taken = self.pass.budget.as_ref().map_or(Ok(()), Budget::take);
+        let taken = self.pass.rate_limit.as_ref().map_or(Ok(()), CallerRateLimit::check);
         let is_long = is_long_parse(text.len());
         let read = block_in_place_in_turn(self.owner, is_long, || Command::parse(text));
         let command = match read.await {

@@ -8,7 +8,7 @@
 
 pub mod access;
 mod admission;
-pub mod budget;
+pub mod caller_rate;
 mod cors;
 pub mod holder;
 mod host;
@@ -18,9 +18,9 @@ pub(crate) mod keyring;
 pub(crate) mod lease;
 pub mod limits;
 pub mod open;
-mod quotas;
 pub mod rate;
-mod refusal;
+mod rate_limiters;
+mod rejection;
 pub mod scope;
 pub mod user;
 
@@ -32,16 +32,16 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::guard::access::Access;
-use crate::guard::refusal::Refusal;
+use crate::guard::rejection::Rejection;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 
+pub(crate) use self::admission::AdmissionState;
 pub use self::admission::BodyLimit;
-pub(crate) use self::admission::Ledger;
 pub use self::keyring::keys_place;
 pub use self::lease::ResponseLease;
-pub use self::quotas::network_of;
-pub use self::refusal::Form;
+pub use self::rate_limiters::network_of;
+pub use self::rejection::ErrorFormat;
 
 /// Headers with credentials, which no guest sees. Cookies are included because browsers share the
 /// cookies of `localhost` between all its ports.
@@ -50,38 +50,38 @@ pub const CREDENTIAL_HEADERS: &[&str] =
 
 /// State of the guard middleware for a group of routes.
 #[derive(Clone)]
-pub struct Gate {
+pub struct GuardState {
     /// State of the API.
     pub state: ApiState,
     /// Format of the responses that reject a request.
-    pub form: Form,
+    pub format: ErrorFormat,
     /// Required scope and share of each route.
     pub access: Arc<Access>,
 }
 
 /// Checks a request, and responds to rejected requests itself.
-pub async fn check(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
-    let Gate { state, form, access } = gate;
+pub async fn check(State(guard): State<GuardState>, mut request: Request, next: Next) -> Response {
+    let GuardState { state, format, access } = guard;
     let origin = cors::allowed_origin(&state.config, request.headers());
     let path = request.uri().path().to_owned();
-    let answer = match refuse(&state.config, &request) {
-        Some(problem) => Refusal::from(problem).answer(form, &path),
+    let response = match check_host_and_origin(&state.config, &request) {
+        Some(problem) => Rejection::from(problem).into_response(format, &path),
         None if origin.is_some() && cors::is_preflight(&request) => cors::preflight(),
         None => {
-            let answered = match admission::admit(&state, &access, &mut request).await {
-                Ok(admitted) => admitted.answer(request, next).await,
-                Err(refusal) => Err(refusal),
+            let result = match admission::admit(&state, &access, &mut request).await {
+                Ok(admitted) => admitted.run(request, next).await,
+                Err(rejection) => Err(rejection),
             };
-            answered.unwrap_or_else(|refusal| refusal.answer(form, &path))
+            result.unwrap_or_else(|rejection| rejection.into_response(format, &path))
         }
     };
     match origin {
-        Some(origin) => cors::allow(answer, origin),
-        None => answer,
+        Some(origin) => cors::allow(response, origin),
+        None => response,
     }
 }
 
-fn refuse(config: &ApiConfig, request: &Request) -> Option<Problem> {
+fn check_host_and_origin(config: &ApiConfig, request: &Request) -> Option<Problem> {
     let headers = request.headers();
     let host = host_of(request);
     if !host::is_allowed(config, host) {
@@ -93,7 +93,7 @@ fn refuse(config: &ApiConfig, request: &Request) -> Option<Problem> {
             ),
         ));
     }
-    if let Some(origin) = foreign_origin(config, request.method(), headers, host) {
+    if let Some(origin) = disallowed_origin(config, request.method(), headers, host) {
         return Some(Problem::new(
             api_code::ORIGIN,
             format!(
@@ -124,7 +124,7 @@ fn host_header(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Returns the origin of the request if the origin is not allowed to send it.
-fn foreign_origin<'r>(
+fn disallowed_origin<'r>(
     config: &ApiConfig,
     method: &Method,
     headers: &'r HeaderMap,
@@ -151,7 +151,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        refuse(config, &request.body(Body::empty()).unwrap()).map(|problem| problem.code.clone())
+        check_host_and_origin(config, &request.body(Body::empty()).unwrap())
+            .map(|problem| problem.code.clone())
     }
 
     #[test]

@@ -51,7 +51,7 @@ use utoipa_axum::router::OpenApiRouter;
 use wattle_graph::id::AppName;
 
 use crate::guard::access::Access;
-use crate::guard::{Form, Gate};
+use crate::guard::{ErrorFormat, GuardState};
 
 pub use self::native::scope::Operator;
 pub use self::state::{ApiConfig, ApiState};
@@ -73,12 +73,12 @@ pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
     // The listeners read the access, too. The router of a state is built once, so `set` cannot
     // fail.
     let _ = state.access.set(access.clone());
-    let gate = |form| {
-        let gate = Gate { state: state.clone(), form, access: access.clone() };
-        middleware::from_fn_with_state(gate, guard::check)
+    let guards = |format| {
+        let guard = GuardState { state: state.clone(), format, access: access.clone() };
+        middleware::from_fn_with_state(guard, guard::check)
     };
-    let further = further.layer(gate(Form::Detail));
-    native.with_state(state.clone()).layer(gate(Form::Problem)).merge(further)
+    let further = further.layer(guards(ErrorFormat::Detail));
+    native.with_state(state.clone()).layer(guards(ErrorFormat::Problem)).merge(further)
 }
 
 /// Returns the router of the native API without checks of Host, Origin and keys, for callers in the
@@ -114,8 +114,9 @@ fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
 /// Returns the router of one app, for the app's own listen address.
 pub fn app_router(state: ApiState, app: AppName) -> Router {
     // The routes of an app have the default access, even where the native API has an equal path.
-    let gate = Gate { state: state.clone(), form: Form::Problem, access: Arc::default() };
-    let guards = middleware::from_fn_with_state(gate, guard::check);
+    let guard =
+        GuardState { state: state.clone(), format: ErrorFormat::Problem, access: Arc::default() };
+    let guards = middleware::from_fn_with_state(guard, guard::check);
     Router::new()
         .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))
         .fallback(move |state, request| app_route::alone(state, app, request))

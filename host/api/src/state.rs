@@ -11,7 +11,7 @@ use wattle_graph::id::{Digest, PluginName};
 use wattle_run::engine::Engine;
 use wattle_run::ports::Plugin;
 
-use crate::guard::Ledger;
+use crate::guard::AdmissionState;
 use crate::guard::access::Access;
 use crate::guard::limits::Limits;
 use crate::guard::user::UserHeader;
@@ -101,7 +101,7 @@ pub struct ApiState {
     /// Access to the API.
     pub config: Arc<ApiConfig>,
     /// State of the guards.
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) admission: Arc<AdmissionState>,
     /// Access requirements of the routes; empty until the router is built.
     pub access: Arc<OnceLock<Arc<Access>>>,
     /// Counts of connections and of rejected requests.
@@ -123,11 +123,11 @@ impl ApiState {
     /// Creates the state of a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
         let loose = LoosePlugins::default();
-        let ledger = Arc::new(Ledger::new(&config));
+        let admission = Arc::new(AdmissionState::new(&config));
         Self {
             engine,
             config: Arc::new(config),
-            ledger,
+            admission,
             access: Arc::default(),
             traffic: Arc::default(),
             stopping,
@@ -145,7 +145,7 @@ impl ApiState {
     /// Those of the memory that stores the keys.
     pub async fn has_kept_keys(&self) -> Result<bool, Failure> {
         let ports = self.engine.ports();
-        let kept = self.ledger.keyring.kept(ports).await?;
+        let kept = self.admission.keyring.kept(ports).await?;
         Ok(kept.opens_any(ports.clock.now_ms()))
     }
 

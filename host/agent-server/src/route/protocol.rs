@@ -15,7 +15,7 @@ use futures::stream;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_api::guard::BodyLimit;
-use wattle_api::guard::budget::Budget;
+use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open::Slot;
 use wattle_api::response::Json;
 use wattle_graph::id::ThreadId;
@@ -164,7 +164,7 @@ async fn open(
     caller: Caller,
     Place(id): Place<String>,
     slot: Option<Extension<Slot>>,
-    budget: Option<Extension<Budget>>,
+    rate_limit: Option<Extension<CallerRateLimit>>,
     limit: Option<Extension<BodyLimit>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Fault> {
@@ -175,7 +175,7 @@ async fn open(
     let thread = thread(&agents, &caller, &id).await;
     let pass = Pass {
         slot: slot.map(|Extension(slot)| slot),
-        budget: budget.map(|Extension(budget)| budget),
+        rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
         limit: limit.map(|Extension(limit)| limit),
     };
     Ok(socket::open(agents, caller, thread, pass, upgrade))

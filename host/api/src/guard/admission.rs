@@ -14,24 +14,24 @@ use wattle_run::fair_share::{Full, Pool};
 
 use crate::blob_link::is_link;
 use crate::guard::access::Access;
-use crate::guard::budget::{Budget, Subject};
+use crate::guard::caller_rate::{CallerIdentity, CallerRateLimit};
 use crate::guard::holder::Holder;
 use crate::guard::key;
 use crate::guard::keyring::Keyring;
 use crate::guard::lease::{BodyLease, ResponseLease, Responses, body_bytes};
 use crate::guard::limits::{OPEN_RETRY_SECONDS, full};
-use crate::guard::open::{OpenRequests, Slot, hold, too_many};
-use crate::guard::quotas::{Quotas, address_of};
-use crate::guard::refusal::Refusal;
+use crate::guard::open::{OpenRequests, Slot, hold, too_many_open};
+use crate::guard::rate_limiters::{RateLimiters, client_network};
+use crate::guard::rejection::Rejection;
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 use crate::traffic::Cut;
 
 /// State that the guards keep between requests.
-pub(crate) struct Ledger {
+pub(crate) struct AdmissionState {
     pub(crate) keyring: Keyring,
-    pub(super) quotas: Quotas,
+    pub(super) limiters: RateLimiters,
     open: OpenRequests,
     /// Bytes of request bodies in memory.
     bodies: Pool<CallerId>,
@@ -39,12 +39,12 @@ pub(crate) struct Ledger {
     responses: Responses,
 }
 
-impl Ledger {
+impl AdmissionState {
     pub(crate) fn new(config: &ApiConfig) -> Self {
         let limits = &config.limits;
         Self {
             keyring: Keyring::default(),
-            quotas: Quotas::new(limits),
+            limiters: RateLimiters::new(limits),
             open: OpenRequests::new(limits),
             bodies: Pool::new(body_bytes(config.body_limit_bytes)),
             responses: Responses::new(limits.response_bytes),
@@ -63,17 +63,17 @@ pub(super) struct Admitted {
 impl Admitted {
     /// Runs the handler. Holds the slot until the streamed response is sent, or the bytes of a
     /// complete response until they are sent.
-    pub(super) async fn answer(self, request: Request, next: Next) -> Result<Response, Refusal> {
+    pub(super) async fn run(self, request: Request, next: Next) -> Result<Response, Rejection> {
         let is_safe = request.method().is_safe();
-        let answer = next.run(request).await;
-        let Some((body, response)) = self.leases else { return Ok(hold(self.slot, answer)) };
+        let response = next.run(request).await;
+        let Some((body, lease)) = self.leases else { return Ok(hold(self.slot, response)) };
         // The handler has read the body. The streamed response can take hours longer.
         body.release();
         // A complete response occupies memory, but no slot.
-        if answer.body().size_hint().exact().is_some() {
-            return response.hold(answer, is_safe).map_err(Refusal::from);
+        if response.body().size_hint().exact().is_some() {
+            return lease.hold(response, is_safe).map_err(Rejection::from);
         }
-        Ok(hold(self.slot, answer))
+        Ok(hold(self.slot, response))
     }
 }
 
@@ -87,33 +87,33 @@ pub(super) async fn admit(
     state: &ApiState,
     access: &Access,
     request: &mut Request,
-) -> Result<Admitted, Refusal> {
+) -> Result<Admitted, Rejection> {
     let need = access.need(request);
     let Some(scope) = need.scope else { return Ok(Admitted { slot: None, leases: None }) };
     let is_link = is_link(request.method(), request.uri().path());
-    let holder = holder(state, request.headers(), address_of(request), is_link).await?;
-    let ledger = &state.ledger;
-    let subject = match &holder {
+    let holder = authenticate(state, request.headers(), client_network(request), is_link).await?;
+    let admission = &state.admission;
+    let identity = match &holder {
         Some(holder) => {
-            let taken = ledger.quotas.take_key(holder.id(), holder.rate());
-            taken.map_err(|wait| too_often("key", wait))?;
+            let checked = admission.limiters.check_key(holder.id(), holder.rate());
+            checked.map_err(|delay| rate_limited("key", delay))?;
             check_scope(holder, scope)?;
-            Subject::Key(holder.id().to_owned())
+            CallerIdentity::Key(holder.id().to_owned())
         }
-        None => Subject::Address(take_address(state, address_of(request))?),
+        None => CallerIdentity::Network(check_address(state, client_network(request))?),
     };
     let user = state.config.user_header.as_ref().map(|header| header.read(request));
     let user = user.transpose()?.flatten();
     let record = holder.as_ref().and_then(Holder::record);
     let revocable = record.map(|record| (state.clone(), record.digest));
     let rate = holder.as_ref().and_then(Holder::rate);
-    let caller = subject.caller();
-    request.extensions_mut().insert(Budget::new(state, subject, rate));
-    let body = BodyLease::new(&ledger.bodies, caller, &state.traffic);
-    let response = ledger.responses.reserve(caller, need.share, &state.traffic);
+    let caller = identity.caller_id();
+    request.extensions_mut().insert(CallerRateLimit::new(state, identity, rate));
+    let body = BodyLease::new(&admission.bodies, caller, &state.traffic);
+    let response = admission.responses.reserve(caller, need.share, &state.traffic);
     let response = response.map_err(|_| full("bytes of responses that were not read"))?;
-    let slot = ledger.open.open(caller, need.share, revocable);
-    let slot = slot.map_err(|why| too_many_open(state, why))?;
+    let slot = admission.open.open(caller, need.share, revocable);
+    let slot = slot.map_err(|why| open_limit_reached(state, why))?;
     let extensions = request.extensions_mut();
     extensions.insert(slot.clone());
     extensions.insert(body.clone());
@@ -127,7 +127,7 @@ pub(super) async fn admit(
             if let Some(bytes) = bytes {
                 extensions.insert(BodyLimit(bytes));
             }
-            ledger.keyring.note_use(state.engine.ports(), &record.id).await;
+            admission.keyring.note_use(state.engine.ports(), &record.id).await;
         }
         extensions.insert(holder);
     }
@@ -135,32 +135,32 @@ pub(super) async fn admit(
 }
 
 /// Returns the key of a request. Returns `None` if the request has none and needs none.
-async fn holder(
+async fn authenticate(
     state: &ApiState,
     headers: &HeaderMap,
     address: IpAddr,
     is_link: bool,
-) -> Result<Option<Holder>, Refusal> {
-    match find(state, headers).await {
+) -> Result<Option<Holder>, Rejection> {
+    match find_key(state, headers).await {
         Ok(found) => Ok(found),
         // A link is sufficient authorization. A link request with an unknown key is treated as a
         // request without a key.
         Err(_) if is_link => Ok(None),
         Err(problem) => {
             // Requests with invalid keys count against the rate limit of their address.
-            take_address(state, address)?;
+            check_address(state, address)?;
             Err(problem.into())
         }
     }
 }
 
-async fn find(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, Problem> {
+async fn find_key(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, Problem> {
     let config = &state.config;
     if let Some(holder) = key::configured(config, headers) {
         return Ok(Some(holder));
     }
     let ports = state.engine.ports();
-    let keyring = &state.ledger.keyring;
+    let keyring = &state.admission.keyring;
     let kept = match keyring.kept(ports).await {
         Ok(kept) => kept,
         // A host without keys accepts requests without a key. A handler that needs the memory
@@ -188,7 +188,7 @@ async fn find(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, P
     ))
 }
 
-fn check_scope(holder: &Holder, needed: KeyScope) -> Result<(), Refusal> {
+fn check_scope(holder: &Holder, needed: KeyScope) -> Result<(), Rejection> {
     if holder.opens(needed) {
         return Ok(());
     }
@@ -197,18 +197,18 @@ fn check_scope(holder: &Holder, needed: KeyScope) -> Result<(), Refusal> {
     Err(Problem::new(code::DENIED, detail).with_details(details).into())
 }
 
-fn take_address(state: &ApiState, address: IpAddr) -> Result<IpAddr, Refusal> {
-    let taken = state.ledger.quotas.take_address(address);
-    taken.map(|()| address).map_err(|wait| too_often("address", wait))
+fn check_address(state: &ApiState, address: IpAddr) -> Result<IpAddr, Rejection> {
+    let checked = state.admission.limiters.check_address(address);
+    checked.map(|()| address).map_err(|delay| rate_limited("address", delay))
 }
 
-fn too_often(what: &str, wait: Duration) -> Refusal {
-    let seconds = wait.as_millis().div_ceil(1_000).max(1);
+fn rate_limited(what: &str, delay: Duration) -> Rejection {
+    let seconds = delay.as_millis().div_ceil(1_000).max(1);
     let detail = format!("rate limit of this {what} exceeded; retry after {seconds} s");
-    Refusal::too_many(detail, wait)
+    Rejection::too_many_requests(detail, delay)
 }
 
-fn too_many_open(state: &ApiState, why: Full) -> Refusal {
+fn open_limit_reached(state: &ApiState, why: Full) -> Rejection {
     state.traffic.cut(Cut::Requests);
-    too_many(why).into()
+    too_many_open(why).into()
 }

@@ -41,11 +41,11 @@ pub(super) fn preflight() -> Response {
 }
 
 /// Adds headers that allow pages of the origin to read the response.
-pub(super) fn allow(mut answer: Response, origin: HeaderValue) -> Response {
-    let headers = answer.headers_mut();
+pub(super) fn allow(mut response: Response, origin: HeaderValue) -> Response {
+    let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers
         .insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(RESPONSE_HEADERS));
     headers.append(header::VARY, HeaderValue::from_static("origin"));
-    answer
+    response
 }

@@ -74,8 +74,8 @@ impl KeyRecord {
     /// never has more permissions than its creator.
     pub(crate) fn within(&mut self, maker: &Self) {
         self.makers = maker.makers.iter().chain([&maker.id]).cloned().collect();
-        let within = |own: Rate| maker.rate.map_or(own, |most| own.within(most));
-        self.rate = self.rate.map(within).or(maker.rate);
+        let capped = |own: Rate| maker.rate.map_or(own, |cap| own.capped_by(cap));
+        self.rate = self.rate.map(capped).or(maker.rate);
         self.body_limit_bytes = least(self.body_limit_bytes, maker.body_limit_bytes);
         self.expires_ms = least(self.expires_ms, maker.expires_ms);
     }

@@ -98,7 +98,7 @@ fn lasting(of: usize) -> usize {
 }
 
 /// Returns the problem for a request that would be one too many.
-pub(super) fn too_many(why: Full) -> Problem {
+pub(super) fn too_many_open(why: Full) -> Problem {
     match why {
         Full::Host => full("open requests"),
         Full::Caller => {
@@ -129,7 +129,7 @@ impl Slot {
         let Taken { caller, share, requests, .. } = &*self.0;
         let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
         if *share == Share::Control {
-            requests.all.take(caller, 1, requests.most).map_err(too_many)?;
+            requests.all.take(caller, 1, requests.most).map_err(too_many_open)?;
             requests.control.give(caller, 1);
             *share = Share::Other;
         }
@@ -140,7 +140,7 @@ impl Slot {
     pub async fn is_revoked(&self) -> bool {
         match &self.0.key {
             Some((state, digest)) => {
-                state.ledger.keyring.is_revoked(state.engine.ports(), digest).await
+                state.admission.keyring.is_revoked(state.engine.ports(), digest).await
             }
             None => false,
         }
@@ -151,7 +151,7 @@ impl Slot {
     pub async fn revoked(&self) {
         match &self.0.key {
             Some((state, digest)) => {
-                state.ledger.keyring.revoked(state.engine.ports(), digest).await;
+                state.admission.keyring.revoked(state.engine.ports(), digest).await;
             }
             None => std::future::pending().await,
         }

@@ -10,20 +10,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     requests: NonZeroU32,
-    per: Per,
+    period: Period,
 }
 
 /// The period of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Per {
+enum Period {
     Second,
     Minute,
     Hour,
 }
 
 /// Suffix of each period, and its length in seconds.
-const UNITS: [(&str, Per, u64); 3] =
-    [("s", Per::Second, 1), ("m", Per::Minute, 60), ("h", Per::Hour, 3_600)];
+const UNITS: [(&str, Period, u64); 3] =
+    [("s", Period::Second, 1), ("m", Period::Minute, 60), ("h", Period::Hour, 3_600)];
 
 /// The error for a string that is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,32 +38,32 @@ pub struct RateError {
 impl Rate {
     /// Returns the rate as a quota of `governor`.
     pub(crate) fn quota(self) -> Quota {
-        match self.per {
-            Per::Second => Quota::per_second(self.requests),
-            Per::Minute => Quota::per_minute(self.requests),
-            Per::Hour => Quota::per_hour(self.requests),
+        match self.period {
+            Period::Second => Quota::per_second(self.requests),
+            Period::Minute => Quota::per_minute(self.requests),
+            Period::Hour => Quota::per_hour(self.requests),
         }
     }
 
-    /// Returns the rate, lowered to the sustained rate and burst size of `most` if it exceeds them.
+    /// Returns the rate, lowered to the sustained rate and burst size of `cap` if it exceeds them.
     #[must_use]
-    pub fn within(self, most: Self) -> Self {
-        if self.per_hour() > most.per_hour() {
-            return most;
+    pub fn capped_by(self, cap: Self) -> Self {
+        if self.per_hour() > cap.per_hour() {
+            return cap;
         }
-        if self.requests <= most.requests {
+        if self.requests <= cap.requests {
             return self;
         }
-        // The shorter period of `most` has the same sustained rate with a smaller burst.
-        let requests = u32::try_from(self.per_hour() / (3_600 / most.unit().1));
+        // The shorter period of `cap` has the same sustained rate with a smaller burst.
+        let requests = u32::try_from(self.per_hour() / (3_600 / cap.unit().1));
         match requests.ok().and_then(NonZeroU32::new) {
-            Some(requests) => Self { requests, per: most.per },
-            None => Self { requests: most.requests, per: self.per },
+            Some(requests) => Self { requests, period: cap.period },
+            None => Self { requests: cap.requests, period: self.period },
         }
     }
 
     fn unit(self) -> (&'static str, u64) {
-        let row = UNITS.iter().find(|(_, per, _)| *per == self.per);
+        let row = UNITS.iter().find(|(_, period, _)| *period == self.period);
         row.map_or(("s", 1), |(letter, _, seconds)| (letter, *seconds))
     }
 
@@ -76,15 +76,15 @@ impl std::str::FromStr for Rate {
     type Err = RateError;
 
     fn from_str(text: &str) -> Result<Self, RateError> {
-        let read = || {
+        let parse = || {
             let (number, unit) = text.split_once('/')?;
-            let (_, per, _) = UNITS.iter().find(|(letter, ..)| *letter == unit)?;
+            let (_, period, _) = UNITS.iter().find(|(letter, ..)| *letter == unit)?;
             // `parse` also accepts a sign.
             let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
             let requests = is_number.then(|| number.parse().ok()).flatten()?;
-            Some(Self { requests, per: *per })
+            Some(Self { requests, period: *period })
         };
-        read().ok_or_else(|| RateError { text: text.chars().take(32).collect() })
+        parse().ok_or_else(|| RateError { text: text.chars().take(32).collect() })
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn capped_rate_is_not_above_cap() {
         let rate = |text: &str| text.parse::<Rate>().unwrap();
-        for (own, most, within) in [
+        for (own, cap, capped) in [
             ("1/s", "61/m", "1/s"),
             ("1/s", "59/m", "59/m"),
             ("7/m", "10/s", "7/m"),
@@ -133,7 +133,7 @@ mod tests {
             ("36000/h", "10/s", "10/s"),
             ("20/h", "10/m", "10/h"),
         ] {
-            assert_eq!(rate(own).within(rate(most)), rate(within), "{own} {most}");
+            assert_eq!(rate(own).capped_by(rate(cap)), rate(capped), "{own} {cap}");
         }
     }
 }

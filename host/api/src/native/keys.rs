@@ -98,7 +98,7 @@ pub async fn make_key(
     let wanted = WantedKey::from(new);
     let wanted = WantedKey { tenant: keeper.tenant_of(&wanted)?, ..wanted };
     let maker = keeper.holder.as_ref().and_then(Holder::record);
-    let (record, key) = state.ledger.keyring.make(state.engine.ports(), wanted, maker).await?;
+    let (record, key) = state.admission.keyring.make(state.engine.ports(), wanted, maker).await?;
     let known = KeyDocument::new(record, None);
     Ok((StatusCode::CREATED, Json(MadeKeyDocument { known, key })))
 }
@@ -114,7 +114,7 @@ pub async fn list_keys(
     keeper: KeyKeeper,
 ) -> Result<Json<Vec<KeyDocument>>, Problem> {
     let ports = state.engine.ports();
-    let keys = state.ledger.keyring.list(ports, keeper.tenant.as_deref()).await?;
+    let keys = state.admission.keyring.list(ports, keeper.tenant.as_deref()).await?;
     let keys = keys.into_iter().map(|(record, used_ms)| KeyDocument::new(record, used_ms));
     Ok(Json(keys.collect()))
 }
@@ -155,7 +155,7 @@ pub async fn revoke_key(
     // last key.
     let may_be_last = tenant.is_none() && (open || key::is_configured(&state.config));
     let wanted = Revocation { id: &id, tenant, with_made: made, may_be_last };
-    let Some(done) = state.ledger.keyring.revoke(state.engine.ports(), wanted).await? else {
+    let Some(done) = state.admission.keyring.revoke(state.engine.ports(), wanted).await? else {
         let hint = "it was revoked or never existed; list keys with `GET /api/v1/keys`";
         return Err(Problem::not_found("key", &id, hint));
     };

@@ -23,7 +23,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/agent-server", "wire::request::command wire::request::run"),
     (
         "host/api",
-        "blob_link guard::admission guard::budget guard::holder guard::kept guard::key \
+        "blob_link guard::admission guard::caller_rate guard::holder guard::kept guard::key \
          guard::keyring guard::open native::scope state stream::presence",
     ),
     ("host/cli", "args load::compiler"),

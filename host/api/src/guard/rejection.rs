@@ -12,7 +12,7 @@ use crate::problem::Problem;
 
 /// The format of error responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ErrorFormat {
     /// `application/problem+json`.
     Problem,
     /// `{"detail": "..."}`, the error format of Agent Servers.
@@ -21,22 +21,22 @@ pub enum Form {
 
 /// The rejection of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct Rejection {
     problem: Problem,
     /// Delay until a retry is allowed.
     retry_after: Option<Duration>,
 }
 
-impl From<Problem> for Refusal {
+impl From<Problem> for Rejection {
     fn from(problem: Problem) -> Self {
         let retry_after = problem.retry_after.map(Duration::from_secs);
         Self { problem, retry_after }
     }
 }
 
-impl Refusal {
+impl Rejection {
     /// Creates a rejection with status 429 and the delay until a retry is allowed.
-    pub(super) fn too_many(detail: String, wait: Duration) -> Self {
+    pub(super) fn too_many_requests(detail: String, wait: Duration) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let details = json!({ "retry_after_ms": wait_ms });
         let problem = Problem::new(code::RATE_LIMITED, detail).with_details(details);
@@ -44,28 +44,28 @@ impl Refusal {
     }
 
     /// Converts the rejection into a response to a request for `path`.
-    pub(super) fn answer(self, form: Form, path: &str) -> Response {
-        let mut answer = match form {
-            Form::Problem => self.problem.at(path).into_response(),
-            Form::Detail => in_detail(&self.problem),
+    pub(super) fn into_response(self, format: ErrorFormat, path: &str) -> Response {
+        let mut response = match format {
+            ErrorFormat::Problem => self.problem.at(path).into_response(),
+            ErrorFormat::Detail => detail_response(&self.problem),
         };
         if let Some(wait) = self.retry_after {
             // Round up to whole seconds, so that a retry is never too early.
             let seconds = wait.as_millis().div_ceil(1_000).max(1);
-            answer.headers_mut().insert(header::RETRY_AFTER, number(seconds));
+            response.headers_mut().insert(header::RETRY_AFTER, number(seconds));
         }
-        answer
+        response
     }
 }
 
-fn in_detail(problem: &Problem) -> Response {
+fn detail_response(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = (status, Json(json!({ "detail": problem.detail }))).into_response();
+    let mut response = (status, Json(json!({ "detail": problem.detail }))).into_response();
     if status == StatusCode::UNAUTHORIZED {
         let bearer = HeaderValue::from_static("Bearer");
-        answer.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
     }
-    answer
+    response
 }
 
 fn number(seconds: u128) -> HeaderValue {
@@ -79,9 +79,12 @@ mod tests {
     use super::*;
     use crate::problem::api_code;
 
-    async fn told(refusal: Refusal, form: Form) -> (u16, Option<String>, serde_json::Value) {
-        let answer = refusal.answer(form, "/x");
-        let (parts, body) = answer.into_parts();
+    async fn response_parts(
+        rejection: Rejection,
+        format: ErrorFormat,
+    ) -> (u16, Option<String>, serde_json::Value) {
+        let response = rejection.into_response(format, "/x");
+        let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let retry = parts.headers.get(header::RETRY_AFTER);
         let retry = retry.map(|value| value.to_str().unwrap().to_owned());
@@ -90,20 +93,21 @@ mod tests {
 
     #[tokio::test]
     async fn both_formats_have_retry_after() {
-        let refusal = || Refusal::too_many("slower".into(), Duration::from_millis(1_001));
-        let (status, retry, body) = told(refusal(), Form::Problem).await;
+        let rejection =
+            || Rejection::too_many_requests("slower".into(), Duration::from_millis(1_001));
+        let (status, retry, body) = response_parts(rejection(), ErrorFormat::Problem).await;
         assert_eq!((status, retry.as_deref()), (429, Some("2")));
         assert_eq!((&body["code"], &body["instance"]), (&json!("rate-limited"), &json!("/x")));
         assert_eq!(body["details"]["retry_after_ms"], 1_001);
-        let (status, retry, body) = told(refusal(), Form::Detail).await;
+        let (status, retry, body) = response_parts(rejection(), ErrorFormat::Detail).await;
         assert_eq!((status, retry.as_deref()), (429, Some("2")));
         assert_eq!(body, json!({ "detail": "slower" }));
     }
 
     #[tokio::test]
     async fn other_rejections_have_no_retry_after() {
-        let refusal = Refusal::from(Problem::new(api_code::UNAUTHORIZED, "a key"));
-        let (status, retry, body) = told(refusal, Form::Detail).await;
+        let rejection = Rejection::from(Problem::new(api_code::UNAUTHORIZED, "a key"));
+        let (status, retry, body) = response_parts(rejection, ErrorFormat::Detail).await;
         assert_eq!((status, retry, body), (401, None, json!({ "detail": "a key" })));
     }
 }

@@ -9,20 +9,20 @@ use axum::extract::{ConnectInfo, Request};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, RateLimiter};
 
-use crate::guard::limits::{Limits, REMEMBERED};
+use crate::guard::limits::{Limits, MAX_TRACKED_CALLERS};
 use crate::guard::rate::Rate;
 
 /// One rate limiter for each key, and one for each address that sends requests without a key.
-pub(crate) struct Quotas {
-    keys: Mutex<HashMap<String, KeyQuota>>,
+pub(crate) struct RateLimiters {
+    keys: Mutex<HashMap<String, KeyLimiter>>,
     key_rate: Option<Rate>,
     addresses: Option<DefaultKeyedRateLimiter<IpAddr>>,
     clock: DefaultClock,
 }
 
-type KeyQuota = Arc<DefaultDirectRateLimiter>;
+type KeyLimiter = Arc<DefaultDirectRateLimiter>;
 
-impl Quotas {
+impl RateLimiters {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             keys: Mutex::default(),
@@ -33,26 +33,26 @@ impl Quotas {
     }
 
     /// Counts one request of a key. Fails with the delay until the next request is allowed.
-    pub(crate) fn take_key(&self, id: &str, own: Option<Rate>) -> Result<(), Duration> {
+    pub(crate) fn check_key(&self, id: &str, own: Option<Rate>) -> Result<(), Duration> {
         let Some(rate) = own.or(self.key_rate) else { return Ok(()) };
-        let quota = {
+        let limiter = {
             // Poisoning is ignored: no other code runs under the lock, so its data is consistent.
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             // The map also contains revoked keys. Clearing it gives every other key one additional
             // burst.
-            if keys.len() >= REMEMBERED {
+            if keys.len() >= MAX_TRACKED_CALLERS {
                 keys.clear();
             }
             let new = || Arc::new(RateLimiter::direct(rate.quota()));
             keys.entry(id.to_owned()).or_insert_with(new).clone()
         };
-        quota.check().map_err(|early| early.wait_time_from(self.clock.now()))
+        limiter.check().map_err(|early| early.wait_time_from(self.clock.now()))
     }
 
     /// Counts one request of an address. Fails with the delay until the next request is allowed.
-    pub(crate) fn take_address(&self, address: IpAddr) -> Result<(), Duration> {
+    pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), Duration> {
         let Some(addresses) = &self.addresses else { return Ok(()) };
-        if addresses.len() > REMEMBERED {
+        if addresses.len() > MAX_TRACKED_CALLERS {
             addresses.retain_recent();
         }
         addresses.check_key(&address).map_err(|early| early.wait_time_from(self.clock.now()))
@@ -61,7 +61,7 @@ impl Quotas {
 
 /// Returns the network of the client of a request, see [`network_of`]. A request from this process
 /// has the unspecified address.
-pub(crate) fn address_of(request: &Request) -> IpAddr {
+pub(crate) fn client_network(request: &Request) -> IpAddr {
     let info = request.extensions().get::<ConnectInfo<std::net::SocketAddr>>();
     let address = info.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |info| info.0.ip());
     network_of(address)
@@ -91,40 +91,44 @@ mod tests {
         text.parse().ok()
     }
 
-    fn from(address: &str) -> IpAddr {
+    fn network(address: &str) -> IpAddr {
         let mut request = Request::new(Body::empty());
         let address: SocketAddr = address.parse().unwrap();
         request.extensions_mut().insert(ConnectInfo(address));
-        address_of(&request)
+        client_network(&request)
     }
 
     #[test]
     fn each_key_has_its_own_rate_limit() {
-        let quotas = Quotas::new(&Limits { key_rate: rate("2/h"), ..Limits::default() });
-        assert!(quotas.take_key("a", None).is_ok() && quotas.take_key("a", None).is_ok());
-        let wait = quotas.take_key("a", None).unwrap_err();
-        assert!(wait > Duration::from_secs(1_700) && wait <= Duration::from_mins(30), "{wait:?}");
-        assert!(quotas.take_key("b", rate("1/h")).is_ok());
-        assert!(quotas.take_key("b", rate("1/h")).is_err());
+        let limiters = RateLimiters::new(&Limits { key_rate: rate("2/h"), ..Limits::default() });
+        assert!(limiters.check_key("a", None).is_ok() && limiters.check_key("a", None).is_ok());
+        let delay = limiters.check_key("a", None).unwrap_err();
+        assert!(
+            delay > Duration::from_secs(1_700) && delay <= Duration::from_mins(30),
+            "{delay:?}"
+        );
+        assert!(limiters.check_key("b", rate("1/h")).is_ok());
+        assert!(limiters.check_key("b", rate("1/h")).is_err());
     }
 
     #[test]
     fn without_a_rate_requests_are_unlimited() {
-        let quotas = Quotas::new(&Limits::default());
+        let limiters = RateLimiters::new(&Limits::default());
         for _ in 0..1_000 {
-            assert!(quotas.take_key("a", None).is_ok());
-            assert!(quotas.take_address(from("10.0.0.1:1")).is_ok());
+            assert!(limiters.check_key("a", None).is_ok());
+            assert!(limiters.check_address(network("10.0.0.1:1")).is_ok());
         }
     }
 
     #[test]
     fn ipv6_clients_are_limited_per_64_prefix() {
-        let quotas = Quotas::new(&Limits { address_rate: rate("1/h"), ..Limits::default() });
-        assert!(quotas.take_address(from("10.0.0.1:1")).is_ok());
-        assert!(quotas.take_address(from("10.0.0.2:1")).is_ok());
-        assert!(quotas.take_address(from("[::ffff:10.0.0.1]:2")).is_err());
-        assert!(quotas.take_address(from("[2001:db8::1]:1")).is_ok());
-        assert!(quotas.take_address(from("[2001:db8::ffff:2]:1")).is_err());
-        assert!(quotas.take_address(from("[2001:db8:0:1::1]:1")).is_ok());
+        let limiters =
+            RateLimiters::new(&Limits { address_rate: rate("1/h"), ..Limits::default() });
+        assert!(limiters.check_address(network("10.0.0.1:1")).is_ok());
+        assert!(limiters.check_address(network("10.0.0.2:1")).is_ok());
+        assert!(limiters.check_address(network("[::ffff:10.0.0.1]:2")).is_err());
+        assert!(limiters.check_address(network("[2001:db8::1]:1")).is_ok());
+        assert!(limiters.check_address(network("[2001:db8::ffff:2]:1")).is_err());
+        assert!(limiters.check_address(network("[2001:db8:0:1::1]:1")).is_ok());
     }
 }

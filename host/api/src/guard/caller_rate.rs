@@ -1,0 +1,57 @@
+//! The rate limit of a caller, for commands on a WebSocket connection.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use wattle_run::caller_id::CallerId;
+
+use crate::guard::rate::Rate;
+use crate::state::ApiState;
+
+/// The identity under which the requests of a caller are counted.
+#[derive(Clone, Debug)]
+pub(crate) enum CallerIdentity {
+    /// A key, by its id.
+    Key(String),
+    /// The network of a client that sends requests without a key.
+    Network(IpAddr),
+}
+
+impl CallerIdentity {
+    /// Returns the id by which the host divides shared limits among callers.
+    pub(crate) fn caller_id(&self) -> CallerId {
+        match self {
+            Self::Key(id) => CallerId::of_key(id),
+            Self::Network(network) => CallerId::of_network(*network),
+        }
+    }
+}
+
+/// The rate limit that a request counted against, in the extensions of the request. WebSocket
+/// handlers count each command against it.
+#[derive(Clone)]
+pub struct CallerRateLimit {
+    state: ApiState,
+    caller: CallerIdentity,
+    rate: Option<Rate>,
+}
+
+impl CallerRateLimit {
+    /// Creates the rate limit of a caller. `rate` is the key's own rate limit.
+    pub(crate) fn new(state: &ApiState, caller: CallerIdentity, rate: Option<Rate>) -> Self {
+        Self { state: state.clone(), caller, rate }
+    }
+
+    /// Counts one command as one request.
+    ///
+    /// # Errors
+    ///
+    /// The delay until the next command is allowed, if the rate limit is exceeded.
+    pub fn check(&self) -> Result<(), Duration> {
+        let limiters = &self.state.admission.limiters;
+        match &self.caller {
+            CallerIdentity::Key(id) => limiters.check_key(id, self.rate),
+            CallerIdentity::Network(network) => limiters.check_address(*network),
+        }
+    }
+}
