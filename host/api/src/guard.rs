@@ -8,12 +8,11 @@
 
 pub mod access;
 mod admission;
+pub mod authenticated_key;
 pub mod caller_rate;
 mod cors;
-pub mod holder;
-mod host;
-pub mod kept;
-pub(crate) mod key;
+mod host_header;
+pub mod key_record;
 pub(crate) mod keyring;
 pub(crate) mod lease;
 pub mod limits;
@@ -21,6 +20,7 @@ pub mod open;
 pub mod rate;
 mod rate_limiters;
 mod rejection;
+pub(crate) mod request_key;
 pub mod scope;
 pub mod user;
 
@@ -38,7 +38,7 @@ use crate::state::{ApiConfig, ApiState};
 
 pub(crate) use self::admission::AdmissionState;
 pub use self::admission::BodyLimit;
-pub use self::keyring::keys_place;
+pub use self::keyring::keys_namespace;
 pub use self::lease::ResponseLease;
 pub use self::rate_limiters::network_of;
 pub use self::rejection::ErrorFormat;
@@ -84,7 +84,7 @@ pub async fn check(State(guard): State<GuardState>, mut request: Request, next: 
 fn check_host_and_origin(config: &ApiConfig, request: &Request) -> Option<Problem> {
     let headers = request.headers();
     let host = host_of(request);
-    if !host::is_allowed(config, host) {
+    if !host_header::is_allowed(config, host) {
         return Some(Problem::new(
             api_code::HOST,
             format!(

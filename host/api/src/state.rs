@@ -143,10 +143,10 @@ impl ApiState {
     /// # Errors
     ///
     /// Those of the memory that stores the keys.
-    pub async fn has_kept_keys(&self) -> Result<bool, Failure> {
+    pub async fn has_active_keys(&self) -> Result<bool, Failure> {
         let ports = self.engine.ports();
-        let kept = self.admission.keyring.kept(ports).await?;
-        Ok(kept.opens_any(ports.clock.now_ms()))
+        let keys = self.admission.keyring.keys(ports).await?;
+        Ok(keys.has_active(ports.clock.now_ms()))
     }
 
     /// Sets the standalone plugins.

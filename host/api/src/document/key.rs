@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::guard::kept::{KeyRecord, WantedKey};
+use crate::guard::key_record::{KeyRecord, NewKey};
 use crate::guard::rate::Rate;
 use crate::guard::scope::KeyScope;
 
@@ -53,7 +53,7 @@ impl KeyDocument {
             body_limit_bytes,
             created_ms,
             expires_ms,
-            mut makers,
+            mut ancestors,
         } = record;
         Self {
             id,
@@ -65,7 +65,7 @@ impl KeyDocument {
             created_ms,
             expires_ms,
             used_ms,
-            made_by: makers.pop(),
+            made_by: ancestors.pop(),
         }
     }
 }
@@ -94,7 +94,7 @@ pub struct NewKeyDocument {
     pub expires_in_ms: Option<u64>,
 }
 
-impl From<NewKeyDocument> for WantedKey {
+impl From<NewKeyDocument> for NewKey {
     fn from(new: NewKeyDocument) -> Self {
         let NewKeyDocument { name, tenant, scopes, rate, body_limit_bytes, expires_in_ms } = new;
         Self { name, tenant, scopes, rate, body_limit_bytes, expires_in_ms }

@@ -14,15 +14,15 @@ use wattle_run::fair_share::{Full, Pool};
 
 use crate::blob_link::is_link;
 use crate::guard::access::Access;
+use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::caller_rate::{CallerIdentity, CallerRateLimit};
-use crate::guard::holder::Holder;
-use crate::guard::key;
 use crate::guard::keyring::Keyring;
 use crate::guard::lease::{BodyLease, ResponseLease, Responses, body_bytes};
-use crate::guard::limits::{OPEN_RETRY_SECONDS, full};
+use crate::guard::limits::{RETRY_AFTER_SECONDS, full};
 use crate::guard::open::{OpenRequests, Slot, hold, too_many_open};
 use crate::guard::rate_limiters::{RateLimiters, client_network};
 use crate::guard::rejection::Rejection;
+use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
@@ -91,22 +91,22 @@ pub(super) async fn admit(
     let need = access.need(request);
     let Some(scope) = need.scope else { return Ok(Admitted { slot: None, leases: None }) };
     let is_link = is_link(request.method(), request.uri().path());
-    let holder = authenticate(state, request.headers(), client_network(request), is_link).await?;
+    let key = authenticate(state, request.headers(), client_network(request), is_link).await?;
     let admission = &state.admission;
-    let identity = match &holder {
-        Some(holder) => {
-            let checked = admission.limiters.check_key(holder.id(), holder.rate());
+    let identity = match &key {
+        Some(key) => {
+            let checked = admission.limiters.check_key(key.id(), key.rate());
             checked.map_err(|delay| rate_limited("key", delay))?;
-            check_scope(holder, scope)?;
-            CallerIdentity::Key(holder.id().to_owned())
+            check_scope(key, scope)?;
+            CallerIdentity::Key(key.id().to_owned())
         }
         None => CallerIdentity::Network(check_address(state, client_network(request))?),
     };
     let user = state.config.user_header.as_ref().map(|header| header.read(request));
     let user = user.transpose()?.flatten();
-    let record = holder.as_ref().and_then(Holder::record);
+    let record = key.as_ref().and_then(AuthenticatedKey::record);
     let revocable = record.map(|record| (state.clone(), record.digest));
-    let rate = holder.as_ref().and_then(Holder::rate);
+    let rate = key.as_ref().and_then(AuthenticatedKey::rate);
     let caller = identity.caller_id();
     request.extensions_mut().insert(CallerRateLimit::new(state, identity, rate));
     let body = BodyLease::new(&admission.bodies, caller, &state.traffic);
@@ -121,15 +121,15 @@ pub(super) async fn admit(
     if let Some(user) = user {
         extensions.insert(user);
     }
-    if let Some(holder) = holder {
-        if let Some(record) = holder.record() {
+    if let Some(key) = key {
+        if let Some(record) = key.record() {
             let bytes = record.body_limit_bytes.and_then(|bytes| usize::try_from(bytes).ok());
             if let Some(bytes) = bytes {
                 extensions.insert(BodyLimit(bytes));
             }
-            admission.keyring.note_use(state.engine.ports(), &record.id).await;
+            admission.keyring.record_use(state.engine.ports(), &record.id).await;
         }
-        extensions.insert(holder);
+        extensions.insert(key);
     }
     Ok(Admitted { slot: Some(slot), leases: Some((body, response)) })
 }
@@ -140,7 +140,7 @@ async fn authenticate(
     headers: &HeaderMap,
     address: IpAddr,
     is_link: bool,
-) -> Result<Option<Holder>, Rejection> {
+) -> Result<Option<AuthenticatedKey>, Rejection> {
     match find_key(state, headers).await {
         Ok(found) => Ok(found),
         // A link is sufficient authorization. A link request with an unknown key is treated as a
@@ -154,32 +154,35 @@ async fn authenticate(
     }
 }
 
-async fn find_key(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, Problem> {
+async fn find_key(
+    state: &ApiState,
+    headers: &HeaderMap,
+) -> Result<Option<AuthenticatedKey>, Problem> {
     let config = &state.config;
-    if let Some(holder) = key::configured(config, headers) {
-        return Ok(Some(holder));
+    if let Some(key) = request_key::find_configured(config, headers) {
+        return Ok(Some(key));
     }
     let ports = state.engine.ports();
     let keyring = &state.admission.keyring;
-    let kept = match keyring.kept(ports).await {
-        Ok(kept) => kept,
+    let keys = match keyring.keys(ports).await {
+        Ok(keys) => keys,
         // A host without keys accepts requests without a key. A handler that needs the memory
         // reports the failure itself.
-        Err(_) if keyring.had_none() && !key::is_configured(config) => return Ok(None),
+        Err(_) if keyring.had_no_keys() && !request_key::requires_key(config) => return Ok(None),
         Err(failure) => {
             tracing::warn!(%failure, "failed to load API keys");
             let detail = "the API keys cannot be read at the moment; try again";
-            return Err(Problem::new(code::UNAVAILABLE, detail).retry_after(OPEN_RETRY_SECONDS));
+            return Err(Problem::new(code::UNAVAILABLE, detail).retry_after(RETRY_AFTER_SECONDS));
         }
     };
-    if let Some(record) = key::digests(headers).find_map(|digest| kept.find(&digest)) {
+    if let Some(record) = request_key::key_digests(headers).find_map(|digest| keys.find(&digest)) {
         if !record.is_expired(ports.clock.now_ms()) {
-            return Ok(Some(Holder::kept(record)));
+            return Ok(Some(AuthenticatedKey::from_record(record)));
         }
         let detail = format!("the key `{}` has expired; request a new one", record.id);
         return Err(Problem::new(api_code::UNAUTHORIZED, detail));
     }
-    if kept.is_empty() && !key::is_configured(config) {
+    if keys.is_empty() && !request_key::requires_key(config) {
         return Ok(None);
     }
     Err(Problem::new(
@@ -188,11 +191,11 @@ async fn find_key(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder
     ))
 }
 
-fn check_scope(holder: &Holder, needed: KeyScope) -> Result<(), Rejection> {
-    if holder.opens(needed) {
+fn check_scope(key: &AuthenticatedKey, needed: KeyScope) -> Result<(), Rejection> {
+    if key.allows(needed) {
         return Ok(());
     }
-    let detail = format!("the key `{}` does not have the scope `{needed}`", holder.id());
+    let detail = format!("the key `{}` does not have the scope `{needed}`", key.id());
     let details = serde_json::json!({ "missing_scope": needed });
     Err(Problem::new(code::DENIED, detail).with_details(details).into())
 }

@@ -16,7 +16,7 @@ use wattle_run::fair_share::{Full, Pool};
 
 use crate::guard::access::Share;
 use crate::guard::limits::{
-    ALL_BODY_BYTES, ALL_CONTROL_REQUESTS, LARGEST_BODIES, RESPONSE_RESERVE_BYTES, full,
+    ALL_BODY_BYTES, MAX_ALL_CONTROL_REQUESTS, MIN_LARGEST_BODIES, RESPONSE_RESERVE_BYTES, full,
 };
 use crate::problem::Problem;
 use crate::response::{SharedBytes, next_piece};
@@ -24,7 +24,7 @@ use crate::traffic::{Cut, Traffic};
 
 /// Returns the limit for all bodies in total, given the limit for one body.
 pub(crate) fn body_bytes(body_limit_bytes: usize) -> usize {
-    ALL_BODY_BYTES.max(body_limit_bytes.saturating_mul(LARGEST_BODIES))
+    ALL_BODY_BYTES.max(body_limit_bytes.saturating_mul(MIN_LARGEST_BODIES))
 }
 
 /// The bytes that one request body occupies, until they are released. Stored in the extensions of
@@ -96,8 +96,8 @@ pub(crate) struct Responses {
     control: Pool<CallerId>,
 }
 
-/// The bytes that the response to one request occupies from when it is made until it is sent. Stored
-/// in the extensions of the request. Clones share the bytes.
+/// The bytes that the response to one request occupies from when it is made until it is sent.
+/// Stored in the extensions of the request. Clones share the bytes.
 #[derive(Clone)]
 pub struct ResponseLease(Arc<HeldResponse>);
 
@@ -113,7 +113,7 @@ struct HeldResponse {
 impl Responses {
     /// Creates the limit for all responses in total.
     pub(crate) fn new(bytes: usize) -> Self {
-        let control = Pool::new(ALL_CONTROL_REQUESTS * RESPONSE_RESERVE_BYTES);
+        let control = Pool::new(MAX_ALL_CONTROL_REQUESTS * RESPONSE_RESERVE_BYTES);
         Self { bytes, all: Pool::new(bytes), control }
     }
 

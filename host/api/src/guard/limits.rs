@@ -8,50 +8,50 @@ use crate::problem::Problem;
 /// Maximum number of created keys. Every few seconds a host reads all of them as one page of the
 /// memory. The limit leaves room in the page for keys that several hosts of a database create at
 /// the same time.
-pub const KEYS: usize = wattle_run::limit::MEMORY_RESULTS * 9 / 10;
+pub const MAX_KEYS: usize = wattle_run::limit::MEMORY_RESULTS * 9 / 10;
 
 /// Number of keys of a tenant at which its keys can no longer create further ones. It prevents one
-/// tenant from using up [`KEYS`].
-pub const TENANT_KEYS: usize = 100;
+/// tenant from using up [`MAX_KEYS`].
+pub const MAX_TENANT_KEYS: usize = 100;
 
 /// Maximum number of ancestors of a key. The record of a key lists all its ancestors, so that the
 /// revocation of a leaked key finds all descendants. Real chains are much shorter.
-pub const MAKERS: usize = 16;
+pub const MAX_KEY_ANCESTORS: usize = 16;
 
 /// Lifetime of the cached keys. Within this time, a host can still accept a key that another host
 /// of the database revoked, and reject a key that another host created.
-pub const KEYS_LIFE_MS: u64 = 2_000;
+pub const KEY_CACHE_TTL_MS: u64 = 2_000;
 
 /// Minimum delay between a failed read of the keys and the next read.
-pub const KEYS_RETRY_MS: u64 = 500;
+pub const KEY_RELOAD_RETRY_MS: u64 = 500;
 
 /// Minimum interval between two recorded uses of a key. A finer resolution does not help to find
 /// unused keys, and each record costs a write to the disk.
-pub const USE_NOTE_MS: i64 = 60_000;
+pub const KEY_USE_INTERVAL_MS: i64 = 60_000;
 
 /// Expiry of a recorded use: one year, and some weeks for a review of unused keys.
-pub const USE_KEPT_MS: u64 = 400 * 24 * 3_600_000;
+pub const KEY_USE_TTL_MS: u64 = 400 * 24 * 3_600_000;
 
 /// Maximum length of the name of a key in characters. Names are shown in tables.
-pub const NAME_CHARS: usize = 128;
+pub const MAX_KEY_NAME_CHARS: usize = 128;
 
 /// Default maximum number of open requests of one caller, including streams and waits. Each request
 /// occupies a connection, and a process usually has a few thousand of them.
-pub const OPEN_REQUESTS: usize = 1_000;
+pub const DEFAULT_OPEN_REQUESTS: usize = 1_000;
 
 /// Default maximum number of open requests of all callers, equal to the default number of
 /// connections.
-pub const ALL_OPEN_REQUESTS: usize = 4_096;
+pub const DEFAULT_ALL_OPEN_REQUESTS: usize = 4_096;
 
 /// Fraction of the open requests that may be streams and waits, per caller and for all callers:
 /// three of four. A page with many streams can still send other requests.
-pub const LASTING_PARTS: (usize, usize) = (3, 4);
+pub const LASTING_FRACTION: (usize, usize) = (3, 4);
 
 /// Maximum number of open control plane requests of one caller, in addition to other requests.
-pub const CONTROL_REQUESTS: usize = 32;
+pub const MAX_CONTROL_REQUESTS: usize = 32;
 
 /// Maximum number of open control plane requests of all callers.
-pub const ALL_CONTROL_REQUESTS: usize = 512;
+pub const MAX_ALL_CONTROL_REQUESTS: usize = 512;
 
 /// Maximum number of bytes of all request bodies in memory. A lower limit would reject requests
 /// that the memory limit of guests permits.
@@ -59,38 +59,38 @@ pub const ALL_BODY_BYTES: usize = 256 << 20;
 
 /// Minimum number of bodies of the maximum size that fit in memory together. Applies if
 /// `server.body_limit` is large.
-pub const LARGEST_BODIES: usize = 4;
+pub const MIN_LARGEST_BODIES: usize = 4;
 
-/// Factor of `server.body_limit`. The product is the memory that the values of one body may take, if
-/// it is more than [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
+/// Factor of `server.body_limit`. The product is the memory that the values of one body may take,
+/// if it is more than [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
 pub const BODY_VALUES_FACTOR: u64 = 4;
 
-/// Default maximum number of bytes of all complete responses that are not sent yet. A caller that reads
-/// nothing keeps them in memory until its connection is closed.
-pub const ALL_RESPONSE_BYTES: usize = 256 << 20;
+/// Default maximum number of bytes of all complete responses that are not sent yet. A caller that
+/// reads nothing keeps them in memory until its connection is closed.
+pub const DEFAULT_RESPONSE_BYTES: usize = 256 << 20;
 
 /// Minimum value of [`Limits::response_bytes`]. Below it, a few open requests would take all of it.
-pub const LEAST_RESPONSE_BYTES: u64 = 1 << 20;
+pub const MIN_RESPONSE_BYTES: u64 = 1 << 20;
 
-/// Minimum number of responses with a state of the maximum size that fit in memory together. Applies
-/// if `limits.state_bytes` is large.
-pub const LARGEST_RESPONSES: usize = 4;
+/// Minimum number of responses with a state of the maximum size that fit in memory together.
+/// Applies if `limits.state_bytes` is large.
+pub const MIN_LARGEST_RESPONSES: usize = 4;
 
-/// Number of bytes that each open request reserves for its response. Most responses are smaller, so a
-/// request that was carried out does not lose its response. Without this room, a request is rejected
-/// before it does anything.
+/// Number of bytes that each open request reserves for its response. Most responses are smaller, so
+/// a request that was carried out does not lose its response. Without this room, a request is
+/// rejected before it does anything.
 pub const RESPONSE_RESERVE_BYTES: usize = 16 << 10;
 
 /// Seconds in `Retry-After` for a caller with too many open requests. The host does not know when
 /// one of them ends.
-pub const OPEN_RETRY_SECONDS: u64 = 1;
+pub const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// Number of tracked callers above which the rate limiter removes idle ones.
 pub const MAX_TRACKED_CALLERS: usize = 10_000;
 
 /// Maximum number of bytes of a user name: an e-mail address has at most 254, and events store the
 /// name.
-pub const USER_BYTES: usize = 256;
+pub const MAX_USER_BYTES: usize = 256;
 
 /// Limits that an operator configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,12 +99,12 @@ pub struct Limits {
     pub key_rate: Option<Rate>,
     /// Rate limit of an IP address for requests without a key; `None` for no limit.
     pub address_rate: Option<Rate>,
-    /// Maximum number of open requests of one caller; see [`OPEN_REQUESTS`].
+    /// Maximum number of open requests of one caller; see [`DEFAULT_OPEN_REQUESTS`].
     pub open: usize,
-    /// Maximum number of open requests of all callers; see [`ALL_OPEN_REQUESTS`].
+    /// Maximum number of open requests of all callers; see [`DEFAULT_ALL_OPEN_REQUESTS`].
     pub all_open: usize,
     /// Maximum number of bytes of all complete responses that are not sent yet; see
-    /// [`ALL_RESPONSE_BYTES`].
+    /// [`DEFAULT_RESPONSE_BYTES`].
     pub response_bytes: usize,
 }
 
@@ -113,9 +113,9 @@ impl Default for Limits {
         Self {
             key_rate: None,
             address_rate: None,
-            open: OPEN_REQUESTS,
-            all_open: ALL_OPEN_REQUESTS,
-            response_bytes: ALL_RESPONSE_BYTES,
+            open: DEFAULT_OPEN_REQUESTS,
+            all_open: DEFAULT_ALL_OPEN_REQUESTS,
+            response_bytes: DEFAULT_RESPONSE_BYTES,
         }
     }
 }
@@ -123,7 +123,7 @@ impl Default for Limits {
 /// Returns the problem for an exhausted limit of the host. `what` names the limited resource.
 pub fn full(what: &str) -> Problem {
     let detail = format!(
-        "the host has reached its limit of {what}; retry after {OPEN_RETRY_SECONDS} s, or end some"
+        "the host has reached its limit of {what}; retry after {RETRY_AFTER_SECONDS} s, or end some"
     );
-    Problem::new(code::UNAVAILABLE, detail).retry_after(OPEN_RETRY_SECONDS)
+    Problem::new(code::UNAVAILABLE, detail).retry_after(RETRY_AFTER_SECONDS)
 }

@@ -16,7 +16,8 @@ use wattle_run::fair_share::{Full, Pool};
 
 use crate::guard::access::Share;
 use crate::guard::limits::{
-    ALL_CONTROL_REQUESTS, CONTROL_REQUESTS, LASTING_PARTS, Limits, OPEN_RETRY_SECONDS, full,
+    LASTING_FRACTION, Limits, MAX_ALL_CONTROL_REQUESTS, MAX_CONTROL_REQUESTS, RETRY_AFTER_SECONDS,
+    full,
 };
 use crate::problem::Problem;
 use crate::state::ApiState;
@@ -54,7 +55,7 @@ impl OpenRequests {
             most: limits.open,
             all: Pool::new(limits.all_open),
             lasting: Pool::new(lasting(limits.all_open)),
-            control: Pool::new(ALL_CONTROL_REQUESTS),
+            control: Pool::new(MAX_ALL_CONTROL_REQUESTS),
         }
     }
 
@@ -67,7 +68,7 @@ impl OpenRequests {
         key: Option<(ApiState, Digest)>,
     ) -> Result<Slot, Full> {
         match share {
-            Share::Control => self.control.take(&caller, 1, CONTROL_REQUESTS)?,
+            Share::Control => self.control.take(&caller, 1, MAX_CONTROL_REQUESTS)?,
             Share::Other => self.all.take(&caller, 1, self.most)?,
             Share::Lasting => {
                 self.lasting.take(&caller, 1, lasting(self.most))?;
@@ -93,7 +94,7 @@ impl OpenRequests {
 
 /// Returns the number of `of` requests that may be streams and waits: at least one.
 fn lasting(of: usize) -> usize {
-    let (part, parts) = LASTING_PARTS;
+    let (part, parts) = LASTING_FRACTION;
     of.saturating_mul(part).div_ceil(parts)
 }
 
@@ -104,10 +105,10 @@ pub(super) fn too_many_open(why: Full) -> Problem {
         Full::Caller => {
             let detail = "this caller has too many open requests, including streams and waits; \
                           end some";
-            let details = json!({ "retry_after_ms": OPEN_RETRY_SECONDS * 1_000 });
+            let details = json!({ "retry_after_ms": RETRY_AFTER_SECONDS * 1_000 });
             Problem::new(code::RATE_LIMITED, detail)
                 .with_details(details)
-                .retry_after(OPEN_RETRY_SECONDS)
+                .retry_after(RETRY_AFTER_SECONDS)
         }
     }
 }
@@ -226,17 +227,18 @@ mod tests {
         assert_eq!(open(&requests, "a", Share::Other).err(), Some(Full::Host));
         let control: Vec<_> =
             std::iter::from_fn(|| open(&requests, "a", Share::Control).ok()).collect();
-        assert_eq!(control.len(), CONTROL_REQUESTS, "the control plane has limits of its own");
+        assert_eq!(control.len(), MAX_CONTROL_REQUESTS, "the control plane has limits of its own");
     }
 
     #[test]
     fn request_that_leaves_the_control_plane_counts_as_another_one() {
         let requests = requests(1, 100);
         let other = open(&requests, "a", Share::Other).unwrap();
-        let control: Vec<_> =
-            (0..CONTROL_REQUESTS).map(|_| open(&requests, "a", Share::Control).unwrap()).collect();
+        let control: Vec<_> = (0..MAX_CONTROL_REQUESTS)
+            .map(|_| open(&requests, "a", Share::Control).unwrap())
+            .collect();
         let refused = control[0].leave_control().unwrap_err();
-        assert_eq!((refused.status, refused.retry_after), (429, Some(OPEN_RETRY_SECONDS)));
+        assert_eq!((refused.status, refused.retry_after), (429, Some(RETRY_AFTER_SECONDS)));
         assert!(open(&requests, "a", Share::Control).is_err(), "it counts as before");
         drop(other);
         for _ in 0..2 {

@@ -11,7 +11,7 @@ use axum::http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use wattle_graph::failure::code;
 
-use crate::guard::limits::USER_BYTES;
+use crate::guard::limits::MAX_USER_BYTES;
 use crate::problem::Problem;
 
 /// The header that contains the user name, and the proxies that may send it.
@@ -62,8 +62,8 @@ impl UserHeader {
         if value.is_empty() {
             return Ok(None);
         }
-        if value.len() > USER_BYTES {
-            return Err(self.invalid(&format!("has more than {USER_BYTES} bytes")));
+        if value.len() > MAX_USER_BYTES {
+            return Err(self.invalid(&format!("has more than {MAX_USER_BYTES} bytes")));
         }
         match std::str::from_utf8(value.as_bytes()) {
             Ok(user) if !user.contains(char::is_control) => Ok(Some(User(user.to_owned()))),
@@ -118,7 +118,7 @@ mod tests {
         let read = |values: &[&[u8]]| read(Some("[::1]:7"), values);
         assert_eq!(read(&["J\u{fc}rgen".as_bytes()]), Ok(Some("J\u{fc}rgen".to_owned())));
         assert_eq!(read(&[b""]), Ok(None));
-        let longest = vec![b'x'; USER_BYTES];
+        let longest = vec![b'x'; MAX_USER_BYTES];
         assert!(read(&[&longest]).is_ok());
         let invalid = Err("invalid".to_owned());
         assert_eq!(read(&[&[longest.as_slice(), b"x"].concat()]), invalid);

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use wattle_graph::principal::Principal;
 
-use crate::guard::holder::Holder;
+use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::user::User;
 use crate::native::scope::{Operator, tenant};
 use crate::problem::Problem;
@@ -40,7 +40,7 @@ pub(crate) fn asked_by(
         return Ok(extensions.get::<Principal>().cloned());
     }
     let principal = Principal {
-        key: Holder::of(config, headers, extensions).map(|holder| holder.public_id()),
+        key: AuthenticatedKey::from_request(config, headers, extensions).map(|key| key.public_id()),
         tenant: tenant(config, headers, extensions)?,
         user: extensions.get::<User>().map(|user| user.0.clone()),
         app: None,

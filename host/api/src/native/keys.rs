@@ -20,10 +20,10 @@ use wattle_graph::failure::code;
 
 use crate::body::JsonBody;
 use crate::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument, RevokedKeysDocument};
-use crate::guard::holder::Holder;
-use crate::guard::kept::WantedKey;
-use crate::guard::key;
+use crate::guard::authenticated_key::AuthenticatedKey;
+use crate::guard::key_record::NewKey;
 use crate::guard::keyring::{Revocation, Revoked};
+use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
 use crate::native::scope::{Operator, named_tenant, not_the_tenants};
 use crate::native::threads::invalid_query;
@@ -31,38 +31,38 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
 /// The permission to manage keys, of all tenants or of one.
-pub struct KeyKeeper {
+pub struct KeyAdmin {
     /// Tenant whose keys the caller can manage; `None` for all keys.
     tenant: Option<String>,
-    holder: Option<Holder>,
+    /// Key of the request; `None` for a caller without a key.
+    key: Option<AuthenticatedKey>,
 }
 
-impl KeyKeeper {
-    fn of(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
+impl KeyAdmin {
+    fn from_parts(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
         let Parts { headers, extensions, .. } = parts;
         if extensions.get::<Operator>().is_some() {
-            return Ok(Self { tenant: None, holder: None });
+            return Ok(Self { tenant: None, key: None });
         }
         let tenant = named_tenant(&state.config, headers, extensions)?;
-        let holder = Holder::of(&state.config, headers, extensions);
-        let may = match (&holder, &tenant) {
+        let key = AuthenticatedKey::from_request(&state.config, headers, extensions);
+        let is_allowed = match (&key, &tenant) {
             (None, named) => named.is_none(),
-            (Some(holder), None) => holder.is_operators(),
+            (Some(key), None) => key.is_operator_key(),
             // The key is an operator key on behalf of a tenant, or a created key of the tenant.
-            (Some(holder), Some(_)) => {
-                holder.opens(KeyScope::Admin)
-                    && (holder.is_operators() || holder.record().is_some())
+            (Some(key), Some(_)) => {
+                key.allows(KeyScope::Admin) && (key.is_operator_key() || key.record().is_some())
             }
         };
-        if may {
-            return Ok(Self { tenant, holder });
+        if is_allowed {
+            return Ok(Self { tenant, key });
         }
         Err(not_the_tenants("managing keys", &tenant.unwrap_or_default()))
     }
 
     /// Returns the tenant of a new key.
-    fn tenant_of(&self, wanted: &WantedKey) -> Result<Option<String>, Problem> {
-        match (&self.tenant, &wanted.tenant) {
+    fn tenant_of(&self, new: &NewKey) -> Result<Option<String>, Problem> {
+        match (&self.tenant, &new.tenant) {
             (Some(own), Some(named)) if own != named => {
                 let detail = format!("the request does not belong to tenant `{named}`");
                 Err(Problem::new(code::DENIED, detail))
@@ -72,11 +72,11 @@ impl KeyKeeper {
     }
 }
 
-impl FromRequestParts<ApiState> for KeyKeeper {
+impl FromRequestParts<ApiState> for KeyAdmin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        Self::of(state, parts).map_err(|problem| problem.at(parts.uri.path()))
+        Self::from_parts(state, parts).map_err(|problem| problem.at(parts.uri.path()))
     }
 }
 
@@ -92,13 +92,13 @@ impl FromRequestParts<ApiState> for KeyKeeper {
         (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn make_key(
     State(state): State<ApiState>,
-    keeper: KeyKeeper,
-    JsonBody(new): JsonBody<NewKeyDocument>,
+    admin: KeyAdmin,
+    JsonBody(document): JsonBody<NewKeyDocument>,
 ) -> Result<(StatusCode, Json<MadeKeyDocument>), Problem> {
-    let wanted = WantedKey::from(new);
-    let wanted = WantedKey { tenant: keeper.tenant_of(&wanted)?, ..wanted };
-    let maker = keeper.holder.as_ref().and_then(Holder::record);
-    let (record, key) = state.admission.keyring.make(state.engine.ports(), wanted, maker).await?;
+    let new = NewKey::from(document);
+    let new = NewKey { tenant: admin.tenant_of(&new)?, ..new };
+    let creator = admin.key.as_ref().and_then(AuthenticatedKey::record);
+    let (record, key) = state.admission.keyring.create(state.engine.ports(), new, creator).await?;
     let known = KeyDocument::new(record, None);
     Ok((StatusCode::CREATED, Json(MadeKeyDocument { known, key })))
 }
@@ -111,10 +111,10 @@ pub async fn make_key(
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_keys(
     State(state): State<ApiState>,
-    keeper: KeyKeeper,
+    admin: KeyAdmin,
 ) -> Result<Json<Vec<KeyDocument>>, Problem> {
     let ports = state.engine.ports();
-    let keys = state.admission.keyring.list(ports, keeper.tenant.as_deref()).await?;
+    let keys = state.admission.keyring.list(ports, admin.tenant.as_deref()).await?;
     let keys = keys.into_iter().map(|(record, used_ms)| KeyDocument::new(record, used_ms));
     Ok(Json(keys.collect()))
 }
@@ -123,7 +123,7 @@ pub async fn list_keys(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct RevokeFilter {
+pub struct RevokeQuery {
     /// True to also revoke all descendants of the key. They are found even if the key itself was
     /// revoked earlier.
     made: bool,
@@ -136,7 +136,7 @@ pub struct RevokeFilter {
 /// database do so within two seconds. Open streams of the key end.
 #[utoipa::path(delete, path = "/api/v1/keys/{key}",
     extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "keys",
-    params(("key" = String, Path, description = "id of the key"), RevokeFilter),
+    params(("key" = String, Path, description = "id of the key"), RevokeQuery),
     responses(
         (status = 200, body = RevokedKeysDocument),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
@@ -145,20 +145,21 @@ pub struct RevokeFilter {
             description = "the key is the last active one")))]
 pub async fn revoke_key(
     State(state): State<ApiState>,
-    keeper: KeyKeeper,
+    admin: KeyAdmin,
     Path(id): Path<String>,
-    filter: Result<Query<RevokeFilter>, QueryRejection>,
+    query: Result<Query<RevokeQuery>, QueryRejection>,
 ) -> Result<Json<RevokedKeysDocument>, Problem> {
-    let Query(RevokeFilter { made, open }) = filter.map_err(invalid_query)?;
-    let tenant = keeper.tenant.as_deref();
+    let Query(RevokeQuery { made, open }) = query.map_err(invalid_query)?;
+    let tenant = admin.tenant.as_deref();
     // Another host of the database may have no configured keys, so a tenant must never revoke the
     // last key.
-    let may_be_last = tenant.is_none() && (open || key::is_configured(&state.config));
-    let wanted = Revocation { id: &id, tenant, with_made: made, may_be_last };
-    let Some(done) = state.admission.keyring.revoke(state.engine.ports(), wanted).await? else {
+    let allow_last = tenant.is_none() && (open || request_key::requires_key(&state.config));
+    let revocation = Revocation { id: &id, tenant, with_descendants: made, allow_last };
+    let Some(revoked) = state.admission.keyring.revoke(state.engine.ports(), revocation).await?
+    else {
         let hint = "it was revoked or never existed; list keys with `GET /api/v1/keys`";
         return Err(Problem::not_found("key", &id, hint));
     };
-    let Revoked { revoked, left } = done;
-    Ok(Json(RevokedKeysDocument { revoked, left }))
+    let Revoked { revoked, remaining } = revoked;
+    Ok(Json(RevokedKeysDocument { revoked, left: remaining }))
 }

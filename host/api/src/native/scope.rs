@@ -7,7 +7,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
-use crate::guard::holder::Holder;
+use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 
@@ -50,16 +50,16 @@ impl Authority {
     fn of(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
         let Parts { headers, extensions, .. } = parts;
         let config = &state.config;
-        let holder = Holder::of(config, headers, extensions);
+        let key = AuthenticatedKey::from_request(config, headers, extensions);
         let has_key = || -> Result<bool, Problem> {
-            let is_operators = holder.as_ref().is_some_and(Holder::is_operators);
-            Ok(is_operators && named_tenant(config, headers, extensions)?.is_none())
+            let is_operator_key = key.as_ref().is_some_and(AuthenticatedKey::is_operator_key);
+            Ok(is_operator_key && named_tenant(config, headers, extensions)?.is_none())
         };
         if extensions.get::<Operator>().is_some() || has_key()? {
             return Ok(Self { tenant: config.default_tenant.clone(), is_operator: true });
         }
         let tenant = tenant(config, headers, extensions)?;
-        let may_be = holder.as_ref().is_none_or(Holder::is_operators);
+        let may_be = key.as_ref().is_none_or(AuthenticatedKey::is_operator_key);
         Ok(Self { is_operator: may_be && tenant.is_none(), tenant })
     }
 }
@@ -88,9 +88,9 @@ impl FromRequestParts<ApiState> for OfHost {
         let (path, headers, extensions) = (parts.uri.path(), &parts.headers, &parts.extensions);
         let named = named_tenant(&state.config, headers, extensions);
         let named = named.map_err(|problem| problem.at(path))?;
-        let holder = Holder::of(&state.config, headers, extensions);
+        let key = AuthenticatedKey::from_request(&state.config, headers, extensions);
         match named {
-            None if holder.is_none_or(|holder| holder.is_operators()) => Ok(Self),
+            None if key.is_none_or(|key| key.is_operator_key()) => Ok(Self),
             named => Err(not_the_tenants("this", &named.unwrap_or_default()).at(path)),
         }
     }
@@ -127,8 +127,8 @@ pub fn named_tenant(
     let named = config.tenant_header.as_ref().and_then(|name| headers.get(name));
     let named = named.map(|value| value.to_str().unwrap_or("?")).filter(|name| !name.is_empty());
     named.map(check_tenant).transpose()?;
-    let holder = Holder::of(config, headers, extensions);
-    match (holder.as_ref().and_then(Holder::tenant), named) {
+    let key = AuthenticatedKey::from_request(config, headers, extensions);
+    match (key.as_ref().and_then(AuthenticatedKey::tenant), named) {
         (Some(own), Some(named)) if own != named => Err(Problem::new(
             code::DENIED,
             format!("the key belongs to another tenant than `{named}`"),

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 use wattle_api::guard::limits::{
-    ALL_OPEN_REQUESTS, ALL_RESPONSE_BYTES, LARGEST_RESPONSES, Limits, OPEN_REQUESTS,
+    DEFAULT_ALL_OPEN_REQUESTS, DEFAULT_OPEN_REQUESTS, DEFAULT_RESPONSE_BYTES, Limits,
+    MIN_LARGEST_RESPONSES,
 };
 use wattle_api::guard::rate::Rate;
 
@@ -49,7 +50,7 @@ impl Default for CallerLimits {
         Self {
             rate: None,
             address_rate: None,
-            open: OPEN_REQUESTS,
+            open: DEFAULT_OPEN_REQUESTS,
             all_open: None,
             response_bytes: None,
         }
@@ -60,9 +61,13 @@ impl CallerLimits {
     /// Returns the limits of a host whose states have at most this size.
     pub fn to_limits(&self, state_bytes: u64) -> Limits {
         let Self { rate, address_rate, open, all_open, response_bytes } = *self;
-        let all_open = all_open.unwrap_or_else(|| ALL_OPEN_REQUESTS.max(open.saturating_mul(4)));
+        let all_open =
+            all_open.unwrap_or_else(|| DEFAULT_ALL_OPEN_REQUESTS.max(open.saturating_mul(4)));
         let response_bytes = response_bytes.map_or_else(
-            || ALL_RESPONSE_BYTES.max((state_bytes as usize).saturating_mul(LARGEST_RESPONSES)),
+            || {
+                DEFAULT_RESPONSE_BYTES
+                    .max((state_bytes as usize).saturating_mul(MIN_LARGEST_RESPONSES))
+            },
             |size| size.0 as usize,
         );
         Limits { key_rate: rate, address_rate, open, all_open, response_bytes }

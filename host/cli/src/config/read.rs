@@ -10,7 +10,7 @@ use figment::providers::{Env, Format as _, Toml};
 use figment::value::{Dict, Value};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use wattle_api::guard::limits::LEAST_RESPONSE_BYTES;
+use wattle_api::guard::limits::MIN_RESPONSE_BYTES;
 use wattle_api::native::scope::check_tenant;
 use wattle_graph::suggest;
 use wattle_run::grant::GrantKey;
@@ -178,7 +178,7 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         add("limits.guests_memory".into(), message, "set at least 64MiB");
     }
     if let Some(size) = config.server.limits.response_bytes
-        && size.0 < LEAST_RESPONSE_BYTES
+        && size.0 < MIN_RESPONSE_BYTES
     {
         let message = format!("{size} is too small for the responses of all callers");
         add("server.limits.response_bytes".into(), message, "set at least 1MiB");

@@ -46,7 +46,7 @@ pub(super) async fn refuse_open_address(
 ) -> Result<(), Error> {
     let Some(address) = config.public_address() else { return Ok(()) };
     let unreadable = |failure: Failure| Error::Setup { what: "API keys", message: failure.message };
-    if config.has_keys(env) || state.has_kept_keys().await.map_err(unreadable)? {
+    if config.has_keys(env) || state.has_active_keys().await.map_err(unreadable)? {
         return Ok(());
     }
     Err(Error::OpenAddress { address })

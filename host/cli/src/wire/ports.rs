@@ -199,7 +199,7 @@ pub(super) fn postgres_config(
 }
 
 fn open_memory(config: &Config) -> Result<Arc<dyn Memory>, Error> {
-    let (scope, namespace) = wattle_api::guard::keys_place();
+    let (scope, namespace) = wattle_api::guard::keys_namespace();
     let meaning = "all created keys may be lost, and a host without keys may be open to everyone \
                    who can reach it: after a repair, create a key before the host starts";
     let keys = EssentialDocuments { scope, namespace, meaning };

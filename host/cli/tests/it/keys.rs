@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use wattle_api::guard::limits::TENANT_KEYS;
+use wattle_api::guard::limits::MAX_TENANT_KEYS;
 
 use crate::fixture::{Fixture, answer};
 
@@ -298,7 +298,7 @@ async fn the_number_of_keys_of_a_tenant_is_limited() {
     let (fixture, operator) = start("").await;
     let acme = json!({ "name": "acme", "tenant": "acme", "scopes": ["admin"] });
     let (_, acme) = make(&fixture, &operator, acme).await;
-    for n in 1..TENANT_KEYS {
+    for n in 1..MAX_TENANT_KEYS {
         make(&fixture, &acme, json!({ "name": n.to_string() })).await;
     }
     let more = with(&fixture, &acme, "POST", "/api/v1/keys").json(&json!({ "name": "more" }));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
-use wattle_api::guard::kept::KeyRecord;
+use wattle_api::guard::key_record::KeyRecord;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::{ConfigError, Routes, TenantRoutesConfig};

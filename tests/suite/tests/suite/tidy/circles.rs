@@ -23,8 +23,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/agent-server", "wire::request::command wire::request::run"),
     (
         "host/api",
-        "blob_link guard::admission guard::caller_rate guard::holder guard::kept guard::key \
-         guard::keyring guard::open native::scope state stream::presence",
+        "blob_link guard::admission guard::authenticated_key guard::caller_rate guard::key_record \
+         guard::keyring guard::open guard::request_key native::scope state stream::presence",
     ),
     ("host/cli", "args load::compiler"),
     ("host/cli", "config::read error"),

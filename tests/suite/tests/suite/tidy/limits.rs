@@ -26,13 +26,13 @@ const WITHOUT_ROW: &[(&str, &str)] = &[
     ("CERTIFICATE_PERIOD", "how often the host looks at files of the operator"),
     ("CLOSED_AT_ONCE", "how many idle connections the host ends in one pass"),
     ("CLOSE_GRACE", "the courtesy to a client whose limit is already exceeded"),
-    ("KEYS_RETRY_MS", "a pause of the host after an error of its store"),
+    ("KEY_RELOAD_RETRY_MS", "a pause of the host after an error of its store"),
+    ("KEY_USE_INTERVAL_MS", "how often the host notes the use of a key"),
+    ("KEY_USE_TTL_MS", "how long the host remembers the use of a key"),
     ("MENTIONED_PAGE", "a page of a list that `THREAD_BLOBS` bounds"),
     ("METER_SLOT_MS", "the resolution of a measure, not its bound"),
     ("NOTE_PERIOD", "how often the host repeats a message in its log"),
-    ("OPEN_RETRY_SECONDS", "advice to clients in `retry-after`"),
-    ("USE_KEPT_MS", "how long the host remembers the use of a key"),
-    ("USE_NOTE_MS", "how often the host notes the use of a key"),
+    ("RETRY_AFTER_SECONDS", "advice to clients in `retry-after`"),
 ];
 
 #[test]

@@ -3,28 +3,28 @@
 use axum::http::{HeaderMap, header};
 use wattle_graph::id::Digest;
 
-use crate::guard::holder::Holder;
+use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::state::ApiConfig;
 
 /// Number of hex digits of the digest that identify a configured key in the rate limiter.
 const ID_DIGITS: usize = 16;
 
 /// Returns true if requests need a key even if no key was created.
-pub(crate) fn is_configured(config: &ApiConfig) -> bool {
+pub(crate) fn requires_key(config: &ApiConfig) -> bool {
     config.needs_keys || !config.keys.is_empty() || !config.tenant_keys.is_empty()
 }
 
 /// Returns the configured key of a request.
-pub(crate) fn configured(config: &ApiConfig, headers: &HeaderMap) -> Option<Holder> {
-    digests(headers).find_map(|key| {
+pub(crate) fn find_configured(config: &ApiConfig, headers: &HeaderMap) -> Option<AuthenticatedKey> {
+    key_digests(headers).find_map(|key| {
         let tenant = config.tenant_keys.get(&key).cloned();
         let is_known = tenant.is_some() || config.keys.contains(&key);
-        is_known.then(|| Holder::configured(key.to_hex()[..ID_DIGITS].to_owned(), tenant))
+        is_known.then(|| AuthenticatedKey::configured(key.to_hex()[..ID_DIGITS].to_owned(), tenant))
     })
 }
 
 /// Returns the digests of all keys that the headers of a request contain.
-pub(super) fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
+pub(super) fn key_digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| {
         let (scheme, key) = value.split_once(' ')?;
@@ -44,7 +44,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        configured(config, &map).map(|holder| holder.tenant().unwrap_or("-").to_owned())
+        find_configured(config, &map).map(|key| key.tenant().unwrap_or("-").to_owned())
     }
 
     #[test]
@@ -62,6 +62,6 @@ mod tests {
         assert_eq!(check(&config, &[("authorization", "bearer k-acme")]), acme);
         let both = [("authorization", "Bearer of-somebody-else"), ("x-api-key", "k-acme")];
         assert_eq!(check(&config, &both), acme);
-        assert!(is_configured(&config) && !is_configured(&ApiConfig::default()));
+        assert!(requires_key(&config) && !requires_key(&ApiConfig::default()));
     }
 }

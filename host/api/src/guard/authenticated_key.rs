@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap};
 
-use crate::guard::kept::KeyRecord;
-use crate::guard::key;
+use crate::guard::key_record::KeyRecord;
 use crate::guard::rate::Rate;
+use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
 use crate::state::ApiConfig;
 
@@ -19,10 +19,10 @@ const CONFIGURED_DIGITS: usize = 4;
 
 /// The authenticated key of a request, in the extensions of the request. A handle: cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Holder(Arc<Held>);
+pub struct AuthenticatedKey(Arc<Inner>);
 
 #[derive(Debug)]
-struct Held {
+struct Inner {
     id: String,
     tenant: Option<String>,
     scope: KeyScope,
@@ -30,16 +30,16 @@ struct Held {
     record: Option<Arc<KeyRecord>>,
 }
 
-impl Holder {
+impl AuthenticatedKey {
     /// Creates the handle of a configured key of the operator or of a tenant.
     pub(crate) fn configured(id: String, tenant: Option<String>) -> Self {
-        Self(Arc::new(Held { id, tenant, scope: KeyScope::Admin, record: None }))
+        Self(Arc::new(Inner { id, tenant, scope: KeyScope::Admin, record: None }))
     }
 
     /// Creates the handle of a created key.
-    pub(crate) fn kept(record: &Arc<KeyRecord>) -> Self {
+    pub(crate) fn from_record(record: &Arc<KeyRecord>) -> Self {
         let scope = record.scopes.iter().copied().max().unwrap_or(KeyScope::Read);
-        Self(Arc::new(Held {
+        Self(Arc::new(Inner {
             id: record.id.clone(),
             tenant: record.tenant.clone(),
             scope,
@@ -49,12 +49,12 @@ impl Holder {
 
     /// Returns the key of a request. The guards put it into the extensions; without guards, only
     /// configured keys are found.
-    pub(crate) fn of(
+    pub(crate) fn from_request(
         config: &ApiConfig,
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Option<Self> {
-        extensions.get::<Self>().cloned().or_else(|| key::configured(config, headers))
+        extensions.get::<Self>().cloned().or_else(|| request_key::find_configured(config, headers))
     }
 
     /// Returns the id under which the rate limiter counts the key's requests.
@@ -82,13 +82,13 @@ impl Holder {
     }
 
     /// Returns true if the key has the scope or a higher one.
-    pub(crate) fn opens(&self, needed: KeyScope) -> bool {
+    pub(crate) fn allows(&self, needed: KeyScope) -> bool {
         self.0.scope >= needed
     }
 
     /// Returns true if the key has the rights of the operator.
-    pub(crate) fn is_operators(&self) -> bool {
-        self.0.tenant.is_none() && self.opens(KeyScope::Admin)
+    pub(crate) fn is_operator_key(&self) -> bool {
+        self.0.tenant.is_none() && self.allows(KeyScope::Admin)
     }
 
     /// Returns the key's own rate limit.

@@ -9,13 +9,13 @@ use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
-use crate::guard::limits::NAME_CHARS;
+use crate::guard::limits::MAX_KEY_NAME_CHARS;
 use crate::guard::rate::Rate;
 use crate::guard::scope::KeyScope;
 use crate::native::scope::check_tenant;
 
 /// Prefix of all keys, by which secret scanners recognize a leaked key.
-const PREFIX: &str = "wtl_";
+const KEY_PREFIX: &str = "wtl_";
 
 /// Number of digits in the public id of a key: enough to distinguish a thousand keys, and few
 /// enough to type.
@@ -49,13 +49,13 @@ pub struct KeyRecord {
     pub expires_ms: Option<i64>,
     /// Ids of the ancestors, from the oldest one to the creator of this key. Empty if no created
     /// key created it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub makers: Vec<String>,
+    #[serde(default, rename = "makers", skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<String>,
 }
 
 /// Parameters of a new key.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WantedKey {
+pub(crate) struct NewKey {
     pub(crate) name: String,
     pub(crate) tenant: Option<String>,
     pub(crate) scopes: Vec<KeyScope>,
@@ -72,34 +72,35 @@ impl KeyRecord {
 
     /// Restricts the key to the limits of its creator, and records its ancestors. A key therefore
     /// never has more permissions than its creator.
-    pub(crate) fn within(&mut self, maker: &Self) {
-        self.makers = maker.makers.iter().chain([&maker.id]).cloned().collect();
-        let capped = |own: Rate| maker.rate.map_or(own, |cap| own.capped_by(cap));
-        self.rate = self.rate.map(capped).or(maker.rate);
-        self.body_limit_bytes = least(self.body_limit_bytes, maker.body_limit_bytes);
-        self.expires_ms = least(self.expires_ms, maker.expires_ms);
+    pub(crate) fn restrict_to(&mut self, creator: &Self) {
+        self.ancestors = creator.ancestors.iter().chain([&creator.id]).cloned().collect();
+        let capped = |own: Rate| creator.rate.map_or(own, |cap| own.capped_by(cap));
+        self.rate = self.rate.map(capped).or(creator.rate);
+        self.body_limit_bytes = min_limit(self.body_limit_bytes, creator.body_limit_bytes);
+        self.expires_ms = min_limit(self.expires_ms, creator.expires_ms);
     }
 }
 
 /// Returns the lower of two limits; `None` is unlimited.
-fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+fn min_limit<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     }
 }
 
-impl WantedKey {
+impl NewKey {
     /// Generates the key. Returns its record, and the key itself, which is shown only once.
     ///
     /// # Errors
     ///
     /// `invalid` for an invalid name, tenant or limit.
-    pub(crate) fn make(self, now_ms: i64) -> Result<(KeyRecord, String), Failure> {
+    pub(crate) fn generate(self, now_ms: i64) -> Result<(KeyRecord, String), Failure> {
         let invalid = |message: String| Failure::new(code::INVALID, message);
         let (chars, is_plain) = (self.name.chars().count(), !self.name.contains(char::is_control));
-        if !(1..=NAME_CHARS).contains(&chars) || !is_plain {
-            let rule = format!("a key's name must be one line of 1 to {NAME_CHARS} characters");
+        if !(1..=MAX_KEY_NAME_CHARS).contains(&chars) || !is_plain {
+            let rule =
+                format!("a key's name must be one line of 1 to {MAX_KEY_NAME_CHARS} characters");
             return Err(invalid(rule));
         }
         if let Some(tenant) = &self.tenant {
@@ -114,8 +115,8 @@ impl WantedKey {
         }
         scopes.sort_unstable();
         scopes.dedup();
-        let (id, secret) = (fresh(ID_DIGITS), fresh(SECRET_DIGITS));
-        let key = format!("{PREFIX}{id}_{secret}");
+        let (id, secret) = (random_digits(ID_DIGITS), random_digits(SECRET_DIGITS));
+        let key = format!("{KEY_PREFIX}{id}_{secret}");
         let lifetime = self.expires_in_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
         let record = KeyRecord {
             id,
@@ -127,7 +128,7 @@ impl WantedKey {
             body_limit_bytes: self.body_limit_bytes,
             created_ms: now_ms,
             expires_ms: lifetime.map(|lifetime| now_ms.saturating_add(lifetime)),
-            makers: Vec::new(),
+            ancestors: Vec::new(),
         };
         Ok((record, key))
     }
@@ -135,7 +136,7 @@ impl WantedKey {
 
 /// Returns `digits` base-62 digits of 32 random bytes: two UUIDs, in each of which six of the 128
 /// bits are fixed.
-fn fresh(digits: usize) -> String {
+fn random_digits(digits: usize) -> String {
     let bytes = [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
     base62(bytes, digits)
 }
@@ -160,8 +161,8 @@ fn base62(mut number: Vec<u8>, digits: usize) -> String {
 mod tests {
     use super::*;
 
-    fn wanted(name: &str) -> WantedKey {
-        WantedKey { name: name.into(), ..WantedKey::default() }
+    fn new_key(name: &str) -> NewKey {
+        NewKey { name: name.into(), ..NewKey::default() }
     }
 
     #[test]
@@ -174,60 +175,60 @@ mod tests {
 
     #[test]
     fn key_contains_its_id_and_record_only_its_digest() {
-        let (record, key) = wanted("ci").make(7).unwrap();
+        let (record, key) = new_key("ci").generate(7).unwrap();
         let (id, secret) = key.strip_prefix("wtl_").unwrap().split_once('_').unwrap();
         assert_eq!((id, id.len(), secret.len()), (record.id.as_str(), ID_DIGITS, SECRET_DIGITS));
         assert_eq!(record.digest, Digest::of(key.as_bytes()));
         assert!(!serde_json::to_string(&record).unwrap().contains(secret));
         assert_eq!((record.scopes, record.created_ms), (vec![KeyScope::Write], 7));
-        assert_ne!(wanted("ci").make(7).unwrap().1, key);
+        assert_ne!(new_key("ci").generate(7).unwrap().1, key);
     }
 
     #[test]
     fn invalid_names_tenants_and_limits_are_rejected() {
-        for name in ["", "two\nlines", &"x".repeat(NAME_CHARS + 1)] {
-            assert!(wanted(name).make(0).is_err(), "{name:?}");
+        for name in ["", "two\nlines", &"x".repeat(MAX_KEY_NAME_CHARS + 1)] {
+            assert!(new_key(name).generate(0).is_err(), "{name:?}");
         }
-        assert!(WantedKey { tenant: Some("a/b".into()), ..wanted("x") }.make(0).is_err());
-        assert!(WantedKey { expires_in_ms: Some(0), ..wanted("x") }.make(0).is_err());
+        assert!(NewKey { tenant: Some("a/b".into()), ..new_key("x") }.generate(0).is_err());
+        assert!(NewKey { expires_in_ms: Some(0), ..new_key("x") }.generate(0).is_err());
     }
 
     #[test]
     fn key_is_restricted_to_the_limits_of_its_creator() {
-        let (maker, _) = WantedKey {
+        let (creator, _) = NewKey {
             rate: "10/s".parse().ok(),
             body_limit_bytes: Some(100),
             expires_in_ms: Some(50),
-            ..wanted("maker")
+            ..new_key("creator")
         }
-        .make(0)
+        .generate(0)
         .unwrap();
-        let (mut wide, _) = wanted("wide").make(10).unwrap();
-        wide.within(&maker);
-        assert_eq!((wide.rate, wide.body_limit_bytes), (maker.rate, Some(100)));
+        let (mut wide, _) = new_key("wide").generate(10).unwrap();
+        wide.restrict_to(&creator);
+        assert_eq!((wide.rate, wide.body_limit_bytes), (creator.rate, Some(100)));
         assert_eq!(wide.expires_ms, Some(50));
-        let slow = WantedKey { rate: "1/s".parse().ok(), body_limit_bytes: Some(7), ..wanted("x") };
-        let (mut slow, _) = slow.make(0).unwrap();
-        slow.within(&maker);
+        let slow = NewKey { rate: "1/s".parse().ok(), body_limit_bytes: Some(7), ..new_key("x") };
+        let (mut slow, _) = slow.generate(0).unwrap();
+        slow.restrict_to(&creator);
         assert_eq!((slow.rate, slow.body_limit_bytes), ("1/s".parse().ok(), Some(7)));
     }
 
     #[test]
     fn key_records_its_ancestors_in_order() {
-        let (mut key, _) = wanted("first").make(0).unwrap();
+        let (mut key, _) = new_key("first").generate(0).unwrap();
         let mut ids = Vec::new();
         for _ in 0..3 {
-            let (mut next, _) = wanted("next").make(0).unwrap();
-            next.within(&key);
+            let (mut next, _) = new_key("next").generate(0).unwrap();
+            next.restrict_to(&key);
             ids.push(key.id);
-            assert_eq!(next.makers, ids);
+            assert_eq!(next.ancestors, ids);
             key = next;
         }
     }
 
     #[test]
     fn record_without_ancestors_is_read() {
-        let (record, _) = wanted("x").make(0).unwrap();
+        let (record, _) = new_key("x").generate(0).unwrap();
         let mut stored = serde_json::to_value(&record).unwrap();
         assert!(stored.as_object_mut().unwrap().remove("makers").is_none(), "it is not written");
         assert_eq!(serde_json::from_value::<KeyRecord>(stored).unwrap(), record);
@@ -235,8 +236,8 @@ mod tests {
 
     #[test]
     fn key_expires() {
-        let (key, _) = WantedKey { expires_in_ms: Some(5), ..wanted("x") }.make(10).unwrap();
+        let (key, _) = NewKey { expires_in_ms: Some(5), ..new_key("x") }.generate(10).unwrap();
         assert!(!key.is_expired(14) && key.is_expired(15));
-        assert!(!wanted("x").make(0).unwrap().0.is_expired(i64::MAX));
+        assert!(!new_key("x").generate(0).unwrap().0.is_expired(i64::MAX));
     }
 }
