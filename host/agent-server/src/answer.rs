@@ -9,8 +9,8 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{Stream, stream};
 use serde_json::Value;
-use wattle_api::guard::ResponseLease;
-use wattle_api::response::{next_piece, write_json};
+use wattle_api::guard::ResponseReservation;
+use wattle_api::response::{next_chunk, write_json};
 use wattle_run::hostcall::runs::RunRef;
 
 use crate::agents::Agents;
@@ -38,7 +38,7 @@ pub(crate) fn wait(
     agents: &Agents,
     run: RunRef,
     presence: Option<Presence>,
-    lease: Option<ResponseLease>,
+    lease: Option<ResponseReservation>,
 ) -> Response {
     let agents = agents.clone();
     let ending: Ending = Box::pin(async move { ended(&agents, run).await });
@@ -49,7 +49,7 @@ pub(crate) fn wait(
 fn body(
     ending: Ending,
     presence: Option<Presence>,
-    lease: Option<ResponseLease>,
+    lease: Option<ResponseReservation>,
 ) -> impl Stream<Item = io::Result<Bytes>> {
     stream::unfold((Rest::Ending(ending, presence), lease), |(rest, lease)| async move {
         let mut values = match rest {
@@ -70,17 +70,17 @@ fn body(
                 }
             },
         };
-        let piece = next_piece(&mut values)?;
+        let piece = next_chunk(&mut values)?;
         Some((Ok(piece), (Rest::Values(values), lease)))
     })
 }
 
 /// Returns the values of a run as JSON, and makes room for them.
-fn written(values: Option<Value>, lease: Option<&ResponseLease>) -> io::Result<Bytes> {
+fn written(values: Option<Value>, lease: Option<&ResponseReservation>) -> io::Result<Bytes> {
     let values = values.ok_or_else(|| io::Error::other("the host is shutting down"))?;
     let mut text = Vec::new();
     write_json(&mut text, &values)?;
-    if lease.is_some_and(|lease| !lease.grow_to(text.len())) {
+    if lease.is_some_and(|lease| !lease.try_grow_to(text.len())) {
         return Err(io::Error::other("the caller has too many bytes of responses to read"));
     }
     Ok(text.into())

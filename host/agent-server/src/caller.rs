@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use wattle_api::body;
-use wattle_api::guard::ResponseLease;
+use wattle_api::guard::ResponseReservation;
 use wattle_api::native::asked_by::AskedBy;
 use wattle_api::native::scope::{Authority, Scope};
 use wattle_graph::id::ThreadId;
@@ -24,7 +24,7 @@ pub(crate) struct Caller {
     /// The principal that events record.
     pub(crate) principal: Option<Principal>,
     /// The bytes of the response; `None` for a router without guards.
-    pub(crate) response: Option<ResponseLease>,
+    pub(crate) response: Option<ResponseReservation>,
 }
 
 impl FromRequestParts<Agents> for Caller {

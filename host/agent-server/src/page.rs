@@ -8,8 +8,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
-use wattle_api::guard::ResponseLease;
-use wattle_api::guard::limits::full;
+use wattle_api::guard::ResponseReservation;
+use wattle_api::guard::limits::limit_reached;
 use wattle_api::response::write_json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::approx_bytes;
@@ -48,7 +48,7 @@ pub(crate) fn size(wanted: Option<usize>, default: usize, most: usize) -> Result
 #[derive(Debug)]
 pub(crate) struct Page {
     /// `None` for a router without guards.
-    lease: Option<ResponseLease>,
+    lease: Option<ResponseReservation>,
     text: Vec<u8>,
     documents: usize,
     most_bytes: usize,
@@ -56,11 +56,11 @@ pub(crate) struct Page {
 
 impl Page {
     /// Creates an empty array.
-    pub(crate) fn new(lease: Option<ResponseLease>) -> Self {
+    pub(crate) fn new(lease: Option<ResponseReservation>) -> Self {
         Self::of(lease, ANSWER_BYTES)
     }
 
-    fn of(lease: Option<ResponseLease>, most_bytes: usize) -> Self {
+    fn of(lease: Option<ResponseReservation>, most_bytes: usize) -> Self {
         Self { lease, text: vec![b'['], documents: 0, most_bytes }
     }
 
@@ -85,8 +85,8 @@ impl Page {
         if self.documents > 0 && self.text.len() > self.most_bytes {
             return Err(self.too_large());
         }
-        if self.lease.as_ref().is_some_and(|lease| !lease.grow_to(self.text.len())) {
-            return Err(full("bytes of responses that were not read").into());
+        if self.lease.as_ref().is_some_and(|lease| !lease.try_grow_to(self.text.len())) {
+            return Err(limit_reached("bytes of responses that were not read").into());
         }
         self.documents += 1;
         Ok(())

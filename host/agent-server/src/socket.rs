@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::caller_rate::CallerRateLimit;
-use wattle_api::guard::open::Slot;
+use wattle_api::guard::open_requests::RequestPermit;
 use wattle_api::traffic::Cut;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
@@ -56,7 +56,7 @@ const WAITING: usize = 16;
 #[derive(Default)]
 pub(crate) struct Pass {
     /// Counts the connection as an open request until it is closed.
-    pub(crate) slot: Option<Slot>,
+    pub(crate) permit: Option<RequestPermit>,
     /// The rate limit against which each command counts.
     pub(crate) rate_limit: Option<CallerRateLimit>,
     /// Maximum size of a message, if the key has a lower limit than the server.
@@ -162,20 +162,20 @@ impl Session {
             agents: agents.clone(),
             caller: caller.clone(),
             thread: thread.clone(),
-            slot: pass.slot.clone(),
+            permit: pass.permit.clone(),
         };
         tokio::spawn(worker.work(waiting, done));
-        let owner = pass.slot.as_ref().map(Slot::caller).unwrap_or_default();
+        let owner = pass.permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
         let pings = Pings::default();
         Self { agents, caller, thread, feed, pass, owner, commands, answers, pings }
     }
 
     /// Runs until the client disconnects, the server closes the connection, or the key is revoked.
     async fn run(&mut self, socket: &mut WebSocket) -> End {
-        let slot = self.pass.slot.take();
+        let permit = self.pass.permit.take();
         let revoked = async {
-            match &slot {
-                Some(slot) => slot.revoked().await,
+            match &permit {
+                Some(permit) => permit.revoked().await,
                 None => std::future::pending().await,
             }
         };
@@ -380,7 +380,7 @@ struct Worker {
     thread: ThreadId,
     /// Counts the connection as an open request until the last command has completed, even if the
     /// connection is closed earlier.
-    slot: Option<Slot>,
+    permit: Option<RequestPermit>,
 }
 
 impl Worker {
@@ -388,8 +388,8 @@ impl Worker {
     /// disconnected, but none after the revocation of the key.
     async fn work(self, mut commands: mpsc::Receiver<Command>, done: mpsc::Sender<Value>) {
         while let Some(command) = commands.recv().await {
-            if let Some(slot) = &self.slot
-                && slot.is_revoked().await
+            if let Some(permit) = &self.permit
+                && permit.is_revoked().await
             {
                 return;
             }

@@ -23,8 +23,8 @@ use crate::app_route::pattern::Found;
 use crate::body;
 use crate::detached;
 use crate::guard::CREDENTIAL_HEADERS;
-use crate::guard::lease::BodyLease;
-use crate::guard::open::Slot;
+use crate::guard::open_requests::RequestPermit;
+use crate::guard::reservation::BodyReservation;
 use crate::native::asked_by::asked_by;
 use crate::native::{apps, scope};
 use crate::problem::Problem;
@@ -115,8 +115,8 @@ async fn handle(
     let asked = Asked { method: method.clone(), headers: request.headers().clone(), tenant };
     // A handler goes on after its client has disconnected. Until it has ended, its request counts
     // as open, and its body as in memory.
-    let held = (extension::<Slot>(&request), extension::<BodyLease>(&request));
-    let caller = held.0.as_ref().map(Slot::caller).unwrap_or_default();
+    let held = (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
+    let caller = held.0.as_ref().map(RequestPermit::caller).unwrap_or_default();
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let query = query.into_owned().collect();
     let request = WebRequest {

@@ -20,9 +20,9 @@ use wattle_run::limit::JSON_VALUES_BYTES;
 
 use self::objects::Objects;
 use crate::guard::BodyLimit;
-use crate::guard::lease::BodyLease;
-use crate::guard::limits::{BODY_VALUES_FACTOR, full};
-use crate::guard::open::Slot;
+use crate::guard::limits::{BODY_VALUES_FACTOR, limit_reached};
+use crate::guard::open_requests::RequestPermit;
+use crate::guard::reservation::BodyReservation;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
 
@@ -69,7 +69,7 @@ pub struct ReceivedBody {
     bytes: Bytes,
     /// What the values of the body may take, in bytes.
     values_bytes: u64,
-    lease: Option<BodyLease>,
+    reservation: Option<BodyReservation>,
     /// Whom parsing counts for.
     caller: CallerId,
 }
@@ -90,15 +90,15 @@ impl ReceivedBody {
         self,
         parse: impl FnOnce(&[u8], &JsonBudget) -> Result<T, E>,
     ) -> Result<T, E> {
-        let Self { bytes, values_bytes, lease, caller } = self;
+        let Self { bytes, values_bytes, reservation, caller } = self;
         let parsed = block_in_place_in_turn(caller, is_long_parse(bytes.len()), || {
             let budget = JsonBudget::new(values_bytes);
             parse(&bytes, &budget).map(|parsed| (parsed, budget.weight()))
         });
         let (parsed, weight) = parsed.await?;
         drop(bytes);
-        if lease.is_some_and(|lease| !lease.replace(weight as usize)) {
-            return Err(full("bytes of request bodies").into());
+        if reservation.is_some_and(|reservation| !reservation.try_resize(weight as usize)) {
+            return Err(limit_reached("bytes of request bodies").into());
         }
         Ok(parsed)
     }
@@ -119,8 +119,9 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
     let is_own = own.is_some_and(|own| own < limit_bytes);
     let limit_bytes = own.unwrap_or(limit_bytes).min(limit_bytes);
     let too_large = || too_large(limit_bytes, is_own);
-    let lease = request.extensions().get::<BodyLease>().cloned();
-    let caller = request.extensions().get::<Slot>().map(Slot::caller).unwrap_or_default();
+    let reservation = request.extensions().get::<BodyReservation>().cloned();
+    let caller =
+        request.extensions().get::<RequestPermit>().map(RequestPermit::caller).unwrap_or_default();
     let declared = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -134,8 +135,8 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(FIRST_BYTES));
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(|error| broken_off(&error))?;
-        if lease.as_ref().is_some_and(|lease| !lease.grow(chunk.len())) {
-            return Err(full("bytes of request bodies"));
+        if reservation.as_ref().is_some_and(|reservation| !reservation.try_grow(chunk.len())) {
+            return Err(limit_reached("bytes of request bodies"));
         }
         if bytes.len() + chunk.len() > limit_bytes {
             drain(Body::from_stream(body)).await;
@@ -143,7 +144,7 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(ReceivedBody { bytes: bytes.into(), values_bytes, lease, caller })
+    Ok(ReceivedBody { bytes: bytes.into(), values_bytes, reservation, caller })
 }
 
 fn broken_off(error: &axum::Error) -> Problem {

@@ -14,13 +14,13 @@ mod cors;
 mod host_header;
 pub mod key_record;
 pub(crate) mod keyring;
-pub(crate) mod lease;
 pub mod limits;
-pub mod open;
+pub mod open_requests;
 pub mod rate;
 mod rate_limiters;
 mod rejection;
 pub(crate) mod request_key;
+pub(crate) mod reservation;
 pub mod scope;
 pub mod user;
 
@@ -39,9 +39,9 @@ use crate::state::{ApiConfig, ApiState};
 pub(crate) use self::admission::AdmissionState;
 pub use self::admission::BodyLimit;
 pub use self::keyring::keys_namespace;
-pub use self::lease::ResponseLease;
 pub use self::rate_limiters::network_of;
 pub use self::rejection::ErrorFormat;
+pub use self::reservation::ResponseReservation;
 
 /// Headers with credentials, which no guest sees. Cookies are included because browsers share the
 /// cookies of `localhost` between all its ports.

@@ -1,4 +1,4 @@
-//! Responses of any size: their JSON, and the pieces in which they are sent.
+//! Responses of any size: their JSON, and the chunks in which they are sent.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -10,20 +10,20 @@ use wattle_run::blocking::{SHORT_JSON_BYTES, block_in_place_if};
 
 use crate::problem::Problem;
 
-/// Size of the pieces of a response, in bytes. A connection asks for the next one when it has sent
-/// most of those before.
-const PIECE_BYTES: usize = 16 << 10;
+/// Size of the chunks of a response in bytes. A connection requests the next chunk when it has sent
+/// most of the previous ones.
+const CHUNK_BYTES: usize = 16 << 10;
 
-/// Marks a response whose bytes are in memory anyway, such as a file of a page. It is in the
+/// Marks a response whose bytes are in memory anyway, such as a file of a page. Stored in the
 /// extensions of the response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedBytes;
 
-/// Takes the next piece of a response; `None` after the last one. A piece is a copy, because one that
-/// refers to the whole response would keep it in memory until the piece is sent.
-pub fn next_piece(rest: &mut Bytes) -> Option<Bytes> {
-    let piece = rest.split_to(rest.len().min(PIECE_BYTES));
-    (!piece.is_empty()).then(|| Bytes::copy_from_slice(&piece))
+/// Takes the next chunk of a response; `None` after the last one. A chunk is a copy, because a
+/// chunk that refers to the whole response would keep all of it in memory until the chunk is sent.
+pub fn next_chunk(rest: &mut Bytes) -> Option<Bytes> {
+    let chunk = rest.split_to(rest.len().min(CHUNK_BYTES));
+    (!chunk.is_empty()).then(|| Bytes::copy_from_slice(&chunk))
 }
 
 /// A JSON response of any size. See [`write_json`].
@@ -46,18 +46,19 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Appends a document as JSON. A long document is written off the threads that all requests share.
-/// Its length is known only at its end, so a document that turns out to be long begins again there.
+/// Appends a document as JSON. A long document is serialized in `block_in_place`, so that it does
+/// not delay other tasks. The length is known only at the end, so a document that proves to be long
+/// is serialized again from its start.
 ///
 /// # Errors
 ///
 /// Those of the document. The text is then incomplete.
 pub fn write_json(text: &mut Vec<u8>, document: &impl Serialize) -> serde_json::Result<()> {
-    let begin = text.len();
+    let start = text.len();
     match serde_json::to_writer(LimitedWriter::new(&mut *text, SHORT_JSON_BYTES), document) {
         // The writer has no other error.
         Err(error) if error.is_io() => {
-            text.truncate(begin);
+            text.truncate(start);
             block_in_place_if(true, || serde_json::to_writer(text, document))
         }
         written => written,
@@ -88,35 +89,35 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_the_whole_response() {
-        for length in [0, 1, PIECE_BYTES, 3 * PIECE_BYTES + 1] {
+    fn chunks_are_the_whole_response() {
+        for length in [0, 1, CHUNK_BYTES, 3 * CHUNK_BYTES + 1] {
             let whole = Bytes::from((0..length).map(|at| at as u8).collect::<Vec<_>>());
             let mut rest = whole.clone();
-            let pieces: Vec<Bytes> = std::iter::from_fn(|| next_piece(&mut rest)).collect();
-            assert_eq!(pieces.concat(), whole);
-            assert!(pieces.iter().all(|piece| piece.len() <= PIECE_BYTES));
+            let chunks: Vec<Bytes> = std::iter::from_fn(|| next_chunk(&mut rest)).collect();
+            assert_eq!(chunks.concat(), whole);
+            assert!(chunks.iter().all(|chunk| chunk.len() <= CHUNK_BYTES));
         }
     }
 
     /// A long text that waits for another task of the runtime each time it is written.
-    struct Meeting;
+    struct WaitsForTask;
 
-    impl Serialize for Meeting {
+    impl Serialize for WaitsForTask {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let written = serializer.serialize_str(&"x".repeat(300 << 10))?;
-            let (tell, told) = channel();
-            tokio::spawn(async move { tell.send(()) });
-            told.recv().unwrap();
+            let (sender, receiver) = channel();
+            tokio::spawn(async move { sender.send(()) });
+            receiver.recv().unwrap();
             Ok(written)
         }
     }
 
     /// The task that the document waits for needs the only thread of the runtime.
     #[test]
-    fn long_documents_are_written_off_the_shared_threads() {
+    fn long_document_does_not_block_other_tasks() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
         let runtime = runtime.unwrap();
-        let written = runtime.spawn(async { Json(Meeting).into_response().status() });
+        let written = runtime.spawn(async { Json(WaitsForTask).into_response().status() });
         assert_eq!(runtime.block_on(written).unwrap(), 200);
     }
 }

@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::caller_rate::CallerRateLimit;
-use wattle_api::guard::open::Slot;
+use wattle_api::guard::open_requests::RequestPermit;
 use wattle_api::response::Json;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
@@ -163,7 +163,7 @@ async fn open(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
-    slot: Option<Extension<Slot>>,
+    permit: Option<Extension<RequestPermit>>,
     rate_limit: Option<Extension<CallerRateLimit>>,
     limit: Option<Extension<BodyLimit>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -174,7 +174,7 @@ async fn open(
     })?;
     let thread = thread(&agents, &caller, &id).await;
     let pass = Pass {
-        slot: slot.map(|Extension(slot)| slot),
+        permit: permit.map(|Extension(permit)| permit),
         rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
         limit: limit.map(|Extension(limit)| limit),
     };

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
-use wattle_api::guard::open::Slot;
+use wattle_api::guard::open_requests::RequestPermit;
 use wattle_api::traffic::Cut;
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_graph::weight::weight;
@@ -84,11 +84,11 @@ pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap
 pub(super) async fn search(
     State(agents): State<Agents>,
     caller: Caller,
-    slot: Option<Extension<Slot>>,
+    permit: Option<Extension<RequestPermit>>,
     Body(request): Body<ThreadSearch>,
 ) -> Result<(HeaderMap, Page), Fault> {
     if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
-        leave_control(&agents, slot.as_deref())?;
+        leave_control(&agents, permit.as_deref())?;
     }
     let extract = Extract::read(&request.extract.unwrap_or_default());
     let extract = extract.map_err(Fault::unprocessable)?;
@@ -122,9 +122,9 @@ pub(super) async fn search(
 
 /// Counts a search that reads states as another request than one of the control plane, which would
 /// have no room for others meanwhile.
-fn leave_control(agents: &Agents, slot: Option<&Slot>) -> Result<(), Fault> {
-    let Some(slot) = slot else { return Ok(()) };
-    slot.leave_control().map_err(|problem| {
+fn leave_control(agents: &Agents, permit: Option<&RequestPermit>) -> Result<(), Fault> {
+    let Some(permit) = permit else { return Ok(()) };
+    permit.leave_control().map_err(|problem| {
         agents.api().traffic.cut(Cut::Requests);
         problem.into()
     })

@@ -17,12 +17,14 @@ use crate::guard::access::Access;
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::caller_rate::{CallerIdentity, CallerRateLimit};
 use crate::guard::keyring::Keyring;
-use crate::guard::lease::{BodyLease, ResponseLease, Responses, body_bytes};
-use crate::guard::limits::{RETRY_AFTER_SECONDS, full};
-use crate::guard::open::{OpenRequests, Slot, hold, too_many_open};
+use crate::guard::limits::{RETRY_AFTER_SECONDS, limit_reached};
+use crate::guard::open_requests::{OpenRequests, RequestPermit, hold_until_sent, too_many_open};
 use crate::guard::rate_limiters::{RateLimiters, client_network};
 use crate::guard::rejection::Rejection;
 use crate::guard::request_key;
+use crate::guard::reservation::{
+    BodyReservation, ResponsePool, ResponseReservation, total_body_bytes,
+};
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
@@ -36,7 +38,7 @@ pub(crate) struct AdmissionState {
     /// Bytes of request bodies in memory.
     bodies: Pool<CallerId>,
     /// Bytes of complete responses in memory.
-    responses: Responses,
+    responses: ResponsePool,
 }
 
 impl AdmissionState {
@@ -46,34 +48,36 @@ impl AdmissionState {
             keyring: Keyring::default(),
             limiters: RateLimiters::new(limits),
             open: OpenRequests::new(limits),
-            bodies: Pool::new(body_bytes(config.body_limit_bytes)),
-            responses: Responses::new(limits.response_bytes),
+            bodies: Pool::new(total_body_bytes(config.body_limit_bytes)),
+            responses: ResponsePool::new(limits.response_bytes),
         }
     }
 }
 
 /// A request that passed the guards.
 pub(super) struct Admitted {
-    /// The slot of the request; `None` if the request is not counted.
-    slot: Option<Slot>,
-    /// The bytes of the body and of the response; `None` if the request is not counted.
-    leases: Option<(BodyLease, ResponseLease)>,
+    /// The permit of the request; `None` if the request is not counted.
+    permit: Option<RequestPermit>,
+    /// Memory of the body and of the response; `None` if the request is not counted.
+    reservations: Option<(BodyReservation, ResponseReservation)>,
 }
 
 impl Admitted {
-    /// Runs the handler. Holds the slot until the streamed response is sent, or the bytes of a
-    /// complete response until they are sent.
+    /// Runs the handler. Holds the permit until the streamed response is sent, or the reservation
+    /// of a complete response until it is sent.
     pub(super) async fn run(self, request: Request, next: Next) -> Result<Response, Rejection> {
         let is_safe = request.method().is_safe();
         let response = next.run(request).await;
-        let Some((body, lease)) = self.leases else { return Ok(hold(self.slot, response)) };
+        let Some((body, reservation)) = self.reservations else {
+            return Ok(hold_until_sent(self.permit, response));
+        };
         // The handler has read the body. The streamed response can take hours longer.
         body.release();
-        // A complete response occupies memory, but no slot.
+        // A complete response needs memory, but no permit.
         if response.body().size_hint().exact().is_some() {
-            return lease.hold(response, is_safe).map_err(Rejection::from);
+            return reservation.hold_until_sent(response, is_safe).map_err(Rejection::from);
         }
-        Ok(hold(self.slot, response))
+        Ok(hold_until_sent(self.permit, response))
     }
 }
 
@@ -89,7 +93,7 @@ pub(super) async fn admit(
     request: &mut Request,
 ) -> Result<Admitted, Rejection> {
     let need = access.need(request);
-    let Some(scope) = need.scope else { return Ok(Admitted { slot: None, leases: None }) };
+    let Some(scope) = need.scope else { return Ok(Admitted { permit: None, reservations: None }) };
     let is_link = is_link(request.method(), request.uri().path());
     let key = authenticate(state, request.headers(), client_network(request), is_link).await?;
     let admission = &state.admission;
@@ -109,13 +113,13 @@ pub(super) async fn admit(
     let rate = key.as_ref().and_then(AuthenticatedKey::rate);
     let caller = identity.caller_id();
     request.extensions_mut().insert(CallerRateLimit::new(state, identity, rate));
-    let body = BodyLease::new(&admission.bodies, caller, &state.traffic);
+    let body = BodyReservation::new(&admission.bodies, caller, &state.traffic);
     let response = admission.responses.reserve(caller, need.share, &state.traffic);
-    let response = response.map_err(|_| full("bytes of responses that were not read"))?;
-    let slot = admission.open.open(caller, need.share, revocable);
-    let slot = slot.map_err(|why| open_limit_reached(state, why))?;
+    let response = response.map_err(|_| limit_reached("bytes of responses that were not read"))?;
+    let permit = admission.open.try_acquire(caller, need.share, revocable);
+    let permit = permit.map_err(|why| open_limit_reached(state, why))?;
     let extensions = request.extensions_mut();
-    extensions.insert(slot.clone());
+    extensions.insert(permit.clone());
     extensions.insert(body.clone());
     extensions.insert(response.clone());
     if let Some(user) = user {
@@ -131,7 +135,7 @@ pub(super) async fn admit(
         }
         extensions.insert(key);
     }
-    Ok(Admitted { slot: Some(slot), leases: Some((body, response)) })
+    Ok(Admitted { permit: Some(permit), reservations: Some((body, response)) })
 }
 
 /// Returns the key of a request. Returns `None` if the request has none and needs none.

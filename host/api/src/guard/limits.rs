@@ -121,7 +121,7 @@ impl Default for Limits {
 }
 
 /// Returns the problem for an exhausted limit of the host. `what` names the limited resource.
-pub fn full(what: &str) -> Problem {
+pub fn limit_reached(what: &str) -> Problem {
     let detail = format!(
         "the host has reached its limit of {what}; retry after {RETRY_AFTER_SECONDS} s, or end some"
     );

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
-use wattle_api::guard::limits::full;
+use wattle_api::guard::limits::limit_reached;
 use wattle_api::traffic::Cut;
 
 use super::Listening;
@@ -151,7 +151,7 @@ impl Connection {
                 return router.call(request).await.unwrap_or_else(|never| match never {});
             }
             traffic.cut(Cut::Connections);
-            let mut answer = full("connections").into_response();
+            let mut answer = limit_reached("connections").into_response();
             if !is_http2 {
                 let close = HeaderValue::from_static("close");
                 answer.headers_mut().insert(header::CONNECTION, close);

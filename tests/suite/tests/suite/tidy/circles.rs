@@ -24,7 +24,8 @@ const KNOWN: &[(&str, &str)] = &[
     (
         "host/api",
         "blob_link guard::admission guard::authenticated_key guard::caller_rate guard::key_record \
-         guard::keyring guard::open guard::request_key native::scope state stream::presence",
+         guard::keyring guard::open_requests guard::request_key native::scope state \
+         stream::presence",
     ),
     ("host/cli", "args load::compiler"),
     ("host/cli", "config::read error"),

@@ -17,7 +17,7 @@ use wattle_run::fair_share::{Full, Pool};
 use crate::guard::access::Share;
 use crate::guard::limits::{
     LASTING_FRACTION, Limits, MAX_ALL_CONTROL_REQUESTS, MAX_CONTROL_REQUESTS, RETRY_AFTER_SECONDS,
-    full,
+    limit_reached,
 };
 use crate::problem::Problem;
 use crate::state::ApiState;
@@ -25,7 +25,7 @@ use crate::state::ApiState;
 /// The open requests of all callers.
 #[derive(Clone)]
 pub(crate) struct OpenRequests {
-    most: usize,
+    max_per_caller: usize,
     /// All requests except those of the control plane.
     all: Pool<CallerId>,
     /// Streams and waits, which `all` counts as well.
@@ -35,11 +35,11 @@ pub(crate) struct OpenRequests {
 
 /// Counts a request as open until the last clone is dropped. Stored in the extensions of the
 /// request. A WebSocket handler keeps a clone while its connection is open, and closes the
-/// connection when [`Slot::revoked`] completes.
+/// connection when [`RequestPermit::revoked`] completes.
 #[derive(Clone)]
-pub struct Slot(Arc<Taken>);
+pub struct RequestPermit(Arc<PermitInner>);
 
-struct Taken {
+struct PermitInner {
     caller: CallerId,
     /// No code that can panic runs under this lock.
     share: Mutex<Share>,
@@ -52,35 +52,35 @@ impl OpenRequests {
     /// Creates the limits for each caller and for all callers.
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            most: limits.open,
+            max_per_caller: limits.open,
             all: Pool::new(limits.all_open),
-            lasting: Pool::new(lasting(limits.all_open)),
+            lasting: Pool::new(lasting_part(limits.all_open)),
             control: Pool::new(MAX_ALL_CONTROL_REQUESTS),
         }
     }
 
-    /// Opens a request. Fails if the caller or the host has reached its limit. `key` is the key of
-    /// the request if the key can be revoked.
-    pub(crate) fn open(
+    /// Counts a request as open. Fails if the caller or the host has reached its limit. `key` is
+    /// the key of the request if the key can be revoked.
+    pub(crate) fn try_acquire(
         &self,
         caller: CallerId,
         share: Share,
         key: Option<(ApiState, Digest)>,
-    ) -> Result<Slot, Full> {
+    ) -> Result<RequestPermit, Full> {
         match share {
             Share::Control => self.control.take(&caller, 1, MAX_CONTROL_REQUESTS)?,
-            Share::Other => self.all.take(&caller, 1, self.most)?,
+            Share::Other => self.all.take(&caller, 1, self.max_per_caller)?,
             Share::Lasting => {
-                self.lasting.take(&caller, 1, lasting(self.most))?;
-                let taken = self.all.take(&caller, 1, self.most);
+                self.lasting.take(&caller, 1, lasting_part(self.max_per_caller))?;
+                let taken = self.all.take(&caller, 1, self.max_per_caller);
                 taken.inspect_err(|_| self.lasting.give(&caller, 1))?;
             }
         }
         let share = Mutex::new(share);
-        Ok(Slot(Arc::new(Taken { caller, share, requests: self.clone(), key })))
+        Ok(RequestPermit(Arc::new(PermitInner { caller, share, requests: self.clone(), key })))
     }
 
-    fn close(&self, caller: CallerId, share: Share) {
+    fn release(&self, caller: CallerId, share: Share) {
         match share {
             Share::Control => self.control.give(&caller, 1),
             Share::Other => self.all.give(&caller, 1),
@@ -92,16 +92,16 @@ impl OpenRequests {
     }
 }
 
-/// Returns the number of `of` requests that may be streams and waits: at least one.
-fn lasting(of: usize) -> usize {
+/// Returns how many of `requests` open requests may be streams and waits: at least one.
+fn lasting_part(requests: usize) -> usize {
     let (part, parts) = LASTING_FRACTION;
-    of.saturating_mul(part).div_ceil(parts)
+    requests.saturating_mul(part).div_ceil(parts)
 }
 
-/// Returns the problem for a request that would be one too many.
+/// Returns the problem for a request that exceeds a limit of open requests.
 pub(super) fn too_many_open(why: Full) -> Problem {
     match why {
-        Full::Host => full("open requests"),
+        Full::Host => limit_reached("open requests"),
         Full::Caller => {
             let detail = "this caller has too many open requests, including streams and waits; \
                           end some";
@@ -113,7 +113,7 @@ pub(super) fn too_many_open(why: Full) -> Problem {
     }
 }
 
-impl Slot {
+impl RequestPermit {
     /// Returns the caller of the request.
     pub fn caller(&self) -> CallerId {
         self.0.caller
@@ -127,10 +127,10 @@ impl Slot {
     /// `rate-limited` or `unavailable` if the caller or the host has reached its limit of other
     /// requests. The request then counts as before.
     pub fn leave_control(&self) -> Result<(), Problem> {
-        let Taken { caller, share, requests, .. } = &*self.0;
+        let PermitInner { caller, share, requests, .. } = &*self.0;
         let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
         if *share == Share::Control {
-            requests.all.take(caller, 1, requests.most).map_err(too_many_open)?;
+            requests.all.take(caller, 1, requests.max_per_caller).map_err(too_many_open)?;
             requests.control.give(caller, 1);
             *share = Share::Other;
         }
@@ -159,20 +159,20 @@ impl Slot {
     }
 }
 
-impl Drop for Taken {
+impl Drop for PermitInner {
     fn drop(&mut self) {
         let share = *self.share.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.requests.close(self.caller, share);
+        self.requests.release(self.caller, share);
     }
 }
 
-/// Holds the slot until the body is sent or the key is revoked. The slot of a body that is already
-/// complete is released immediately.
-pub(super) fn hold(slot: Option<Slot>, answer: Response) -> Response {
-    let is_ready = answer.body().size_hint().exact().is_some();
-    let Some(slot) = slot.filter(|_| !is_ready) else { return answer };
-    answer.map(|body| {
-        let revoked = Box::pin(async move { slot.revoked().await });
+/// Holds the permit until the body is sent or the key is revoked. The permit of a body that is
+/// already complete is released immediately.
+pub(super) fn hold_until_sent(permit: Option<RequestPermit>, response: Response) -> Response {
+    let is_complete = response.body().size_hint().exact().is_some();
+    let Some(permit) = permit.filter(|_| !is_complete) else { return response };
+    response.map(|body| {
+        let revoked = Box::pin(async move { permit.revoked().await });
         Body::from_stream(body.into_data_stream().take_until(revoked))
     })
 }
@@ -185,88 +185,88 @@ mod tests {
         OpenRequests::new(&Limits { open, all_open, ..Limits::default() })
     }
 
-    fn open(requests: &OpenRequests, id: &str, share: Share) -> Result<Slot, Full> {
-        requests.open(CallerId::of_key(id), share, None)
+    fn acquire(requests: &OpenRequests, id: &str, share: Share) -> Result<RequestPermit, Full> {
+        requests.try_acquire(CallerId::of_key(id), share, None)
     }
 
     #[test]
     fn open_requests_of_a_caller_are_limited() {
         let requests = requests(2, 100);
-        let first = open(&requests, "a", Share::Other).unwrap();
-        let kept = first.clone();
-        let _second = open(&requests, "a", Share::Lasting).unwrap();
-        assert_eq!(open(&requests, "a", Share::Other).err(), Some(Full::Caller));
-        assert!(open(&requests, "b", Share::Other).is_ok());
+        let first = acquire(&requests, "a", Share::Other).unwrap();
+        let clone = first.clone();
+        let _second = acquire(&requests, "a", Share::Lasting).unwrap();
+        assert_eq!(acquire(&requests, "a", Share::Other).err(), Some(Full::Caller));
+        assert!(acquire(&requests, "b", Share::Other).is_ok());
         drop(first);
-        assert!(open(&requests, "a", Share::Other).is_err(), "a clone holds the slot");
-        drop(kept);
-        assert!(open(&requests, "a", Share::Other).is_ok());
+        assert!(acquire(&requests, "a", Share::Other).is_err(), "a clone holds the permit");
+        drop(clone);
+        assert!(acquire(&requests, "a", Share::Other).is_ok());
     }
 
     #[test]
     fn streams_leave_room_for_other_requests() {
         let requests = requests(8, 100);
         let streams: Vec<_> =
-            std::iter::from_fn(|| open(&requests, "a", Share::Lasting).ok()).collect();
+            std::iter::from_fn(|| acquire(&requests, "a", Share::Lasting).ok()).collect();
         assert_eq!(streams.len(), 6);
         let others: Vec<_> =
-            std::iter::from_fn(|| open(&requests, "a", Share::Other).ok()).collect();
+            std::iter::from_fn(|| acquire(&requests, "a", Share::Other).ok()).collect();
         assert_eq!(others.len(), 2);
         drop(others);
-        assert_eq!(open(&requests, "a", Share::Lasting).err(), Some(Full::Caller));
+        assert_eq!(acquire(&requests, "a", Share::Lasting).err(), Some(Full::Caller));
     }
 
     #[test]
     fn one_caller_cannot_take_all_open_requests() {
         let requests = requests(100, 8);
         let all = |id: &str| -> Vec<_> {
-            std::iter::from_fn(|| open(&requests, id, Share::Other).ok()).collect()
+            std::iter::from_fn(|| acquire(&requests, id, Share::Other).ok()).collect()
         };
         let (first, second) = (all("a"), all("b"));
         assert_eq!((first.len(), second.len()), (4, 2));
-        assert_eq!(open(&requests, "a", Share::Other).err(), Some(Full::Host));
+        assert_eq!(acquire(&requests, "a", Share::Other).err(), Some(Full::Host));
         let control: Vec<_> =
-            std::iter::from_fn(|| open(&requests, "a", Share::Control).ok()).collect();
+            std::iter::from_fn(|| acquire(&requests, "a", Share::Control).ok()).collect();
         assert_eq!(control.len(), MAX_CONTROL_REQUESTS, "the control plane has limits of its own");
     }
 
     #[test]
     fn request_that_leaves_the_control_plane_counts_as_another_one() {
         let requests = requests(1, 100);
-        let other = open(&requests, "a", Share::Other).unwrap();
+        let other = acquire(&requests, "a", Share::Other).unwrap();
         let control: Vec<_> = (0..MAX_CONTROL_REQUESTS)
-            .map(|_| open(&requests, "a", Share::Control).unwrap())
+            .map(|_| acquire(&requests, "a", Share::Control).unwrap())
             .collect();
-        let refused = control[0].leave_control().unwrap_err();
-        assert_eq!((refused.status, refused.retry_after), (429, Some(RETRY_AFTER_SECONDS)));
-        assert!(open(&requests, "a", Share::Control).is_err(), "it counts as before");
+        let problem = control[0].leave_control().unwrap_err();
+        assert_eq!((problem.status, problem.retry_after), (429, Some(RETRY_AFTER_SECONDS)));
+        assert!(acquire(&requests, "a", Share::Control).is_err(), "it counts as before");
         drop(other);
         for _ in 0..2 {
             control[0].leave_control().unwrap();
         }
-        assert!(open(&requests, "a", Share::Other).is_err());
-        let _further = open(&requests, "a", Share::Control).unwrap();
+        assert!(acquire(&requests, "a", Share::Other).is_err());
+        let _further = acquire(&requests, "a", Share::Control).unwrap();
         drop(control);
-        assert!(open(&requests, "a", Share::Other).is_ok());
+        assert!(acquire(&requests, "a", Share::Other).is_ok());
     }
 
     #[tokio::test]
     async fn stream_counts_as_open_until_it_ends() {
         let requests = requests(1, 100);
-        let stream = || open(&requests, "a", Share::Lasting);
-        let (send, pieces) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
-        let pieces = futures::stream::unfold(pieces, |mut pieces| async move {
-            Some((pieces.recv().await?, pieces))
+        let stream = || acquire(&requests, "a", Share::Lasting);
+        let (send, chunks) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
+        let chunks = futures::stream::unfold(chunks, |mut chunks| async move {
+            Some((chunks.recv().await?, chunks))
         });
-        let answer = hold(stream().ok(), Response::new(Body::from_stream(pieces)));
-        let mut pieces = answer.into_body().into_data_stream();
-        send.send(Ok("piece")).await.unwrap();
-        assert_eq!(pieces.next().await.unwrap().unwrap(), "piece");
+        let response = hold_until_sent(stream().ok(), Response::new(Body::from_stream(chunks)));
+        let mut chunks = response.into_body().into_data_stream();
+        send.send(Ok("chunk")).await.unwrap();
+        assert_eq!(chunks.next().await.unwrap().unwrap(), "chunk");
         assert!(stream().is_err());
-        drop(pieces);
+        drop(chunks);
         assert!(stream().is_ok());
 
-        let _ready = hold(stream().ok(), Response::new(Body::from("ready")));
+        let _ready = hold_until_sent(stream().ok(), Response::new(Body::from("ready")));
         assert!(stream().is_ok());
     }
 }

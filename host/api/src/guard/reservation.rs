@@ -1,0 +1,337 @@
+//! Bytes of request bodies and of complete responses in memory, limited per caller and in total.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::{Body, HttpBody as _};
+use axum::http::header;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use serde_json::json;
+use wattle_graph::failure::code;
+use wattle_run::caller_id::CallerId;
+use wattle_run::fair_share::{Full, Pool};
+
+use crate::guard::access::Share;
+use crate::guard::limits::{
+    ALL_BODY_BYTES, MAX_ALL_CONTROL_REQUESTS, MIN_LARGEST_BODIES, RESPONSE_RESERVE_BYTES,
+    limit_reached,
+};
+use crate::problem::Problem;
+use crate::response::{SharedBytes, next_chunk};
+use crate::traffic::{Cut, Traffic};
+
+/// Returns the limit for all bodies in total, given the limit for one body.
+pub(crate) fn total_body_bytes(body_limit_bytes: usize) -> usize {
+    ALL_BODY_BYTES.max(body_limit_bytes.saturating_mul(MIN_LARGEST_BODIES))
+}
+
+/// The bytes that one request body occupies, until they are released. Stored in the extensions of
+/// the request. Clones share the bytes.
+#[derive(Clone)]
+pub(crate) struct BodyReservation(Arc<BodyReservationInner>);
+
+struct BodyReservationInner {
+    pool: Pool<CallerId>,
+    caller: CallerId,
+    traffic: Arc<Traffic>,
+    bytes: AtomicUsize,
+}
+
+impl BodyReservation {
+    /// Creates a reservation of 0 bytes.
+    pub(crate) fn new(pool: &Pool<CallerId>, caller: CallerId, traffic: &Arc<Traffic>) -> Self {
+        let (pool, traffic) = (pool.clone(), traffic.clone());
+        Self(Arc::new(BodyReservationInner { pool, caller, traffic, bytes: AtomicUsize::new(0) }))
+    }
+
+    /// Adds bytes to the reservation. Returns false, and adds none, if the limit does not permit
+    /// them.
+    pub(crate) fn try_grow(&self, bytes: usize) -> bool {
+        let BodyReservationInner { pool, caller, traffic, bytes: reserved } = &*self.0;
+        let is_reserved = pool.take(caller, bytes, usize::MAX).is_ok();
+        if is_reserved {
+            reserved.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            traffic.cut(Cut::Bodies);
+        }
+        is_reserved
+    }
+
+    /// Replaces the bytes of the reservation. Returns false, and holds none, if the limit does not
+    /// permit them.
+    pub(crate) fn try_resize(&self, bytes: usize) -> bool {
+        self.release();
+        self.try_grow(bytes)
+    }
+
+    /// Releases all bytes.
+    pub(crate) fn release(&self) {
+        self.0.release();
+    }
+}
+
+impl BodyReservationInner {
+    fn release(&self) {
+        let bytes = self.bytes.swap(0, Ordering::Relaxed);
+        if bytes > 0 {
+            self.pool.give(&self.caller, bytes);
+        }
+    }
+}
+
+impl Drop for BodyReservationInner {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// The complete responses of all callers.
+#[derive(Clone)]
+pub(crate) struct ResponsePool {
+    max_bytes: usize,
+    all: Pool<CallerId>,
+    /// Reserves of the control plane, with which an operator can cancel runs while unread responses
+    /// occupy all other memory.
+    control: Pool<CallerId>,
+}
+
+/// The bytes that the response to one request occupies from when it is made until it is sent.
+/// Stored in the extensions of the request. Clones share the bytes.
+#[derive(Clone)]
+pub struct ResponseReservation(Arc<ResponseReservationInner>);
+
+struct ResponseReservationInner {
+    pool: ResponsePool,
+    caller: CallerId,
+    is_control: bool,
+    traffic: Arc<Traffic>,
+    /// Bytes in addition to the reserve.
+    bytes: AtomicUsize,
+}
+
+impl ResponsePool {
+    /// Creates the limit for all responses in total.
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        let control = Pool::new(MAX_ALL_CONTROL_REQUESTS * RESPONSE_RESERVE_BYTES);
+        Self { max_bytes, all: Pool::new(max_bytes), control }
+    }
+
+    /// Reserves room for a small response. Fails if unread responses of the caller take its share.
+    pub(crate) fn reserve(
+        &self,
+        caller: CallerId,
+        share: Share,
+        traffic: &Arc<Traffic>,
+    ) -> Result<ResponseReservation, Full> {
+        let is_control = share == Share::Control;
+        let pool = if is_control { &self.control } else { &self.all };
+        let reserved = pool.take(&caller, RESPONSE_RESERVE_BYTES, usize::MAX);
+        reserved.inspect_err(|_| traffic.cut(Cut::Responses))?;
+        let (pool, traffic, bytes) = (self.clone(), traffic.clone(), AtomicUsize::new(0));
+        let inner = ResponseReservationInner { pool, caller, is_control, traffic, bytes };
+        Ok(ResponseReservation(Arc::new(inner)))
+    }
+}
+
+impl ResponseReservation {
+    /// Grows the reservation to the number of bytes that the response has so far. Returns false if
+    /// the limit does not permit them.
+    pub fn try_grow_to(&self, bytes: usize) -> bool {
+        let ResponseReservationInner { pool, caller, traffic, bytes: reserved, .. } = &*self.0;
+        let needed = bytes.saturating_sub(RESPONSE_RESERVE_BYTES);
+        let more = needed.saturating_sub(reserved.load(Ordering::Relaxed));
+        let is_reserved = more == 0 || pool.all.take(caller, more, usize::MAX).is_ok();
+        if is_reserved {
+            reserved.fetch_add(more, Ordering::Relaxed);
+        } else {
+            traffic.cut(Cut::Responses);
+        }
+        is_reserved
+    }
+
+    /// Holds the bytes of a complete response until it is sent. `is_safe` is true for a request
+    /// that changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the limit does not permit the response at the moment; `limit` if it never
+    /// does, or if the request must not be repeated.
+    pub(super) fn hold_until_sent(
+        self,
+        response: Response,
+        is_safe: bool,
+    ) -> Result<Response, Problem> {
+        let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes > 0) else {
+            return Ok(response);
+        };
+        let is_shared = response.extensions().get::<SharedBytes>().is_some();
+        if !is_shared && !self.try_grow_to(bytes as usize) {
+            return Err(self.0.too_large_problem(bytes as usize, is_safe));
+        }
+        let (mut parts, body) = response.into_parts();
+        // The chunked body has no length of its own.
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| bytes.into());
+        Ok(Response::from_parts(parts, in_chunks(body, self)))
+    }
+}
+
+impl fmt::Debug for ResponseReservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseReservation").field("bytes", &self.0.bytes).finish_non_exhaustive()
+    }
+}
+
+impl ResponseReservationInner {
+    /// Returns the problem for a response that does not fit.
+    fn too_large_problem(&self, bytes: usize, is_safe: bool) -> Problem {
+        let most = self.pool.max_bytes.div_ceil(2);
+        let hint = if bytes > most {
+            "request less at once, or raise `server.limits.response_bytes` in wattle.toml"
+        } else if is_safe {
+            return limit_reached("bytes of responses that were not read");
+        } else {
+            "the request was carried out; read the responses before, and then its result with \
+             another request"
+        };
+        let detail = format!(
+            "the response has {bytes} bytes, and one caller can have at most {most} bytes of \
+             responses that it has not read; {hint}"
+        );
+        let details = json!({ "limit": "response_bytes", "allowed": most });
+        Problem::new(code::LIMIT, detail).with_details(details)
+    }
+}
+
+impl Drop for ResponseReservationInner {
+    fn drop(&mut self) {
+        let ResponsePool { all, control, .. } = &self.pool;
+        let bytes = *self.bytes.get_mut();
+        if bytes > 0 {
+            all.give(&self.caller, bytes);
+        }
+        let pool = if self.is_control { control } else { all };
+        pool.give(&self.caller, RESPONSE_RESERVE_BYTES);
+    }
+}
+
+/// Sends a body in small chunks, and releases the reservation after the last one.
+fn in_chunks(body: Body, reservation: ResponseReservation) -> Body {
+    let sending = (body.into_data_stream(), Bytes::new(), reservation);
+    Body::from_stream(stream::unfold(sending, |(mut frames, mut rest, reservation)| async move {
+        loop {
+            if let Some(chunk) = next_chunk(&mut rest) {
+                return Some((Ok(chunk), (frames, rest, reservation)));
+            }
+            match frames.next().await? {
+                Ok(bytes) => rest = bytes,
+                Err(error) => return Some((Err(error), (frames, rest, reservation))),
+            }
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+
+    use super::*;
+
+    fn reserve(
+        responses: &ResponsePool,
+        id: &str,
+        share: Share,
+    ) -> Result<ResponseReservation, Full> {
+        responses.reserve(CallerId::of_key(id), share, &Arc::default())
+    }
+
+    fn reservation(responses: &ResponsePool, id: &str) -> ResponseReservation {
+        reserve(responses, id, Share::Other).unwrap()
+    }
+
+    fn response(bytes: usize) -> Response {
+        Response::new(Body::from(vec![b'x'; bytes]))
+    }
+
+    #[tokio::test]
+    async fn complete_response_is_in_the_pool_until_it_is_sent() {
+        let responses = ResponsePool::new(1 << 20);
+        let large = reservation(&responses, "a").hold_until_sent(response(500_000), true).unwrap();
+        assert_eq!(large.headers()[header::CONTENT_LENGTH], "500000");
+        let mut chunks = large.into_body().into_data_stream();
+        let (first, second) = (chunks.next().await.unwrap().unwrap(), reservation(&responses, "a"));
+        assert!(first.len() < 100_000 && !second.try_grow_to(100_000));
+        assert!(reservation(&responses, "b").try_grow_to(200_000), "another caller has a share");
+        let rest: Vec<Bytes> = chunks.by_ref().map(Result::unwrap).collect().await;
+        assert_eq!(first.len() + rest.iter().map(Bytes::len).sum::<usize>(), 500_000);
+        assert!(second.try_grow_to(500_000));
+        drop(second);
+        let abandoned =
+            reservation(&responses, "a").hold_until_sent(response(500_000), true).unwrap();
+        drop(abandoned);
+        assert!(reservation(&responses, "a").try_grow_to(500_000));
+    }
+
+    #[test]
+    fn caller_without_room_is_rejected_before_its_request() {
+        let responses = ResponsePool::new(1 << 20);
+        let unread = reservation(&responses, "a");
+        assert!(unread.try_grow_to(1 << 19));
+        assert_eq!(reserve(&responses, "a", Share::Other).err(), Some(Full::Host));
+        let control: Vec<_> =
+            (0..10).map(|_| reserve(&responses, "a", Share::Control).unwrap()).collect();
+        assert!(!control[0].try_grow_to(100_000), "only small responses have room of their own");
+        assert!(reserve(&responses, "b", Share::Other).is_ok());
+        drop(unread);
+        assert!(control[0].try_grow_to(100_000));
+        assert!(reserve(&responses, "a", Share::Other).is_ok());
+    }
+
+    #[test]
+    fn too_large_response_says_whether_to_repeat_the_request() {
+        let responses = ResponsePool::new(1 << 20);
+        let hold =
+            |bytes, is_safe| reservation(&responses, "a").hold_until_sent(response(bytes), is_safe);
+        let _unread = hold(400_000, true).unwrap();
+        let busy = hold(400_000, true).unwrap_err();
+        assert_eq!((busy.status, busy.retry_after.is_some()), (503, true));
+        for (bytes, is_safe, hint) in
+            [(400_000, false, "was carried out"), (600_000, true, "response_bytes")]
+        {
+            let problem = hold(bytes, is_safe).unwrap_err();
+            assert_eq!((problem.status, problem.retry_after), (422, None));
+            assert!(problem.detail.contains(hint), "{}", problem.detail);
+            assert_eq!(problem.details.as_ref().unwrap()["limit"], "response_bytes");
+        }
+        let mut shared = response(600_000);
+        shared.extensions_mut().insert(SharedBytes);
+        let sent = reservation(&responses, "a").hold_until_sent(shared, true).unwrap();
+        assert_eq!(sent.status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn one_caller_cannot_take_all_body_memory() {
+        let pool = Pool::new(100);
+        let [one, other] = ["a", "b"].map(CallerId::of_key);
+        let reservation = |caller| BodyReservation::new(&pool, caller, &Arc::default());
+        let large = reservation(one);
+        assert!(large.try_grow(30) && large.try_grow(20) && !large.try_grow(1));
+        assert!(!reservation(one).try_grow(1), "the limit is per caller, not per request");
+        let small = reservation(other);
+        assert!(small.try_grow(25));
+        large.release();
+        assert!(small.try_grow(25));
+        drop(small);
+        assert!(large.try_grow(50));
+        assert!(large.try_resize(10) && reservation(other).try_grow(45));
+        assert!(!large.try_resize(51) && reservation(other).try_grow(50), "it holds nothing");
+    }
+
+    #[test]
+    fn limit_of_all_bodies_fits_several_large_ones() {
+        assert_eq!(total_body_bytes(16 << 20), 256 << 20);
+        assert_eq!(total_body_bytes(1 << 30), 4 << 30);
+    }
+}
