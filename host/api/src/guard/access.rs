@@ -26,18 +26,18 @@ use crate::guard::scope::KeyScope;
 use crate::openapi::operations;
 
 /// The name of the extension.
-const ACCESS: &str = "x-wattle-access";
+const ACCESS_EXTENSION: &str = "x-wattle-access";
 
 /// Routes that the OpenAPI document does not describe. They are aliases of described routes for
 /// other clients.
-const UNDESCRIBED: &[(&str, Scope, Share)] = &[
-    ("/healthz", Scope::None, Share::Control),
-    ("/readyz", Scope::None, Share::Control),
-    ("/metrics", Scope::Admin, Share::Control),
+const UNDOCUMENTED_ROUTES: &[(&str, RouteScope, Share)] = &[
+    ("/healthz", RouteScope::None, Share::Control),
+    ("/readyz", RouteScope::None, Share::Control),
+    ("/metrics", RouteScope::Admin, Share::Control),
 ];
 
 /// Query parameter that cancels the run when the client disconnects from its stream.
-const CANCELS: &str = "cancel_on_disconnect";
+const CANCEL_ON_DISCONNECT: &str = "cancel_on_disconnect";
 
 /// The share of open requests that a request counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub(crate) enum Share {
 /// The scope that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Scope {
+enum RouteScope {
     /// No key is required, and the request is not counted.
     None,
     Read,
@@ -63,13 +63,13 @@ enum Scope {
     Admin,
 }
 
-impl Scope {
+impl RouteScope {
     /// Returns the default scope of a method.
-    fn of(method: &Method) -> Self {
+    fn default_for(method: &Method) -> Self {
         if is_read(method) { Self::Read } else { Self::Write }
     }
 
-    fn key(self) -> Option<KeyScope> {
+    fn key_scope(self) -> Option<KeyScope> {
         match self {
             Self::None => None,
             Self::Read => Some(KeyScope::Read),
@@ -81,14 +81,14 @@ impl Scope {
 
 /// The access of a route after defaults are applied.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Said {
-    scope: Scope,
+struct RouteAccess {
+    scope: RouteScope,
     share: Share,
 }
 
 /// The access that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct RequiredAccess {
     /// Required scope of the key; `None` if neither keys nor limits apply.
     pub(super) scope: Option<KeyScope>,
     pub(super) share: Share,
@@ -96,23 +96,23 @@ pub(super) struct Need {
 
 /// The access of all routes, by path and method.
 #[derive(Clone, Debug, Default)]
-pub struct Access(matchit::Router<HashMap<Method, Said>>);
+pub struct Access(matchit::Router<HashMap<Method, RouteAccess>>);
 
 impl Access {
     /// Reads the access of all operations of an OpenAPI document. Writes the default access into
     /// operations that declare none.
     pub(crate) fn declare(document: &mut OpenApi) -> Self {
-        let mut paths: BTreeMap<&str, HashMap<Method, Said>> = BTreeMap::new();
+        let mut paths: BTreeMap<&str, HashMap<Method, RouteAccess>> = BTreeMap::new();
         for (path, item) in &mut document.paths.paths {
-            let said = operations(item).map(|(method, operation)| {
-                let said = said(&method, operation.extensions.as_ref());
-                write(said, operation);
-                (method, said)
+            let methods = operations(item).map(|(method, operation)| {
+                let access = declared(&method, operation.extensions.as_ref());
+                write_extension(access, operation);
+                (method, access)
             });
-            paths.entry(path).or_default().extend(said);
+            paths.entry(path).or_default().extend(methods);
         }
-        for &(path, scope, share) in UNDESCRIBED {
-            paths.entry(path).or_default().insert(Method::GET, Said { scope, share });
+        for &(path, scope, share) in UNDOCUMENTED_ROUTES {
+            paths.entry(path).or_default().insert(Method::GET, RouteAccess { scope, share });
         }
         let mut router = matchit::Router::new();
         for (path, methods) in paths {
@@ -123,68 +123,69 @@ impl Access {
         Self(router)
     }
 
-    fn said(&self, method: &Method, path: &str) -> Option<Said> {
+    fn find(&self, method: &Method, path: &str) -> Option<RouteAccess> {
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         self.0.at(path).ok()?.value.get(method).copied()
     }
 
     /// Returns the access that a request needs.
-    pub(super) fn need(&self, request: &Request) -> Need {
+    pub(super) fn required(&self, request: &Request) -> RequiredAccess {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        let without = Said { scope: Scope::of(method), share: Share::Other };
-        let Said { scope, share } = self.said(method, uri.path()).unwrap_or(without);
+        let default = RouteAccess { scope: RouteScope::default_for(method), share: Share::Other };
+        let RouteAccess { scope, share } = self.find(method, uri.path()).unwrap_or(default);
         let is_upgrade = headers.contains_key(header::UPGRADE);
         // After an upgrade, the connection can carry any command.
-        let may_change =
-            is_read(method) && (is_upgrade || cancels(uri.query().unwrap_or_default()));
-        let least = if may_change { KeyScope::Write } else { KeyScope::Read };
-        let scope = scope.key().filter(|_| *method != Method::OPTIONS);
-        let lasts = is_upgrade || share == Share::Other && wants_events(headers);
-        Need {
-            scope: scope.map(|scope| scope.max(least)),
-            share: if lasts { Share::Lasting } else { share },
+        let can_change = is_read(method)
+            && (is_upgrade || cancels_on_disconnect(uri.query().unwrap_or_default()));
+        let min_scope = if can_change { KeyScope::Write } else { KeyScope::Read };
+        let scope = scope.key_scope().filter(|_| *method != Method::OPTIONS);
+        let is_lasting = is_upgrade || share == Share::Other && wants_events(headers);
+        RequiredAccess {
+            scope: scope.map(|scope| scope.max(min_scope)),
+            share: if is_lasting { Share::Lasting } else { share },
         }
     }
 
     /// Returns true if a request counts against the control share: health, or the control plane.
     pub fn is_control(&self, method: &Method, path: &str) -> bool {
-        self.said(method, path).is_some_and(|said| said.share == Share::Control)
+        self.find(method, path).is_some_and(|access| access.share == Share::Control)
     }
 }
 
 /// Writes the access of an operation into its extension.
-fn write(said: Said, operation: &mut Operation) {
-    let declared = Extensions::builder().add(ACCESS, json!(said)).build();
-    operation.extensions.get_or_insert_default().merge(declared);
-    if said.scope == Scope::None {
+fn write_extension(access: RouteAccess, operation: &mut Operation) {
+    let extension = Extensions::builder().add(ACCESS_EXTENSION, json!(access)).build();
+    operation.extensions.get_or_insert_default().merge(extension);
+    if access.scope == RouteScope::None {
         operation.security = Some(vec![SecurityRequirement::default()]);
     }
 }
 
 /// Writes the default access into an operation of an app, which cannot declare another one.
 pub(crate) fn write_default(method: &Method, operation: &mut Value) {
-    operation[ACCESS] = json!(Said { scope: Scope::of(method), share: Share::Other });
+    operation[ACCESS_EXTENSION] =
+        json!(RouteAccess { scope: RouteScope::default_for(method), share: Share::Other });
 }
 
 /// Returns the access of an operation. If the declaration is invalid, the operation requires
 /// `admin`.
-fn said(method: &Method, extensions: Option<&Extensions>) -> Said {
+fn declared(method: &Method, extensions: Option<&Extensions>) -> RouteAccess {
     /// The value of the extension.
     #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Declared {
-        scope: Option<Scope>,
+        scope: Option<RouteScope>,
         share: Option<Share>,
     }
-    let declared = extensions.and_then(|extensions| extensions.get(ACCESS));
+    let declared = extensions.and_then(|extensions| extensions.get(ACCESS_EXTENSION));
     let declared: Result<Declared, _> =
         declared.map_or_else(|| Ok(Declared::default()), |it: &Value| Declared::deserialize(it));
     match declared {
-        Ok(Declared { scope, share }) => Said {
-            scope: scope.unwrap_or_else(|| Scope::of(method)),
+        Ok(Declared { scope, share }) => RouteAccess {
+            scope: scope.unwrap_or_else(|| RouteScope::default_for(method)),
             share: share.unwrap_or(Share::Other),
         },
-        Err(_) => Said { scope: Scope::Admin, share: Share::Other },
+        Err(_) => RouteAccess { scope: RouteScope::Admin, share: Share::Other },
     }
 }
 
@@ -192,9 +193,9 @@ fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-fn cancels(query: &str) -> bool {
+fn cancels_on_disconnect(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes())
-        .any(|(name, value)| name == CANCELS && !matches!(&*value, "" | "0" | "false"))
+        .any(|(name, value)| name == CANCEL_ON_DISCONNECT && !matches!(&*value, "" | "0" | "false"))
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {
@@ -253,23 +254,23 @@ mod tests {
     }
 
     #[track_caller]
-    fn needs(method: &str, uri: &str, headers: &[(&str, &str)], wanted: KeyScope) {
-        let need = Access::declare(&mut document()).need(&request(method, uri, headers));
-        assert_eq!(need.scope, Some(wanted), "{method} {uri}");
+    fn assert_scope(method: &str, uri: &str, headers: &[(&str, &str)], expected: KeyScope) {
+        let required = Access::declare(&mut document()).required(&request(method, uri, headers));
+        assert_eq!(required.scope, Some(expected), "{method} {uri}");
     }
 
     #[test]
     fn required_scope_follows_the_route() {
-        needs("POST", "/things/search", &[], KeyScope::Read);
-        needs("POST", "/things/search/more", &[], KeyScope::Write);
-        needs("DELETE", "/things/search", &[], KeyScope::Write);
-        needs("PUT", "/things/1", &[], KeyScope::Admin);
-        needs("PUT", "/things/", &[], KeyScope::Write);
-        needs("GET", "/things/1", &[], KeyScope::Read);
-        needs("HEAD", "/apps/asset/", &[], KeyScope::Read);
-        needs("POST", "/apps/asset/things/search", &[], KeyScope::Write);
-        needs("GET", "/metrics", &[], KeyScope::Admin);
-        needs("GET", "/wrong", &[], KeyScope::Admin);
+        assert_scope("POST", "/things/search", &[], KeyScope::Read);
+        assert_scope("POST", "/things/search/more", &[], KeyScope::Write);
+        assert_scope("DELETE", "/things/search", &[], KeyScope::Write);
+        assert_scope("PUT", "/things/1", &[], KeyScope::Admin);
+        assert_scope("PUT", "/things/", &[], KeyScope::Write);
+        assert_scope("GET", "/things/1", &[], KeyScope::Read);
+        assert_scope("HEAD", "/apps/asset/", &[], KeyScope::Read);
+        assert_scope("POST", "/apps/asset/things/search", &[], KeyScope::Write);
+        assert_scope("GET", "/metrics", &[], KeyScope::Admin);
+        assert_scope("GET", "/wrong", &[], KeyScope::Admin);
     }
 
     #[test]
@@ -278,32 +279,33 @@ mod tests {
         for (method, uri) in
             [("GET", "/alive"), ("HEAD", "/alive"), ("GET", "/healthz"), ("OPTIONS", "/x")]
         {
-            assert_eq!(access.need(&request(method, uri, &[])).scope, None, "{method} {uri}");
+            assert_eq!(access.required(&request(method, uri, &[])).scope, None, "{method} {uri}");
         }
-        needs("POST", "/alive", &[], KeyScope::Write);
-        let of_an_app = Access::default().need(&request("GET", "/alive", &[]));
-        assert_eq!(of_an_app.scope, Some(KeyScope::Read));
+        assert_scope("POST", "/alive", &[], KeyScope::Write);
+        let app_route = Access::default().required(&request("GET", "/alive", &[]));
+        assert_eq!(app_route.scope, Some(KeyScope::Read));
     }
 
     #[test]
     fn cancel_on_disconnect_requires_write() {
         for query in ["", "cancel_on_disconnect=false", "cancel_on_disconnect=0&x=1"] {
-            needs("GET", &format!("/things/1/stream?{query}"), &[], KeyScope::Read);
+            assert_scope("GET", &format!("/things/1/stream?{query}"), &[], KeyScope::Read);
         }
         for query in ["cancel_on_disconnect=true", "x=1&cancel_on%5Fdisconnect=1"] {
-            needs("GET", &format!("/things/1/stream?{query}"), &[], KeyScope::Write);
+            assert_scope("GET", &format!("/things/1/stream?{query}"), &[], KeyScope::Write);
         }
     }
 
     #[test]
     fn upgrade_requires_write() {
-        needs("GET", "/things/1/stream", &[("upgrade", "websocket")], KeyScope::Write);
+        assert_scope("GET", "/things/1/stream", &[("upgrade", "websocket")], KeyScope::Write);
     }
 
     #[test]
     fn share_follows_the_route_and_the_request() {
         let access = Access::declare(&mut document());
-        let share = |method, uri, headers: &[_]| access.need(&request(method, uri, headers)).share;
+        let share =
+            |method, uri, headers: &[_]| access.required(&request(method, uri, headers)).share;
         assert_eq!(share("POST", "/things/search?limit=1", &[]), Share::Control);
         assert!(access.is_control(&Method::POST, "/things/search"));
         assert_eq!(share("GET", "/things/search", &[]), Share::Other);
@@ -319,7 +321,8 @@ mod tests {
         let mut document = document();
         Access::declare(&mut document);
         let document = serde_json::to_value(document).unwrap();
-        let access = |path: &str, method: &str| document["paths"][path][method][ACCESS].clone();
+        let access =
+            |path: &str, method: &str| document["paths"][path][method][ACCESS_EXTENSION].clone();
         assert_eq!(
             access("/things/search", "post"),
             json!({ "scope": "read", "share": "control" })

@@ -92,8 +92,10 @@ pub(super) async fn admit(
     access: &Access,
     request: &mut Request,
 ) -> Result<Admitted, Rejection> {
-    let need = access.need(request);
-    let Some(scope) = need.scope else { return Ok(Admitted { permit: None, reservations: None }) };
+    let required = access.required(request);
+    let Some(scope) = required.scope else {
+        return Ok(Admitted { permit: None, reservations: None });
+    };
     let is_link = is_link(request.method(), request.uri().path());
     let key = authenticate(state, request.headers(), client_network(request), is_link).await?;
     let admission = &state.admission;
@@ -114,9 +116,9 @@ pub(super) async fn admit(
     let caller = identity.caller_id();
     request.extensions_mut().insert(CallerRateLimit::new(state, identity, rate));
     let body = BodyReservation::new(&admission.bodies, caller, &state.traffic);
-    let response = admission.responses.reserve(caller, need.share, &state.traffic);
+    let response = admission.responses.reserve(caller, required.share, &state.traffic);
     let response = response.map_err(|_| limit_reached("bytes of responses that were not read"))?;
-    let permit = admission.open.try_acquire(caller, need.share, revocable);
+    let permit = admission.open.try_acquire(caller, required.share, revocable);
     let permit = permit.map_err(|why| open_limit_reached(state, why))?;
     let extensions = request.extensions_mut();
     extensions.insert(permit.clone());
