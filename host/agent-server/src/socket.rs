@@ -15,7 +15,7 @@ use uuid::Uuid;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open_requests::RequestPermit;
-use wattle_api::traffic::Cut;
+use wattle_api::traffic::CutReason;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
@@ -317,7 +317,7 @@ impl Session {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Left),
             Err(_elapsed) => {
-                api.traffic.cut(Cut::Stalled);
+                api.traffic.count_cut(CutReason::WriteTimeout);
                 tracing::warn!(
                     thread = %self.thread,
                     "a client of a WebSocket did not read within `server.connections.stall_timeout` \

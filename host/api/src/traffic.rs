@@ -4,50 +4,50 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The reason why the host rejected or closed a connection or a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum CutReason {
     /// The head of a request did not arrive in time.
-    Head,
+    HeadTimeout,
     /// The host shut down before the head of a request was complete.
-    Stop,
+    Shutdown,
     /// The body of a request did not arrive in time.
-    Body,
+    BodyTimeout,
     /// The connection was idle for too long.
-    Idle,
+    IdleTimeout,
     /// The client did not read a response in time.
-    Stalled,
+    WriteTimeout,
     /// A connection without an open request was closed to accept a new connection.
-    Room,
+    Evicted,
     /// The maximum number of connections was reached.
-    Connections,
+    ConnectionLimit,
     /// The caller or the host reached its maximum number of open requests.
-    Requests,
+    RequestLimit,
     /// Request bodies exceeded their memory limit.
-    Bodies,
+    BodyMemory,
     /// Responses that were not read exceeded their memory limit.
-    Responses,
+    ResponseMemory,
 }
 
 /// All reasons with their labels in metrics.
-const CUTS: [(Cut, &str); 10] = [
-    (Cut::Head, "head"),
-    (Cut::Stop, "stop"),
-    (Cut::Body, "body"),
-    (Cut::Idle, "idle"),
-    (Cut::Stalled, "stalled"),
-    (Cut::Room, "room"),
-    (Cut::Connections, "connections"),
-    (Cut::Requests, "requests"),
-    (Cut::Bodies, "bodies"),
-    (Cut::Responses, "responses"),
+const REASONS: [(CutReason, &str); 10] = [
+    (CutReason::HeadTimeout, "head"),
+    (CutReason::Shutdown, "stop"),
+    (CutReason::BodyTimeout, "body"),
+    (CutReason::IdleTimeout, "idle"),
+    (CutReason::WriteTimeout, "stalled"),
+    (CutReason::Evicted, "room"),
+    (CutReason::ConnectionLimit, "connections"),
+    (CutReason::RequestLimit, "requests"),
+    (CutReason::BodyMemory, "bodies"),
+    (CutReason::ResponseMemory, "responses"),
 ];
 
 /// The last line of metrics in the OpenMetrics format.
 const END: &str = "# EOF\n";
 
-impl Cut {
+impl CutReason {
     /// Returns the value of the metric label `reason`.
     pub fn label(self) -> &'static str {
-        CUTS[self as usize].1
+        REASONS[self as usize].1
     }
 }
 
@@ -55,7 +55,7 @@ impl Cut {
 #[derive(Debug, Default)]
 pub struct Traffic {
     connections: AtomicI64,
-    cuts: [AtomicU64; CUTS.len()],
+    cut_counts: [AtomicU64; REASONS.len()],
 }
 
 impl Traffic {
@@ -75,20 +75,20 @@ impl Traffic {
     }
 
     /// Counts a rejected request or a closed connection.
-    pub fn cut(&self, cut: Cut) {
-        self.cuts[cut as usize].fetch_add(1, Ordering::Relaxed);
+    pub fn count_cut(&self, reason: CutReason) {
+        self.cut_counts[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the number of rejections and closings for a reason.
-    pub fn cuts(&self, cut: Cut) -> u64 {
-        self.cuts[cut as usize].load(Ordering::Relaxed)
+    pub fn cut_count(&self, reason: CutReason) -> u64 {
+        self.cut_counts[reason as usize].load(Ordering::Relaxed)
     }
 
     /// Inserts the counts into the text of metrics.
     pub fn append_to(&self, metrics: &str) -> String {
         let open = self.connections();
-        let cuts = CUTS.map(|(cut, label)| {
-            format!("wattle_http_cut_total{{reason=\"{label}\"}} {}\n", self.cuts(cut))
+        let cuts = REASONS.map(|(reason, label)| {
+            format!("wattle_http_cut_total{{reason=\"{label}\"}} {}\n", self.cut_count(reason))
         });
         let before = metrics.strip_suffix(END).unwrap_or(metrics);
         let end = if metrics.ends_with(END) { END } else { "" };
@@ -96,7 +96,7 @@ impl Traffic {
             "{before}# HELP wattle_http_connections Open connections.\n\
              # TYPE wattle_http_connections gauge\n\
              wattle_http_connections {open}\n\
-             # HELP wattle_http_cut Connections and requests that the host refused or ended.\n\
+             # HELP wattle_http_cut Connections and requests that the host rejected or closed.\n\
              # TYPE wattle_http_cut counter\n{}{end}",
             cuts.concat()
         )
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn labels_are_in_the_order_of_the_reasons() {
-        for (index, (cut, label)) in CUTS.into_iter().enumerate() {
-            assert_eq!((cut as usize, cut.label()), (index, label));
+        for (index, (reason, label)) in REASONS.into_iter().enumerate() {
+            assert_eq!((reason as usize, reason.label()), (index, label));
         }
     }
 
@@ -118,7 +118,7 @@ mod tests {
     fn counts_are_inserted_before_the_end_of_file_marker() {
         let traffic = Traffic::default();
         traffic.opened();
-        traffic.cut(Cut::Stalled);
+        traffic.count_cut(CutReason::WriteTimeout);
         let text = traffic.append_to("a 1\n# EOF\n");
         assert!(text.starts_with("a 1\n# HELP") && text.ends_with("} 0\n# EOF\n"), "{text}");
         assert!(text.contains("wattle_http_connections 1\n"), "{text}");

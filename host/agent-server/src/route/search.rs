@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use wattle_api::guard::open_requests::RequestPermit;
-use wattle_api::traffic::Cut;
+use wattle_api::traffic::CutReason;
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_graph::weight::weight;
 use wattle_run::limit::LIST_BYTES;
@@ -125,7 +125,7 @@ pub(super) async fn search(
 fn leave_control(agents: &Agents, permit: Option<&RequestPermit>) -> Result<(), Fault> {
     let Some(permit) = permit else { return Ok(()) };
     permit.leave_control().map_err(|problem| {
-        agents.api().traffic.cut(Cut::Requests);
+        agents.api().traffic.count_cut(CutReason::RequestLimit);
         problem.into()
     })
 }

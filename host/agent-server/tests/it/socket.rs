@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tower::ServiceExt as _;
 use wattle_api::guard::limits::Limits;
-use wattle_api::traffic::Cut;
+use wattle_api::traffic::CutReason;
 use wattle_api::{ApiConfig, Operator, unguarded_router};
 
 use crate::gated::Gated;
@@ -383,7 +383,7 @@ async fn a_client_that_never_reads_is_disconnected() {
         socket.send(&json!({ "id": id, "method": "state.get", "params": {} })).await;
     }
     let left = async {
-        while host.state.traffic.cuts(Cut::Stalled) == 0 {
+        while host.state.traffic.cut_count(CutReason::WriteTimeout) == 0 {
             tokio::time::sleep(stall / 3).await;
         }
     };

@@ -28,7 +28,7 @@ use crate::guard::reservation::{
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
-use crate::traffic::Cut;
+use crate::traffic::CutReason;
 
 /// State that the guards keep between requests.
 pub(crate) struct AdmissionState {
@@ -218,6 +218,6 @@ fn rate_limited(what: &str, delay: Duration) -> Rejection {
 }
 
 fn open_limit_reached(state: &ApiState, why: Full) -> Rejection {
-    state.traffic.cut(Cut::Requests);
+    state.traffic.count_cut(CutReason::RequestLimit);
     too_many_open(why).into()
 }

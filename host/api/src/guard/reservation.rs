@@ -21,7 +21,7 @@ use crate::guard::limits::{
 };
 use crate::problem::Problem;
 use crate::response::{SharedBytes, next_chunk};
-use crate::traffic::{Cut, Traffic};
+use crate::traffic::{CutReason, Traffic};
 
 /// Returns the limit for all bodies in total, given the limit for one body.
 pub(crate) fn total_body_bytes(body_limit_bytes: usize) -> usize {
@@ -55,7 +55,7 @@ impl BodyReservation {
         if is_reserved {
             reserved.fetch_add(bytes, Ordering::Relaxed);
         } else {
-            traffic.cut(Cut::Bodies);
+            traffic.count_cut(CutReason::BodyMemory);
         }
         is_reserved
     }
@@ -129,7 +129,7 @@ impl ResponsePool {
         let is_control = share == Share::Control;
         let pool = if is_control { &self.control } else { &self.all };
         let reserved = pool.take(&caller, RESPONSE_RESERVE_BYTES, usize::MAX);
-        reserved.inspect_err(|_| traffic.cut(Cut::Responses))?;
+        reserved.inspect_err(|_| traffic.count_cut(CutReason::ResponseMemory))?;
         let (pool, traffic, bytes) = (self.clone(), traffic.clone(), AtomicUsize::new(0));
         let inner = ResponseReservationInner { pool, caller, is_control, traffic, bytes };
         Ok(ResponseReservation(Arc::new(inner)))
@@ -147,7 +147,7 @@ impl ResponseReservation {
         if is_reserved {
             reserved.fetch_add(more, Ordering::Relaxed);
         } else {
-            traffic.cut(Cut::Responses);
+            traffic.count_cut(CutReason::ResponseMemory);
         }
         is_reserved
     }

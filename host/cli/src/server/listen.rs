@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use wattle_api::ApiState;
 use wattle_api::guard::access::Access;
-use wattle_api::traffic::{Cut, Traffic};
+use wattle_api::traffic::{CutReason, Traffic};
 use wattle_graph::failure::Failure;
 
 use self::activity::{Activity, Times};
@@ -109,8 +109,8 @@ impl Listening {
     }
 
     /// Counts and logs a rejected or closed connection.
-    fn note(&self, cut: Cut, from: SocketAddr) {
-        self.traffic.cut(cut);
+    fn note(&self, cut: CutReason, from: SocketAddr) {
+        self.traffic.count_cut(cut);
         self.notes.note(cut, from);
     }
 }
@@ -192,7 +192,7 @@ fn begin(
 ) {
     let activity = Activity::new(listening.times);
     let Some(seat) = listening.room.take(from.ip(), &activity) else {
-        listening.note(Cut::Connections, from);
+        listening.note(CutReason::ConnectionLimit, from);
         return refuse(listening, socket);
     };
     // Event streams send small chunks, which Nagle's algorithm would delay.

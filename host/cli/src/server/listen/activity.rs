@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wattle_api::traffic::Cut;
+use wattle_api::traffic::CutReason;
 
 use super::limits::{LEAST_BYTES_PER_SECOND, STOP_HEAD_TIME};
 
@@ -138,7 +138,7 @@ impl Activity {
     }
 
     /// Waits until a timeout expires or the connection is evicted. Returns the reason.
-    pub(super) async fn overdue(&self) -> Cut {
+    pub(super) async fn overdue(&self) -> CutReason {
         loop {
             let now = Instant::now();
             let due = self.due();
@@ -149,13 +149,13 @@ impl Activity {
             let next = due.map_or(look, |(at, _)| at.min(look));
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
-                () = self.evicted.notified() => return Cut::Room,
+                () = self.evicted.notified() => return CutReason::Evicted,
             }
         }
     }
 
     /// Returns the timeout that expires next, with its reason.
-    fn due(&self) -> Option<(Instant, Cut)> {
+    fn due(&self) -> Option<(Instant, CutReason)> {
         let Times { head, stall, idle } = self.times;
         let state = self.lock();
         if state.is_upgraded {
@@ -163,22 +163,23 @@ impl Activity {
         }
         let rest = (state.open == 0).then_some(match state.rest {
             Rest::Head(since) => {
-                let head = (since + head, Cut::Head);
-                let stop = state.stopping.map(|since| (since + STOP_HEAD_TIME, Cut::Stop));
+                let head = (since + head, CutReason::HeadTimeout);
+                let stop =
+                    state.stopping.map(|since| (since + STOP_HEAD_TIME, CutReason::Shutdown));
                 stop.map_or(head, |stop| sooner(head, stop))
             }
-            Rest::Idle(since) => (since + idle, Cut::Idle),
+            Rest::Idle(since) => (since + idle, CutReason::IdleTimeout),
         });
-        let blocked = state.blocked.map(|since| (since + stall, Cut::Stalled));
+        let blocked = state.blocked.map(|since| (since + stall, CutReason::WriteTimeout));
         let pieces = state.pieces.values().map(|(since, bytes)| {
             let least = Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
-            (*since + stall + least, Cut::Stalled)
+            (*since + stall + least, CutReason::WriteTimeout)
         });
         rest.into_iter().chain(blocked).chain(pieces).reduce(sooner)
     }
 }
 
-fn sooner(one: (Instant, Cut), other: (Instant, Cut)) -> (Instant, Cut) {
+fn sooner(one: (Instant, CutReason), other: (Instant, CutReason)) -> (Instant, CutReason) {
     if other.0 < one.0 { other } else { one }
 }
 
@@ -223,7 +224,7 @@ mod tests {
     };
 
     /// Returns the reason why the connection ends, and the number of seconds until then.
-    async fn end(activity: &Activity) -> (Cut, u64) {
+    async fn end(activity: &Activity) -> (CutReason, u64) {
         let begun = Instant::now();
         let cut = activity.overdue().await;
         (cut, begun.elapsed().as_secs())
@@ -243,7 +244,7 @@ mod tests {
             }
         };
         tokio::select! {
-            ended = end(&activity) => assert_eq!(ended, (Cut::Head, 10)),
+            ended = end(&activity) => assert_eq!(ended, (CutReason::HeadTimeout, 10)),
             () = drip => {}
         }
     }
@@ -252,17 +253,17 @@ mod tests {
     async fn the_idle_timeout_applies_between_requests() {
         let activity = Activity::new(TIMES);
         drop(activity.request(false));
-        assert_eq!(end(&activity).await, (Cut::Idle, 60));
+        assert_eq!(end(&activity).await, (CutReason::IdleTimeout, 60));
         // The first byte after a request begins the head of the next one.
         drop(activity.request(false));
         pass(30).await;
         activity.read();
-        assert_eq!(end(&activity).await, (Cut::Head, 10));
+        assert_eq!(end(&activity).await, (CutReason::HeadTimeout, 10));
         // With HTTP/2, a byte need not belong to a request head.
         drop(activity.request(true));
         pass(30).await;
         activity.read();
-        assert_eq!(end(&activity).await, (Cut::Idle, 30));
+        assert_eq!(end(&activity).await, (CutReason::IdleTimeout, 30));
     }
 
     #[tokio::test(start_paused = true)]
@@ -270,10 +271,14 @@ mod tests {
         let activity = Activity::new(TIMES);
         pass(3).await;
         activity.stop();
-        assert_eq!(end(&activity).await, (Cut::Stop, 1));
+        assert_eq!(end(&activity).await, (CutReason::Shutdown, 1));
         let late = Activity::new(Times { head: STOP_HEAD_TIME / 2, ..TIMES });
         late.stop();
-        assert_eq!(end(&late).await, (Cut::Head, 0), "the stop does not extend the head timeout");
+        assert_eq!(
+            end(&late).await,
+            (CutReason::HeadTimeout, 0),
+            "the stop does not extend the head timeout"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -292,10 +297,10 @@ mod tests {
         let activity = Activity::new(TIMES);
         let request = activity.request(true);
         request.handed(10 * 1_024);
-        assert_eq!(end(&activity).await, (Cut::Stalled, 30));
+        assert_eq!(end(&activity).await, (CutReason::WriteTimeout, 30));
         request.asked();
         activity.writes(true);
-        assert_eq!(end(&activity).await, (Cut::Stalled, 20));
+        assert_eq!(end(&activity).await, (CutReason::WriteTimeout, 20));
         activity.writes(false);
         let watched = tokio::time::timeout(Duration::from_hours(1), activity.overdue()).await;
         assert!(watched.is_err());
@@ -308,6 +313,6 @@ mod tests {
         let watched = tokio::time::timeout(Duration::from_hours(1), activity.overdue()).await;
         assert!(watched.is_err() && activity.resting_since().is_none());
         activity.evict();
-        assert_eq!(end(&activity).await, (Cut::Room, 0));
+        assert_eq!(end(&activity).await, (CutReason::Evicted, 0));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
-use wattle_api::traffic::{Cut, Traffic};
+use wattle_api::traffic::{CutReason, Traffic};
 
 use super::activity::Underway;
 
@@ -38,7 +38,7 @@ impl Timed {
     }
 
     fn late(&self, what: &str, time: Duration) -> axum::Error {
-        self.traffic.cut(Cut::Body);
+        self.traffic.count_cut(CutReason::BodyTimeout);
         let message = format!("{what} within {time:?}");
         axum::Error::new(io::Error::new(io::ErrorKind::TimedOut, message))
     }

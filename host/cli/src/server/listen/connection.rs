@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 use wattle_api::guard::limits::limit_reached;
-use wattle_api::traffic::Cut;
+use wattle_api::traffic::CutReason;
 
 use super::Listening;
 use super::activity::Activity;
@@ -89,7 +89,7 @@ impl Connection {
                 }
                 cut = activity.overdue() => {
                     listening.note(cut, from);
-                    if cut == Cut::Idle {
+                    if cut == CutReason::IdleTimeout {
                         connection.as_mut().graceful_shutdown();
                         let _ = tokio::time::timeout(CLOSE_GRACE, connection).await;
                     }
@@ -150,7 +150,7 @@ impl Connection {
             if !refused {
                 return router.call(request).await.unwrap_or_else(|never| match never {});
             }
-            traffic.cut(Cut::Connections);
+            traffic.count_cut(CutReason::ConnectionLimit);
             let mut answer = limit_reached("connections").into_response();
             if !is_http2 {
                 let close = HeaderValue::from_static("close");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::time::Instant;
-use wattle_api::traffic::Cut;
+use wattle_api::traffic::CutReason;
 
 use super::limits::NOTE_PERIOD;
 
@@ -21,8 +21,8 @@ struct Note {
 
 impl Notes {
     /// Logs a message, unless a message with this reason was logged within [`NOTE_PERIOD`].
-    pub(super) fn note(&self, cut: Cut, from: SocketAddr) {
-        if matches!(cut, Cut::Idle | Cut::Stop) {
+    pub(super) fn note(&self, cut: CutReason, from: SocketAddr) {
+        if matches!(cut, CutReason::IdleTimeout | CutReason::Shutdown) {
             tracing::debug!(%from, reason = cut.label(), "{}", told(cut));
             return;
         }
@@ -40,7 +40,7 @@ impl Notes {
     }
 
     /// Returns the number of connections since the last message if a new message is due, or `None`.
-    fn due(&self, cut: Cut) -> Option<u64> {
+    fn due(&self, cut: CutReason) -> Option<u64> {
         // Poisoning is ignored: no code that can panic runs under the lock.
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -57,19 +57,26 @@ impl Notes {
     }
 }
 
-fn told(cut: Cut) -> &'static str {
+fn told(cut: CutReason) -> &'static str {
     match cut {
-        Cut::Head => {
+        CutReason::HeadTimeout => {
             "the head of a request did not arrive within `server.connections.head_timeout`"
         }
-        Cut::Stalled => {
+        CutReason::WriteTimeout => {
             "a client did not read its response within `server.connections.stall_timeout`"
         }
-        Cut::Room => "a connection without a request was closed to make room for a new one",
-        Cut::Connections => "a connection was refused: `server.connections` allows no more",
-        Cut::Idle => "closed an idle connection",
-        Cut::Stop => "the head of a request was incomplete when the host stopped",
-        Cut::Body | Cut::Requests | Cut::Bodies | Cut::Responses => "a connection was closed",
+        CutReason::Evicted => {
+            "a connection without a request was closed to make room for a new one"
+        }
+        CutReason::ConnectionLimit => {
+            "a connection was refused: `server.connections` allows no more"
+        }
+        CutReason::IdleTimeout => "closed an idle connection",
+        CutReason::Shutdown => "the head of a request was incomplete when the host stopped",
+        CutReason::BodyTimeout
+        | CutReason::RequestLimit
+        | CutReason::BodyMemory
+        | CutReason::ResponseMemory => "a connection was closed",
     }
 }
 
@@ -80,11 +87,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_reason_has_one_message_per_period() {
         let notes = Notes::default();
-        assert_eq!(notes.due(Cut::Head), Some(0));
-        assert_eq!(notes.due(Cut::Stalled), Some(0));
-        assert_eq!((notes.due(Cut::Head), notes.due(Cut::Head)), (None, None));
+        assert_eq!(notes.due(CutReason::HeadTimeout), Some(0));
+        assert_eq!(notes.due(CutReason::WriteTimeout), Some(0));
+        assert_eq!(
+            (notes.due(CutReason::HeadTimeout), notes.due(CutReason::HeadTimeout)),
+            (None, None)
+        );
         tokio::time::sleep(NOTE_PERIOD).await;
-        assert_eq!(notes.due(Cut::Head), Some(2));
-        assert_eq!(notes.due(Cut::Head), None);
+        assert_eq!(notes.due(CutReason::HeadTimeout), Some(2));
+        assert_eq!(notes.due(CutReason::HeadTimeout), None);
     }
 }

@@ -201,7 +201,7 @@ impl Drop for Seat {
 mod tests {
     use std::time::Duration;
 
-    use wattle_api::traffic::Cut;
+    use wattle_api::traffic::CutReason;
 
     use super::super::activity::{Times, Underway};
     use super::*;
@@ -249,7 +249,7 @@ mod tests {
         let _second = room.take(address(1), &younger).unwrap();
         let third = room.take(address(2), &activity()).unwrap();
         assert!(!third.is_reserved);
-        assert_eq!(oldest.overdue().await, Cut::Room);
+        assert_eq!(oldest.overdue().await, CutReason::Evicted);
         let left = tokio::time::timeout(Duration::from_millis(1), younger.overdue()).await;
         assert!(left.is_err(), "the newer one stays");
         assert_eq!(room.lock().any.all, 2);
