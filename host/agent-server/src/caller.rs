@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use wattle_api::body;
 use wattle_api::guard::ResponseReservation;
-use wattle_api::native::asked_by::AskedBy;
-use wattle_api::native::scope::{Authority, Scope};
+use wattle_api::native::request_principal::RequestPrincipal;
+use wattle_api::native::tenant_scope::{RequestRole, TenantScope};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::ports::store::ThreadRecord;
@@ -31,8 +31,9 @@ impl FromRequestParts<Agents> for Caller {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
-        let scope = Scope::from_request_parts(parts, agents.api()).await?;
-        let AskedBy(principal) = AskedBy::from_request_parts(parts, agents.api()).await?;
+        let scope = TenantScope::from_request_parts(parts, agents.api()).await?;
+        let RequestPrincipal(principal) =
+            RequestPrincipal::from_request_parts(parts, agents.api()).await?;
         let response = parts.extensions.get().cloned();
         Ok(Self { tenant: scope.tenant, principal, response })
     }
@@ -88,8 +89,8 @@ impl FromRequestParts<Agents> for IsOperator {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
-        let authority = Authority::from_request_parts(parts, agents.api()).await?;
-        Ok(Self(authority.is_operator))
+        let role = RequestRole::from_request_parts(parts, agents.api()).await?;
+        Ok(Self(role.is_operator))
     }
 }
 

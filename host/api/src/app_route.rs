@@ -25,8 +25,8 @@ use crate::detached;
 use crate::guard::CREDENTIAL_HEADERS;
 use crate::guard::open_requests::RequestPermit;
 use crate::guard::reservation::BodyReservation;
-use crate::native::asked_by::asked_by;
-use crate::native::{apps, scope};
+use crate::native::request_principal::request_principal;
+use crate::native::{apps, tenant_scope};
 use crate::problem::Problem;
 use crate::state::ApiState;
 
@@ -109,9 +109,10 @@ async fn handle(
             });
         }
     };
-    let tenant = scope::tenant(&state.config, request.headers(), request.extensions())?;
+    let tenant =
+        tenant_scope::resolve_tenant(&state.config, request.headers(), request.extensions())?;
     let headers = visible_headers(&request);
-    let principal = asked_by(&state.config, request.headers(), request.extensions())?;
+    let principal = request_principal(&state.config, request.headers(), request.extensions())?;
     let asked = Asked { method: method.clone(), headers: request.headers().clone(), tenant };
     // A handler goes on after its client has disconnected. Until it has ended, its request counts
     // as open, and its body as in memory.

@@ -10,7 +10,7 @@ use wattle_graph::failure::code;
 use wattle_run::ports::link::LINK_PREFIX;
 
 use crate::blob_body;
-use crate::native::scope;
+use crate::native::tenant_scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -39,7 +39,8 @@ pub async fn get_linked_blob(
     let linked = ports.links.verify(&tenant, &name).ok_or_else(missing)?;
     // An unknown or forbidden tenant gets the response of a missing blob, which does not reveal the
     // tenant of the link.
-    let named = scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;
+    let named =
+        tenant_scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;
     if named.is_some() && named != linked.tenant {
         return Err(missing());
     }

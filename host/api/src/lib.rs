@@ -53,7 +53,7 @@ use wattle_graph::id::AppName;
 use crate::guard::access::Access;
 use crate::guard::{ErrorFormat, GuardState};
 
-pub use self::native::scope::Operator;
+pub use self::native::tenant_scope::Operator;
 pub use self::state::{ApiConfig, ApiState};
 
 /// Returns the router of the whole API behind its guards: native endpoints, `/apps/{app}/...` and

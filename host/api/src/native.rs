@@ -2,7 +2,6 @@
 
 pub mod ag_ui;
 pub mod apps;
-pub mod asked_by;
 pub mod blobs;
 pub mod control;
 pub mod events;
@@ -14,10 +13,11 @@ pub mod metrics;
 pub mod plugins;
 pub mod problems;
 pub mod ready;
+pub mod request_principal;
 pub mod runs;
-pub mod scope;
 pub mod state;
 pub mod store;
+pub mod tenant_scope;
 pub mod tenants;
 pub mod threads;
 pub mod upkeep;

@@ -17,7 +17,7 @@ use wattle_run::text::Escaped;
 
 use crate::blob_body;
 use crate::native::events::{last_event_id, run_of};
-use crate::native::scope::Scope;
+use crate::native::tenant_scope::TenantScope;
 use crate::problem::Problem;
 use crate::state::ApiState;
 use crate::stream::follow::{Audience, Follow};
@@ -95,8 +95,8 @@ async fn stream(
         StreamFormat::Custom(name) => Some(own_form(app, name)?),
         StreamFormat::Sse | StreamFormat::AiSdk | StreamFormat::AgUi => None,
     };
-    let scope = Scope { tenant: asked.tenant };
-    let record = scope.thread_of(state, &app.name, &hand_off.thread).await?;
+    let scope = TenantScope { tenant: asked.tenant };
+    let record = scope.app_thread(state, &app.name, &hand_off.thread).await?;
     let (run, begun) = run_of(state, &record, hand_off.run).await?;
     let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
     // A `HEAD` request does not count as a client of the run.

@@ -30,9 +30,9 @@ use wattle_run::tail::Until;
 use crate::body::JsonBody;
 use crate::detached;
 use crate::native::apps;
-use crate::native::asked_by::AskedBy;
+use crate::native::request_principal::RequestPrincipal;
 use crate::native::runs::own_or_new;
-use crate::native::scope::Scope;
+use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -69,8 +69,8 @@ pub struct AgUiOptions {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn run_ag_ui(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path((app, graph)): Path<(String, String)>,
     options: Result<Query<AgUiOptions>, QueryRejection>,
     JsonBody(input): JsonBody<RunAgentInput>,
@@ -91,7 +91,7 @@ pub async fn run_ag_ui(
 struct AgUiRequest {
     app: Arc<App>,
     graph: Arc<GraphVersion>,
-    scope: Scope,
+    scope: TenantScope,
     principal: Option<Principal>,
     options: AgUiOptions,
     input: RunAgentInput,

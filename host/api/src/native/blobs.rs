@@ -7,7 +7,7 @@ use wattle_graph::failure::code;
 use wattle_run::ports::blob::BlobRef;
 
 use crate::blob_body;
-use crate::native::scope::Scope;
+use crate::native::tenant_scope::TenantScope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -25,7 +25,7 @@ use crate::state::ApiState;
         (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_blob(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(digest): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -51,7 +51,7 @@ pub async fn get_blob(
         (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_thread_blob(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path((thread, digest)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

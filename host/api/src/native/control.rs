@@ -11,7 +11,7 @@ use wattle_run::hostcall::runs::RunRef;
 
 use crate::document::run::RunDocument;
 use crate::native::apps;
-use crate::native::scope::Scope;
+use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -29,7 +29,7 @@ use crate::state::ApiState;
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn drain_run(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path((thread, run)): Path<(String, String)>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
     let record = scope.run(&state, &run).await?;
@@ -51,7 +51,7 @@ pub async fn drain_run(
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn retry_thread(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(thread): Path<String>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
     let record = scope.thread(&state, &thread).await?;
@@ -88,7 +88,7 @@ pub struct ClearedDocument {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn clear_cache(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(app): Path<String>,
     filter: Result<Query<CacheFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<ClearedDocument>, Problem> {

@@ -10,7 +10,7 @@ use wattle_graph::id::RunId;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::tail::Until;
 
-use crate::native::scope::Scope;
+use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -64,7 +64,7 @@ enum FormatWord {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn stream_events(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<EventFilter>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,

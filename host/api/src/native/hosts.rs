@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::document::host::HostDocument;
-use crate::native::scope::OfHost;
+use crate::native::tenant_scope::OperatorOnly;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -17,7 +17,7 @@ use crate::state::ApiState;
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_hosts(
     State(state): State<ApiState>,
-    _: OfHost,
+    _: OperatorOnly,
 ) -> Result<Json<Vec<HostDocument>>, Problem> {
     let own = state.engine.holder();
     let hosts = state.engine.hosts().await?;

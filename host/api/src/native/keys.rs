@@ -25,7 +25,7 @@ use crate::guard::key_record::NewKey;
 use crate::guard::keyring::{Revocation, Revoked};
 use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
-use crate::native::scope::{Operator, named_tenant, not_the_tenants};
+use crate::native::tenant_scope::{Operator, named_tenant, operator_only_problem};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -57,7 +57,7 @@ impl KeyAdmin {
         if is_allowed {
             return Ok(Self { tenant, key });
         }
-        Err(not_the_tenants("managing keys", &tenant.unwrap_or_default()))
+        Err(operator_only_problem("managing keys", &tenant.unwrap_or_default()))
     }
 
     /// Returns the tenant of a new key.

@@ -12,7 +12,7 @@ use crate::document::Page;
 use crate::document::memory::{
     ClearedDocument, MemoryDocument, MemorySearchDocument, PutMemoryDocument,
 };
-use crate::native::scope::{Authority, check_tenant};
+use crate::native::tenant_scope::{RequestRole, check_tenant};
 use crate::native::threads::page_size;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -29,11 +29,11 @@ use crate::state::ApiState;
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_memory_item(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MemoryDocument>, Problem> {
     let mut query = Parameters::new(query);
-    let whose = query.whose(authority)?;
+    let whose = query.whose(role)?;
     let (namespace, key) = query.place()?;
     let ports = state.engine.ports();
     let found = ports.memory.get(&whose, &namespace, &key, ports.clock.now_ms()).await?;
@@ -54,12 +54,12 @@ pub async fn get_memory_item(
         (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn put_memory_item(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
     RawQuery(query): RawQuery,
     JsonBody(put): JsonBody<PutMemoryDocument>,
 ) -> Result<StatusCode, Problem> {
     let mut query = Parameters::new(query);
-    let whose = query.whose(authority)?;
+    let whose = query.whose(role)?;
     query.refuse_others()?;
     state.engine.put_document(&whose, PutItem::from(put)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -74,11 +74,11 @@ pub async fn put_memory_item(
     responses((status = 204)))]
 pub async fn delete_memory_item(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
     let mut query = Parameters::new(query);
-    let whose = query.whose(authority)?;
+    let whose = query.whose(role)?;
     let (namespace, key) = query.place()?;
     state.engine.ports().memory.delete(&whose, &namespace, &key).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -96,12 +96,12 @@ pub async fn delete_memory_item(
         (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn search_memory(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
     RawQuery(query): RawQuery,
     JsonBody(wanted): JsonBody<MemorySearchDocument>,
 ) -> Result<Json<Page<MemoryDocument>>, Problem> {
     let mut parameters = Parameters::new(query);
-    let whose = parameters.whose(authority)?;
+    let whose = parameters.whose(role)?;
     parameters.refuse_others()?;
     let (offset, limit) = (wanted.offset, page_size(wanted.limit));
     let filter = wanted.filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default();
@@ -127,11 +127,11 @@ pub async fn search_memory(
     responses((status = 200, body = Page<Vec<String>>)))]
 pub async fn list_memory_namespaces(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Page<Vec<String>>>, Problem> {
     let mut query = Parameters::new(query);
-    let whose = query.whose(authority)?;
+    let whose = query.whose(role)?;
     let (limit, offset) = (page_size(query.number("limit")?), query.number("offset")?);
     let offset = offset.unwrap_or_default();
     let (prefix, suffix) = (query.all("prefix"), query.all("suffix"));
@@ -153,11 +153,11 @@ pub async fn list_memory_namespaces(
     responses((status = 200, body = ClearedDocument)))]
 pub async fn clear_memory(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ClearedDocument>, Problem> {
     let mut query = Parameters::new(query);
-    let whose = query.whose(authority)?;
+    let whose = query.whose(role)?;
     let prefix = query.all("prefix");
     query.refuse_others()?;
     if prefix.is_empty() {
@@ -187,15 +187,15 @@ impl Parameters {
     }
 
     /// Returns the memory of the tenant of a request, or of the tenant that the operator names.
-    fn whose(&mut self, authority: Authority) -> Result<MemoryScope, Problem> {
+    fn whose(&mut self, role: RequestRole) -> Result<MemoryScope, Problem> {
         let named = self.one("tenant")?;
         named.as_deref().map(check_tenant).transpose()?;
-        match (&authority.tenant, &named) {
-            (Some(own), Some(named)) if own != named && !authority.is_operator => {
+        match (&role.tenant, &named) {
+            (Some(own), Some(named)) if own != named && !role.is_operator => {
                 let detail = format!("the request does not belong to tenant `{named}`");
                 Err(Problem::new(code::DENIED, detail))
             }
-            _ => Ok(MemoryScope::Tenant(named.or(authority.tenant))),
+            _ => Ok(MemoryScope::Tenant(named.or(role.tenant))),
         }
     }
 
@@ -269,8 +269,8 @@ mod tests {
     fn only_the_operator_can_name_another_tenant() {
         let whose = |own: Option<&str>, query: &str| {
             let tenant = own.map(ToOwned::to_owned);
-            let authority = Authority { is_operator: tenant.is_none(), tenant };
-            let whose = Parameters::new(Some(query.to_owned())).whose(authority);
+            let role = RequestRole { is_operator: tenant.is_none(), tenant };
+            let whose = Parameters::new(Some(query.to_owned())).whose(role);
             whose.map(|scope| scope.tenant().cloned()).map_err(|problem| problem.code.clone())
         };
         let acme = || Ok(Some("acme".to_owned()));
@@ -280,8 +280,8 @@ mod tests {
         assert_eq!(whose(Some("acme"), "tenant=acme"), acme());
         assert_eq!(whose(Some("acme"), "tenant=other"), Err("denied".to_owned()));
         assert_eq!(whose(None, "tenant=a/b"), Err("invalid".to_owned()));
-        let authority = Authority { tenant: Some("default".to_owned()), is_operator: true };
-        let whose = Parameters::new(Some("tenant=acme".to_owned())).whose(authority);
+        let role = RequestRole { tenant: Some("default".to_owned()), is_operator: true };
+        let whose = Parameters::new(Some("tenant=acme".to_owned())).whose(role);
         assert!(whose.is_ok_and(|it| it.tenant().map(String::as_str) == Some("acme")));
     }
 }

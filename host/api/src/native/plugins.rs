@@ -6,7 +6,7 @@ use wattle_run::grant::Grants;
 use wattle_run::ports::Plugin;
 
 use crate::document::plugin::PluginDocument;
-use crate::native::scope::OfHost;
+use crate::native::tenant_scope::OperatorOnly;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::ApiState;
@@ -19,7 +19,10 @@ use crate::state::ApiState;
     responses(
         (status = 200, body = Vec<PluginDocument>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
-pub async fn list_plugins(State(state): State<ApiState>, _: OfHost) -> Json<Vec<PluginDocument>> {
+pub async fn list_plugins(
+    State(state): State<ApiState>,
+    _: OperatorOnly,
+) -> Json<Vec<PluginDocument>> {
     Json(all(&state))
 }
 
@@ -33,7 +36,7 @@ pub async fn list_plugins(State(state): State<ApiState>, _: OfHost) -> Json<Vec<
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_plugin(
     State(state): State<ApiState>,
-    _: OfHost,
+    _: OperatorOnly,
     Path(name): Path<String>,
 ) -> Result<Json<Vec<PluginDocument>>, Problem> {
     let found: Vec<_> = all(&state).into_iter().filter(|plugin| plugin.name == name).collect();

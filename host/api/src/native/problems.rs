@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::document::LoadProblem;
-use crate::native::scope::OfHost;
+use crate::native::tenant_scope::OperatorOnly;
 use crate::problem::ProblemDocument;
 use crate::state::ApiState;
 
@@ -15,7 +15,10 @@ use crate::state::ApiState;
     responses(
         (status = 200, body = Vec<LoadProblem>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
-pub async fn list_problems(State(state): State<ApiState>, _: OfHost) -> Json<Vec<LoadProblem>> {
+pub async fn list_problems(
+    State(state): State<ApiState>,
+    _: OperatorOnly,
+) -> Json<Vec<LoadProblem>> {
     let problems = state.engine.catalog().problems().into_iter().map(|problem| LoadProblem {
         path: problem.path.display().to_string(),
         at_ms: problem.at_ms,

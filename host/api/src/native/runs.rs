@@ -14,8 +14,8 @@ use wattle_run::ports::store::{RunKind, RunSpec, StaleAnswers};
 use crate::body::JsonBody;
 use crate::document::run::{ResumeDocument, RunDocument, StartDocument};
 use crate::native::apps;
-use crate::native::asked_by::AskedBy;
-use crate::native::scope::Scope;
+use crate::native::request_principal::RequestPrincipal;
+use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{LARGEST_PAGE, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -35,8 +35,8 @@ use crate::state::ApiState;
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn start_run(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path(app): Path<String>,
     JsonBody(request): JsonBody<StartDocument>,
 ) -> Result<Response, Problem> {
@@ -99,8 +99,8 @@ fn delay_ms(after_seconds: Option<f64>) -> Result<i64, Problem> {
         (status = 410, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn resume_thread(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<ResumeDocument>,
 ) -> Result<Response, Problem> {
@@ -139,7 +139,7 @@ pub struct RunFilter {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_runs(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<RunFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<RunDocument>>, Problem> {
@@ -159,7 +159,7 @@ pub async fn list_runs(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_run(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<RunDocument>, Problem> {
     Ok(Json(scope.run(&state, &id).await?.into()))
@@ -174,7 +174,7 @@ pub async fn get_run(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn wait_run(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<RunDocument>, Problem> {
     let record = scope.run(&state, &id).await?;
@@ -191,8 +191,8 @@ pub async fn wait_run(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn cancel_run(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
     let record = scope.run(&state, &id).await?;
@@ -205,7 +205,7 @@ pub async fn cancel_run(
 /// Checks that a thread id from a client is unused, or that the client can access the thread.
 pub(crate) async fn own_or_new(
     state: &ApiState,
-    scope: &Scope,
+    scope: &TenantScope,
     thread: &ThreadId,
 ) -> Result<(), Problem> {
     if state.engine.ports().store.thread(thread).await?.is_none() {

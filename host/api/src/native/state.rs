@@ -20,9 +20,9 @@ use crate::body::JsonBody;
 use crate::document::run::RunDocument;
 use crate::document::thread::CheckpointDocument;
 use crate::document::travel::{CallDocument, EditDocument, EditsDocument, ForkDocument};
-use crate::native::asked_by::AskedBy;
+use crate::native::request_principal::RequestPrincipal;
 use crate::native::runs;
-use crate::native::scope::Scope;
+use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -65,7 +65,7 @@ pub struct HistoryFilter {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_history(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<HistoryFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<CheckpointDocument>>, Problem> {
@@ -110,7 +110,7 @@ pub struct OfGraph {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_checkpoint(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path((id, checkpoint)): Path<(String, String)>,
     of: Result<Query<OfGraph>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
@@ -141,8 +141,8 @@ pub async fn get_checkpoint(
         (status = 501, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn edit_thread(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<EditsDocument>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
@@ -202,8 +202,8 @@ fn edit(document: EditDocument) -> Result<Edit, Problem> {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn fork_thread(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<ForkDocument>,
 ) -> Result<Response, Problem> {

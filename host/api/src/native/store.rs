@@ -12,7 +12,7 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::store::{Damage, DamageReport};
 
 use crate::detached;
-use crate::native::scope::{Authority, not_the_tenants};
+use crate::native::tenant_scope::{RequestRole, operator_only_problem};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -26,12 +26,12 @@ pub struct BackupDocument {
     pub damaged: Vec<Damage>,
 }
 
-fn operator(authority: Authority) -> Result<(), Problem> {
-    if authority.is_operator {
+fn operator(role: RequestRole) -> Result<(), Problem> {
+    if role.is_operator {
         return Ok(());
     }
-    let tenant = authority.tenant.unwrap_or_default();
-    Err(not_the_tenants("the store", &tenant))
+    let tenant = role.tenant.unwrap_or_default();
+    Err(operator_only_problem("the store", &tenant))
 }
 
 /// Verifies all stored data, and lists what is damaged. Only for the operator.
@@ -44,9 +44,9 @@ fn operator(authority: Authority) -> Result<(), Problem> {
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn verify_store(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
 ) -> Result<Json<DamageReport>, Problem> {
-    operator(authority)?;
+    operator(role)?;
     let ports = state.engine.ports();
     let mut survey = ports.store.find_damage().await?;
     survey.damaged.extend(ports.memory.find_damage().await?);
@@ -65,9 +65,9 @@ pub async fn verify_store(
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn back_up_store(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
 ) -> Result<Json<BackupDocument>, Problem> {
-    operator(authority)?;
+    operator(role)?;
     let (answer, made) = oneshot::channel();
     let work = back_up(state.engine.ports().clone(), answer);
     // If the client disconnects, `back_up` also deletes the unfinished folder.

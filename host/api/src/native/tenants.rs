@@ -10,7 +10,7 @@ use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Caller;
 
 use crate::body::JsonBody;
-use crate::native::scope::{Scope, check_tenant};
+use crate::native::tenant_scope::{TenantScope, check_tenant};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -31,7 +31,7 @@ const API: &str = "api";
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn set_tenant_route(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path((tenant, route)): Path<(String, String)>,
     JsonBody(document): JsonBody<Value>,
 ) -> Result<Json<Value>, Problem> {
@@ -52,7 +52,7 @@ pub async fn set_tenant_route(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_tenant_route(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path((tenant, route)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let caller = caller(&scope, &tenant)?;
@@ -75,7 +75,7 @@ pub async fn get_tenant_route(
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn remove_tenant_route(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path((tenant, route)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     let caller = caller(&scope, &tenant)?;
@@ -85,7 +85,7 @@ pub async fn remove_tenant_route(
 
 /// Returns the tenant as a caller of the model port. A tenant can access only its own routes. A
 /// request without a tenant is the operator's and can access those of any tenant.
-fn caller(scope: &Scope, tenant: &str) -> Result<Caller, Problem> {
+fn caller(scope: &TenantScope, tenant: &str) -> Result<Caller, Problem> {
     check_tenant(tenant)?;
     if scope.tenant.as_ref().is_some_and(|own| own != tenant) {
         let detail = format!("the request does not belong to tenant `{tenant}`");

@@ -13,7 +13,7 @@ use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
 use crate::document::Page;
 use crate::document::thread::{ThreadDocument, ThreadSummary};
-use crate::native::scope::{Authority, Scope, parse_thread};
+use crate::native::tenant_scope::{RequestRole, TenantScope, parse_thread_id};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::ApiState;
@@ -48,7 +48,7 @@ pub struct ThreadFilter {
     responses((status = 200, body = Page<ThreadSummary>)))]
 pub async fn list_threads(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     filter: Result<Query<ThreadFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Page<ThreadSummary>>, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
@@ -74,7 +74,7 @@ pub async fn list_threads(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_thread(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<ThreadDocument>, Problem> {
     let record = scope.thread(&state, &id).await?;
@@ -94,11 +94,11 @@ pub async fn get_thread(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn delete_thread(
     State(state): State<ApiState>,
-    scope: Result<Scope, Problem>,
-    authority: Authority,
+    scope: Result<TenantScope, Problem>,
+    role: RequestRole,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    if authority.is_operator && state.engine.remove_damaged(&parse_thread(&id)?).await? {
+    if role.is_operator && state.engine.remove_damaged(&parse_thread_id(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     let record = scope?.thread(&state, &id).await?;
@@ -114,7 +114,7 @@ pub async fn delete_thread(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_state(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     Ok(Json(view(&state, &scope, &id).await?.state))
@@ -128,14 +128,14 @@ pub async fn get_state(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_trace(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<Trace>, Problem> {
     let record = scope.thread(&state, &id).await?;
     Ok(Json(trace::read(&state.engine, &record.id).await?))
 }
 
-async fn view(state: &ApiState, scope: &Scope, id: &str) -> Result<ThreadView, Problem> {
+async fn view(state: &ApiState, scope: &TenantScope, id: &str) -> Result<ThreadView, Problem> {
     let record = scope.thread(state, id).await?;
     gone_if_none(state.engine.thread(&record.id).await?, &record.id)
 }

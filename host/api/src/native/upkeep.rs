@@ -19,8 +19,8 @@ use wattle_run::export::ExportParts;
 use wattle_run::ports::store::{CompactionReport, PruneStrategy, SealReport};
 
 use crate::body::JsonBody;
-use crate::native::asked_by::AskedBy;
-use crate::native::scope::{Authority, Scope, not_the_tenants};
+use crate::native::request_principal::RequestPrincipal;
+use crate::native::tenant_scope::{RequestRole, TenantScope, operator_only_problem};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -36,7 +36,7 @@ use crate::state::ApiState;
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_open_calls(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<PendingCall>>, Problem> {
     let record = scope.thread(&state, &id).await?;
@@ -74,8 +74,8 @@ pub struct SettleDocument {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn settle_call(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<SettleDocument>,
 ) -> Result<StatusCode, Problem> {
@@ -118,8 +118,8 @@ pub struct MigrateDocument {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn migrate_thread(
     State(state): State<ApiState>,
-    scope: Scope,
-    AskedBy(principal): AskedBy,
+    scope: TenantScope,
+    RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<MigrateDocument>,
 ) -> Result<Json<MigrationReport>, Problem> {
@@ -160,7 +160,7 @@ pub struct CopiedDocument {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn copy_thread(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<CopyDocument>,
 ) -> Result<(StatusCode, Json<CopiedDocument>), Problem> {
@@ -189,7 +189,7 @@ pub struct PruneDocument {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn prune_thread(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<PruneDocument>,
 ) -> Result<StatusCode, Problem> {
@@ -210,7 +210,7 @@ pub async fn prune_thread(
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn delete_run(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path((id, run)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     let record = scope.thread(&state, &id).await?;
@@ -228,7 +228,7 @@ pub async fn delete_run(
         (status = 500, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn verify_thread(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<SealReport>, Problem> {
     let record = scope.thread(&state, &id).await?;
@@ -258,16 +258,16 @@ pub struct ExportQuery {
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn export_thread(
     State(state): State<ApiState>,
-    scope: Scope,
-    authority: Authority,
+    scope: TenantScope,
+    role: RequestRole,
     Path(id): Path<String>,
     query: Result<Query<ExportQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(query) = query.map_err(invalid_query)?;
-    let is_operator = authority.is_operator;
+    let is_operator = role.is_operator;
     if query.code == Some(true) && !is_operator {
-        let tenant = authority.tenant.unwrap_or_default();
-        return Err(not_the_tenants("the code of apps", &tenant));
+        let tenant = role.tenant.unwrap_or_default();
+        return Err(operator_only_problem("the code of apps", &tenant));
     }
     let record = scope.thread(&state, &id).await?;
     let parts = ExportParts {
@@ -294,11 +294,11 @@ pub async fn export_thread(
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn compact_store(
     State(state): State<ApiState>,
-    authority: Authority,
+    role: RequestRole,
 ) -> Result<Json<CompactionReport>, Problem> {
-    if !authority.is_operator {
-        let tenant = authority.tenant.unwrap_or_default();
-        return Err(not_the_tenants("the store", &tenant));
+    if !role.is_operator {
+        let tenant = role.tenant.unwrap_or_default();
+        return Err(operator_only_problem("the store", &tenant));
     }
     Ok(Json(state.engine.compact().await?))
 }

@@ -7,22 +7,22 @@ use wattle_graph::principal::Principal;
 
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::user::User;
-use crate::native::scope::{Operator, tenant};
+use crate::native::tenant_scope::{Operator, resolve_tenant};
 use crate::problem::Problem;
 use crate::state::{ApiConfig, ApiState};
 
 /// The principal of a request; `None` if the request names neither key, tenant nor user. For a
 /// request with [`Operator`], it is the [`Principal`] in the extensions of the request.
 #[derive(Clone, Debug)]
-pub struct AskedBy(pub Option<Principal>);
+pub struct RequestPrincipal(pub Option<Principal>);
 
-impl FromRequestParts<ApiState> for AskedBy {
+impl FromRequestParts<ApiState> for RequestPrincipal {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
         let Parts { headers, extensions, uri, .. } = parts;
-        let asked_by = asked_by(&state.config, headers, extensions);
-        asked_by.map(Self).map_err(|problem| problem.at(uri.path()))
+        let principal = request_principal(&state.config, headers, extensions);
+        principal.map(Self).map_err(|problem| problem.at(uri.path()))
     }
 }
 
@@ -30,8 +30,8 @@ impl FromRequestParts<ApiState> for AskedBy {
 ///
 /// # Errors
 ///
-/// Those of [`tenant`].
-pub(crate) fn asked_by(
+/// Those of [`resolve_tenant`].
+pub(crate) fn request_principal(
     config: &ApiConfig,
     headers: &HeaderMap,
     extensions: &Extensions,
@@ -41,7 +41,7 @@ pub(crate) fn asked_by(
     }
     let principal = Principal {
         key: AuthenticatedKey::from_request(config, headers, extensions).map(|key| key.public_id()),
-        tenant: tenant(config, headers, extensions)?,
+        tenant: resolve_tenant(config, headers, extensions)?,
         user: extensions.get::<User>().map(|user| user.0.clone()),
         app: None,
         local: false,

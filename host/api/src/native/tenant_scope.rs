@@ -13,19 +13,19 @@ use crate::state::{ApiConfig, ApiState};
 
 /// The tenant whose resources a request can access.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct TenantScope {
     /// The tenant; `None` for access to the threads of all tenants.
     pub tenant: Option<String>,
 }
 
-impl FromRequestParts<ApiState> for Scope {
+impl FromRequestParts<ApiState> for TenantScope {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
         let tenant = match parts.extensions.get::<Operator>() {
             // A request of the operator in the same process names no tenant.
             Some(Operator) => Ok(state.config.default_tenant.clone()),
-            None => tenant(&state.config, &parts.headers, &parts.extensions),
+            None => resolve_tenant(&state.config, &parts.headers, &parts.extensions),
         };
         tenant.map(|tenant| Self { tenant }).map_err(|problem| problem.at(parts.uri.path()))
     }
@@ -36,9 +36,10 @@ impl FromRequestParts<ApiState> for Scope {
 #[derive(Clone, Copy, Debug)]
 pub struct Operator;
 
-/// The principal of a request, for endpoints on which the operator can act for other tenants.
+/// The role of a request, the operator or a tenant, for endpoints on which the operator can act for
+/// any tenant.
 #[derive(Clone, Debug)]
-pub struct Authority {
+pub struct RequestRole {
     /// Tenant of a request whose parameters name none.
     pub tenant: Option<String>,
     /// True for the operator: the request comes from the same process, the host has neither keys
@@ -46,29 +47,29 @@ pub struct Authority {
     pub is_operator: bool,
 }
 
-impl Authority {
-    fn of(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
+impl RequestRole {
+    fn from_parts(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
         let Parts { headers, extensions, .. } = parts;
         let config = &state.config;
         let key = AuthenticatedKey::from_request(config, headers, extensions);
-        let has_key = || -> Result<bool, Problem> {
+        let has_operator_key = || -> Result<bool, Problem> {
             let is_operator_key = key.as_ref().is_some_and(AuthenticatedKey::is_operator_key);
             Ok(is_operator_key && named_tenant(config, headers, extensions)?.is_none())
         };
-        if extensions.get::<Operator>().is_some() || has_key()? {
+        if extensions.get::<Operator>().is_some() || has_operator_key()? {
             return Ok(Self { tenant: config.default_tenant.clone(), is_operator: true });
         }
-        let tenant = tenant(config, headers, extensions)?;
-        let may_be = key.as_ref().is_none_or(AuthenticatedKey::is_operator_key);
-        Ok(Self { is_operator: may_be && tenant.is_none(), tenant })
+        let tenant = resolve_tenant(config, headers, extensions)?;
+        let is_operator_key = key.as_ref().is_none_or(AuthenticatedKey::is_operator_key);
+        Ok(Self { is_operator: is_operator_key && tenant.is_none(), tenant })
     }
 }
 
-impl FromRequestParts<ApiState> for Authority {
+impl FromRequestParts<ApiState> for RequestRole {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        Self::of(state, parts).map_err(|problem| problem.at(parts.uri.path()))
+        Self::from_parts(state, parts).map_err(|problem| problem.at(parts.uri.path()))
     }
 }
 
@@ -76,9 +77,9 @@ impl FromRequestParts<ApiState> for Authority {
 /// or file paths. Rejects a request that names a tenant by key or header, or whose key is not an
 /// operator key.
 #[derive(Clone, Copy, Debug)]
-pub struct OfHost;
+pub struct OperatorOnly;
 
-impl FromRequestParts<ApiState> for OfHost {
+impl FromRequestParts<ApiState> for OperatorOnly {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
@@ -91,34 +92,34 @@ impl FromRequestParts<ApiState> for OfHost {
         let key = AuthenticatedKey::from_request(&state.config, headers, extensions);
         match named {
             None if key.is_none_or(|key| key.is_operator_key()) => Ok(Self),
-            named => Err(not_the_tenants("this", &named.unwrap_or_default()).at(path)),
+            named => Err(operator_only_problem("this", &named.unwrap_or_default()).at(path)),
         }
     }
 }
 
 /// Creates the problem for a request that only the operator may send. `tenant` is empty if the
 /// request names none and its key is not an operator key.
-pub fn not_the_tenants(what: &str, tenant: &str) -> Problem {
-    let whose = if tenant.is_empty() {
+pub fn operator_only_problem(what: &str, tenant: &str) -> Problem {
+    let reason = if tenant.is_empty() {
         "but the key is not an operator key".to_owned()
     } else {
         format!("but the request belongs to tenant `{tenant}`")
     };
     let detail = format!(
-        "{what} is reserved for the operator, {whose}; send a key of `[auth]`, or one with the \
+        "{what} is reserved for the operator, {reason}; send a key of `[auth]`, or one with the \
          scope `admin` and no tenant, and name no tenant"
     );
     Problem::new(code::DENIED, detail)
 }
 
 /// Maximum number of characters in the name of a tenant.
-const TENANT_CHARS: usize = 64;
+const MAX_TENANT_CHARS: usize = 64;
 
 /// Returns the tenant that a request names by its key or header.
 ///
 /// # Errors
 ///
-/// `denied` and `invalid` as in [`tenant`].
+/// `denied` and `invalid` as in [`resolve_tenant`].
 pub fn named_tenant(
     config: &ApiConfig,
     headers: &HeaderMap,
@@ -144,7 +145,7 @@ pub fn named_tenant(
 ///
 /// `unauthorized` if `tenant_header` is configured and the request names no tenant, `denied` if
 /// header and key name different tenants, `invalid` for an invalid name.
-pub fn tenant(
+pub fn resolve_tenant(
     config: &ApiConfig,
     headers: &HeaderMap,
     extensions: &Extensions,
@@ -171,18 +172,18 @@ pub fn check_tenant(name: &str) -> Result<(), Problem> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
     // As a path segment, such as in links to blobs, `.` and `..` have another meaning.
     let is_dots = [".", ".."].contains(&name);
-    let is_right = !name.is_empty() && name.len() <= TENANT_CHARS && !is_dots;
-    if is_right && name.chars().all(is_plain) {
+    let is_valid = !name.is_empty() && name.len() <= MAX_TENANT_CHARS && !is_dots;
+    if is_valid && name.chars().all(is_plain) {
         return Ok(());
     }
     let detail = format!(
-        "a tenant's name must be 1 to {TENANT_CHARS} ASCII letters, digits, `-`, `_`, `.` or `@`, \
-         but not `.` or `..`"
+        "a tenant's name must be 1 to {MAX_TENANT_CHARS} ASCII letters, digits, `-`, `_`, `.` or \
+         `@`, but not `.` or `..`"
     );
     Err(Problem::new(code::INVALID, detail))
 }
 
-impl Scope {
+impl TenantScope {
     /// Returns a thread that the request can access.
     ///
     /// # Errors
@@ -190,14 +191,11 @@ impl Scope {
     /// `not-found` if the thread does not exist or belongs to another tenant.
     pub async fn thread(&self, state: &ApiState, id: &str) -> Result<ThreadRecord, Problem> {
         let missing = || {
-            Problem::not_found(
-                "thread",
-                id,
-                "it was deleted, has expired or never existed; list \
-                 threads with `GET /api/v1/threads`",
-            )
+            let hint = "it was deleted, has expired or never existed; list threads with \
+                        `GET /api/v1/threads`";
+            Problem::not_found("thread", id, hint)
         };
-        let thread = parse_thread(id)?;
+        let thread = parse_thread_id(id)?;
         let head = state.engine.ports().store.thread(&thread).await?.ok_or_else(missing)?;
         if self.tenant.is_some() && head.record.tenant != self.tenant {
             return Err(missing());
@@ -211,7 +209,7 @@ impl Scope {
     /// # Errors
     ///
     /// `not-found` if the thread does not exist or belongs to another app or tenant.
-    pub async fn thread_of(
+    pub async fn app_thread(
         &self,
         state: &ApiState,
         app: &AppName,
@@ -241,12 +239,12 @@ impl Scope {
         let record = state.engine.ports().store.run(&run).await?.ok_or_else(missing)?;
         match self.thread(state, record.thread.as_str()).await {
             Err(problem) if problem.code == code::NOT_FOUND => Err(missing()),
-            seen => seen.map(|_thread| record),
+            result => result.map(|_thread| record),
         }
     }
 }
 
-pub(super) fn parse_thread(id: &str) -> Result<ThreadId, Problem> {
+pub(super) fn parse_thread_id(id: &str) -> Result<ThreadId, Problem> {
     ThreadId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))
 }
 
@@ -262,7 +260,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        tenant(config, &map, &Extensions::new()).map_err(|problem| problem.code.clone())
+        resolve_tenant(config, &map, &Extensions::new()).map_err(|problem| problem.code.clone())
     }
 
     #[test]
