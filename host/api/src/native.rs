@@ -3,24 +3,26 @@
 pub mod ag_ui;
 pub mod apps;
 pub mod blobs;
-pub mod control;
+pub mod cache;
 pub mod events;
+pub mod export;
 pub mod health;
 pub mod hosts;
 pub mod keys;
+pub mod load_problems;
+pub mod maintenance;
 pub mod memory;
 pub mod metrics;
+pub mod open_calls;
 pub mod plugins;
-pub mod problems;
 pub mod ready;
 pub mod request_principal;
 pub mod runs;
-pub mod state;
 pub mod store;
+pub mod tenant_routes;
 pub mod tenant_scope;
-pub mod tenants;
 pub mod threads;
-pub mod upkeep;
+pub mod time_travel;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -41,16 +43,16 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::get_graph))
         .routes(routes!(plugins::list_plugins))
         .routes(routes!(plugins::get_plugin))
-        .routes(routes!(problems::list_problems))
+        .routes(routes!(load_problems::list_problems))
         .routes(routes!(keys::make_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))
         .routes(routes!(threads::list_threads))
         .routes(routes!(threads::get_thread, threads::delete_thread))
         .routes(routes!(threads::get_state))
-        .routes(routes!(state::get_history))
-        .routes(routes!(state::get_checkpoint))
-        .routes(routes!(state::edit_thread))
-        .routes(routes!(state::fork_thread))
+        .routes(routes!(time_travel::get_history))
+        .routes(routes!(time_travel::get_checkpoint))
+        .routes(routes!(time_travel::edit_thread))
+        .routes(routes!(time_travel::fork_thread))
         .routes(routes!(threads::get_trace))
         .routes(routes!(events::stream_events))
         .routes(routes!(runs::start_run))
@@ -60,18 +62,18 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::get_run))
         .routes(routes!(runs::wait_run))
         .routes(routes!(runs::cancel_run))
-        .routes(routes!(control::drain_run))
-        .routes(routes!(control::retry_thread))
-        .routes(routes!(control::clear_cache))
-        .routes(routes!(upkeep::list_open_calls))
-        .routes(routes!(upkeep::settle_call))
-        .routes(routes!(upkeep::migrate_thread))
-        .routes(routes!(upkeep::copy_thread))
-        .routes(routes!(upkeep::prune_thread))
-        .routes(routes!(upkeep::delete_run))
-        .routes(routes!(upkeep::verify_thread))
-        .routes(routes!(upkeep::export_thread))
-        .routes(routes!(upkeep::compact_store))
+        .routes(routes!(runs::drain_run))
+        .routes(routes!(threads::retry_thread))
+        .routes(routes!(cache::clear_cache))
+        .routes(routes!(open_calls::list_open_calls))
+        .routes(routes!(open_calls::settle_call))
+        .routes(routes!(maintenance::migrate_thread))
+        .routes(routes!(maintenance::copy_thread))
+        .routes(routes!(maintenance::prune_thread))
+        .routes(routes!(runs::delete_run))
+        .routes(routes!(maintenance::verify_thread))
+        .routes(routes!(export::export_thread))
+        .routes(routes!(store::compact_store))
         .routes(routes!(store::verify_store))
         .routes(routes!(store::back_up_store))
         .routes(routes!(blobs::get_blob))
@@ -85,8 +87,8 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(memory::search_memory))
         .routes(routes!(memory::list_memory_namespaces, memory::clear_memory))
         .routes(routes!(
-            tenants::set_tenant_route,
-            tenants::get_tenant_route,
-            tenants::remove_tenant_route
+            tenant_routes::set_tenant_route,
+            tenant_routes::get_tenant_route,
+            tenant_routes::remove_tenant_route
         ))
 }

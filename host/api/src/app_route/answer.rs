@@ -16,7 +16,7 @@ use wattle_run::tail::Until;
 use wattle_run::text::Escaped;
 
 use crate::blob_body;
-use crate::native::events::{last_event_id, run_of};
+use crate::native::events::{last_event_id, resolve_run};
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::Problem;
 use crate::state::ApiState;
@@ -97,7 +97,7 @@ async fn stream(
     };
     let scope = TenantScope { tenant: asked.tenant };
     let record = scope.app_thread(state, &app.name, &hand_off.thread).await?;
-    let (run, begun) = run_of(state, &record, hand_off.run).await?;
+    let (run, begun) = resolve_run(state, &record, hand_off.run).await?;
     let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
     // A `HEAD` request does not count as a client of the run.
     let audience = (asked.method != Method::HEAD)

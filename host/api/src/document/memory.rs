@@ -75,7 +75,8 @@ pub struct MemorySearchDocument {
 
 /// The number of deleted documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ClearedDocument {
+#[schema(as = ClearedDocument)]
+pub struct ClearedMemoryDocument {
     /// Number of deleted documents.
     pub deleted: usize,
 }

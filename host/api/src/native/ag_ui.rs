@@ -15,7 +15,7 @@ use wattle_graph::definition::{BuiltInReducer, ReducerDef};
 use wattle_graph::event::Write;
 use wattle_graph::failure::code;
 use wattle_graph::graph::Graph;
-use wattle_graph::id::{ChannelName, IdError, RunId, ThreadId};
+use wattle_graph::id::{ChannelName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_graph::step::Command;
 use wattle_project::ag_ui::AgUiProjection;
@@ -31,9 +31,9 @@ use crate::body::JsonBody;
 use crate::detached;
 use crate::native::apps;
 use crate::native::request_principal::RequestPrincipal;
-use crate::native::runs::own_or_new;
+use crate::native::runs::check_unused_or_accessible;
 use crate::native::tenant_scope::TenantScope;
-use crate::native::threads::invalid_query;
+use crate::native::threads::{invalid_id, invalid_query};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 use crate::stream::ag_ui;
@@ -150,7 +150,7 @@ impl AgUiRequest {
         state: &ApiState,
         thread: &ThreadId,
     ) -> Result<Option<ThreadView>, Problem> {
-        own_or_new(state, &self.scope, thread).await?;
+        check_unused_or_accessible(state, &self.scope, thread).await?;
         let Some(view) = state.engine.thread(thread).await? else { return Ok(None) };
         let head = state.engine.ports().store.thread(thread).await?;
         let record = head.map(|head| head.record).filter(|record| !record.is_unbound());
@@ -177,14 +177,14 @@ fn run_kind(
         let messages = channel.and_then(|name| thread.state.get(name.as_str())?.as_array());
         messages.map_or(&[][..], Vec::as_slice)
     });
-    let messages = inward::new_messages(&input.messages, known).map_err(refused)?;
+    let messages = inward::new_messages(&input.messages, known).map_err(to_problem)?;
     let pending: Vec<Pending<'_>> = thread
         .into_iter()
         .flat_map(|thread| &thread.interrupts)
         .map(|it| Pending { id: &it.id, response_schema: it.response_schema.as_ref() })
         .collect();
     let entries = input.resume.as_deref().unwrap_or_default();
-    let answers = inward::answers(entries, &pending, !messages.is_empty()).map_err(refused)?;
+    let answers = inward::answers(entries, &pending, !messages.is_empty()).map_err(to_problem)?;
     let messages = match channel {
         _ if messages.is_empty() => None,
         Some(channel) => Some((channel.clone(), Value::Array(messages))),
@@ -266,14 +266,9 @@ fn nothing_to_run(thread: &ThreadId) -> Problem {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
-fn refused(error: InputError) -> Problem {
+fn to_problem(error: InputError) -> Problem {
     let word = if error.is_conflict() { code::CONFLICT } else { code::INVALID };
     Problem::new(word, error.to_string())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
-fn invalid_id(error: IdError) -> Problem {
-    Problem::new(code::INVALID, error.to_string())
 }
 
 #[cfg(test)]

@@ -27,24 +27,24 @@ pub struct EventFilter {
     /// `idle`: the stream ends when the thread has no running or due run. By default the stream
     /// stays open.
     #[param(value_type = Option<String>)]
-    until: Option<UntilWord>,
+    until: Option<UntilParam>,
     /// Only events of this run.
     run: Option<String>,
     /// `ai-sdk` or `ag-ui`: streams one run from its first event to its end, in the format of these
     /// clients. `run` selects the run, by default the newest one. `after` and `until` are ignored.
     #[param(value_type = Option<String>)]
-    format: Option<FormatWord>,
+    format: Option<FormatParam>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum UntilWord {
+enum UntilParam {
     Idle,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum FormatWord {
+enum FormatParam {
     AiSdk,
     AgUi,
 }
@@ -74,22 +74,22 @@ pub async fn stream_events(
     let run = filter.run.map(RunId::new).transpose();
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
     let named = run.clone();
-    let (shown, begun) = run_of(&state, &record, run).await?;
+    let (shown, begun) = resolve_run(&state, &record, run).await?;
     let follow = |run, after, until| {
         let thread = record.id.clone();
         Follow { thread, run, after, until, audience: None }
     };
-    let until = filter.until.map_or(Until::Deleted, |UntilWord::Idle| Until::Idle);
+    let until = filter.until.map_or(Until::Deleted, |UntilParam::Idle| Until::Idle);
     Ok(match filter.format {
         None => {
             let after = last_event_id(&headers)?.or(filter.after).unwrap_or(0);
             sse::answer(&state, follow(named, after, until))
         }
         Some(_) if shown.is_none() => StatusCode::NO_CONTENT.into_response(),
-        Some(FormatWord::AiSdk) => {
+        Some(FormatParam::AiSdk) => {
             ai_sdk::answer(&state, follow(shown, begun, Until::Idle), Vec::new())
         }
-        Some(FormatWord::AgUi) => {
+        Some(FormatParam::AgUi) => {
             ag_ui::answer(&state, follow(shown, begun, Until::Idle), Vec::new())
         }
     })
@@ -101,7 +101,7 @@ pub async fn stream_events(
 /// # Errors
 ///
 /// `not-found` if the thread has no such run.
-pub async fn run_of(
+pub async fn resolve_run(
     state: &ApiState,
     thread: &ThreadRecord,
     named: Option<RunId>,

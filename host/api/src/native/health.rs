@@ -8,7 +8,8 @@ use crate::state::ApiState;
 
 /// Reports that the host is running. No key is needed.
 #[utoipa::path(get, path = "/api/v1/health",
-    extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host", responses((status = 200, body = Health)))]
+    extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host",
+    responses((status = 200, body = Health)))]
 pub async fn health(State(state): State<ApiState>) -> Json<Health> {
     let problems = state.engine.catalog().problem_count();
     Json(Health {

@@ -10,7 +10,7 @@ use wattle_run::ports::memory::{
 use crate::body::JsonBody;
 use crate::document::Page;
 use crate::document::memory::{
-    ClearedDocument, MemoryDocument, MemorySearchDocument, PutMemoryDocument,
+    ClearedMemoryDocument, MemoryDocument, MemorySearchDocument, PutMemoryDocument,
 };
 use crate::native::tenant_scope::{RequestRole, check_tenant};
 use crate::native::threads::page_size;
@@ -32,11 +32,11 @@ pub async fn get_memory_item(
     role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MemoryDocument>, Problem> {
-    let mut query = Parameters::new(query);
-    let whose = query.whose(role)?;
-    let (namespace, key) = query.place()?;
+    let mut query = QueryParams::new(query);
+    let scope = query.memory_scope(role)?;
+    let (namespace, key) = query.item_key()?;
     let ports = state.engine.ports();
-    let found = ports.memory.get(&whose, &namespace, &key, ports.clock.now_ms()).await?;
+    let found = ports.memory.get(&scope, &namespace, &key, ports.clock.now_ms()).await?;
     found.map(|item| Json(item.into())).ok_or_else(|| {
         let hint = "it was deleted, has expired or never existed; search documents with \
                     `POST /api/v1/memory/search`";
@@ -58,10 +58,10 @@ pub async fn put_memory_item(
     RawQuery(query): RawQuery,
     JsonBody(put): JsonBody<PutMemoryDocument>,
 ) -> Result<StatusCode, Problem> {
-    let mut query = Parameters::new(query);
-    let whose = query.whose(role)?;
-    query.refuse_others()?;
-    state.engine.put_document(&whose, PutItem::from(put)).await?;
+    let mut query = QueryParams::new(query);
+    let scope = query.memory_scope(role)?;
+    query.reject_unknown()?;
+    state.engine.put_document(&scope, PutItem::from(put)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -77,10 +77,10 @@ pub async fn delete_memory_item(
     role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
-    let mut query = Parameters::new(query);
-    let whose = query.whose(role)?;
-    let (namespace, key) = query.place()?;
-    state.engine.ports().memory.delete(&whose, &namespace, &key).await?;
+    let mut query = QueryParams::new(query);
+    let scope = query.memory_scope(role)?;
+    let (namespace, key) = query.item_key()?;
+    state.engine.ports().memory.delete(&scope, &namespace, &key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -98,18 +98,18 @@ pub async fn search_memory(
     State(state): State<ApiState>,
     role: RequestRole,
     RawQuery(query): RawQuery,
-    JsonBody(wanted): JsonBody<MemorySearchDocument>,
+    JsonBody(document): JsonBody<MemorySearchDocument>,
 ) -> Result<Json<Page<MemoryDocument>>, Problem> {
-    let mut parameters = Parameters::new(query);
-    let whose = parameters.whose(role)?;
-    parameters.refuse_others()?;
-    let (offset, limit) = (wanted.offset, page_size(wanted.limit));
-    let filter = wanted.filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default();
-    let MemorySearchDocument { prefix, query, .. } = wanted;
+    let mut parameters = QueryParams::new(query);
+    let scope = parameters.memory_scope(role)?;
+    parameters.reject_unknown()?;
+    let (offset, limit) = (document.offset, page_size(document.limit));
+    let filter = document.filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default();
+    let MemorySearchDocument { prefix, query, .. } = document;
     let search = MemorySearch { prefix, filter, query, limit: limit + 1, offset, peek: false };
     search.check()?;
     let ports = state.engine.ports();
-    let found = ports.memory.search(&whose, &search, ports.clock.now_ms()).await?;
+    let found = ports.memory.search(&scope, &search, ports.clock.now_ms()).await?;
     Ok(Json(page(found.into_iter().map(Into::into).collect(), limit, offset)))
 }
 
@@ -130,43 +130,43 @@ pub async fn list_memory_namespaces(
     role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Page<Vec<String>>>, Problem> {
-    let mut query = Parameters::new(query);
-    let whose = query.whose(role)?;
+    let mut query = QueryParams::new(query);
+    let scope = query.memory_scope(role)?;
     let (limit, offset) = (page_size(query.number("limit")?), query.number("offset")?);
     let offset = offset.unwrap_or_default();
-    let (prefix, suffix) = (query.all("prefix"), query.all("suffix"));
+    let (prefix, suffix) = (query.repeated("prefix"), query.repeated("suffix"));
     let max_depth = query.number("max_depth")?;
-    query.refuse_others()?;
+    query.reject_unknown()?;
     let list = ListNamespaces { prefix, suffix, max_depth, limit: limit + 1, offset };
     list.check()?;
     let ports = state.engine.ports();
-    let found = ports.memory.namespaces(&whose, &list, ports.clock.now_ms()).await?;
+    let found = ports.memory.namespaces(&scope, &list, ports.clock.now_ms()).await?;
     Ok(Json(page(found, limit, offset)))
 }
 
-/// Deletes all documents whose namespace begins with a prefix, such as the data of one user.
+/// Deletes all documents scope namespace begins with a prefix, such as the data of one user.
 #[utoipa::path(delete, path = "/api/v1/memory/namespaces", tag = "memory",
     params(
         ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),
         ("prefix" = Vec<String>, Query,
             description = "first parts of the namespaces, repeated in order")),
-    responses((status = 200, body = ClearedDocument)))]
+    responses((status = 200, body = ClearedMemoryDocument)))]
 pub async fn clear_memory(
     State(state): State<ApiState>,
     role: RequestRole,
     RawQuery(query): RawQuery,
-) -> Result<Json<ClearedDocument>, Problem> {
-    let mut query = Parameters::new(query);
-    let whose = query.whose(role)?;
-    let prefix = query.all("prefix");
-    query.refuse_others()?;
+) -> Result<Json<ClearedMemoryDocument>, Problem> {
+    let mut query = QueryParams::new(query);
+    let scope = query.memory_scope(role)?;
+    let prefix = query.repeated("prefix");
+    query.reject_unknown()?;
     if prefix.is_empty() {
         let detail = "the query requires at least one `prefix`: the whole memory cannot be deleted \
                       at once";
         return Err(Problem::new(code::INVALID, detail));
     }
-    let deleted = state.engine.ports().memory.clear(&whose, &prefix).await?;
-    Ok(Json(ClearedDocument { deleted }))
+    let deleted = state.engine.ports().memory.clear(&scope, &prefix).await?;
+    Ok(Json(ClearedMemoryDocument { deleted }))
 }
 
 /// Returns a page of at most `limit` items. The caller reads one item more than `limit`, which
@@ -178,17 +178,17 @@ fn page<T>(mut items: Vec<T>, limit: usize, offset: usize) -> Page<T> {
 }
 
 /// Query parameters. A name can occur several times.
-struct Parameters(Vec<(String, String)>);
+struct QueryParams(Vec<(String, String)>);
 
-impl Parameters {
+impl QueryParams {
     fn new(query: Option<String>) -> Self {
         let query = query.unwrap_or_default();
         Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
     /// Returns the memory of the tenant of a request, or of the tenant that the operator names.
-    fn whose(&mut self, role: RequestRole) -> Result<MemoryScope, Problem> {
-        let named = self.one("tenant")?;
+    fn memory_scope(&mut self, role: RequestRole) -> Result<MemoryScope, Problem> {
+        let named = self.single("tenant")?;
         named.as_deref().map(check_tenant).transpose()?;
         match (&role.tenant, &named) {
             (Some(own), Some(named)) if own != named && !role.is_operator => {
@@ -200,21 +200,21 @@ impl Parameters {
     }
 
     /// Returns the namespace and key of a document. Fails on any other parameter.
-    fn place(mut self) -> Result<(Vec<String>, String), Problem> {
-        let namespace = self.all("namespace");
-        let key = self.one("key")?.unwrap_or_default();
-        self.refuse_others()?;
+    fn item_key(mut self) -> Result<(Vec<String>, String), Problem> {
+        let namespace = self.repeated("namespace");
+        let key = self.single("key")?.unwrap_or_default();
+        self.reject_unknown()?;
         check_key(&namespace, &key)?;
         Ok((namespace, key))
     }
 
-    fn all(&mut self, name: &str) -> Vec<String> {
-        let values = self.0.extract_if(.., |(own, _)| own == name);
+    fn repeated(&mut self, name: &str) -> Vec<String> {
+        let values = self.0.extract_if(.., |(known, _)| known == name);
         values.map(|(_, value)| value).collect()
     }
 
-    fn one(&mut self, name: &str) -> Result<Option<String>, Problem> {
-        let mut values = self.all(name);
+    fn single(&mut self, name: &str) -> Result<Option<String>, Problem> {
+        let mut values = self.repeated(name);
         let value = values.pop();
         if values.is_empty() {
             return Ok(value);
@@ -223,12 +223,12 @@ impl Parameters {
     }
 
     fn number(&mut self, name: &str) -> Result<Option<usize>, Problem> {
-        let value = self.one(name)?;
+        let value = self.single(name)?;
         let number = value.map(|value| value.parse()).transpose();
         number.map_err(|_| invalid(&format!("`{name}` is not a whole number")))
     }
 
-    fn refuse_others(&self) -> Result<(), Problem> {
+    fn reject_unknown(&self) -> Result<(), Problem> {
         match self.0.first() {
             None => Ok(()),
             Some((name, _)) => Err(invalid(&format!("unknown parameter `{name}`"))),
@@ -245,15 +245,15 @@ mod tests {
     use super::*;
 
     fn check(query: &str) -> Result<(Vec<String>, String), String> {
-        let place = Parameters::new(Some(query.to_owned())).place();
-        place.map_err(|problem| problem.detail.clone())
+        let item = QueryParams::new(Some(query.to_owned())).item_key();
+        item.map_err(|problem| problem.detail.clone())
     }
 
     #[test]
     fn item_key_is_repeated_namespace_and_one_key() {
-        let place = check("namespace=users&key=a%2Fb%00&namespace=4+2").unwrap();
-        assert_eq!(place, (vec!["users".into(), "4 2".into()], "a/b\0".into()));
-        for (query, wanted) in [
+        let item = check("namespace=users&key=a%2Fb%00&namespace=4+2").unwrap();
+        assert_eq!(item, (vec!["users".into(), "4 2".into()], "a/b\0".into()));
+        for (query, expected) in [
             ("", "namespace"),
             ("namespace=users", "key"),
             ("namespace=users&key=a&key=b", "must not be repeated"),
@@ -261,27 +261,27 @@ mod tests {
             ("namespace=&key=a", "empty"),
         ] {
             let detail = check(query).unwrap_err();
-            assert!(detail.contains(wanted), "{query}: {detail}");
+            assert!(detail.contains(expected), "{query}: {detail}");
         }
     }
 
     #[test]
     fn only_the_operator_can_name_another_tenant() {
-        let whose = |own: Option<&str>, query: &str| {
-            let tenant = own.map(ToOwned::to_owned);
-            let role = RequestRole { is_operator: tenant.is_none(), tenant };
-            let whose = Parameters::new(Some(query.to_owned())).whose(role);
-            whose.map(|scope| scope.tenant().cloned()).map_err(|problem| problem.code.clone())
+        let tenant = |own: Option<&str>, query: &str| {
+            let own = own.map(ToOwned::to_owned);
+            let role = RequestRole { is_operator: own.is_none(), tenant: own };
+            let scope = QueryParams::new(Some(query.to_owned())).memory_scope(role);
+            scope.map(|scope| scope.tenant().cloned()).map_err(|problem| problem.code.clone())
         };
         let acme = || Ok(Some("acme".to_owned()));
-        assert_eq!(whose(None, ""), Ok(None));
-        assert_eq!(whose(None, "tenant=acme"), acme());
-        assert_eq!(whose(Some("acme"), ""), acme());
-        assert_eq!(whose(Some("acme"), "tenant=acme"), acme());
-        assert_eq!(whose(Some("acme"), "tenant=other"), Err("denied".to_owned()));
-        assert_eq!(whose(None, "tenant=a/b"), Err("invalid".to_owned()));
+        assert_eq!(tenant(None, ""), Ok(None));
+        assert_eq!(tenant(None, "tenant=acme"), acme());
+        assert_eq!(tenant(Some("acme"), ""), acme());
+        assert_eq!(tenant(Some("acme"), "tenant=acme"), acme());
+        assert_eq!(tenant(Some("acme"), "tenant=other"), Err("denied".to_owned()));
+        assert_eq!(tenant(None, "tenant=a/b"), Err("invalid".to_owned()));
         let role = RequestRole { tenant: Some("default".to_owned()), is_operator: true };
-        let whose = Parameters::new(Some("tenant=acme".to_owned())).whose(role);
-        assert!(whose.is_ok_and(|it| it.tenant().map(String::as_str) == Some("acme")));
+        let scope = QueryParams::new(Some("tenant=acme".to_owned())).memory_scope(role);
+        assert!(scope.is_ok_and(|it| it.tenant().map(String::as_str) == Some("acme")));
     }
 }

@@ -23,7 +23,7 @@ pub async fn list_plugins(
     State(state): State<ApiState>,
     _: OperatorOnly,
 ) -> Json<Vec<PluginDocument>> {
-    Json(all(&state))
+    Json(plugin_documents(&state))
 }
 
 /// Describes a plugin: imports, exports, nodes, grants, digest. Only for the operator.
@@ -39,7 +39,8 @@ pub async fn get_plugin(
     _: OperatorOnly,
     Path(name): Path<String>,
 ) -> Result<Json<Vec<PluginDocument>>, Problem> {
-    let found: Vec<_> = all(&state).into_iter().filter(|plugin| plugin.name == name).collect();
+    let found: Vec<_> =
+        plugin_documents(&state).into_iter().filter(|plugin| plugin.name == name).collect();
     if found.is_empty() {
         let catalog = state.engine.catalog();
         if let Ok(plugin) = name.parse() {
@@ -52,9 +53,9 @@ pub async fn get_plugin(
     Ok(Json(found))
 }
 
-fn all(state: &ApiState) -> Vec<PluginDocument> {
+fn plugin_documents(state: &ApiState) -> Vec<PluginDocument> {
     let apps = state.engine.catalog().apps();
-    let mut plugins: Vec<PluginDocument> = apps.iter().flat_map(|app| of(app)).collect();
+    let mut plugins: Vec<PluginDocument> = apps.iter().flat_map(|app| app_plugins(app)).collect();
     for (name, plugin) in state.loose.all() {
         if plugins.iter().all(|known| known.name != name.as_str()) {
             plugins.push(PluginDocument::new(None, plugin.info(), &Grants::default()));
@@ -63,7 +64,7 @@ fn all(state: &ApiState) -> Vec<PluginDocument> {
     plugins
 }
 
-fn of(app: &App) -> Vec<PluginDocument> {
+fn app_plugins(app: &App) -> Vec<PluginDocument> {
     let document = |plugin: &dyn Plugin| {
         let info = plugin.info();
         PluginDocument::new(Some(app.name.as_str()), info, &app.grants_of(&info.name))

@@ -1,4 +1,4 @@
-//! Runs: start, resume, read, wait, cancel.
+//! Runs: start, resume, read, wait, cancel, drain, delete.
 
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
-use wattle_graph::id::{GraphName, IdError, ThreadId};
+use wattle_graph::id::{GraphName, RunId, ThreadId};
 use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
 use wattle_run::ports::store::{RunKind, RunSpec, StaleAnswers};
 
@@ -16,7 +16,7 @@ use crate::document::run::{ResumeDocument, RunDocument, StartDocument};
 use crate::native::apps;
 use crate::native::request_principal::RequestPrincipal;
 use crate::native::tenant_scope::TenantScope;
-use crate::native::threads::{LARGEST_PAGE, invalid_query, page_size};
+use crate::native::threads::{MAX_PAGE_SIZE, invalid_id, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::ApiState;
@@ -43,7 +43,7 @@ pub async fn start_run(
     let app = apps::find(&state, &app)?.name.clone();
     let thread = request.thread_id.map(ThreadId::new).transpose().map_err(invalid_id)?;
     if let Some(thread) = &thread {
-        own_or_new(&state, &scope, thread).await?;
+        check_unused_or_accessible(&state, &scope, thread).await?;
     }
     let delay_ms = delay_ms(request.after_seconds)?;
     let run = CreateRun {
@@ -70,7 +70,7 @@ pub async fn start_run(
     let record = state.engine.create_run(run).await?;
     if request.wait {
         let run = RunRef { thread: record.thread, run: record.id };
-        return answer(&state, run, true).await;
+        return run_response(&state, run, true).await;
     }
     Ok(accepted(record.into()))
 }
@@ -116,7 +116,7 @@ pub async fn resume_thread(
         principal,
     };
     let run = state.engine.resume(resume).await?;
-    answer(&state, run, request.wait).await
+    run_response(&state, run, request.wait).await
 }
 
 /// Selects the runs to list.
@@ -145,7 +145,7 @@ pub async fn list_runs(
 ) -> Result<Json<Vec<RunDocument>>, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
     let record = scope.thread(&state, &id).await?;
-    let limit = page_size(filter.limit.or(Some(LARGEST_PAGE)));
+    let limit = page_size(filter.limit.or(Some(MAX_PAGE_SIZE)));
     let page = state.engine.ports().store.runs(&record.id, filter.offset, limit).await?;
     Ok(Json(page.items.into_iter().map(Into::into).collect()))
 }
@@ -202,8 +202,55 @@ pub async fn cancel_run(
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
+/// Requests that a run pauses before its next superstep. Resuming the thread without answers
+/// continues the run. Not an error if the run has ended.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/runs/{run}/drain",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
+    params(
+        ("thread" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run")),
+    responses(
+        (status = 202, body = RunDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn drain_run(
+    State(state): State<ApiState>,
+    scope: TenantScope,
+    Path((thread, run)): Path<(String, String)>,
+) -> Result<(StatusCode, Json<RunDocument>), Problem> {
+    let record = scope.run(&state, &run).await?;
+    if record.thread.as_str() != thread {
+        let hint = format!("it belongs to another thread than `{thread}`");
+        return Err(Problem::not_found("run", &run, &hint));
+    }
+    let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
+    state.engine.drain(&run).await?;
+    Ok((StatusCode::ACCEPTED, Json(record.into())))
+}
+
+/// Deletes a run with the checkpoints that it wrote.
+#[utoipa::path(delete, path = "/api/v1/threads/{thread}/runs/{run}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
+    params(
+        ("thread" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run")),
+    responses(
+        (status = 204),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn delete_run(
+    State(state): State<ApiState>,
+    scope: TenantScope,
+    Path((id, run)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    let run = RunId::new(run).map_err(invalid_id)?;
+    state.engine.delete_runs(&record.id, &[run]).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Checks that a thread id from a client is unused, or that the client can access the thread.
-pub(crate) async fn own_or_new(
+pub(crate) async fn check_unused_or_accessible(
     state: &ApiState,
     scope: &TenantScope,
     thread: &ThreadId,
@@ -217,7 +264,11 @@ pub(crate) async fn own_or_new(
 }
 
 /// Responds to a request that started a run.
-pub(crate) async fn answer(state: &ApiState, run: RunRef, wait: bool) -> Result<Response, Problem> {
+pub(crate) async fn run_response(
+    state: &ApiState,
+    run: RunRef,
+    wait: bool,
+) -> Result<Response, Problem> {
     if wait {
         let ended = state.engine.wait(&run).await?;
         return Ok(Json(RunDocument::from(ended)).into_response());
@@ -232,9 +283,4 @@ fn accepted(run: RunDocument) -> Response {
         response.headers_mut().insert(header::LOCATION, location);
     }
     response
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
-fn invalid_id(error: IdError) -> Problem {
-    Problem::new(code::INVALID, error.to_string())
 }

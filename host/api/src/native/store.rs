@@ -1,4 +1,4 @@
-//! Verification and backups of all stored data.
+//! Maintenance of the store: compaction, verification, backups.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::Ports;
-use wattle_run::ports::store::{Damage, DamageReport};
+use wattle_run::ports::store::{CompactionReport, Damage, DamageReport};
 
 use crate::detached;
 use crate::native::tenant_scope::{RequestRole, operator_only_problem};
@@ -26,7 +26,8 @@ pub struct BackupDocument {
     pub damaged: Vec<Damage>,
 }
 
-fn operator(role: RequestRole) -> Result<(), Problem> {
+/// Rejects a request that is not the operator's.
+fn check_operator(role: RequestRole) -> Result<(), Problem> {
     if role.is_operator {
         return Ok(());
     }
@@ -46,12 +47,12 @@ pub async fn verify_store(
     State(state): State<ApiState>,
     role: RequestRole,
 ) -> Result<Json<DamageReport>, Problem> {
-    operator(role)?;
+    check_operator(role)?;
     let ports = state.engine.ports();
-    let mut survey = ports.store.find_damage().await?;
-    survey.damaged.extend(ports.memory.find_damage().await?);
-    survey.damaged.extend(ports.blobs.find_damage().await?);
-    Ok(Json(survey))
+    let mut report = ports.store.find_damage().await?;
+    report.damaged.extend(ports.memory.find_damage().await?);
+    report.damaged.extend(ports.blobs.find_damage().await?);
+    Ok(Json(report))
 }
 
 /// Copies threads, blobs and the long-term memory into a new folder of the data folder. Only for
@@ -67,37 +68,51 @@ pub async fn back_up_store(
     State(state): State<ApiState>,
     role: RequestRole,
 ) -> Result<Json<BackupDocument>, Problem> {
-    operator(role)?;
-    let (answer, made) = oneshot::channel();
-    let work = back_up(state.engine.ports().clone(), answer);
+    check_operator(role)?;
+    let (sender, result) = oneshot::channel();
+    let work = back_up(state.engine.ports().clone(), sender);
     // If the client disconnects, `back_up` also deletes the unfinished folder.
     detached::finish(state.stopping.clone(), work).await;
-    let made = made.await.map_err(|_| Failure::internal("the backup was aborted"))?;
-    Ok(Json(made?))
+    let result = result.await.map_err(|_| Failure::internal("the backup was aborted"))?;
+    Ok(Json(result?))
+}
+
+/// Returns unused space of the store to the file system. Only for the operator.
+#[utoipa::path(post, path = "/api/v1/store/compact",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
+    responses(
+        (status = 200, body = Value, description = "before_bytes, after_bytes"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn compact_store(
+    State(state): State<ApiState>,
+    role: RequestRole,
+) -> Result<Json<CompactionReport>, Problem> {
+    check_operator(role)?;
+    Ok(Json(state.engine.compact().await?))
 }
 
 /// Creates a backup. The folder is deleted if the backup fails or the client has disconnected.
-async fn back_up(ports: Ports, answer: oneshot::Sender<Result<BackupDocument, Failure>>) {
+async fn back_up(ports: Ports, sender: oneshot::Sender<Result<BackupDocument, Failure>>) {
     let folder = match ports.store.begin_backup().await {
         Ok(folder) => folder,
         Err(error) => {
             // The client may have disconnected.
-            let _ = answer.send(Err(error.into()));
+            let _ = sender.send(Err(error.into()));
             return;
         }
     };
-    let made = match copy(&ports, &folder).await {
-        Ok(_) if answer.is_closed() => Err(Failure::new(code::CANCELLED, "client disconnected")),
+    let result = match copy(&ports, &folder).await {
+        Ok(_) if sender.is_closed() => Err(Failure::new(code::CANCELLED, "client disconnected")),
         Ok(damaged) => finish(&ports, &folder, damaged).await,
         Err(failure) => Err(failure),
     };
-    if let Err(failure) = &made {
+    if let Err(failure) = &result {
         tracing::warn!(%failure, "backup failed");
         if let Err(error) = ports.store.drop_backup(&folder).await {
             tracing::warn!(%error, "an unfinished backup remains until the next start");
         }
     }
-    let _ = answer.send(made);
+    let _ = sender.send(result);
 }
 
 /// Copies all stored data into a folder. Returns the damaged blobs.

@@ -6,12 +6,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, ThreadId};
+use wattle_graph::id::{AppName, IdError, ThreadId};
 use wattle_project::trace::Trace;
 use wattle_run::hostcall::runs::{RunService, ThreadView};
 use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
 use crate::document::Page;
+use crate::document::run::RunDocument;
 use crate::document::thread::{ThreadDocument, ThreadSummary};
 use crate::native::tenant_scope::{RequestRole, TenantScope, parse_thread_id};
 use crate::problem::{Problem, ProblemDocument};
@@ -20,10 +21,10 @@ use crate::state::ApiState;
 use crate::trace;
 
 /// Default number of items in a page.
-const DEFAULT_PAGE: usize = 50;
+const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// Maximum number of items in a page. The limit is low, because states can be large.
-pub(crate) const LARGEST_PAGE: usize = 500;
+pub(crate) const MAX_PAGE_SIZE: usize = 500;
 
 /// Selects the threads to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -44,7 +45,8 @@ pub struct ThreadFilter {
 
 /// Lists threads, newest update first.
 #[utoipa::path(get, path = "/api/v1/threads",
-    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads", params(ThreadFilter),
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads",
+    params(ThreadFilter),
     responses((status = 200, body = Page<ThreadSummary>)))]
 pub async fn list_threads(
     State(state): State<ApiState>,
@@ -135,21 +137,44 @@ pub async fn get_trace(
     Ok(Json(trace::read(&state.engine, &record.id).await?))
 }
 
-async fn view(state: &ApiState, scope: &TenantScope, id: &str) -> Result<ThreadView, Problem> {
-    let record = scope.thread(state, id).await?;
-    gone_if_none(state.engine.thread(&record.id).await?, &record.id)
+/// Retries the recovery of a thread's run that was set aside.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/retry", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 202, body = RunDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn retry_thread(
+    State(state): State<ApiState>,
+    scope: TenantScope,
+    Path(thread): Path<String>,
+) -> Result<(StatusCode, Json<RunDocument>), Problem> {
+    let record = scope.thread(&state, &thread).await?;
+    let run = state.engine.retry_recovery(&record.id).await?;
+    let record = scope.run(&state, run.run.as_str()).await?;
+    Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
-fn gone_if_none(view: Option<ThreadView>, id: &ThreadId) -> Result<ThreadView, Problem> {
+async fn view(state: &ApiState, scope: &TenantScope, id: &str) -> Result<ThreadView, Problem> {
+    let record = scope.thread(state, id).await?;
+    or_expired(state.engine.thread(&record.id).await?, &record.id)
+}
+
+fn or_expired(view: Option<ThreadView>, id: &ThreadId) -> Result<ThreadView, Problem> {
     view.ok_or_else(|| Problem::new(code::EXPIRED, format!("thread `{id}` has expired")))
 }
 
 /// Returns the number of items in a page for a requested limit.
 pub(crate) fn page_size(limit: Option<usize>) -> usize {
-    limit.unwrap_or(DEFAULT_PAGE).clamp(1, LARGEST_PAGE)
+    limit.unwrap_or(DEFAULT_PAGE_SIZE).clamp(1, MAX_PAGE_SIZE)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+#[expect(clippy::needless_pass_by_value, reason = "passed to `map_err`")]
 pub(crate) fn invalid_query(error: axum::extract::rejection::QueryRejection) -> Problem {
     Problem::new(code::INVALID, format!("the query is not valid: {}", error.body_text()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "passed to `map_err`")]
+pub(crate) fn invalid_id(error: IdError) -> Problem {
+    Problem::new(code::INVALID, error.to_string())
 }

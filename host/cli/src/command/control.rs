@@ -3,7 +3,7 @@
 use wattle_api::document::options::OptionsDocument;
 use wattle_api::document::run::RunDocument;
 use wattle_api::document::thread::ThreadDocument;
-use wattle_api::native::control::ClearedDocument;
+use wattle_api::native::cache::ClearedCacheDocument;
 use wattle_graph::definition::NodeSet;
 use wattle_graph::id::NodeName;
 use wattle_run::ports::store::Durability;
@@ -82,7 +82,7 @@ pub(super) async fn clear_cache(
         .map(|(key, part)| format!("{key}={}", segment(part)))
         .collect();
     let path = format!("/api/v1/apps/{app}/cache?{}", query.join("&"));
-    let cleared: ClearedDocument = client.delete_for(&path).await?;
+    let cleared: ClearedCacheDocument = client.delete_for(&path).await?;
     output.data(&cleared, |cleared| format!("cleared {} entries", cleared.cleared));
     Ok(Exit::Ok)
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wattle_api::native::upkeep::CopiedDocument;
+use wattle_api::native::maintenance::CopiedDocument;
 use wattle_graph::event::Decision;
 use wattle_graph::id::call_path;
 use wattle_run::engine::migrate::MigrationReport;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_api::body::parse;
 use wattle_api::document::{key, memory, run, travel};
-use wattle_api::native::upkeep;
+use wattle_api::native::{maintenance, open_calls};
 use wattle_graph::failure::{Failure, code};
 use wattle_project::ag_ui::inward::{self, Pending, RunAgentInput};
 use wattle_run::limit::MEMORY_RESULTS;
@@ -21,10 +21,10 @@ const KINDS: &[fn(&[u8])] = &[
     same::<travel::EditsDocument>,
     same::<travel::ForkDocument>,
     same::<key::NewKeyDocument>,
-    only::<upkeep::SettleDocument>,
-    only::<upkeep::MigrateDocument>,
-    only::<upkeep::CopyDocument>,
-    only::<upkeep::PruneDocument>,
+    only::<open_calls::SettleDocument>,
+    only::<maintenance::MigrateDocument>,
+    only::<maintenance::CopyDocument>,
+    only::<maintenance::PruneDocument>,
     put_memory,
     search_memory,
     ag_ui,

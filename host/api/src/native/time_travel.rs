@@ -10,8 +10,7 @@ use utoipa::IntoParams;
 use wattle_graph::event::Write;
 use wattle_graph::failure::code;
 use wattle_graph::id::{
-    AppName, ChannelName, CheckpointId, END, GraphName, IdError, Namespace, NodeName, TaskId,
-    ThreadId,
+    AppName, ChannelName, CheckpointId, END, GraphName, Namespace, NodeName, TaskId, ThreadId,
 };
 use wattle_graph::step::{Edit, EditAs};
 use wattle_run::time_travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
@@ -23,7 +22,7 @@ use crate::document::travel::{CallDocument, EditDocument, EditsDocument, ForkDoc
 use crate::native::request_principal::RequestPrincipal;
 use crate::native::runs;
 use crate::native::tenant_scope::TenantScope;
-use crate::native::threads::{invalid_query, page_size};
+use crate::native::threads::{invalid_id, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::ApiState;
@@ -74,7 +73,7 @@ pub async fn get_history(
     let query = HistoryQuery {
         namespace: Namespace::new(filter.namespace),
         before: filter.before.map(CheckpointId),
-        filter: filter.filter.as_deref().map_or(Ok(BTreeMap::new()), facts)?,
+        filter: filter.filter.as_deref().map_or(Ok(BTreeMap::new()), parse_metadata_filter)?,
         limit: Some(page_size(filter.limit)),
         without_states: !filter.state,
     };
@@ -82,7 +81,7 @@ pub async fn get_history(
     Ok(Json(views.map(|view| CheckpointDocument::new(view, filter.state)).collect()))
 }
 
-fn facts(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
+fn parse_metadata_filter(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
     serde_json::from_str(text).map_err(|error| {
         Problem::new(code::INVALID, format!("`filter` is not a JSON object: {error}"))
     })
@@ -92,7 +91,7 @@ fn facts(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct OfGraph {
+pub struct NamespaceQuery {
     /// Namespace of a subgraph; the root graph by default.
     namespace: String,
 }
@@ -103,7 +102,7 @@ pub struct OfGraph {
     params(
         ("thread" = String, Path, description = "id of the thread"),
         ("checkpoint" = String, Path, description = "number of the checkpoint, or `latest`"),
-        OfGraph),
+        NamespaceQuery),
     responses(
         (status = 200, body = CheckpointDocument),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
@@ -112,9 +111,9 @@ pub async fn get_checkpoint(
     State(state): State<ApiState>,
     scope: TenantScope,
     Path((id, checkpoint)): Path<(String, String)>,
-    of: Result<Query<OfGraph>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<NamespaceQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
-    let Query(of) = of.map_err(invalid_query)?;
+    let Query(query) = query.map_err(invalid_query)?;
     let record = scope.thread(&state, &id).await?;
     let checkpoint = match checkpoint.as_str() {
         LATEST => None,
@@ -123,7 +122,7 @@ pub async fn get_checkpoint(
             Problem::new(code::INVALID, text)
         })?),
     };
-    let namespace = Namespace::new(of.namespace);
+    let namespace = Namespace::new(query.namespace);
     let view = state.engine.state(&record.id, &namespace, checkpoint).await?;
     Ok(Json(CheckpointDocument::new(view, true)))
 }
@@ -148,7 +147,7 @@ pub async fn edit_thread(
 ) -> Result<Json<CheckpointDocument>, Problem> {
     let thread = ThreadId::new(&id).map_err(invalid_id)?;
     if request.app.is_some() {
-        runs::own_or_new(&state, &scope, &thread).await?;
+        runs::check_unused_or_accessible(&state, &scope, &thread).await?;
     } else {
         scope.thread(&state, &id).await?;
     }
@@ -211,7 +210,7 @@ pub async fn fork_thread(
     let wait = request.wait;
     let fork = ForkThread { principal, ..fork(record.id, scope.tenant, request)? };
     let run = state.engine.fork(fork).await?;
-    runs::answer(&state, run, wait).await
+    runs::run_response(&state, run, wait).await
 }
 
 fn fork(
@@ -224,7 +223,7 @@ fn fork(
         (Some(checkpoint), None) => {
             ForkFrom::Checkpoint { checkpoint: CheckpointId(checkpoint), input }
         }
-        (None, Some(call)) if input.is_none() => of_call(call)?,
+        (None, Some(call)) if input.is_none() => fork_at_call(call)?,
         (None, Some(_)) => {
             let text = "a fork from a call takes no `input`; use a `checkpoint`";
             return Err(Problem::new(code::INVALID, text));
@@ -255,7 +254,7 @@ fn fork(
     })
 }
 
-fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {
+fn fork_at_call(document: CallDocument) -> Result<ForkFrom, Problem> {
     let CallDocument { seq, task, scope, call, answer, failure } = document;
     let call = match (seq, task, call) {
         (Some(seq), None, None) if scope.is_empty() => CallRef::Seq(seq),
@@ -276,9 +275,4 @@ fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {
         }
     };
     Ok(ForkFrom::Call { call, result })
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
-fn invalid_id(error: IdError) -> Problem {
-    Problem::new(code::INVALID, error.to_string())
 }

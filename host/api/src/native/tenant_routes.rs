@@ -14,8 +14,8 @@ use crate::native::tenant_scope::{TenantScope, check_tenant};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Plugin name with which the API calls the model port.
-const API: &str = "api";
+/// App and plugin name with which the API calls the model port.
+const CALLER_NAME: &str = "api";
 
 /// Sets a model of the tenant for a route. It overrides the operator's model for this route.
 #[utoipa::path(put, path = "/api/v1/tenants/{tenant}/routes/{route}",
@@ -91,9 +91,10 @@ fn caller(scope: &TenantScope, tenant: &str) -> Result<Caller, Problem> {
         let detail = format!("the request does not belong to tenant `{tenant}`");
         return Err(Problem::new(code::DENIED, detail));
     }
-    let broken = |error: wattle_graph::id::IdError| Problem::new(code::INTERNAL, error.to_string());
-    let app = AppName::new(API).map_err(broken)?;
+    let internal =
+        |error: wattle_graph::id::IdError| Problem::new(code::INTERNAL, error.to_string());
+    let app = AppName::new(CALLER_NAME).map_err(internal)?;
     let owner = CallerId::of_app(&app);
-    let plugin = PluginName::new(API).map_err(broken)?;
+    let plugin = PluginName::new(CALLER_NAME).map_err(internal)?;
     Ok(Caller { app, plugin, tenant: Some(tenant.to_owned()), owner })
 }

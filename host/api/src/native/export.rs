@@ -1,0 +1,68 @@
+//! Exports of threads.
+
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use futures::TryStreamExt as _;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use wattle_graph::failure::code;
+use wattle_run::export::ExportParts;
+
+use crate::native::tenant_scope::{RequestRole, TenantScope, operator_only_problem};
+use crate::native::threads::invalid_query;
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Selects the contents of an export.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ExportQuery {
+    /// True to include the code, its grants and its settings; operator only. Default: true for the
+    /// operator if the code is available.
+    code: Option<bool>,
+    /// True to include the blobs that the thread refers to. Default: true.
+    blobs: Option<bool>,
+}
+
+/// Exports a thread as one file of JSON lines, which `wattle replay` reads.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/export", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread"), ExportQuery),
+    responses(
+        (status = 200, body = String, content_type = "application/x-ndjson"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn export_thread(
+    State(state): State<ApiState>,
+    scope: TenantScope,
+    role: RequestRole,
+    Path(id): Path<String>,
+    query: Result<Query<ExportQuery>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(query) = query.map_err(invalid_query)?;
+    let is_operator = role.is_operator;
+    if query.code == Some(true) && !is_operator {
+        let tenant = role.tenant.unwrap_or_default();
+        return Err(operator_only_problem("the code of apps", &tenant));
+    }
+    let record = scope.thread(&state, &id).await?;
+    let parts = ExportParts {
+        // A thread that has never run has no code.
+        code: query.code.unwrap_or(is_operator) && !record.is_unbound(),
+        blobs: query.blobs.unwrap_or(true),
+    };
+    let lines = match state.engine.export(&record.id, parts).await {
+        Err(failure) if query.code.is_none() && failure.code == code::UNAVAILABLE => {
+            state.engine.export(&record.id, ExportParts { code: false, ..parts }).await
+        }
+        lines => lines,
+    };
+    let lines = lines?.map_err(|failure| std::io::Error::other(failure.message));
+    let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}
