@@ -73,7 +73,7 @@ pub(crate) fn open(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let limit_bytes = agents.api().config.body_limit_bytes;
-    let stall = agents.api().config.stall;
+    let stall = agents.api().config.stall_timeout;
     let upgrade = upgrade.max_message_size(limit_bytes).max_frame_size(limit_bytes);
     upgrade.on_upgrade(move |mut socket| async move {
         let end = match thread {
@@ -313,7 +313,7 @@ impl Session {
         sending: impl Future<Output = Result<(), axum::Error>>,
     ) -> Result<(), End> {
         let api = self.agents.api();
-        match timeout(api.config.stall, sending).await {
+        match timeout(api.config.stall_timeout, sending).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Left),
             Err(_elapsed) => {

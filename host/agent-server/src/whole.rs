@@ -17,7 +17,7 @@ pub(crate) async fn whole<T: Send + 'static>(
     agents: &Agents,
     work: BoxFuture<'static, Result<T, Fault>>,
 ) -> Result<T, Fault> {
-    let done = detached::finish(agents.api().stopping.clone(), work).await;
+    let done = detached::run(agents.api().stopping.clone(), work).await;
     let broken = || Err(Failure::internal("internal error: the request handler panicked").into());
     done.unwrap_or_else(broken)
 }

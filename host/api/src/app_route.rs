@@ -131,7 +131,7 @@ async fn handle(
         tenant: asked.tenant.clone(),
     };
     let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
-    // If the client disconnects first, `finish` drops the response, and with it the stream of a
+    // If the client disconnects first, `run` drops the response, and with it the stream of a
     // run.
     let work = async move {
         let _held = held;
@@ -139,9 +139,9 @@ async fn handle(
         let response = response.map_err(|error| answer::ended(&app, error))?;
         answer::answer(&state, &app, asked, response).await
     };
-    let broken =
+    let panicked =
         || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));
-    detached::finish(stopping, work).await.unwrap_or_else(broken)
+    detached::run(stopping, work).await.unwrap_or_else(panicked)
 }
 
 /// Returns the endpoints that an app declares.

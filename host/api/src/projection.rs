@@ -11,7 +11,7 @@ use wattle_run::hostcall::clock::{Zoned, to_zone};
 use wattle_run::state_cache::StateCache;
 
 /// Returns the projection data that is the same for all events of a run.
-pub fn subject(app: &App, thread: &str, run: &str) -> RunInfo {
+pub fn run_info(app: &App, thread: &str, run: &str) -> RunInfo {
     RunInfo {
         app: app.name.as_str().into(),
         thread: thread.into(),
@@ -21,24 +21,30 @@ pub fn subject(app: &App, thread: &str, run: &str) -> RunInfo {
 }
 
 /// The state of a thread at the time of an event. The events must be applied in order.
-pub struct Past {
+pub struct StateAtEvent {
     states: StateCache,
     thread: ThreadId,
     zone: String,
     /// Current checkpoint of the root graph after the last applied event.
     checkpoint: Option<CheckpointId>,
-    /// Checkpoint that was read last, with its state.
-    read: Option<(CheckpointId, Value)>,
+    /// Checkpoint that was loaded last, with its state.
+    loaded: Option<(CheckpointId, Value)>,
 }
 
-impl Past {
+impl StateAtEvent {
     /// Creates the state of a thread before its first event. Times are in `zone`.
     pub fn new(states: StateCache, zone: &str, thread: &ThreadId) -> Self {
-        Self { states, thread: thread.clone(), zone: zone.to_owned(), checkpoint: None, read: None }
+        Self {
+            states,
+            thread: thread.clone(),
+            zone: zone.to_owned(),
+            checkpoint: None,
+            loaded: None,
+        }
     }
 
     /// Applies an event.
-    pub fn see(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &Event) {
         if event.namespace != Namespace::root() {
             return;
         }
@@ -58,9 +64,9 @@ impl Past {
     /// Returns the channel values at the current checkpoint as an object. Returns `null` before the
     /// first checkpoint and if the state cannot be read.
     pub async fn state(&mut self) -> &Value {
-        let wanted = self.checkpoint;
-        if self.read.as_ref().map(|(id, _)| *id) != wanted {
-            self.read = match wanted {
+        let current = self.checkpoint;
+        if self.loaded.as_ref().map(|(id, _)| *id) != current {
+            self.loaded = match current {
                 Some(id) => {
                     let checkpoint = self.load(id).await;
                     Some((id, checkpoint.map(|checkpoint| checkpoint.state()).unwrap_or_default()))
@@ -68,7 +74,7 @@ impl Past {
                 None => None,
             };
         }
-        self.read.as_ref().map_or(&Value::Null, |(_, state)| state)
+        self.loaded.as_ref().map_or(&Value::Null, |(_, state)| state)
     }
 
     /// Returns the current checkpoint. Returns `None` before the first checkpoint and if the
@@ -82,7 +88,7 @@ impl Past {
         match self.states.checkpoint(thread, &Namespace::root(), id).await {
             Ok(tuple) => tuple.map(|tuple| tuple.checkpoint),
             Err(error) => {
-                tracing::warn!(%thread, %error, "projecting an event without its state");
+                tracing::warn!(%thread, %error, "cannot read the state for the projection of an event");
                 None
             }
         }
@@ -96,8 +102,8 @@ impl Past {
 
     /// Returns the time of an event with milliseconds for file names, such as
     /// `20250115-10-30-45-123`. Returns an empty string for a time outside of the supported years.
-    pub fn stamp(&self, event: &Event) -> String {
-        to_zone(event.at_ms, &self.zone).as_ref().map(stamp).unwrap_or_default()
+    pub fn file_timestamp(&self, event: &Event) -> String {
+        to_zone(event.at_ms, &self.zone).as_ref().map(file_timestamp).unwrap_or_default()
     }
 }
 
@@ -118,7 +124,7 @@ fn time(zoned: &Zoned) -> String {
     )
 }
 
-fn stamp(zoned: &Zoned) -> String {
+fn file_timestamp(zoned: &Zoned) -> String {
     let civil = &zoned.civil;
     format!(
         "{:04}{:02}{:02}-{:02}-{:02}-{:02}-{:03}",
@@ -138,13 +144,13 @@ mod tests {
 
     #[test]
     fn times_are_in_the_time_zone() {
-        for (zone, at, short) in [
+        for (zone, expected, file) in [
             ("Asia/Shanghai", "2025-01-15T10:30:45+08:00", "20250115-10-30-45-123"),
             ("UTC", "2025-01-15T02:30:45+00:00", "20250115-02-30-45-123"),
             ("America/St_Johns", "2025-01-14T23:00:45-03:30", "20250114-23-00-45-123"),
         ] {
             let zoned = to_zone(1_736_908_245_123, zone).unwrap();
-            assert_eq!((time(&zoned).as_str(), stamp(&zoned).as_str()), (at, short));
+            assert_eq!((time(&zoned).as_str(), file_timestamp(&zoned).as_str()), (expected, file));
         }
     }
 }

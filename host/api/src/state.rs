@@ -15,15 +15,15 @@ use crate::guard::AdmissionState;
 use crate::guard::access::Access;
 use crate::guard::limits::Limits;
 use crate::guard::user::UserHeader;
-use crate::stream::presence::Presence;
+use crate::stream::disconnect::RunClients;
 use crate::traffic::Traffic;
 
 /// Default maximum size of a request body in bytes. It fits an image of about 10 MiB as base64 in
 /// JSON.
-pub const BODY_LIMIT_BYTES: usize = 16 << 20;
+pub const DEFAULT_BODY_LIMIT_BYTES: usize = 16 << 20;
 
 /// Default time within which a client must read sent data. Slow networks need seconds.
-pub const STALL: Duration = Duration::from_secs(30);
+pub const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Access to the API: accepted hosts, origins and keys, and limits of requests.
 #[derive(Clone, Debug)]
@@ -32,19 +32,19 @@ pub struct ApiConfig {
     pub hosts: BTreeSet<String>,
     /// Origins of browser pages that can send requests. Empty by default, which disables CORS.
     pub origins: BTreeSet<String>,
-    /// Digests of the accepted keys of the operator, from [`ApiConfig::key`]. If no key exists,
-    /// neither configured nor created, every caller is accepted. This is secure on a loopback
-    /// address only.
+    /// Digests of the accepted keys of the operator, from [`ApiConfig::key_digest`]. If no key
+    /// exists, neither configured nor created, every caller is accepted. This is secure on a
+    /// loopback address only.
     pub keys: BTreeSet<Digest>,
     /// True to require a key even if no key exists. It is set for an address that other machines
     /// can reach, because the last key can be revoked while the host runs.
-    pub needs_keys: bool,
+    pub requires_key: bool,
     /// Limits of the number and rate of requests.
     pub limits: Limits,
-    /// Maximum size of a request body in bytes; see [`BODY_LIMIT_BYTES`].
+    /// Maximum size of a request body in bytes; see [`DEFAULT_BODY_LIMIT_BYTES`].
     pub body_limit_bytes: usize,
-    /// Time within which a client must read sent data; see [`STALL`].
-    pub stall: Duration,
+    /// Time within which a client must read sent data; see [`DEFAULT_STALL_TIMEOUT`].
+    pub stall_timeout: Duration,
     /// Tenants by the digests of their accepted keys. A request with such a key belongs to the
     /// tenant.
     pub tenant_keys: BTreeMap<Digest, String>,
@@ -65,10 +65,10 @@ impl Default for ApiConfig {
             hosts: BTreeSet::new(),
             origins: BTreeSet::new(),
             keys: BTreeSet::new(),
-            needs_keys: false,
+            requires_key: false,
             limits: Limits::default(),
-            body_limit_bytes: BODY_LIMIT_BYTES,
-            stall: STALL,
+            body_limit_bytes: DEFAULT_BODY_LIMIT_BYTES,
+            stall_timeout: DEFAULT_STALL_TIMEOUT,
             tenant_keys: BTreeMap::new(),
             tenant_header: None,
             default_tenant: None,
@@ -79,14 +79,14 @@ impl Default for ApiConfig {
 
 impl ApiConfig {
     /// Returns the digest of a key. Comparing digests is safe against timing attacks.
-    pub fn key(secret: &str) -> Digest {
+    pub fn key_digest(secret: &str) -> Digest {
         Digest::of(secret.as_bytes())
     }
 }
 
 /// Exporter of metrics as text.
 #[derive(Clone)]
-pub struct MetricsText {
+pub struct MetricsExporter {
     /// Media type of the text.
     pub content_type: &'static str,
     /// Renders the metrics. Called for every request.
@@ -109,11 +109,11 @@ pub struct ApiState {
     /// Becomes true when the server shuts down, which ends open streams.
     pub stopping: watch::Receiver<bool>,
     /// Standalone plugins.
-    pub loose: LoosePlugins,
+    pub standalone_plugins: StandalonePlugins,
     /// Exporter for `/metrics`. With `None`, the path responds with 404.
-    pub metrics: Option<MetricsText>,
+    pub metrics: Option<MetricsExporter>,
     /// Clients that follow runs.
-    pub presence: Presence,
+    pub run_clients: RunClients,
     /// Instance id of the server, which changes with each start. CLI commands use it to check that
     /// they reached the right server.
     pub instance: Arc<str>,
@@ -122,7 +122,7 @@ pub struct ApiState {
 impl ApiState {
     /// Creates the state of a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
-        let loose = LoosePlugins::default();
+        let standalone_plugins = StandalonePlugins::default();
         let admission = Arc::new(AdmissionState::new(&config));
         Self {
             engine,
@@ -131,9 +131,9 @@ impl ApiState {
             access: Arc::default(),
             traffic: Arc::default(),
             stopping,
-            loose,
+            standalone_plugins,
             metrics: None,
-            presence: Presence::default(),
+            run_clients: RunClients::default(),
             instance: "".into(),
         }
     }
@@ -150,12 +150,12 @@ impl ApiState {
     }
 
     /// Sets the standalone plugins.
-    pub fn with_loose_plugins(self, loose: LoosePlugins) -> Self {
-        Self { loose, ..self }
+    pub fn with_standalone_plugins(self, standalone_plugins: StandalonePlugins) -> Self {
+        Self { standalone_plugins, ..self }
     }
 
     /// Sets the exporter of metrics.
-    pub fn with_metrics(self, metrics: MetricsText) -> Self {
+    pub fn with_metrics(self, metrics: MetricsExporter) -> Self {
         Self { metrics: Some(metrics), ..self }
     }
 
@@ -170,9 +170,9 @@ type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 
 /// Plugins of the plugins folder, which belong to no app. Clones share the set.
 #[derive(Clone, Default)]
-pub struct LoosePlugins(Arc<Mutex<Plugins>>);
+pub struct StandalonePlugins(Arc<Mutex<Plugins>>);
 
-impl LoosePlugins {
+impl StandalonePlugins {
     /// Locks the plugins and ignores poisoning: no other code runs under the lock, so its data is
     /// consistent.
     fn lock(&self) -> MutexGuard<'_, Plugins> {

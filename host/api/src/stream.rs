@@ -1,12 +1,13 @@
-//! Event logs as streams. Each wire format has a file; [`follow`] reads the log for all of them.
+//! Event logs as streams. Each wire format has a file; [`client_tail`] reads the log for all of
+//! them.
 
 pub mod ag_ui;
 pub mod ai_sdk;
+pub mod client_tail;
 pub mod custom;
-pub mod follow;
-pub mod presence;
+pub mod disconnect;
+mod run_encoder;
 pub mod sse;
-mod whole;
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -45,7 +45,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wattle_api::app_route::mount;
-use wattle_api::state::LoosePlugins;
+use wattle_api::state::StandalonePlugins;
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
@@ -81,7 +81,7 @@ struct Inner {
     sandbox: Arc<dyn Sandbox>,
     databases: Databases,
     clock: Arc<dyn Clock>,
-    loose: LoosePlugins,
+    loose: StandalonePlugins,
     /// Whether only code is loaded: migrations are not applied, and missing tools are not reported.
     code_only: bool,
     migrations: Migrations,
@@ -164,7 +164,7 @@ impl Loader {
         sandbox: Arc<dyn Sandbox>,
         databases: Databases,
         clock: Arc<dyn Clock>,
-        loose: LoosePlugins,
+        loose: StandalonePlugins,
     ) -> Self {
         let inner = Inner::new(config, catalog, sandbox, databases, clock, loose, false);
         Self { inner: Arc::new(inner) }
@@ -179,7 +179,7 @@ impl Loader {
         databases: Databases,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let loose = LoosePlugins::default();
+        let loose = StandalonePlugins::default();
         let inner = Inner::new(config, catalog, sandbox, databases, clock, loose, true);
         Self { inner: Arc::new(inner) }
     }
@@ -279,7 +279,7 @@ impl Inner {
         sandbox: Arc<dyn Sandbox>,
         databases: Databases,
         clock: Arc<dyn Clock>,
-        loose: LoosePlugins,
+        loose: StandalonePlugins,
         code_only: bool,
     ) -> Self {
         // An archived version can be loaded before the first refresh.

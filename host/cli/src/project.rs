@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use wattle_api::projection::{Past, subject};
+use wattle_api::projection::{StateAtEvent, run_info};
 use wattle_graph::event::Event;
 use wattle_graph::mapping::{
     EventContext, FileProjection, ProjectedFile, RunFileProjector, RunInfo,
@@ -174,15 +174,17 @@ impl Worker {
         (folder, mapping): (&FilesFolder, &FileProjection),
         budget: &mut RunBudget,
     ) -> Result<(), Stopped> {
-        let subject: RunInfo = subject(app, note.thread.as_str(), note.run.as_str());
+        let info: RunInfo = run_info(app, note.thread.as_str(), note.run.as_str());
         let states = StateCache::new(self.store.clone());
-        let mut past = Past::new(states, &self.zone, &note.thread);
-        let mut run = RunFileProjector::new(mapping, &subject);
+        let mut state_at_event = StateAtEvent::new(states, &self.zone, &note.thread);
+        let mut run = RunFileProjector::new(mapping, &info);
         let before = note.first_seq.saturating_sub(1);
         let mut events = EventRange::new(self.store.as_ref(), &note.thread, before, note.last_seq);
         while let Some(page) = events.next().await? {
             for event in page.iter().filter(|event| event.run == note.run) {
-                let Some(file) = project(&mut run, &mut past, event).await else { continue };
+                let Some(file) = project(&mut run, &mut state_at_event, event).await else {
+                    continue;
+                };
                 let most = budget.begin_file().map_err(Stopped::Limit)?;
                 let content = FileContent::read(self.blobs.as_ref(), file.content).await;
                 let path = PathBuf::from(file.path);
@@ -234,11 +236,11 @@ async fn write(
 
 async fn project(
     run: &mut RunFileProjector<'_>,
-    past: &mut Past,
+    state_at_event: &mut StateAtEvent,
     event: &Event,
 ) -> Option<ProjectedFile> {
-    past.see(event);
-    let (time, stamp) = (past.time(event), past.stamp(event));
-    let state = if run.wants_state(event) { past.state().await } else { &Value::Null };
+    state_at_event.apply(event);
+    let (time, stamp) = (state_at_event.time(event), state_at_event.file_timestamp(event));
+    let state = if run.wants_state(event) { state_at_event.state().await } else { &Value::Null };
     run.apply(event, EventContext { time: &time, state }, &stamp)
 }

@@ -20,7 +20,7 @@ use axum::http::HeaderName;
 use tokio::sync::watch;
 use wattle_agent_server::Webhooks;
 use wattle_api::guard::user::UserHeader;
-use wattle_api::state::{LoosePlugins, MetricsText};
+use wattle_api::state::{MetricsExporter, StandalonePlugins};
 use wattle_api::{ApiConfig, ApiState};
 use wattle_graph::id::Digest;
 use wattle_mcp::McpServers;
@@ -83,7 +83,7 @@ pub struct Host {
     pub sweeper: Option<Sweeper>,
     /// Instance id of the host, which changes with each start.
     pub instance: String,
-    loose: LoosePlugins,
+    loose: StandalonePlugins,
     databases: Databases,
     tools: Arc<McpServers>,
     telemetry: Arc<Telemetry>,
@@ -105,7 +105,7 @@ impl Host {
         let mut opened = ports::open(&config, overrides, &env).await?;
         let runtime = EngineRuntime::start()?;
         let catalog = Catalog::new();
-        let loose = LoosePlugins::default();
+        let loose = StandalonePlugins::default();
         let loader = Loader::new(
             config.clone(),
             catalog.clone(),
@@ -157,13 +157,13 @@ impl Host {
         let api = ApiConfig {
             hosts: server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             origins: server.origins.clone(),
-            keys: keys.iter().map(|key| ApiConfig::key(key)).collect(),
-            needs_keys: self.config.public_address().is_some(),
+            keys: keys.iter().map(|key| ApiConfig::key_digest(key)).collect(),
+            requires_key: self.config.public_address().is_some(),
             limits: server.limits.to_limits(self.config.limits.graphs().state_bytes),
             tenant_keys: self.tenant_keys(),
             default_tenant: server.default_tenant.clone(),
             body_limit_bytes: usize::try_from(server.body_limit.0).unwrap_or(usize::MAX),
-            stall: duration(server.connections.stall_timeout),
+            stall_timeout: duration(server.connections.stall_timeout),
             tenant_header: header_name("server.tenant_header", server.tenant_header.as_deref())?,
             user_header: header_name("server.user_header", server.user_header.as_deref())?.map(
                 |name| UserHeader {
@@ -173,7 +173,7 @@ impl Host {
             ),
         };
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
-            .with_loose_plugins(self.loose.clone())
+            .with_standalone_plugins(self.loose.clone())
             .with_metrics(metrics_text(&self.telemetry))
             .with_instance(&self.instance))
     }
@@ -192,7 +192,7 @@ impl Host {
         let tenants = self.config.tenants.iter();
         let keys = tenants.flat_map(|(name, tenant)| {
             let keys = tenant.keys(&*self.env);
-            keys.into_iter().map(move |key| (ApiConfig::key(&key), name.clone()))
+            keys.into_iter().map(move |key| (ApiConfig::key_digest(&key), name.clone()))
         });
         keys.collect()
     }
@@ -261,9 +261,9 @@ fn header_name(key: &str, text: Option<&str>) -> Result<Option<HeaderName>, Erro
     })
 }
 
-fn metrics_text(telemetry: &Telemetry) -> MetricsText {
+fn metrics_text(telemetry: &Telemetry) -> MetricsExporter {
     let metrics = telemetry.metrics();
-    MetricsText { content_type: CONTENT_TYPE, text: Arc::new(move || metrics.text()) }
+    MetricsExporter { content_type: CONTENT_TYPE, text: Arc::new(move || metrics.text()) }
 }
 
 /// Number of digits of an instance id. It is large enough that two hosts of a machine never have

@@ -277,7 +277,7 @@ async fn delete_threads_deletes_the_threads_of_an_assistant() {
 #[tokio::test]
 async fn assistants_of_other_tenants_are_not_found() {
     let keys = [("k-a", "a"), ("k-b", "b")];
-    let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
+    let keys = keys.map(|(key, tenant)| (ApiConfig::key_digest(key), tenant.to_owned()));
     let host = Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() });
     let with_key = async |key: &str, method: &str, path: &str, body: Value| {
         let mut request = request(method, path, Some(body));

@@ -297,7 +297,7 @@ async fn runs_are_listed_by_status_and_deleted() {
 #[tokio::test]
 async fn threads_of_other_tenants_are_not_found() {
     let keys = [("k-a", "a"), ("k-b", "b")];
-    let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
+    let keys = keys.map(|(key, tenant)| (ApiConfig::key_digest(key), tenant.to_owned()));
     let host = Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() });
     let with_key = async |key: &str, method: &str, path: &str, body: Option<Value>| {
         let mut request = request(method, path, body);

@@ -231,7 +231,7 @@ async fn close_frame_has_the_reason() {
 async fn websocket_passes_the_guards_of_http() {
     let config = ApiConfig {
         origins: ["https://ui.example".to_owned()].into(),
-        keys: [ApiConfig::key("s3cret")].into(),
+        keys: [ApiConfig::key_digest("s3cret")].into(),
         ..ApiConfig::default()
     };
     let host = Host::with_config(config);
@@ -306,7 +306,7 @@ async fn queued_commands_complete_after_a_disconnect() {
 #[tokio::test]
 async fn commands_count_against_the_rate_limit() {
     let limits = Limits { key_rate: "4/h".parse().ok(), ..Limits::default() };
-    let keys = [ApiConfig::key("s3cret")].into();
+    let keys = [ApiConfig::key_digest("s3cret")].into();
     let host = Host::with_config(ApiConfig { keys, limits, ..ApiConfig::default() });
     let address = listen(&host).await;
     let mut socket = Socket::open(&address, ID, &[("x-api-key", "s3cret")]).await.unwrap();

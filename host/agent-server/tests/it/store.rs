@@ -53,7 +53,7 @@ pub(crate) async fn with_key(
 /// A server with the tenants `a` and `b`, whose keys are `k-a` and `k-b`.
 pub(crate) fn two_tenants(parts: Parts) -> Host {
     let keys = [("k-a", "a"), ("k-b", "b")];
-    let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
+    let keys = keys.map(|(key, tenant)| (ApiConfig::key_digest(key), tenant.to_owned()));
     Host::with_parts(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() }, parts)
 }
 

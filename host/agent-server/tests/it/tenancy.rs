@@ -21,7 +21,7 @@ use crate::host::{Answer, Host, read, request};
 /// Creates a host with two tenants, whose keys are `k-a` and `k-b`.
 fn two_tenants() -> Host {
     let keys = [("k-a", "a"), ("k-b", "b")];
-    let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
+    let keys = keys.map(|(key, tenant)| (ApiConfig::key_digest(key), tenant.to_owned()));
     Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() })
 }
 
@@ -385,7 +385,8 @@ impl Memory for Gone {
 async fn unreadable_keys_reject_all_but_configured_keys() {
     let ports = Ports { memory: Arc::new(Gone), ..Host::new().engine.ports().clone() };
     let engine = Engine::new(ports, Catalog::new(), EngineConfig::default());
-    let config = ApiConfig { keys: [ApiConfig::key("k-env")].into(), ..ApiConfig::default() };
+    let config =
+        ApiConfig { keys: [ApiConfig::key_digest("k-env")].into(), ..ApiConfig::default() };
     let state = ApiState::new(engine, config, watch::channel(false).1);
     let further = wattle_agent_server::router(Agents::new(&state));
     let router = router_with(state, further);

@@ -135,9 +135,9 @@ async fn only_the_operator_deletes_an_unreadable_thread() {
 }
 
 async fn deletes_what_cannot_be_read(path: &str) {
-    let tenants = [(ApiConfig::key("k-acme"), "acme".to_owned())].into();
+    let tenants = [(ApiConfig::key_digest("k-acme"), "acme".to_owned())].into();
     let config = ApiConfig {
-        keys: [ApiConfig::key("k-operator")].into(),
+        keys: [ApiConfig::key_digest("k-operator")].into(),
         tenant_keys: tenants,
         ..ApiConfig::default()
     };

@@ -20,7 +20,7 @@ use crate::native::events::{last_event_id, resolve_run};
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::Problem;
 use crate::state::ApiState;
-use crate::stream::follow::{Audience, Follow};
+use crate::stream::client_tail::{DisconnectPolicy, TailRequest};
 use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
 /// Headers that a guest must not set, because the HTTP server controls the framing of the
@@ -100,18 +100,19 @@ async fn stream(
     let (run, begun) = resolve_run(state, &record, hand_off.run).await?;
     let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
     // A `HEAD` request does not count as a client of the run.
-    let audience = (asked.method != Method::HEAD)
-        .then_some(Audience { cancel_after: hand_off.cancel_after_ms.map(Duration::from_millis) });
+    let disconnect_policy = (asked.method != Method::HEAD).then_some(DisconnectPolicy {
+        cancel_after: hand_off.cancel_after_ms.map(Duration::from_millis),
+    });
     let (thread, until) = (record.id, Until::Idle);
-    let follow = |after| Follow { thread, run: run.clone(), after, until, audience };
+    let tail = |after| TailRequest { thread, run: run.clone(), after, until, disconnect_policy };
     Ok(match (hand_off.format, own) {
         (StreamFormat::AiSdk | StreamFormat::AgUi, _) if run.is_none() => {
             StatusCode::NO_CONTENT.into_response()
         }
-        (StreamFormat::AiSdk, _) => ai_sdk::answer(state, follow(begun), hand_off.nodes),
-        (StreamFormat::AgUi, _) => ag_ui::answer(state, follow(begun), hand_off.nodes),
-        (_, Some(mapping)) => custom::answer(state, app, mapping, follow(begun), seen),
-        (_, None) => sse::answer(state, follow(seen)),
+        (StreamFormat::AiSdk, _) => ai_sdk::respond(state, tail(begun), hand_off.nodes),
+        (StreamFormat::AgUi, _) => ag_ui::respond(state, tail(begun), hand_off.nodes),
+        (_, Some(mapping)) => custom::respond(state, app, mapping, tail(begun), seen),
+        (_, None) => sse::respond(state, tail(seen)),
     })
 }
 

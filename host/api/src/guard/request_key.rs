@@ -11,7 +11,7 @@ const ID_DIGITS: usize = 16;
 
 /// Returns true if requests need a key even if no key was created.
 pub(crate) fn requires_key(config: &ApiConfig) -> bool {
-    config.needs_keys || !config.keys.is_empty() || !config.tenant_keys.is_empty()
+    config.requires_key || !config.keys.is_empty() || !config.tenant_keys.is_empty()
 }
 
 /// Returns the configured key of a request.
@@ -31,7 +31,7 @@ pub(super) fn key_digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
         scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
     });
     let own = headers.get("x-api-key").and_then(|value| value.to_str().ok());
-    bearer.into_iter().chain(own).map(ApiConfig::key)
+    bearer.into_iter().chain(own).map(ApiConfig::key_digest)
 }
 
 #[cfg(test)]
@@ -50,8 +50,8 @@ mod tests {
     #[test]
     fn configured_keys_are_found_in_both_headers() {
         let config = ApiConfig {
-            keys: [ApiConfig::key("s3cret")].into(),
-            tenant_keys: [(ApiConfig::key("k-acme"), "acme".to_owned())].into(),
+            keys: [ApiConfig::key_digest("s3cret")].into(),
+            tenant_keys: [(ApiConfig::key_digest("k-acme"), "acme".to_owned())].into(),
             ..ApiConfig::default()
         };
         assert_eq!(check(&config, &[]), None);

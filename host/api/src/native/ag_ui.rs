@@ -37,7 +37,7 @@ use crate::native::threads::{invalid_id, invalid_query};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 use crate::stream::ag_ui;
-use crate::stream::follow::{Audience, Follow};
+use crate::stream::client_tail::{DisconnectPolicy, TailRequest};
 
 /// Name of the channel for messages, if the graph has several channels with the reducer `messages`.
 const MESSAGES: &str = "messages";
@@ -80,11 +80,11 @@ pub async fn run_ag_ui(
     let graph = apps::find_graph(&app, &graph)?.clone();
     let request = AgUiRequest { app, graph, scope, principal, options, input };
     let stopping = state.stopping.clone();
-    // If the client disconnects first, `finish` drops the stream once the run has started.
+    // If the client disconnects first, `run` drops the stream once the run has started.
     let work = async move { request.run(&state).await };
-    let broken =
+    let panicked =
         || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));
-    detached::finish(stopping, work).await.unwrap_or_else(broken)
+    detached::run(stopping, work).await.unwrap_or_else(panicked)
 }
 
 /// A request of an AG-UI client.
@@ -133,15 +133,16 @@ impl AgUiRequest {
         let record = state.engine.create_run(request).await?;
         let cancels = self.options.cancel_on_disconnect;
         let events = AgUiProjection::new(record.thread.clone(), []).with_known_calls(known_calls);
-        let follow = Follow {
+        let tail = TailRequest {
             thread: record.thread,
             run: Some(record.id),
             after: record.first_seq.saturating_sub(1),
             until: Until::Idle,
-            // The client cannot come back to a stream, so there is nothing to wait for.
-            audience: cancels.then_some(Audience { cancel_after: Some(Duration::ZERO) }),
+            // A client of AG-UI cannot reconnect to a stream, so there is no grace period.
+            disconnect_policy: cancels
+                .then_some(DisconnectPolicy { cancel_after: Some(Duration::ZERO) }),
         };
-        Ok(ag_ui::answer_with(state, follow, events))
+        Ok(ag_ui::respond_with(state, tail, events))
     }
 
     /// Returns the thread of the request; `None` if it does not exist or has no graph yet.

@@ -14,7 +14,7 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
-use crate::stream::follow::Follow;
+use crate::stream::client_tail::TailRequest;
 use crate::stream::{ag_ui, ai_sdk, sse};
 
 /// Selects the events to stream.
@@ -73,24 +73,24 @@ pub async fn stream_events(
     let record = scope.thread(&state, &id).await?;
     let run = filter.run.map(RunId::new).transpose();
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
-    let named = run.clone();
-    let (shown, begun) = resolve_run(&state, &record, run).await?;
-    let follow = |run, after, until| {
+    let filter_run = run.clone();
+    let (run, before_run) = resolve_run(&state, &record, run).await?;
+    let tail = |run, after, until| {
         let thread = record.id.clone();
-        Follow { thread, run, after, until, audience: None }
+        TailRequest { thread, run, after, until, disconnect_policy: None }
     };
     let until = filter.until.map_or(Until::Deleted, |UntilParam::Idle| Until::Idle);
     Ok(match filter.format {
         None => {
             let after = last_event_id(&headers)?.or(filter.after).unwrap_or(0);
-            sse::answer(&state, follow(named, after, until))
+            sse::respond(&state, tail(filter_run, after, until))
         }
-        Some(_) if shown.is_none() => StatusCode::NO_CONTENT.into_response(),
+        Some(_) if run.is_none() => StatusCode::NO_CONTENT.into_response(),
         Some(FormatParam::AiSdk) => {
-            ai_sdk::answer(&state, follow(shown, begun, Until::Idle), Vec::new())
+            ai_sdk::respond(&state, tail(run, before_run, Until::Idle), Vec::new())
         }
         Some(FormatParam::AgUi) => {
-            ag_ui::answer(&state, follow(shown, begun, Until::Idle), Vec::new())
+            ag_ui::respond(&state, tail(run, before_run, Until::Idle), Vec::new())
         }
     })
 }

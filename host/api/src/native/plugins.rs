@@ -56,7 +56,7 @@ pub async fn get_plugin(
 fn plugin_documents(state: &ApiState) -> Vec<PluginDocument> {
     let apps = state.engine.catalog().apps();
     let mut plugins: Vec<PluginDocument> = apps.iter().flat_map(|app| app_plugins(app)).collect();
-    for (name, plugin) in state.loose.all() {
+    for (name, plugin) in state.standalone_plugins.all() {
         if plugins.iter().all(|known| known.name != name.as_str()) {
             plugins.push(PluginDocument::new(None, plugin.info(), &Grants::default()));
         }

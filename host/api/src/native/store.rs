@@ -72,7 +72,7 @@ pub async fn back_up_store(
     let (sender, result) = oneshot::channel();
     let work = back_up(state.engine.ports().clone(), sender);
     // If the client disconnects, `back_up` also deletes the unfinished folder.
-    detached::finish(state.stopping.clone(), work).await;
+    detached::run(state.stopping.clone(), work).await;
     let result = result.await.map_err(|_| Failure::internal("the backup was aborted"))?;
     Ok(Json(result?))
 }

@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn tenant_comes_from_key_then_header_then_default() {
-        let key = (ApiConfig::key("k-acme"), "acme".to_owned());
+        let key = (ApiConfig::key_digest("k-acme"), "acme".to_owned());
         let config = ApiConfig {
             tenant_keys: [key].into(),
             tenant_header: Some("x-tenant".parse().unwrap()),

@@ -12,44 +12,48 @@ use wattle_project::ag_ui::{self, AgUiEvent, AgUiProjection};
 use wattle_project::projection::{EventState, Projection as _};
 use wattle_run::ports::Store;
 
-use crate::projection::Past;
+use crate::projection::StateAtEvent;
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
-use crate::stream::whole::{Form, messages};
+use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest, sse_response};
+use crate::stream::run_encoder::{RunEncoder, encode_stream};
 
 /// Responds with the stream of one run from its first event.
-pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
-    let events = AgUiProjection::new(follow.thread.clone(), nodes);
-    answer_with(state, follow, events)
+pub fn respond(state: &ApiState, request: TailRequest, nodes: Vec<NodeName>) -> Response {
+    let events = AgUiProjection::new(request.thread.clone(), nodes);
+    respond_with(state, request, events)
 }
 
 /// Responds with the stream of one run in a given projection, to which no event was applied.
-pub fn answer_with(state: &ApiState, follow: Follow, events: AgUiProjection) -> Response {
+pub fn respond_with(state: &ApiState, request: TailRequest, events: AgUiProjection) -> Response {
     let ports = state.engine.ports();
-    let form = Own {
-        past: Past::new(state.engine.states().clone(), ports.clock.time_zone(), &follow.thread),
+    let encoder = AgUiEncoder {
+        state_at_event: StateAtEvent::new(
+            state.engine.states().clone(),
+            ports.clock.time_zone(),
+            &request.thread,
+        ),
         events,
         store: ports.store.clone(),
-        thread: follow.thread.clone(),
-        run: follow.run.clone(),
+        thread: request.thread.clone(),
+        run: request.run.clone(),
     };
-    let follower = Follower::new(state, follow, HEARTBEAT);
-    response(messages(follower, form, VecDeque::new()))
+    let tail = ClientTail::new(state, request, HEARTBEAT_INTERVAL);
+    sse_response(encode_stream(tail, encoder, VecDeque::new()))
 }
 
-struct Own {
-    past: Past,
+struct AgUiEncoder {
+    state_at_event: StateAtEvent,
     events: AgUiProjection,
     store: Arc<dyn Store>,
     thread: ThreadId,
     run: Option<RunId>,
 }
 
-impl Form for Own {
-    async fn take(&mut self, event: &Event) -> Vec<Bytes> {
-        self.past.see(event);
+impl RunEncoder for AgUiEncoder {
+    async fn encode(&mut self, event: &Event) -> Vec<Bytes> {
+        self.state_at_event.apply(event);
         let needs_state = self.events.needs(event).is_some();
-        let checkpoint = if needs_state { self.past.current().await } else { None };
+        let checkpoint = if needs_state { self.state_at_event.current().await } else { None };
         let state = EventState { checkpoint, ..EventState::default() };
         self.events.apply(event, &state).iter().map(super::json_message).collect()
     }
@@ -69,7 +73,7 @@ impl Form for Own {
         events.iter().map(super::json_message).collect()
     }
 
-    fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
+    fn read_failed(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
         Some(failed(failure))
     }
 }

@@ -12,8 +12,8 @@ use wattle_project::ai_sdk::{AiSdkProjection, Chunk};
 use wattle_project::projection::{EventState, Projection as _};
 
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
-use crate::stream::whole::{Form, messages};
+use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest, sse_response};
+use crate::stream::run_encoder::{RunEncoder, encode_stream};
 
 /// Header with the protocol version of the AI SDK.
 const VERSION_HEADER: &str = "x-vercel-ai-ui-message-stream";
@@ -25,20 +25,20 @@ const VERSION: &str = "v1";
 const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
 /// Responds with the stream of one run from its first event.
-pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
-    let follower = Follower::new(state, follow, HEARTBEAT);
-    let form = Own(AiSdkProjection::new(nodes));
-    let mut response = response(messages(follower, form, VecDeque::new()));
+pub fn respond(state: &ApiState, request: TailRequest, nodes: Vec<NodeName>) -> Response {
+    let tail = ClientTail::new(state, request, HEARTBEAT_INTERVAL);
+    let encoder = AiSdkEncoder(AiSdkProjection::new(nodes));
+    let mut response = sse_response(encode_stream(tail, encoder, VecDeque::new()));
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static(VERSION_HEADER), HeaderValue::from_static(VERSION));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 
-struct Own(AiSdkProjection);
+struct AiSdkEncoder(AiSdkProjection);
 
-impl Form for Own {
-    async fn take(&mut self, event: &Event) -> Vec<Bytes> {
+impl RunEncoder for AiSdkEncoder {
+    async fn encode(&mut self, event: &Event) -> Vec<Bytes> {
         let chunks = self.0.apply(event, &EventState::default());
         let mut messages: Vec<Bytes> = chunks.iter().map(super::json_message).collect();
         if self.0.is_over() {
@@ -51,7 +51,7 @@ impl Form for Own {
         self.0.is_over()
     }
 
-    fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
+    fn read_failed(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
         let error = Chunk::Error { error_text: failure.message.clone() };
         Some(vec![super::json_message(&error), DONE])
     }

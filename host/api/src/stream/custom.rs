@@ -14,56 +14,60 @@ use wattle_graph::failure::Failure;
 use wattle_graph::mapping::{EventContext, StreamMessage, StreamProjection, StreamProjector};
 use wattle_run::app::App;
 
-use crate::projection::{Past, subject};
+use crate::projection::{StateAtEvent, run_info};
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Follower, response};
-use crate::stream::whole::{Form, messages};
+use crate::stream::client_tail::{ClientTail, TailRequest, sse_response};
+use crate::stream::run_encoder::{RunEncoder, encode_stream};
 
-/// Responds with the stream of one run. `seen` is the sequence number of the last event that the
-/// client has received.
-pub fn answer(
+/// Responds with the stream of one run. `last_event_id` is the sequence number of the last event
+/// that the client has received.
+pub fn respond(
     state: &ApiState,
     app: &App,
     mapping: Arc<StreamProjection>,
-    follow: Follow,
-    seen: u64,
+    request: TailRequest,
+    last_event_id: u64,
 ) -> Response {
-    let run = follow.run.as_ref().map_or("", |run| run.as_str());
-    let subject = subject(app, follow.thread.as_str(), run);
+    let run = request.run.as_ref().map_or("", |run| run.as_str());
+    let run_info = run_info(app, request.thread.as_str(), run);
     let (states, clock) = (state.engine.states().clone(), &state.engine.ports().clock);
-    let past = Past::new(states, clock.time_zone(), &follow.thread);
-    let heartbeat = Duration::from_millis(mapping.heartbeat.as_ms());
-    let follower = Follower::new(state, follow, heartbeat);
-    let ready = mapping.prelude.iter().map(|prelude| comment(prelude)).collect();
-    let silence = comment(&mapping.heartbeat_text);
-    let stream = StreamProjector::new(mapping, subject);
-    let form = Own { stream, past, silence, seen, is_over: false };
-    response(messages(follower, form, ready))
+    let state_at_event = StateAtEvent::new(states, clock.time_zone(), &request.thread);
+    let interval = Duration::from_millis(mapping.heartbeat.as_ms());
+    let tail = ClientTail::new(state, request, interval);
+    let prelude = mapping.prelude.iter().map(|prelude| comment(prelude)).collect();
+    let heartbeat = comment(&mapping.heartbeat_text);
+    let projector = StreamProjector::new(mapping, run_info);
+    let encoder =
+        CustomEncoder { projector, state_at_event, heartbeat, last_event_id, is_over: false };
+    sse_response(encode_stream(tail, encoder, prelude))
 }
 
-struct Own {
-    stream: StreamProjector,
-    past: Past,
-    silence: Bytes,
-    seen: u64,
+struct CustomEncoder {
+    projector: StreamProjector,
+    state_at_event: StateAtEvent,
+    heartbeat: Bytes,
+    last_event_id: u64,
     is_over: bool,
 }
 
-impl Form for Own {
-    async fn take(&mut self, event: &Event) -> Vec<Bytes> {
-        self.past.see(event);
+impl RunEncoder for CustomEncoder {
+    async fn encode(&mut self, event: &Event) -> Vec<Bytes> {
+        self.state_at_event.apply(event);
         self.is_over = matches!(event.kind, EventKind::RunEnded(_));
-        let time = self.past.time(event);
-        let state =
-            if self.stream.wants_state(event) { self.past.state().await } else { &Value::Null };
-        let messages = self.stream.apply(event, EventContext { time: &time, state });
-        if event.seq <= self.seen {
+        let time = self.state_at_event.time(event);
+        let state = if self.projector.wants_state(event) {
+            self.state_at_event.state().await
+        } else {
+            &Value::Null
+        };
+        let messages = self.projector.apply(event, EventContext { time: &time, state });
+        if event.seq <= self.last_event_id {
             return Vec::new();
         }
         let last = messages.len().saturating_sub(1);
         let messages = messages.iter().enumerate();
         messages
-            .map(|(index, message)| wire(message, (index == last).then_some(event.seq)))
+            .map(|(index, message)| format_message(message, (index == last).then_some(event.seq)))
             .collect()
     }
 
@@ -72,18 +76,18 @@ impl Form for Own {
     }
 
     /// A custom format defines no message for errors.
-    fn unreadable(&mut self, _failure: &Failure) -> Option<Vec<Bytes>> {
+    fn read_failed(&mut self, _failure: &Failure) -> Option<Vec<Bytes>> {
         None
     }
 
-    fn silence(&self) -> Bytes {
-        self.silence.clone()
+    fn heartbeat(&self) -> Bytes {
+        self.heartbeat.clone()
     }
 }
 
 /// Formats a message. Only the last message of an event contains the event's number, so a client
 /// that disconnects between two of them receives all of them again.
-fn wire(message: &StreamMessage, seq: Option<u64>) -> Bytes {
+fn format_message(message: &StreamMessage, seq: Option<u64>) -> Bytes {
     let mut text = String::new();
     if let Some(seq) = seq {
         text.push_str(&format!("id: {seq}\n"));
@@ -109,8 +113,14 @@ mod tests {
     #[test]
     fn line_breaks_do_not_end_a_message() {
         let message = StreamMessage { event: Some("a".into()), data: "x\n\nevent: b".into() };
-        assert_eq!(wire(&message, Some(7)), "id: 7\nevent: a\ndata: x\ndata: \ndata: event: b\n\n");
-        assert_eq!(wire(&StreamMessage { event: None, data: String::new() }, None), "data: \n\n");
+        assert_eq!(
+            format_message(&message, Some(7)),
+            "id: 7\nevent: a\ndata: x\ndata: \ndata: event: b\n\n"
+        );
+        assert_eq!(
+            format_message(&StreamMessage { event: None, data: String::new() }, None),
+            "data: \n\n"
+        );
         assert_eq!(comment("a\nb"), ": a b\n\n");
     }
 }

@@ -10,33 +10,35 @@ use wattle_graph::failure::Failure;
 
 use crate::problem::Problem;
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Follower, HEARTBEAT, Next, response};
-use crate::stream::whole::SILENCE;
+use crate::stream::client_tail::{
+    ClientTail, ClientTailItem, HEARTBEAT_INTERVAL, TailRequest, sse_response,
+};
+use crate::stream::run_encoder::HEARTBEAT_COMMENT;
 
 /// Responds with the stream.
-pub fn answer(state: &ApiState, follow: Follow) -> Response {
-    let follower = Some(Follower::new(state, follow, HEARTBEAT));
-    response(stream::unfold(follower, |follower| async move {
-        let mut follower = follower?;
-        let (message, follower) = match follower.next().await? {
-            Next::Event(event) => (message(&event), Some(follower)),
-            Next::Silence => (SILENCE, Some(follower)),
-            Next::Unreadable(failure) => (unreadable(failure), None),
+pub fn respond(state: &ApiState, request: TailRequest) -> Response {
+    let tail = Some(ClientTail::new(state, request, HEARTBEAT_INTERVAL));
+    sse_response(stream::unfold(tail, |tail| async move {
+        let mut tail = tail?;
+        let (message, tail) = match tail.next().await? {
+            ClientTailItem::Event(event) => (event_message(&event), Some(tail)),
+            ClientTailItem::Heartbeat => (HEARTBEAT_COMMENT, Some(tail)),
+            ClientTailItem::ReadFailed(failure) => (error_message(failure), None),
         };
-        Some((Ok::<_, Infallible>(message), follower))
+        Some((Ok::<_, Infallible>(message), tail))
     }))
 }
 
 /// Formats the last message of a stream whose log cannot be read. The message has no number, so a
 /// client that reconnects resumes after the last event that it received.
-fn unreadable(failure: Failure) -> Bytes {
+fn error_message(failure: Failure) -> Bytes {
     let problem = Problem::from(failure);
     let data = serde_json::to_string(&*problem.0).unwrap_or_default();
     format!("event: error\ndata: {data}\n\n").into()
 }
 
 /// Formats an event. JSON text has no line breaks, so the message needs only one `data` line.
-fn message(event: &Event) -> Bytes {
+fn event_message(event: &Event) -> Bytes {
     let data = serde_json::to_string(&event.shown()).unwrap_or_else(|error| {
         // Not reachable, because events are read from JSON. The message would show the client that
         // an event is missing.
@@ -76,7 +78,7 @@ mod tests {
                 principal: None,
             }),
         };
-        let text = String::from_utf8(message(&event).to_vec()).unwrap();
+        let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
         assert_eq!(
             text,
             "id: 7\nevent: run_ended\ndata: {\"seq\":7,\"at_ms\":1000,\"run\":\"r\",\
@@ -96,7 +98,7 @@ mod tests {
             let mut document = json!({ "seq": 9, "at_ms": 1000, "run": "r" });
             document.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
             let event: Event = serde_json::from_value(document).unwrap();
-            let text = String::from_utf8(message(&event).to_vec()).unwrap();
+            let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
             let start = format!("id: 9\nevent: {}\ndata: ", kind["type"].as_str().unwrap());
             assert!(text.starts_with(&start), "{text}");
         }
@@ -111,7 +113,7 @@ mod tests {
             "node": "n", "call": 0, "payload": { "message": "Sure?" }, "elicited": elicited,
         });
         let event: Event = serde_json::from_value(document).unwrap();
-        let text = String::from_utf8(message(&event).to_vec()).unwrap();
+        let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
         assert!(text.contains("Sure?") && !text.contains("elicited"), "{text}");
     }
 
@@ -122,7 +124,7 @@ mod tests {
             "scope": [1], "call": 0, "deltas": [{ "kind": "text", "text": "hi" }],
         });
         let event: Event = serde_json::from_value(document.clone()).unwrap();
-        let text = String::from_utf8(message(&event).to_vec()).unwrap();
+        let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
         let data = text.strip_prefix("id: 8\nevent: streamed\ndata: ").unwrap();
         assert_eq!(serde_json::from_str::<serde_json::Value>(data.trim_end()).unwrap(), document);
     }

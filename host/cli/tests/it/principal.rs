@@ -315,7 +315,7 @@ async fn a_configured_key_is_named_by_a_part_of_its_digest() {
     let thread = ThreadId::new("t").unwrap();
     let events = fixture.server.engine.events(&thread, 0, 1).await.unwrap();
     let event = serde_json::to_value(&events[0]).unwrap();
-    let digest = wattle_api::ApiConfig::key("k-globex").to_hex();
+    let digest = wattle_api::ApiConfig::key_digest("k-globex").to_hex();
     let id = format!("configured-{}", &digest[..4]);
     assert_eq!(event["principal"], json!({ "key": id, "tenant": "globex" }));
     fixture.server.shutdown().await;

@@ -25,7 +25,7 @@ const KNOWN: &[(&str, &str)] = &[
         "host/api",
         "blob_link guard::admission guard::authenticated_key guard::caller_rate guard::key_record \
          guard::keyring guard::open_requests guard::request_key native::tenant_scope state \
-         stream::presence",
+         stream::disconnect",
     ),
     ("host/cli", "args load::compiler"),
     ("host/cli", "config::read error"),

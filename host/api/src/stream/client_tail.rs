@@ -1,8 +1,8 @@
 //! Reads the log of a thread for one client.
 //!
-//! A [`Tail`] reads the log at the pace of the client. `Follower` adds the handling of the
+//! A [`Tail`] reads the log at the pace of the client. `ClientTail` adds the handling of the
 //! connection: a shutdown of the host ends the stream, an idle stream gets heartbeats, and the
-//! client counts as a follower of its run.
+//! reader counts as a client of its run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use wattle_run::hostcall::runs::RunRef;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
 
 use crate::state::ApiState;
-use crate::stream::presence::Following;
+use crate::stream::disconnect::DisconnectGuard;
 
 /// Default interval without an event after which a heartbeat is sent. Proxies close idle
 /// connections after about 30 seconds.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Selects the events to read.
 #[derive(Clone, Debug)]
-pub struct Follow {
+pub struct TailRequest {
     /// Thread whose log is read.
     pub thread: ThreadId,
     /// Only events of this run; `None` for all.
@@ -38,82 +38,82 @@ pub struct Follow {
     /// Condition that ends the stream. A shutdown of the host and the deletion of the thread always
     /// end it.
     pub until: Until,
-    /// Policy for the run when its last follower disconnects. With `None`, the client does not
-    /// count as a follower.
-    pub audience: Option<Audience>,
+    /// Policy for the run when its last client disconnects. With `None`, the reader does not count
+    /// as a client of the run.
+    pub disconnect_policy: Option<DisconnectPolicy>,
 }
 
-/// The policy for a run whose last follower disconnects.
+/// The policy for a run whose last client disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Audience {
-    /// Time without a follower after which the run is cancelled; `None` lets the run continue.
+pub struct DisconnectPolicy {
+    /// Time without a client after which the run is cancelled; `None` lets the run continue.
     pub cancel_after: Option<Duration>,
 }
 
 /// The next item of a stream.
-pub(super) enum Next {
+pub(super) enum ClientTailItem {
     /// An event.
     Event(Arc<Event>),
     /// No event for the heartbeat interval.
-    Silence,
+    Heartbeat,
     /// Error that ends the stream: the log cannot be read. The run may still be running.
-    Unreadable(Failure),
+    ReadFailed(Failure),
 }
 
 /// Reads a log for a client.
-pub(super) struct Follower {
+pub(super) struct ClientTail {
     thread: ThreadId,
     tail: Tail,
     stopping: watch::Receiver<bool>,
     /// Interval without an event after which a heartbeat is sent. A heartbeat keeps the connection
     /// open through proxies, and detects a disconnected client.
     heartbeat: Duration,
-    following: Option<Following>,
+    disconnect_guard: Option<DisconnectGuard>,
 }
 
-impl Follower {
-    pub(super) fn new(state: &ApiState, follow: Follow, heartbeat: Duration) -> Self {
-        let Follow { thread, run, after, until, audience } = follow;
-        let following = audience.zip(run.clone()).map(|(audience, run)| {
+impl ClientTail {
+    pub(super) fn new(state: &ApiState, request: TailRequest, heartbeat: Duration) -> Self {
+        let TailRequest { thread, run, after, until, disconnect_policy } = request;
+        let disconnect_guard = disconnect_policy.zip(run.clone()).map(|(policy, run)| {
             let run = RunRef { thread: thread.clone(), run };
-            Following::new(state, run, audience.cancel_after)
+            DisconnectGuard::new(state, run, policy.cancel_after)
         });
         let query = TailQuery { thread: thread.clone(), run, after, until };
         let tail = state.engine.tail(query);
-        Self { thread, tail, stopping: state.stopping.clone(), heartbeat, following }
+        Self { thread, tail, stopping: state.stopping.clone(), heartbeat, disconnect_guard }
     }
 
-    /// Returns the next item; `None` at the end of the stream. [`Next::Unreadable`] is the last
-    /// item.
-    pub(super) async fn next(&mut self) -> Option<Next> {
-        let next = self.read_on().await;
-        let is_over = match &next {
-            Some(Next::Event(event)) => matches!(event.kind, EventKind::RunEnded(_)),
-            Some(Next::Silence | Next::Unreadable(_)) => false,
+    /// Returns the next item; `None` at the end of the stream. [`ClientTailItem::ReadFailed`] is
+    /// the last item.
+    pub(super) async fn next(&mut self) -> Option<ClientTailItem> {
+        let item = self.read_next().await;
+        let is_over = match &item {
+            Some(ClientTailItem::Event(event)) => matches!(event.kind, EventKind::RunEnded(_)),
+            Some(ClientTailItem::Heartbeat | ClientTailItem::ReadFailed(_)) => false,
             None => true,
         };
-        if let Some(following) = self.following.as_mut().filter(|_| is_over) {
-            following.end();
+        if let Some(guard) = self.disconnect_guard.as_mut().filter(|_| is_over) {
+            guard.disarm();
         }
-        next
+        item
     }
 
-    async fn read_on(&mut self) -> Option<Next> {
+    async fn read_next(&mut self) -> Option<ClientTailItem> {
         loop {
             match self.tail.next().await {
-                Ok(tail::TailItem::Event(event)) => return Some(Next::Event(event)),
+                Ok(tail::TailItem::Event(event)) => return Some(ClientTailItem::Event(event)),
                 Ok(tail::TailItem::CaughtUp) => {}
                 Ok(tail::TailItem::Idle | tail::TailItem::Gone | tail::TailItem::Replaced) => {
                     return None;
                 }
                 Err(failure) => {
                     tracing::warn!(thread = %self.thread, error = %failure, "event stream aborted");
-                    return Some(Next::Unreadable(failure));
+                    return Some(ClientTailItem::ReadFailed(failure));
                 }
             }
             tokio::select! {
-                is_news = self.tail.wait(self.heartbeat) => if !is_news {
-                    return Some(Next::Silence);
+                has_grown = self.tail.wait(self.heartbeat) => if !has_grown {
+                    return Some(ClientTailItem::Heartbeat);
                 },
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
             }
@@ -122,7 +122,7 @@ impl Follower {
 }
 
 /// Returns a response of server-sent events.
-pub(super) fn response<E>(
+pub(super) fn sse_response<E>(
     messages: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
 ) -> Response
 where
