@@ -3,10 +3,10 @@
 //! Each request looks up its app in the catalog, so a reloaded app serves its new routes
 //! immediately.
 
-mod answer;
 pub mod mount;
 mod page;
 pub mod pattern;
+mod response;
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use wattle_graph::id::AppName;
 use wattle_run::app::App;
 use wattle_run::ports::sandbox::{WebRequest, WebRoute};
 
-use crate::app_route::answer::Asked;
-use crate::app_route::pattern::Found;
+use crate::app_route::pattern::RouteMatch;
+use crate::app_route::response::RequestParts;
 use crate::body;
 use crate::detached;
 use crate::guard::CREDENTIAL_HEADERS;
@@ -40,7 +40,7 @@ pub async fn by_name(
     let prefix_segments = 2;
     let path = after_segments(request.uri().path(), prefix_segments).to_owned();
     let found = apps::find(&state, name);
-    answer(found, state, &path, request).await
+    respond(found, state, &path, request).await
 }
 
 /// Serves every path that the native API does not have, from the app that is mounted there.
@@ -50,7 +50,7 @@ pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Respon
     match mount::resolve(&apps, request.method(), &path) {
         Some((app, inner)) => {
             let (app, inner) = (app.clone(), inner.to_owned());
-            answer(Ok(app), state, &inner, request).await
+            respond(Ok(app), state, &inner, request).await
         }
         None => missing_at(&state, &path).into_response(),
     }
@@ -63,29 +63,29 @@ fn missing_at(state: &ApiState, path: &str) -> Problem {
     let loading = mount::loading(&mounts, path).map(|app| catalog.check_loading(app));
     match loading {
         Some(Err(failure)) => Problem::from(failure).at(path),
-        _ => nothing_at(path),
+        _ => no_route(path),
     }
 }
 
 /// Serves every path from one app, on a listen address of the app's own.
-pub async fn alone(State(state): State<ApiState>, app: AppName, request: Request) -> Response {
+pub async fn by_address(State(state): State<ApiState>, app: AppName, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let found = apps::find(&state, app.as_str());
-    answer(found, state, &path, request).await
+    respond(found, state, &path, request).await
 }
 
-async fn answer(
+async fn respond(
     found: Result<Arc<App>, Problem>,
     state: ApiState,
     path: &str,
     request: Request,
 ) -> Response {
-    let asked = request.uri().path().to_owned();
+    let instance = request.uri().path().to_owned();
     let result = match found {
         Ok(app) => handle(&state, &app, path, request).await,
         Err(problem) => Err(problem),
     };
-    result.unwrap_or_else(|problem| problem.at(&asked).into_response())
+    result.unwrap_or_else(|problem| problem.at(&instance).into_response())
 }
 
 async fn handle(
@@ -96,16 +96,16 @@ async fn handle(
 ) -> Result<Response, Problem> {
     let method = request.method().clone();
     let (route, params) = match pattern::find(routes(app), method.as_str(), path) {
-        Found::Route(route, params) => (route.path.clone(), params),
+        RouteMatch::Route(route, params) => (route.path.clone(), params),
         other => {
             if let Some(found) = page::find(app, &method, path) {
-                return page::answer(app, &found, request.uri().path(), path, request.headers());
+                return page::respond(app, &found, request.uri().path(), path, request.headers());
             }
             return Err(match other {
-                Found::OtherMethods(allow) => {
+                RouteMatch::MethodNotAllowed(allow) => {
                     Problem::method_not_allowed(&method, path, &allow.join(", "))
                 }
-                _ => nothing_at(path),
+                _ => no_route(path),
             });
         }
     };
@@ -113,9 +113,9 @@ async fn handle(
         tenant_scope::resolve_tenant(&state.config, request.headers(), request.extensions())?;
     let headers = visible_headers(&request);
     let principal = request_principal(&state.config, request.headers(), request.extensions())?;
-    let asked = Asked { method: method.clone(), headers: request.headers().clone(), tenant };
-    // A handler goes on after its client has disconnected. Until it has ended, its request counts
-    // as open, and its body as in memory.
+    let parts = RequestParts { method: method.clone(), headers: request.headers().clone(), tenant };
+    // A handler continues after its client has disconnected. Until the handler has ended, its
+    // request counts as open, and its body as in memory.
     let held = (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
     let caller = held.0.as_ref().map(RequestPermit::caller).unwrap_or_default();
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
@@ -128,7 +128,7 @@ async fn handle(
         query,
         headers,
         body: body::read(request, state.config.body_limit_bytes).await?.into_bytes(),
-        tenant: asked.tenant.clone(),
+        tenant: parts.tenant.clone(),
     };
     let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
     // If the client disconnects first, `run` drops the response, and with it the stream of a
@@ -136,8 +136,8 @@ async fn handle(
     let work = async move {
         let _held = held;
         let response = state.engine.handle_web(&app, request, principal, caller).await;
-        let response = response.map_err(|error| answer::ended(&app, error))?;
-        answer::answer(&state, &app, asked, response).await
+        let response = response.map_err(|error| response::problem_from_guest_error(&app, error))?;
+        response::respond(&state, &app, parts, response).await
     };
     let panicked =
         || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));
@@ -174,7 +174,7 @@ fn after_segments(path: &str, segments: usize) -> &str {
     start.map_or("/", |start| &path[start..])
 }
 
-fn nothing_at(path: &str) -> Problem {
+fn no_route(path: &str) -> Problem {
     let detail = format!(
         "there is no route for `{path}`; `GET /openapi.json` describes the endpoints of the host \
          and of its apps"
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn unknown_path_leads_to_the_description_of_all_endpoints() {
-        let detail = nothing_at("/x").0.detail;
+        let detail = no_route("/x").0.detail;
         assert!(detail.contains("the host and of its apps"), "{detail}");
         assert!(!detail.contains("/api/v1/apps"), "{detail}");
     }

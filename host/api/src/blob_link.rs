@@ -9,7 +9,7 @@ use axum::response::Response;
 use wattle_graph::failure::code;
 use wattle_run::ports::link::LINK_PREFIX;
 
-use crate::blob_body;
+use crate::blob_response;
 use crate::native::tenant_scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -44,7 +44,7 @@ pub async fn get_linked_blob(
     if named.is_some() && named != linked.tenant {
         return Err(missing());
     }
-    blob_body::answer(ports.blobs.clone(), linked.blob, &headers).await
+    blob_response::respond(ports.blobs.clone(), linked.blob, &headers).await
 }
 
 /// Returns true if a request reads a blob through a signed link. The signature is checked later.

@@ -26,7 +26,7 @@ pub enum Error {
         "app `{app}` claims `{path}`, which the host serves itself on every address\n  hint: \
          remove `listen` under `[apps.{app}]`, or change the path in the app"
     )]
-    ReservedAlone {
+    ReservedOnAppAddress {
         /// The app.
         app: AppName,
         /// Claimed path.

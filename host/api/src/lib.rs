@@ -11,18 +11,18 @@
 //! * [`projection`]: the state and times of events, for projections of the log.
 //! * `trace`: the trace of a thread, read from its log.
 //! * [`document`]: JSON bodies of requests and responses.
-//! * [`body`]: reading of request bodies; [`blob_body`]: responses with a blob; [`blob_link`]:
+//! * [`body`]: reading of request bodies; [`blob_response`]: responses with a blob; [`blob_link`]:
 //!   signed links to blobs, which need no key.
 //! * [`detached`]: futures that complete even if their client disconnects.
 //! * [`traffic`]: counts of connections and of rejected requests.
 //! * [`response`]: JSON responses of any size.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: errors of the setup of the API.
-//! * [`waiting`]: responses of a host that is starting.
+//! * [`starting`]: responses of a host that is starting.
 
 pub mod app_route;
-pub mod blob_body;
 pub mod blob_link;
+pub mod blob_response;
 pub mod body;
 pub mod detached;
 pub mod document;
@@ -33,10 +33,10 @@ pub mod openapi;
 pub mod problem;
 pub mod projection;
 pub mod response;
+pub mod starting;
 pub mod state;
 pub mod stream;
 pub mod traffic;
-pub mod waiting;
 
 mod trace;
 
@@ -119,7 +119,7 @@ pub fn app_router(state: ApiState, app: AppName) -> Router {
     let guards = middleware::from_fn_with_state(guard, guard::check);
     Router::new()
         .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))
-        .fallback(move |state, request| app_route::alone(state, app, request))
+        .fallback(move |state, request| app_route::by_address(state, app, request))
         .with_state(state)
         .layer(guards)
 }

@@ -88,7 +88,11 @@ impl StateAtEvent {
         match self.states.checkpoint(thread, &Namespace::root(), id).await {
             Ok(tuple) => tuple.map(|tuple| tuple.checkpoint),
             Err(error) => {
-                tracing::warn!(%thread, %error, "cannot read the state for the projection of an event");
+                tracing::warn!(
+                    %thread,
+                    %error,
+                    "cannot read the state for the projection of an event"
+                );
                 None
             }
         }

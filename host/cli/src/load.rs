@@ -556,7 +556,7 @@ impl Inner {
         all.retain(|other| other.name != app.name);
         all.push(app);
         let has_own = self.config.apps.get(&app.name).is_some_and(|own| own.listen.is_some());
-        let alone = has_own.then(|| mount::conflict_alone(app)).flatten();
+        let alone = has_own.then(|| mount::app_address_conflict(app)).flatten();
         mount::conflicts(&all).into_iter().next().or(alone)
     }
 

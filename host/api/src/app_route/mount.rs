@@ -22,7 +22,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Path of the host on the listen address of an app.
-const RESERVED_ALONE: &str = "/blobs/{*rest}";
+const RESERVED_ON_APP_ADDRESS: &str = "/blobs/{*rest}";
 
 /// Returns the mounted app for a request, and the path relative to its mount. An app whose route
 /// has the path but not the method is the fallback: it responds with 405.
@@ -31,19 +31,19 @@ pub(super) fn resolve<'a, 'p>(
     method: &Method,
     path: &'p str,
 ) -> Option<(&'a Arc<App>, &'p str)> {
-    let mut second = None;
+    let mut fallback = None;
     for app in apps {
         let Some(inner) = app.mount.as_deref().and_then(|mount| inner_path(mount, path)) else {
             continue;
         };
         match pattern::find(routes(app), method.as_str(), inner) {
-            pattern::Found::Route(..) => return Some((app, inner)),
+            pattern::RouteMatch::Route(..) => return Some((app, inner)),
             _ if page::find(app, method, inner).is_some() => return Some((app, inner)),
-            pattern::Found::OtherMethods(_) => second = second.or(Some((app, inner))),
-            pattern::Found::Nothing => {}
+            pattern::RouteMatch::MethodNotAllowed(_) => fallback = fallback.or(Some((app, inner))),
+            pattern::RouteMatch::NotFound => {}
         }
     }
-    second
+    fallback
 }
 
 /// Returns the app that is being loaded and mounted above a path.
@@ -63,7 +63,7 @@ pub fn conflicts(apps: &[&App]) -> Vec<Error> {
     let mut errors = Vec::new();
     for app in apps {
         let Some(mount) = &app.mount else { continue };
-        for (method, path) in claimed(app) {
+        for (method, path) in claimed_routes(app) {
             let path = format!("{}{path}", mount.trim_end_matches('/'));
             if RESERVED.iter().any(|reserved| pattern::overlap(reserved, &path)) {
                 errors.push(Error::Reserved { app: app.name.clone(), path: path.clone() });
@@ -86,17 +86,17 @@ pub fn conflicts(apps: &[&App]) -> Vec<Error> {
 }
 
 /// Returns the methods and patterns of an app's endpoints and page.
-fn claimed(app: &App) -> impl Iterator<Item = (String, String)> {
+fn claimed_routes(app: &App) -> impl Iterator<Item = (String, String)> {
     let routes = routes(app).iter().map(|route| (route.method.clone(), route.path.clone()));
     let pages = app.page.iter().flat_map(page::paths);
     routes.chain(pages.map(|path| (Method::GET.to_string(), path)))
 }
 
 /// Returns the conflict between an app and the host on the app's own listen address.
-pub fn conflict_alone(app: &App) -> Option<Error> {
-    let mut claimed = claimed(app);
-    let taken = claimed.find(|(_, path)| pattern::overlap(RESERVED_ALONE, path));
-    taken.map(|(_, path)| Error::ReservedAlone { app: app.name.clone(), path })
+pub fn app_address_conflict(app: &App) -> Option<Error> {
+    let mut claimed = claimed_routes(app);
+    let taken = claimed.find(|(_, path)| pattern::overlap(RESERVED_ON_APP_ADDRESS, path));
+    taken.map(|(_, path)| Error::ReservedOnAppAddress { app: app.name.clone(), path })
 }
 
 #[cfg(test)]

@@ -17,19 +17,19 @@ use crate::response::SharedBytes;
 /// The Content Security Policy of a page. A page can load only its own files, and can send requests
 /// only to its own origin. Inline scripts and styles, plug-ins and embedding in a frame are
 /// disabled.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; \
                       frame-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'none'; \
                       frame-ancestors 'none'; object-src 'none'";
 
 /// One year, the maximum that RFC 9111 suggests. A file with a new content has a new name.
-const FOREVER: &str = "public, max-age=31536000, immutable";
+const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 /// Browsers cache the file and revalidate it with its `etag` before each use.
-const CHECKED: &str = "no-cache";
+const CACHE_REVALIDATE: &str = "no-cache";
 
 /// The part of a page that a path selects.
-pub(super) enum Found<'a> {
+pub(super) enum PageMatch<'a> {
     /// The HTML entry document.
     Entry,
     /// A file with its name.
@@ -38,12 +38,12 @@ pub(super) enum Found<'a> {
 
 /// Returns the part of the app's page that a path selects. The path is relative to the root of the
 /// app.
-pub(super) fn find<'a>(app: &'a App, method: &Method, path: &str) -> Option<Found<'a>> {
+pub(super) fn find<'a>(app: &'a App, method: &Method, path: &str) -> Option<PageMatch<'a>> {
     let page = app.page.as_ref().filter(|_| matches!(*method, Method::GET | Method::HEAD))?;
     if let Some((name, file)) = page.file(path) {
-        return Some(Found::File(name, file));
+        return Some(PageMatch::File(name, file));
     }
-    page.paths.iter().any(|known| pattern::covers(known, path)).then_some(Found::Entry)
+    page.paths.iter().any(|known| pattern::matches_path(known, path)).then_some(PageMatch::Entry)
 }
 
 /// Returns the patterns of all paths that a page serves.
@@ -57,24 +57,24 @@ pub(super) fn paths(page: &Page) -> impl Iterator<Item = String> {
 /// # Errors
 ///
 /// `not-found` if the page was not built.
-pub(super) fn answer(
+pub(super) fn respond(
     app: &App,
-    found: &Found<'_>,
-    asked: &str,
+    page_match: &PageMatch<'_>,
+    requested: &str,
     path: &str,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    match found {
-        Found::File(name, file) => Ok(answer_file(name, file, request)),
-        Found::Entry => {
+    match page_match {
+        PageMatch::File(name, file) => Ok(file_response(name, file, request)),
+        PageMatch::Entry => {
             let files = app.page.as_ref().and_then(|page| page.files.as_ref());
-            let files = files.ok_or_else(|| not_built(app))?;
-            Ok(answer_entry(&files.index, &base(asked, path)))
+            let files = files.ok_or_else(|| build_missing(app))?;
+            Ok(entry_response(&files.index, &base(requested, path)))
         }
     }
 }
 
-fn not_built(app: &App) -> Problem {
+fn build_missing(app: &App) -> Problem {
     let detail = format!(
         "the page of app `{}` was not built; `cargo xtask pages` builds the pages of the \
          repository (needs Node.js and npm), and the endpoints of the app work without it",
@@ -85,35 +85,35 @@ fn not_built(app: &App) -> Problem {
 
 /// Returns the base of relative URLs: the root of the app, relative to the requested path. A
 /// relative base works behind a proxy that adds a path prefix, too.
-fn base(asked: &str, path: &str) -> String {
-    if !asked.ends_with(path) {
+fn base(requested: &str, path: &str) -> String {
+    if !requested.ends_with(path) {
         // Without the trailing `/` of the app's root, a browser resolves relative URLs against the
         // parent of the last segment. The base therefore repeats this segment.
-        let last = asked.rsplit('/').next().unwrap_or_default();
+        let last = requested.rsplit('/').next().unwrap_or_default();
         return format!("{last}/");
     }
     let levels = path.matches('/').count().saturating_sub(1);
     if levels == 0 { "./".to_owned() } else { "../".repeat(levels) }
 }
 
-fn answer_entry(entry: &IndexDocument, base: &str) -> Response {
-    let tag = format!("<base href=\"{}\">", escaped(base));
+fn entry_response(entry: &IndexDocument, base: &str) -> Response {
+    let tag = format!("<base href=\"{}\">", escape_attribute(base));
     let html = [&entry.before[..], tag.as_bytes(), &entry.after[..]].concat();
     let mut response = Body::from(html).into_response();
     let headers = response.headers_mut();
-    set(headers, header::CONTENT_TYPE, "text/html; charset=utf-8");
-    set(headers, header::CACHE_CONTROL, CHECKED);
-    secure(headers);
+    set_header(headers, header::CONTENT_TYPE, "text/html; charset=utf-8");
+    set_header(headers, header::CACHE_CONTROL, CACHE_REVALIDATE);
+    set_security_headers(headers);
     response
 }
 
 /// Escapes a string for an attribute value in double quotes.
-fn escaped(text: &str) -> String {
+fn escape_attribute(text: &str) -> String {
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
 }
 
-fn answer_file(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
-    let (encoding, bytes) = form_of(file, request);
+fn file_response(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
+    let (encoding, bytes) = negotiate_encoding(file, request);
     let etag = format!("\"{}-{}\"", file.digest, encoding.unwrap_or("plain"));
     let known = request.get(header::IF_NONE_MATCH).and_then(|it| it.to_str().ok());
     let is_known = known.is_some_and(|known| {
@@ -128,24 +128,24 @@ fn answer_file(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
     };
     let headers = response.headers_mut();
     if !is_known {
-        set(headers, header::CONTENT_TYPE, file.media_type);
+        set_header(headers, header::CONTENT_TYPE, file.media_type);
         if let Some(encoding) = encoding {
-            set(headers, header::CONTENT_ENCODING, encoding);
+            set_header(headers, header::CONTENT_ENCODING, encoding);
         }
     }
-    set(headers, header::ETAG, &etag);
-    set(headers, header::VARY, "accept-encoding");
-    set(
+    set_header(headers, header::ETAG, &etag);
+    set_header(headers, header::VARY, "accept-encoding");
+    set_header(
         headers,
         header::CACHE_CONTROL,
-        if name.starts_with(IMMUTABLE_PREFIX) { FOREVER } else { CHECKED },
+        if name.starts_with(IMMUTABLE_PREFIX) { CACHE_IMMUTABLE } else { CACHE_REVALIDATE },
     );
-    secure(headers);
+    set_security_headers(headers);
     response
 }
 
 /// Returns the smallest encoding of a file that the client accepts, with the name of the encoding.
-fn form_of(file: &PageFile, request: &HeaderMap) -> (Option<&'static str>, Bytes) {
+fn negotiate_encoding(file: &PageFile, request: &HeaderMap) -> (Option<&'static str>, Bytes) {
     let accepted = request.get_all(header::ACCEPT_ENCODING);
     let accepts = |encoding: &str| {
         let values = accepted.iter().filter_map(|value| value.to_str().ok());
@@ -167,15 +167,15 @@ fn accepts(item: &str, encoding: &str) -> bool {
     names_it && !matches!(weight, Some(Ok(weight)) if weight <= 0.0)
 }
 
-fn secure(headers: &mut HeaderMap) {
-    set(headers, header::CONTENT_SECURITY_POLICY, POLICY);
-    set(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    set(headers, header::REFERRER_POLICY, "same-origin");
-    set(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-    set(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+fn set_security_headers(headers: &mut HeaderMap) {
+    set_header(headers, header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+    set_header(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set_header(headers, header::REFERRER_POLICY, "same-origin");
+    set_header(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set_header(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
 }
 
-fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+fn set_header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn base_resolves_to_the_app_root() {
-        for (asked, path, expected) in [
+        for (requested, path, expected) in [
             ("/", "/", "./"),
             ("/apps/asset/", "/", "./"),
             ("/apps/asset", "/", "asset/"),
@@ -195,7 +195,7 @@ mod tests {
             ("/a/b/c", "/a/b/c", "../../"),
             ("/apps/reasoning/ui", "/ui", "./"),
         ] {
-            assert_eq!(base(asked, path), expected, "{asked}");
+            assert_eq!(base(requested, path), expected, "{requested}");
         }
     }
 
@@ -212,21 +212,21 @@ mod tests {
             ("brotli", None),
         ] {
             let mut headers = HeaderMap::new();
-            set(&mut headers, header::ACCEPT_ENCODING, accepted);
-            assert_eq!(form_of(&file, &headers).0, expected, "{accepted}");
+            set_header(&mut headers, header::ACCEPT_ENCODING, accepted);
+            assert_eq!(negotiate_encoding(&file, &headers).0, expected, "{accepted}");
         }
-        assert_eq!(form_of(&file, &HeaderMap::new()).0, None);
+        assert_eq!(negotiate_encoding(&file, &HeaderMap::new()).0, None);
     }
 
     #[test]
     fn matching_etag_returns_304() {
         let file = PageFile::new("assets/a.js", Bytes::from_static(b"x"));
-        let first = answer_file("assets/a.js", &file, &HeaderMap::new());
-        assert_eq!(first.headers()[header::CACHE_CONTROL], FOREVER);
+        let first = file_response("assets/a.js", &file, &HeaderMap::new());
+        assert_eq!(first.headers()[header::CACHE_CONTROL], CACHE_IMMUTABLE);
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
-        let second = answer_file("favicon.svg", &file, &headers);
+        let second = file_response("favicon.svg", &file, &headers);
         assert_eq!(second.status(), StatusCode::NOT_MODIFIED);
-        assert_eq!(second.headers()[header::CACHE_CONTROL], CHECKED);
+        assert_eq!(second.headers()[header::CACHE_CONTROL], CACHE_REVALIDATE);
     }
 }

@@ -8,45 +8,45 @@ type Params = Vec<(String, String)>;
 
 /// The result of a route lookup.
 #[derive(Debug, PartialEq)]
-pub enum Found<'r> {
+pub enum RouteMatch<'r> {
     /// A route with the values of its parameters, percent-decoded.
     Route(&'r WebRoute, Params),
     /// No route has both the path and the method. Lists the methods of the path.
-    OtherMethods(Vec<String>),
+    MethodNotAllowed(Vec<String>),
     /// No route has the path.
-    Nothing,
+    NotFound,
 }
 
 /// Returns the route of a request. If several routes match, a literal segment takes precedence over
 /// a parameter. A `GET` route also serves `HEAD`.
-pub fn find<'r>(routes: &'r [WebRoute], method: &str, path: &str) -> Found<'r> {
-    let mut best: Option<(Vec<Kind>, &WebRoute, Params)> = None;
-    let mut other: Vec<String> = Vec::new();
+pub fn find<'r>(routes: &'r [WebRoute], method: &str, path: &str) -> RouteMatch<'r> {
+    let mut best: Option<(Vec<SegmentKind>, &WebRoute, Params)> = None;
+    let mut other_methods: Vec<String> = Vec::new();
     for route in routes {
         let Some(params) = matches(&route.path, path) else { continue };
-        let fits = route.method == method || (method == "HEAD" && route.method == "GET");
-        if !fits {
-            other.push(route.method.clone());
+        let has_method = route.method == method || (method == "HEAD" && route.method == "GET");
+        if !has_method {
+            other_methods.push(route.method.clone());
             continue;
         }
-        let rank = kinds(&route.path);
+        let rank = segment_kinds(&route.path);
         if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
             best = Some((rank, route, params));
         }
     }
     match best {
-        Some((_, route, params)) => Found::Route(route, params),
-        None if other.is_empty() => Found::Nothing,
+        Some((_, route, params)) => RouteMatch::Route(route, params),
+        None if other_methods.is_empty() => RouteMatch::NotFound,
         None => {
-            other.sort();
-            other.dedup();
-            Found::OtherMethods(other)
+            other_methods.sort();
+            other_methods.dedup();
+            RouteMatch::MethodNotAllowed(other_methods)
         }
     }
 }
 
 /// Returns true if a pattern matches a path.
-pub fn covers(pattern: &str, path: &str) -> bool {
+pub fn matches_path(pattern: &str, path: &str) -> bool {
     matches(pattern, path).is_some()
 }
 
@@ -57,11 +57,11 @@ pub fn overlap(first: &str, second: &str) -> bool {
         match (first.next(), second.next()) {
             (None, None) => return true,
             (Some(one), Some(two)) => {
-                if kind(one) == Kind::Rest || kind(two) == Kind::Rest {
+                let kinds = [segment_kind(one), segment_kind(two)];
+                if kinds.contains(&SegmentKind::Wildcard) {
                     return true;
                 }
-                let fixed = kind(one) == Kind::Fixed && kind(two) == Kind::Fixed;
-                if fixed && one != two {
+                if kinds == [SegmentKind::Literal; 2] && one != two {
                     return false;
                 }
             }
@@ -72,26 +72,26 @@ pub fn overlap(first: &str, second: &str) -> bool {
 
 /// The kind of a segment, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Fixed,
+enum SegmentKind {
+    Literal,
     Param,
-    Rest,
+    Wildcard,
 }
 
 fn segments(path: &str) -> std::str::Split<'_, char> {
     path.strip_prefix('/').unwrap_or(path).split('/')
 }
 
-fn kind(segment: &str) -> Kind {
+fn segment_kind(segment: &str) -> SegmentKind {
     match segment.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
-        Some(name) if name.starts_with('*') => Kind::Rest,
-        Some(_) => Kind::Param,
-        None => Kind::Fixed,
+        Some(name) if name.starts_with('*') => SegmentKind::Wildcard,
+        Some(_) => SegmentKind::Param,
+        None => SegmentKind::Literal,
     }
 }
 
-fn kinds(pattern: &str) -> Vec<Kind> {
-    segments(pattern).map(kind).collect()
+fn segment_kinds(pattern: &str) -> Vec<SegmentKind> {
+    segments(pattern).map(segment_kind).collect()
 }
 
 fn matches(pattern: &str, path: &str) -> Option<Params> {
@@ -101,10 +101,10 @@ fn matches(pattern: &str, path: &str) -> Option<Params> {
         let name = expected.trim_matches(|c| matches!(c, '{' | '}' | '*'));
         let mut param =
             |value: &str| decode(value).map(|value| params.push((name.to_owned(), value)));
-        match kind(expected) {
-            Kind::Fixed => (decode(rest.next()?)? == expected).then_some(())?,
-            Kind::Param => param(rest.next().filter(|value| !value.is_empty())?)?,
-            Kind::Rest => {
+        match segment_kind(expected) {
+            SegmentKind::Literal => (decode(rest.next()?)? == expected).then_some(())?,
+            SegmentKind::Param => param(rest.next().filter(|value| !value.is_empty())?)?,
+            SegmentKind::Wildcard => {
                 let all: Vec<&str> = rest.by_ref().collect();
                 param(&all.join("/"))?;
             }
@@ -156,12 +156,12 @@ mod tests {
             .collect();
         let (method, path) = request.split_once(' ').unwrap();
         let found = match find(&routes, method, path) {
-            Found::Route(route, params) => {
+            RouteMatch::Route(route, params) => {
                 let params: Vec<_> = params.iter().map(|(k, v)| format!(" {k}={v}")).collect();
                 format!("{} {}{}", route.method, route.path, params.concat())
             }
-            Found::OtherMethods(methods) => format!("only {}", methods.join(",")),
-            Found::Nothing => "nothing".into(),
+            RouteMatch::MethodNotAllowed(methods) => format!("only {}", methods.join(",")),
+            RouteMatch::NotFound => "nothing".into(),
         };
         assert_eq!(found, expected, "{request}");
     }

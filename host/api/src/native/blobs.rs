@@ -6,7 +6,7 @@ use axum::response::Response;
 use wattle_graph::failure::code;
 use wattle_run::ports::blob::BlobRef;
 
-use crate::blob_body;
+use crate::blob_response;
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -34,7 +34,7 @@ pub async fn get_blob(
         let hint = "tenants read blobs with `GET /api/v1/threads/{thread}/blobs/{digest}`";
         return Err(Problem::not_found("blob", &digest, hint));
     }
-    blob_body::answer(state.engine.ports().blobs.clone(), blob, &headers).await
+    blob_response::respond(state.engine.ports().blobs.clone(), blob, &headers).await
 }
 
 /// Reads a blob that the log or a state of a thread refers to, whole or one byte range.
@@ -61,7 +61,7 @@ pub async fn get_thread_blob(
         let hint = format!("thread `{thread}` does not refer to it");
         return Err(Problem::not_found("blob", &digest, &hint));
     }
-    blob_body::answer(state.engine.ports().blobs.clone(), blob, &headers).await
+    blob_response::respond(state.engine.ports().blobs.clone(), blob, &headers).await
 }
 
 fn parse(digest: &str) -> Result<BlobRef, Problem> {

@@ -24,7 +24,7 @@ use crate::stream::run_encoder::{RunEncoder, encode_stream};
 pub fn respond(
     state: &ApiState,
     app: &App,
-    mapping: Arc<StreamProjection>,
+    projection: Arc<StreamProjection>,
     request: TailRequest,
     last_event_id: u64,
 ) -> Response {
@@ -32,11 +32,11 @@ pub fn respond(
     let run_info = run_info(app, request.thread.as_str(), run);
     let (states, clock) = (state.engine.states().clone(), &state.engine.ports().clock);
     let state_at_event = StateAtEvent::new(states, clock.time_zone(), &request.thread);
-    let interval = Duration::from_millis(mapping.heartbeat.as_ms());
+    let interval = Duration::from_millis(projection.heartbeat.as_ms());
     let tail = ClientTail::new(state, request, interval);
-    let prelude = mapping.prelude.iter().map(|prelude| comment(prelude)).collect();
-    let heartbeat = comment(&mapping.heartbeat_text);
-    let projector = StreamProjector::new(mapping, run_info);
+    let prelude = projection.prelude.iter().map(|prelude| comment(prelude)).collect();
+    let heartbeat = comment(&projection.heartbeat_text);
+    let projector = StreamProjector::new(projection, run_info);
     let encoder =
         CustomEncoder { projector, state_at_event, heartbeat, last_event_id, is_over: false };
     sse_response(encode_stream(tail, encoder, prelude))

@@ -8,7 +8,7 @@ use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wattle_agent_server::starting_router;
-use wattle_api::waiting;
+use wattle_api::starting;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -62,7 +62,7 @@ impl Starting {
 }
 
 fn router(config: &Config, reason: watch::Receiver<&'static str>) -> Router {
-    let router = waiting::router(reason);
+    let router = starting::router(reason);
     if !config.server.agent_server {
         return router;
     }

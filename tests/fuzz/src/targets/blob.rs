@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use axum::body::to_bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use bytes::Bytes;
-use wattle_api::blob_body;
+use wattle_api::blob_response;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::link::LINK_PREFIX;
 use wattle_run::ports::{BlobLinks, BlobStore};
@@ -65,7 +65,7 @@ fn is_signed(world: &World, path: &str) -> bool {
 }
 
 async fn respond(world: &World, asked: &HeaderMap) {
-    let answer = blob_body::answer(world.blobs.clone(), world.blob, asked).await;
+    let answer = blob_response::respond(world.blobs.clone(), world.blob, asked).await;
     let response = match answer {
         Ok(response) => response,
         Err(problem) => {

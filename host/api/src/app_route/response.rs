@@ -15,7 +15,7 @@ use wattle_run::ports::sandbox::{GuestError, HandOff, StreamFormat, WebBody, Web
 use wattle_run::tail::Until;
 use wattle_run::text::Escaped;
 
-use crate::blob_body;
+use crate::blob_response;
 use crate::native::events::{last_event_id, resolve_run};
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::Problem;
@@ -25,11 +25,11 @@ use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
 /// Headers that a guest must not set, because the HTTP server controls the framing of the
 /// connection. Headers that begin with `access-control-` are reserved as well.
-const HOST_HEADERS: &[&str] =
+const RESERVED_HEADERS: &[&str] =
     &["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 
 /// The parts of a request that the response depends on.
-pub(super) struct Asked {
+pub(super) struct RequestParts {
     pub(super) method: Method,
     /// Headers of the request, with the credentials that the guest does not see.
     pub(super) headers: HeaderMap,
@@ -38,87 +38,91 @@ pub(super) struct Asked {
 }
 
 /// Converts the response of a guest into an HTTP response.
-pub(super) async fn answer(
+pub(super) async fn respond(
     state: &ApiState,
     app: &App,
-    asked: Asked,
-    response: WebResponse,
+    request: RequestParts,
+    guest_response: WebResponse,
 ) -> Result<Response, Problem> {
-    let mut answer = match response.body {
+    let mut response = match guest_response.body {
         WebBody::Empty => Body::empty().into_response(),
         WebBody::Bytes(bytes) => bytes.into_response(),
         WebBody::Blob(blob) => {
             let blobs = state.engine.ports().blobs.clone();
-            blob_body::answer(blobs, blob, &asked.headers).await?
+            blob_response::respond(blobs, blob, &request.headers).await?
         }
-        WebBody::HandOff(hand_off) => stream(state, app, asked, hand_off).await?,
+        WebBody::HandOff(hand_off) => stream(state, app, request, hand_off).await?,
     };
     // A blob response keeps the status of a range (206) or of "not modified" (304).
-    if answer.status() == StatusCode::OK {
-        *answer.status_mut() = status(response.status)?;
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = status(guest_response.status)?;
     }
     let mut set = HeaderMap::new();
-    for (name, value) in response.headers {
+    for (name, value) in guest_response.headers {
         let (name, value) = header(&name, &value)?;
-        if !HOST_HEADERS.contains(&name.as_str()) && !name.as_str().starts_with("access-control-") {
+        if !RESERVED_HEADERS.contains(&name.as_str())
+            && !name.as_str().starts_with("access-control-")
+        {
             set.append(name, value);
         }
     }
-    answer.headers_mut().extend(set);
-    Ok(answer)
+    response.headers_mut().extend(set);
+    Ok(response)
 }
 
 fn status(number: u16) -> Result<StatusCode, Problem> {
     let status = StatusCode::from_u16(number).ok().filter(|status| !status.is_informational());
-    status.ok_or_else(|| broken(&format!("its handler returned the invalid status {number}")))
+    status.ok_or_else(|| app_error(&format!("its handler returned the invalid status {number}")))
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Problem> {
     let parsed = name.parse::<HeaderName>().ok().zip(HeaderValue::from_str(value).ok());
     parsed.ok_or_else(|| {
         let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-        broken(&format!("its handler returned the invalid header `{name}`"))
+        app_error(&format!("its handler returned the invalid header `{name}`"))
     })
 }
 
-fn broken(what: &str) -> Problem {
+fn app_error(what: &str) -> Problem {
     Problem::new(code::INTERNAL, format!("error in the app: {what}"))
 }
 
 async fn stream(
     state: &ApiState,
     app: &App,
-    asked: Asked,
+    request: RequestParts,
     hand_off: HandOff,
 ) -> Result<Response, Problem> {
-    let own = match &hand_off.format {
-        StreamFormat::Custom(name) => Some(own_form(app, name)?),
+    let projection = match &hand_off.format {
+        StreamFormat::Custom(name) => Some(custom_projection(app, name)?),
         StreamFormat::Sse | StreamFormat::AiSdk | StreamFormat::AgUi => None,
     };
-    let scope = TenantScope { tenant: asked.tenant };
+    let scope = TenantScope { tenant: request.tenant };
     let record = scope.app_thread(state, &app.name, &hand_off.thread).await?;
-    let (run, begun) = resolve_run(state, &record, hand_off.run).await?;
-    let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
+    let (run, before_run) = resolve_run(state, &record, hand_off.run).await?;
+    let received = last_event_id(&request.headers)?.or(hand_off.after).unwrap_or(0);
     // A `HEAD` request does not count as a client of the run.
-    let disconnect_policy = (asked.method != Method::HEAD).then_some(DisconnectPolicy {
+    let disconnect_policy = (request.method != Method::HEAD).then_some(DisconnectPolicy {
         cancel_after: hand_off.cancel_after_ms.map(Duration::from_millis),
     });
     let (thread, until) = (record.id, Until::Idle);
     let tail = |after| TailRequest { thread, run: run.clone(), after, until, disconnect_policy };
-    Ok(match (hand_off.format, own) {
+    Ok(match (hand_off.format, projection) {
         (StreamFormat::AiSdk | StreamFormat::AgUi, _) if run.is_none() => {
             StatusCode::NO_CONTENT.into_response()
         }
-        (StreamFormat::AiSdk, _) => ai_sdk::respond(state, tail(begun), hand_off.nodes),
-        (StreamFormat::AgUi, _) => ag_ui::respond(state, tail(begun), hand_off.nodes),
-        (_, Some(mapping)) => custom::respond(state, app, mapping, tail(begun), seen),
-        (_, None) => sse::respond(state, tail(seen)),
+        (StreamFormat::AiSdk, _) => ai_sdk::respond(state, tail(before_run), hand_off.nodes),
+        (StreamFormat::AgUi, _) => ag_ui::respond(state, tail(before_run), hand_off.nodes),
+        (_, Some(projection)) => {
+            custom::respond(state, app, projection, tail(before_run), received)
+        }
+        (_, None) => sse::respond(state, tail(received)),
     })
 }
 
-fn own_form(app: &App, name: &str) -> Result<Arc<StreamProjection>, Problem> {
+fn custom_projection(app: &App, name: &str) -> Result<Arc<StreamProjection>, Problem> {
     app.projections.streams.get(name).cloned().ok_or_else(|| {
-        broken(&format!(
+        app_error(&format!(
             "its handler returned a hand-off to stream `{name}`, but the app has no \
              file `streams/{name}.toml`"
         ))
@@ -130,15 +134,15 @@ fn own_form(app: &App, name: &str) -> Result<Arc<StreamProjection>, Problem> {
 const CODES_WITH_OUTPUT: [&str; 3] = [code::TRAP, code::LIMIT, code::UNAVAILABLE];
 
 /// Details of failures that quote the guest.
-const QUOTES: [&str; 2] = ["cause", "output"];
+const QUOTED_DETAILS: [&str; 2] = ["cause", "output"];
 
 /// Converts the end of a handler without a response into a problem. The client did not cause an
 /// error of the guest, so its status is always 5xx. The client does not get what the guest wrote.
-pub(super) fn ended(app: &App, ended: GuestError) -> Problem {
+pub(super) fn problem_from_guest_error(app: &App, error: GuestError) -> Problem {
     let guest = |failure: Failure| {
         Problem::from(without_output(app, failure)).with_status(StatusCode::INTERNAL_SERVER_ERROR)
     };
-    match ended {
+    match error {
         GuestError::Failure(failure)
         | GuestError::Trap(failure)
         | GuestError::Limit(failure)
@@ -152,7 +156,7 @@ pub(super) fn ended(app: &App, ended: GuestError) -> Problem {
             Problem::new(code::UNAVAILABLE, "the host is shutting down; try again later")
         }
         GuestError::Unwound(Unwind::Suspended(_)) => {
-            broken("its handler raised an interrupt; web handlers cannot be suspended")
+            app_error("its handler raised an interrupt; web handlers cannot be suspended")
         }
     }
 }
@@ -165,7 +169,7 @@ fn without_output(app: &App, mut failure: Failure) -> Failure {
     }
     let mut quoted = Map::new();
     if let Some(Value::Object(details)) = &mut failure.details {
-        quoted.extend(QUOTES.into_iter().filter_map(|key| details.remove_entry(key)));
+        quoted.extend(QUOTED_DETAILS.into_iter().filter_map(|key| details.remove_entry(key)));
     }
     let is_trap = failure.code == code::TRAP;
     if is_trap || !quoted.is_empty() {
@@ -173,7 +177,7 @@ fn without_output(app: &App, mut failure: Failure) -> Failure {
         tracing::warn!(app = %app.name, details = %Escaped(&quoted), "{text}");
     }
     if is_trap {
-        "error in the app: its handler crashed; the log of the host says why"
+        "error in the app: its handler crashed; the log of the host has the cause"
             .clone_into(&mut failure.message);
     }
     failure
@@ -187,7 +191,7 @@ mod tests {
     use super::*;
 
     fn problem(failure: Failure, error: fn(Failure) -> GuestError) -> Problem {
-        ended(&App::empty(AppName::new("shop").unwrap()), error(failure))
+        problem_from_guest_error(&App::empty(AppName::new("shop").unwrap()), error(failure))
     }
 
     #[test]
