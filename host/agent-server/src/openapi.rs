@@ -5,7 +5,7 @@
 
 use utoipa::OpenApi as _;
 use utoipa::openapi::{Content, Object, OpenApi, RefOr, Required, Schema};
-use wattle_api::openapi::{Refusals, complete, operations};
+use wattle_api::openapi::{CommonErrors, add_common_errors, operations};
 
 use crate::wire::outline::FaultDocument;
 
@@ -25,13 +25,13 @@ use crate::wire::outline::FaultDocument;
 struct Base;
 
 /// Error responses: `{"detail": "..."}`.
-const REFUSALS: Refusals = Refusals {
+const COMMON_ERRORS: CommonErrors = CommonErrors {
     schema: "FaultDocument",
     media_type: "application/json",
     always: &[401, 403, 421, 429, 500, 503],
-    of_paths: &[404, 422],
-    of_queries: &[422],
-    of_bodies: &[413, 422],
+    with_path: &[404, 422],
+    with_query: &[422],
+    with_body: &[413, 422],
 };
 
 /// Returns the parts of the OpenAPI document that belong to no path.
@@ -41,7 +41,7 @@ pub(crate) fn base() -> OpenApi {
 
 /// Adds the parts that all paths have in common.
 pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
-    complete(&mut document, &REFUSALS);
+    add_common_errors(&mut document, &COMMON_ERRORS);
     let OpenApi { paths, components, .. } = &mut document;
     let schemas = components.iter_mut().flat_map(|components| components.schemas.values_mut());
     schemas.for_each(without_needless_defaults);

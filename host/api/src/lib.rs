@@ -91,12 +91,12 @@ pub fn unguarded_router(state: ApiState) -> Router {
 /// routes.
 fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let (native, document) = native::router().split_for_parts();
-    let mut document = openapi::merged(document, further);
+    let mut document = openapi::merge(document, further);
     let access = Access::declare(&mut document);
     let document = Arc::new(openapi::ServedDocument::new(json!(document)));
     let openapi = move |State(state): State<ApiState>| async move {
         let apps = state.engine.catalog().apps();
-        document.answer(&apps).await
+        document.respond(&apps).await
     };
     let router = Router::new()
         .merge(native)

@@ -35,26 +35,26 @@ pub(crate) use self::served::ServedDocument;
         (name = "host", description = "The host itself"),
     )
 )]
-struct Base;
+struct ApiDoc;
 
 /// Names of the security schemes: the two headers for a key.
-const KEY: &str = "api_key";
-const BEARER: &str = "bearer";
+const API_KEY_SCHEME: &str = "api_key";
+const BEARER_SCHEME: &str = "bearer";
 
 /// Error responses of the native API.
-const REFUSALS: Refusals = Refusals {
+const COMMON_ERRORS: CommonErrors = CommonErrors {
     schema: "ProblemDocument",
     media_type: "application/problem+json",
     always: &[401, 403, 421, 429, 500, 503],
-    of_paths: &[400, 404],
-    of_queries: &[400],
-    of_bodies: &[400, 413, 415, 422],
+    with_path: &[400, 404],
+    with_query: &[400],
+    with_body: &[400, 413, 415, 422],
 };
 
 /// Error responses of a group of operations. An operation has those of its parts: path, query and
 /// body.
 #[derive(Clone, Copy, Debug)]
-pub struct Refusals {
+pub struct CommonErrors {
     /// Name of the schema of the error body.
     pub schema: &'static str,
     /// Media type of the error body.
@@ -62,66 +62,66 @@ pub struct Refusals {
     /// Statuses of every operation.
     pub always: &'static [u16],
     /// Statuses of operations with path parameters.
-    pub of_paths: &'static [u16],
+    pub with_path: &'static [u16],
     /// Statuses of operations with query parameters.
-    pub of_queries: &'static [u16],
+    pub with_query: &'static [u16],
     /// Statuses of operations with a request body.
-    pub of_bodies: &'static [u16],
+    pub with_body: &'static [u16],
 }
 
-impl Refusals {
-    fn of(&self, operation: &Operation) -> Vec<u16> {
+impl CommonErrors {
+    fn statuses(&self, operation: &Operation) -> Vec<u16> {
         let parameters = operation.parameters.iter().flatten();
-        let places: Vec<&ParameterIn> = parameters
+        let locations: Vec<&ParameterIn> = parameters
             .filter_map(|parameter| match parameter {
                 RefOr::T(parameter) => Some(&parameter.parameter_in),
                 RefOr::Ref(_) => None,
             })
             .collect();
         let mut statuses = self.always.to_vec();
-        if places.contains(&&ParameterIn::Path) {
-            statuses.extend(self.of_paths);
+        if locations.contains(&&ParameterIn::Path) {
+            statuses.extend(self.with_path);
         }
-        if places.contains(&&ParameterIn::Query) {
-            statuses.extend(self.of_queries);
+        if locations.contains(&&ParameterIn::Query) {
+            statuses.extend(self.with_query);
         }
         if operation.request_body.is_some() {
-            statuses.extend(self.of_bodies);
+            statuses.extend(self.with_body);
         }
         statuses
     }
 
     /// Returns the name of the response component for a status.
-    fn name(&self, status: u16) -> String {
+    fn component_name(&self, status: u16) -> String {
         format!("{}{status}", self.schema)
     }
 
-    fn answer(&self, status: u16) -> Response {
+    fn response(&self, status: u16) -> Response {
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(self.schema)));
-        let answer = ResponseBuilder::new().content(self.media_type, content.build());
-        answer.description(meaning(&status.to_string())).build()
+        let response = ResponseBuilder::new().content(self.media_type, content.build());
+        response.description(reason_phrase(&status.to_string())).build()
     }
 }
 
 /// Returns the parts of the OpenAPI document that belong to no endpoint.
 pub fn base() -> OpenApi {
-    Base::openapi()
+    ApiDoc::openapi()
 }
 
 /// Merges the OpenAPI document of the native endpoints with that of further routes.
-pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
-    complete(&mut native, &REFUSALS);
+pub(crate) fn merge(mut native: OpenApi, further: OpenApi) -> OpenApi {
+    add_common_errors(&mut native, &COMMON_ERRORS);
     let components = native.components.get_or_insert_with(Components::new);
     let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key")));
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-    components.add_security_scheme(KEY, key);
-    components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
+    components.add_security_scheme(API_KEY_SCHEME, key);
+    components.add_security_scheme(BEARER_SCHEME, SecurityScheme::Http(bearer));
     let no_scopes: [&str; 0] = [];
     native.security = Some(vec![
         // A host without keys accepts requests without a key.
         SecurityRequirement::default(),
-        SecurityRequirement::new(KEY, no_scopes),
-        SecurityRequirement::new(BEARER, no_scopes),
+        SecurityRequirement::new(API_KEY_SCHEME, no_scopes),
+        SecurityRequirement::new(BEARER_SCHEME, no_scopes),
     ]);
     native.merge(further);
     native
@@ -129,26 +129,26 @@ pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
 
 /// Adds the error responses to all operations of an OpenAPI document, and the reason phrase of each
 /// status.
-pub fn complete(document: &mut OpenApi, refusals: &Refusals) {
+pub fn add_common_errors(document: &mut OpenApi, errors: &CommonErrors) {
     let OpenApi { paths, components, .. } = document;
     let shared = &mut components.get_or_insert_with(Components::new).responses;
     for operation in paths.paths.values_mut().flat_map(operations).map(|(_, it)| it) {
         operation.summary = operation.summary.take().map(|summary| summary.replace('\n', " "));
-        let statuses = refusals.of(operation);
-        let answers = &mut operation.responses.responses;
+        let statuses = errors.statuses(operation);
+        let responses = &mut operation.responses.responses;
         for status in statuses {
-            answers.entry(status.to_string()).or_insert_with(|| {
-                let name = refusals.name(status);
-                let answer = Ref::from_response_name(&name);
-                shared.entry(name).or_insert_with(|| refusals.answer(status).into());
-                answer.into()
+            responses.entry(status.to_string()).or_insert_with(|| {
+                let name = errors.component_name(status);
+                let response = Ref::from_response_name(&name);
+                shared.entry(name).or_insert_with(|| errors.response(status).into());
+                response.into()
             });
         }
-        for (status, answer) in answers {
-            if let RefOr::T(answer) = answer
-                && answer.description.is_empty()
+        for (status, response) in responses {
+            if let RefOr::T(response) = response
+                && response.description.is_empty()
             {
-                meaning(status).clone_into(&mut answer.description);
+                reason_phrase(status).clone_into(&mut response.description);
             }
         }
     }
@@ -167,7 +167,7 @@ pub fn operations(path: &mut PathItem) -> impl Iterator<Item = (Method, &mut Ope
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-fn meaning(status: &str) -> &'static str {
+fn reason_phrase(status: &str) -> &'static str {
     let status = status.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
     status.and_then(|status| status.canonical_reason()).unwrap_or("Other")
 }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn the_document_is_as_published() {
         let further = OpenApiRouter::<()>::new().into_openapi();
-        let mut document = super::merged(crate::native::router().into_openapi(), further);
+        let mut document = super::merge(crate::native::router().into_openapi(), further);
         Access::declare(&mut document);
         let mut document = serde_json::to_value(&document).unwrap();
         document["info"]["version"] = "[VERSION]".into();

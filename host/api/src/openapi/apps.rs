@@ -12,7 +12,7 @@ use wattle_run::ports::openapi::{
 };
 use wattle_run::ports::sandbox::WebRoute;
 
-use super::{REFUSALS, meaning};
+use super::{COMMON_ERRORS, reason_phrase};
 use crate::app_route::routes;
 use crate::guard::access;
 
@@ -36,8 +36,8 @@ const DEFAULT: &str = "default";
 /// the text in memory.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Places of a document with the parts of an app.
-const PLACES: [&str; 2] = ["/paths", "/components/schemas"];
+/// JSON pointers to the parts of a document that each app extends.
+const APP_POINTERS: [&str; 2] = ["/paths", "/components/schemas"];
 
 /// Adds the endpoints of apps to a document, as their plugins describe them. An app has a tag, and
 /// its name precedes the names of its schemas. The tag of an app whose endpoints do not fit says
@@ -54,21 +54,22 @@ fn add_routes<'a>(
     document: &mut Value,
     apps: impl Iterator<Item = (&'a App, &'a [WebRoute])>,
 ) -> serde_json::Result<()> {
-    let mut left = MAX_BYTES;
+    let mut remaining = MAX_BYTES;
     for (app, routes) in apps.filter(|(_, routes)| !routes.is_empty()) {
-        let mut own = json!({ "paths": {}, "components": { "schemas": {} } });
+        let mut app_part = json!({ "paths": {}, "components": { "schemas": {} } });
         for route in routes {
-            add_route(&mut own, app, route);
+            add_route(&mut app_part, app, route);
         }
-        let (bytes, most) = (weight(&own).max(json_text::length(&own)?), left / 2);
+        let bytes = weight(&app_part).max(json_text::length(&app_part)?);
+        let max_bytes = remaining / 2;
         let mut doc = app.doc.clone();
-        if bytes <= most {
-            left -= bytes;
-            merge(document, own);
+        if bytes <= max_bytes {
+            remaining -= bytes;
+            merge(document, app_part);
         } else {
             let problem = format!(
                 "The endpoints are not described here: the description has {bytes} bytes, and \
-                 {most} are left for it."
+                 the limit for this app is {max_bytes} bytes."
             );
             tracing::warn!(app = %app.name, "{problem}");
             if !doc.is_empty() {
@@ -84,11 +85,11 @@ fn add_routes<'a>(
 }
 
 /// Moves the parts of an app into a document.
-fn merge(document: &mut Value, mut own: Value) {
-    for place in PLACES {
-        let part = own.pointer_mut(place).map(Value::take);
+fn merge(document: &mut Value, mut app_part: Value) {
+    for pointer in APP_POINTERS {
+        let part = app_part.pointer_mut(pointer).map(Value::take);
         if let (Some(Value::Object(known)), Some(Value::Object(part))) =
-            (document.pointer_mut(place), part)
+            (document.pointer_mut(pointer), part)
         {
             known.extend(part);
         }
@@ -109,11 +110,11 @@ fn add_route(document: &mut Value, app: &App, route: &WebRoute) {
     for (name, schema) in schemas {
         document["components"]["schemas"][schema_name(app, &name)] = schema;
     }
-    let mut operation = json!(complete(operation, &route.path));
+    let mut operation = json!(complete_operation(operation, &route.path));
     // The host itself responds to requests that it rejects.
-    let problem = json!({ "$ref": format!("{SCHEMAS}{}", REFUSALS.schema) });
+    let problem = json!({ "$ref": format!("{SCHEMAS}{}", COMMON_ERRORS.schema) });
     let content = &mut operation["responses"][DEFAULT]["content"];
-    content[REFUSALS.media_type] = json!({ "schema": problem });
+    content[COMMON_ERRORS.media_type] = json!({ "schema": problem });
     operation["tags"] = json!([tag(app)]);
     access::write_default(method, &mut operation);
     // A parameter for the rest of a path is `{*name}` in routes.
@@ -123,19 +124,19 @@ fn add_route(document: &mut Value, app: &App, route: &WebRoute) {
 
 /// Adds the parts that OpenAPI demands: the parameters of the path, the default response, and the
 /// description of each response.
-fn complete(mut operation: Operation, path: &str) -> Operation {
+fn complete_operation(mut operation: Operation, path: &str) -> Operation {
     let described = std::mem::take(&mut operation.parameters);
     let is_of_path = |parameter: &Parameter| parameter.place == ParameterPlace::Path;
     let (known, others): (Vec<_>, Vec<_>) = described.into_iter().partition(is_of_path);
     let of_path = path_parameters(path).map(|name| {
         let known = known.iter().find(|parameter| parameter.name == name).cloned();
-        Parameter { required: true, ..known.unwrap_or_else(|| text_parameter(name)) }
+        Parameter { required: true, ..known.unwrap_or_else(|| string_parameter(name)) }
     });
     operation.parameters = of_path.chain(others).collect();
     operation.responses.entry(DEFAULT.to_owned()).or_default();
     for (status, response) in &mut operation.responses {
         if response.description.is_empty() {
-            let text = if status == DEFAULT { "Error" } else { meaning(status) };
+            let text = if status == DEFAULT { "Error" } else { reason_phrase(status) };
             text.clone_into(&mut response.description);
         }
     }
@@ -148,7 +149,7 @@ fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
     names.map(|name| name.trim_start_matches('*'))
 }
 
-fn text_parameter(name: &str) -> Parameter {
+fn string_parameter(name: &str) -> Parameter {
     Parameter {
         name: name.to_owned(),
         place: ParameterPlace::Path,
@@ -169,16 +170,16 @@ fn rename_references(described: &mut EndpointDescription, app: &App) {
 /// Returns the name of an app's schema in the document of the host. OpenAPI allows only some of the
 /// characters of an app's name, so the others, and `.` and `_`, are numbers between `_`.
 fn schema_name(app: &App, name: &str) -> String {
-    let mut whole = String::new();
+    let mut prefix = String::new();
     for c in app.name.as_str().chars() {
         if c.is_ascii_alphanumeric() || c == '-' {
-            whole.push(c);
+            prefix.push(c);
         } else {
-            whole.push_str(&format!("_{:x}_", u32::from(c)));
+            prefix.push_str(&format!("_{:x}_", u32::from(c)));
         }
     }
-    whole.push('.');
-    whole + name
+    prefix.push('.');
+    prefix + name
 }
 
 #[cfg(test)]
@@ -232,10 +233,10 @@ mod tests {
     #[test]
     fn references_of_schemas_are_renamed_and_data_is_not() {
         let schema = |name: &str| {
-            let place = format!("{SCHEMAS}{name}");
+            let path = format!("{SCHEMAS}{name}");
             json!({
-                "anyOf": [{ "$ref": place }, { "const": { "$ref": "#/components/schemas/Item" } }],
-                "discriminator": { "propertyName": "kind", "mapping": { "item": place } },
+                "anyOf": [{ "$ref": path }, { "const": { "$ref": "#/components/schemas/Item" } }],
+                "discriminator": { "propertyName": "kind", "mapping": { "item": path } },
             })
         };
         let schemas = BTreeMap::from([("Item".to_owned(), schema("Item"))]);
@@ -246,18 +247,18 @@ mod tests {
 
     #[test]
     fn description_is_completed() {
-        let operation = complete(Operation::default(), "/items/{id}/{*rest}");
+        let operation = complete_operation(Operation::default(), "/items/{id}/{*rest}");
         let names: Vec<&str> = operation.parameters.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["id", "rest"]);
         assert!(operation.parameters.iter().all(|parameter| parameter.required));
         assert_eq!(operation.responses[DEFAULT].description, "Error");
-        let other = Parameter { name: "other".to_owned(), ..text_parameter("id") };
-        let limit = Parameter { place: ParameterPlace::Query, ..text_parameter("limit") };
+        let other = Parameter { name: "other".to_owned(), ..string_parameter("id") };
+        let limit = Parameter { place: ParameterPlace::Query, ..string_parameter("limit") };
         let responses = BTreeMap::from([("404".to_owned(), Response::default())]);
         let parameters = vec![other, limit.clone()];
         let operation = Operation { parameters, responses, ..Operation::default() };
-        let operation = complete(operation, "/items/{id}");
-        assert_eq!(operation.parameters, [text_parameter("id"), limit]);
+        let operation = complete_operation(operation, "/items/{id}");
+        assert_eq!(operation.parameters, [string_parameter("id"), limit]);
         assert_eq!(operation.responses["404"].description, "Not Found");
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document as clients get it.
+//! The OpenAPI document as the host serves it.
 
 use std::sync::{Arc, Weak};
 
@@ -21,18 +21,18 @@ use crate::response::SharedBytes;
 pub(crate) struct ServedDocument {
     /// The document of the host.
     host: Value,
-    /// The text that was written last. Requests for a new one wait for the first of them.
-    written: Mutex<Option<Written>>,
+    /// The text that was written last. While one request writes a new text, other requests wait.
+    cache: Mutex<Option<CachedText>>,
 }
 
-struct Written {
-    /// The apps with these endpoints. An app that was loaded again is another one.
+struct CachedText {
+    /// The apps of the text. An app that was reloaded is another one.
     apps: Vec<Weak<App>>,
     text: Bytes,
 }
 
-impl Written {
-    fn has(&self, apps: &[Arc<App>]) -> bool {
+impl CachedText {
+    fn is_of(&self, apps: &[Arc<App>]) -> bool {
         let is_same =
             |(known, app): (&Weak<App>, &Arc<App>)| std::ptr::eq(known.as_ptr(), Arc::as_ptr(app));
         self.apps.len() == apps.len() && self.apps.iter().zip(apps).all(is_same)
@@ -42,11 +42,11 @@ impl Written {
 impl ServedDocument {
     /// Creates the document of a host.
     pub(crate) fn new(host: Value) -> Self {
-        Self { host, written: Mutex::default() }
+        Self { host, cache: Mutex::default() }
     }
 
     /// Responds with the document of the host and these apps.
-    pub(crate) async fn answer(&self, apps: &[Arc<App>]) -> Response {
+    pub(crate) async fn respond(&self, apps: &[Arc<App>]) -> Response {
         match self.text(apps).await {
             Ok(text) => {
                 let json = HeaderValue::from_static("application/json");
@@ -62,11 +62,11 @@ impl ServedDocument {
     }
 
     async fn text(&self, apps: &[Arc<App>]) -> serde_json::Result<Bytes> {
-        let mut written = self.written.lock().await;
-        if let Some(written) = written.as_ref().filter(|written| written.has(apps)) {
-            return Ok(written.text.clone());
+        let mut cache = self.cache.lock().await;
+        if let Some(cached) = cache.as_ref().filter(|cached| cached.is_of(apps)) {
+            return Ok(cached.text.clone());
         }
-        // No caller is the owner: the first request after an app was loaded writes for all.
+        // The work counts for no caller, because all of them use the text.
         let write = || {
             let mut document = self.host.clone();
             apps::add(&mut document, apps)?;
@@ -74,7 +74,7 @@ impl ServedDocument {
         };
         let text = Bytes::from(block_in_place_in_turn(CallerId::default(), true, write).await?);
         let apps = apps.iter().map(Arc::downgrade).collect();
-        *written = Some(Written { apps, text: text.clone() });
+        *cache = Some(CachedText { apps, text: text.clone() });
         Ok(text)
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             let text = document.text(others).await.unwrap();
             assert_ne!(text.as_ptr(), first.as_ptr());
         }
-        let response = document.answer(&apps).await;
+        let response = document.respond(&apps).await;
         assert!(response.extensions().get::<SharedBytes>().is_some());
     }
 }
