@@ -62,7 +62,7 @@ fn missing_at(state: &ApiState, path: &str) -> Problem {
     let mounts = catalog.loading_mounts();
     let loading = mount::loading(&mounts, path).map(|app| catalog.check_loading(app));
     match loading {
-        Some(Err(failure)) => Problem::from(failure).at(path),
+        Some(Err(failure)) => Problem::from(failure).with_instance(path),
         _ => no_route(path),
     }
 }
@@ -85,7 +85,7 @@ async fn respond(
         Ok(app) => handle(&state, &app, path, request).await,
         Err(problem) => Err(problem),
     };
-    result.unwrap_or_else(|problem| problem.at(&instance).into_response())
+    result.unwrap_or_else(|problem| problem.with_instance(&instance).into_response())
 }
 
 async fn handle(

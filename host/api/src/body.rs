@@ -1,6 +1,6 @@
 //! Reads request bodies, with limits, and with errors that name the field and its position.
 
-pub mod objects;
+pub mod struct_from_map;
 
 use std::error::Error as _;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ use wattle_run::json::bounded::{JsonBudget, JsonLimit};
 use wattle_run::json::lenient;
 use wattle_run::limit::JSON_VALUES_BYTES;
 
-use self::objects::Objects;
+use self::struct_from_map::StructFromMap;
 use crate::guard::BodyLimit;
 use crate::guard::limits::{BODY_VALUES_FACTOR, limit_reached};
 use crate::guard::open_requests::RequestPermit;
@@ -28,12 +28,12 @@ use crate::state::ApiState;
 
 /// Maximum initial buffer size. The buffer grows with the received bytes, because a client can
 /// declare a larger body than it sends.
-const FIRST_BYTES: usize = 64 << 10;
+const INITIAL_BUFFER_BYTES: usize = 64 << 10;
 
 /// Maximum number of bytes of an oversized body that are read and discarded before the response.
 /// Most clients read a response only after they have sent their body. The connection of a larger
 /// body is closed.
-const DRAIN_LIMIT_BYTES: usize = 64 << 20;
+const MAX_DRAIN_BYTES: usize = 64 << 20;
 
 /// A JSON body.
 pub struct JsonBody<T>(pub T);
@@ -43,7 +43,7 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
         let path = request.uri().path().to_owned();
-        read_json(request, state).await.map(Self).map_err(|problem| problem.at(&path))
+        read_json(request, state).await.map(Self).map_err(|problem| problem.with_instance(&path))
     }
 }
 
@@ -64,13 +64,13 @@ fn is_json(media_type: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// A whole body. It counts against the limit of its caller until the response is made.
+/// A complete body. It counts against the limit of its caller until the handler has returned.
 pub struct ReceivedBody {
     bytes: Bytes,
-    /// What the values of the body may take, in bytes.
-    values_bytes: u64,
+    /// Maximum memory of the parsed values, in bytes.
+    max_values_bytes: u64,
     reservation: Option<BodyReservation>,
-    /// Whom parsing counts for.
+    /// Caller for which the parsing counts.
     caller: CallerId,
 }
 
@@ -80,8 +80,8 @@ impl ReceivedBody {
         self.bytes
     }
 
-    /// Parses JSON. From then on, its values count against the limit of the caller, and the bytes
-    /// no longer do. `parse` takes the bytes, and the budget for what it makes of them.
+    /// Parses JSON. Afterwards, the values count against the limit of the caller instead of the
+    /// bytes. `parse` gets the bytes and the budget for the values.
     ///
     /// # Errors
     ///
@@ -90,9 +90,9 @@ impl ReceivedBody {
         self,
         parse: impl FnOnce(&[u8], &JsonBudget) -> Result<T, E>,
     ) -> Result<T, E> {
-        let Self { bytes, values_bytes, reservation, caller } = self;
+        let Self { bytes, max_values_bytes, reservation, caller } = self;
         let parsed = block_in_place_in_turn(caller, is_long_parse(bytes.len()), || {
-            let budget = JsonBudget::new(values_bytes);
+            let budget = JsonBudget::new(max_values_bytes);
             parse(&bytes, &budget).map(|parsed| (parsed, budget.weight()))
         });
         let (parsed, weight) = parsed.await?;
@@ -104,8 +104,8 @@ impl ReceivedBody {
     }
 }
 
-/// Reads a whole body of at most `limit_bytes` bytes, or fewer if the API key of the request has a
-/// lower limit.
+/// Reads a complete body of at most `limit_bytes` bytes, or fewer if the API key of the request has
+/// a lower limit.
 ///
 /// # Errors
 ///
@@ -113,12 +113,12 @@ impl ReceivedBody {
 /// if the body arrives too slowly, `unavailable` if the bodies of all requests exceed the limit of
 /// the host.
 pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, Problem> {
-    let values_bytes = (limit_bytes as u64).saturating_mul(BODY_VALUES_FACTOR);
-    let values_bytes = values_bytes.max(JSON_VALUES_BYTES);
-    let own = request.extensions().get::<BodyLimit>().map(|own| own.0);
-    let is_own = own.is_some_and(|own| own < limit_bytes);
-    let limit_bytes = own.unwrap_or(limit_bytes).min(limit_bytes);
-    let too_large = || too_large(limit_bytes, is_own);
+    let max_values_bytes = (limit_bytes as u64).saturating_mul(BODY_VALUES_FACTOR);
+    let max_values_bytes = max_values_bytes.max(JSON_VALUES_BYTES);
+    let key_limit = request.extensions().get::<BodyLimit>().map(|limit| limit.0);
+    let is_key_limit = key_limit.is_some_and(|key_limit| key_limit < limit_bytes);
+    let limit_bytes = key_limit.unwrap_or(limit_bytes).min(limit_bytes);
+    let too_large = || too_large(limit_bytes, is_key_limit);
     let reservation = request.extensions().get::<BodyReservation>().cloned();
     let caller =
         request.extensions().get::<RequestPermit>().map(RequestPermit::caller).unwrap_or_default();
@@ -132,9 +132,9 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
         return Err(too_large());
     }
     let mut body = body.into_data_stream();
-    let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(FIRST_BYTES));
+    let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(INITIAL_BUFFER_BYTES));
     while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|error| broken_off(&error))?;
+        let chunk = chunk.map_err(|error| read_error(&error))?;
         if reservation.as_ref().is_some_and(|reservation| !reservation.try_grow(chunk.len())) {
             return Err(limit_reached("bytes of request bodies"));
         }
@@ -144,10 +144,10 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(ReceivedBody { bytes: bytes.into(), values_bytes, reservation, caller })
+    Ok(ReceivedBody { bytes: bytes.into(), max_values_bytes, reservation, caller })
 }
 
-fn broken_off(error: &axum::Error) -> Problem {
+fn read_error(error: &axum::Error) -> Problem {
     // The iteration begins at the source, because the borrow of `error` is too short for an item.
     let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
     let late = causes.find_map(|cause| cause.downcast_ref::<std::io::Error>());
@@ -162,17 +162,17 @@ fn broken_off(error: &axum::Error) -> Problem {
 
 async fn drain(body: Body) {
     let mut body = body.into_data_stream();
-    let mut seen = 0;
+    let mut drained = 0;
     while let Some(Ok(chunk)) = body.next().await {
-        seen += chunk.len();
-        if seen > DRAIN_LIMIT_BYTES {
+        drained += chunk.len();
+        if drained > MAX_DRAIN_BYTES {
             break;
         }
     }
 }
 
-fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
-    let hint = if is_of_key {
+fn too_large(limit_bytes: usize, is_key_limit: bool) -> Problem {
+    let hint = if is_key_limit {
         "this is the limit of the API key; use a key with a higher limit"
     } else {
         "raise `server.body_limit` in wattle.toml to accept it"
@@ -197,7 +197,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 /// `invalid`, with the field, line and column in `details`; `limit` if the values exceed the
 /// budget.
 pub fn parse_within<T: DeserializeOwned>(bytes: &[u8], budget: &JsonBudget) -> Result<T, Problem> {
-    lenient::parse_request(bytes, budget, |bytes| document(bytes, budget))
+    lenient::parse_request(bytes, budget, |bytes| deserialize(bytes, budget))
 }
 
 impl From<JsonLimit> for Problem {
@@ -213,9 +213,9 @@ impl From<JsonLimit> for Problem {
     }
 }
 
-fn document<T: DeserializeOwned>(bytes: &[u8], budget: &JsonBudget) -> Result<T, Problem> {
+fn deserialize<T: DeserializeOwned>(bytes: &[u8], budget: &JsonBudget) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let bounded = Objects(budget.bound(&mut deserializer));
+    let bounded = StructFromMap(budget.bound(&mut deserializer));
     let parsed = serde_path_to_error::deserialize(bounded).map_err(|error| {
         let field = error.path().to_string();
         let inner = error.into_inner();
@@ -228,10 +228,10 @@ fn document<T: DeserializeOwned>(bytes: &[u8], budget: &JsonBudget) -> Result<T,
 }
 
 fn invalid(field: &str, line: usize, column: usize, message: &str) -> Problem {
-    let place =
+    let subject =
         if matches!(field, "." | "?") { "the body".to_owned() } else { format!("field `{field}`") };
     let details = serde_json::json!({ "field": field, "line": line, "column": column });
-    Problem::new(code::INVALID, format!("{place} of the request is not valid: {message}"))
+    Problem::new(code::INVALID, format!("{subject} of the request is not valid: {message}"))
         .with_details(details)
 }
 
@@ -264,8 +264,8 @@ mod tests {
 
     #[test]
     fn lone_surrogate_is_replaced() {
-        let read = parse::<Value>(br#"{"a": "caf\ud83d"}"#).unwrap();
-        assert_eq!(read["a"], "caf\u{fffd}");
+        let parsed = parse::<Value>(br#"{"a": "caf\ud83d"}"#).unwrap();
+        assert_eq!(parsed["a"], "caf\u{fffd}");
         let problem =
             parse::<Sample>(br#"{"input": {"\ud83d": 1, "count": "\ude00"}}"#).unwrap_err();
         assert_eq!(problem.details.as_ref().unwrap()["field"], "input.count");

@@ -124,7 +124,7 @@ impl Problem {
     }
 
     /// Sets the path of the request.
-    pub fn at(mut self, path: &str) -> Self {
+    pub fn with_instance(mut self, path: &str) -> Self {
         self.0.instance = Some(path.to_owned());
         self
     }
@@ -136,7 +136,7 @@ impl Problem {
     }
 
     /// Sets the seconds until the request can be retried.
-    pub fn retry_after(mut self, seconds: u64) -> Self {
+    pub fn with_retry_after(mut self, seconds: u64) -> Self {
         self.0.retry_after = Some(seconds);
         self
     }
@@ -150,7 +150,7 @@ impl Problem {
     /// Creates a `method-not-allowed` problem. `allow` lists the methods of the path.
     pub fn method_not_allowed(method: &Method, path: &str, allow: &str) -> Self {
         let detail = format!("`{path}` does not support {method}; allowed: {allow}");
-        let mut problem = Self::new(api_code::METHOD, detail).at(path);
+        let mut problem = Self::new(api_code::METHOD, detail).with_instance(path);
         problem.0.allow = Some(allow.to_owned());
         problem
     }
@@ -216,7 +216,7 @@ impl IntoResponse for Problem {
 /// Responds to a method that a native path does not have. The framework adds the `Allow` header.
 pub async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     let detail = format!("`{}` does not support {method}", uri.path());
-    Problem::new(api_code::METHOD, detail).at(uri.path())
+    Problem::new(api_code::METHOD, detail).with_instance(uri.path())
 }
 
 #[cfg(test)]
@@ -232,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_its_code_and_details() {
+    fn problem_has_the_code_and_details_of_its_failure() {
         let failure = Failure::new(code::NOT_FOUND, "there is no thread `x`")
             .with_details(serde_json::json!({ "thread": "x" }));
-        let problem = Problem::from(failure).at("/api/v1/threads/x");
+        let problem = Problem::from(failure).with_instance("/api/v1/threads/x");
         insta::assert_json_snapshot!(*problem, @r#"
         {
           "type": "urn:wattle:problem:not-found",

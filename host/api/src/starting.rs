@@ -32,5 +32,5 @@ async fn health() -> Json<Health> {
 
 fn unavailable(uri: &Uri, reason: &'static str) -> Problem {
     let failure = Failure::new(code::UNAVAILABLE, reason).retryable();
-    Problem::from(failure).at(uri.path())
+    Problem::from(failure).with_instance(uri.path())
 }

@@ -6,7 +6,7 @@
 mod params;
 
 use serde_json::{Value, json};
-use wattle_api::body::objects::Objects;
+use wattle_api::body::struct_from_map::StructFromMap;
 use wattle_run::json::bounded::{JsonBudget, JsonError, JsonLimit};
 use wattle_run::json::lenient;
 
@@ -134,7 +134,7 @@ impl Command {
     ///
     /// [`Code::InvalidArgument`] with the path of the invalid parameter.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Refusal> {
-        let read = serde_path_to_error::deserialize(Objects(&self.params));
+        let read = serde_path_to_error::deserialize(StructFromMap(&self.params));
         read.map_err(|error| {
             let (method, place) = (&self.method, error.path().to_string());
             let message = format!("`{place}` of `{method}` cannot be read: {}", error.inner());

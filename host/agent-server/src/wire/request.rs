@@ -12,7 +12,7 @@ mod store;
 mod thread;
 
 use serde::de::DeserializeOwned;
-use wattle_api::body::objects::Objects;
+use wattle_api::body::struct_from_map::StructFromMap;
 use wattle_project::agent_server::mode::UnknownMode;
 use wattle_project::agent_server::v2::SubscriptionError;
 use wattle_run::json::bounded::{JsonBudget, JsonLimit};
@@ -90,7 +90,7 @@ pub fn parse_within<T: DeserializeOwned>(body: &[u8], budget: &JsonBudget) -> Re
 
 fn read<T: DeserializeOwned>(body: &[u8], budget: &JsonBudget) -> Result<T, Invalid> {
     let mut document = serde_json::Deserializer::from_slice(body);
-    let read = serde_path_to_error::deserialize(Objects(budget.bound(&mut document)));
+    let read = serde_path_to_error::deserialize(StructFromMap(budget.bound(&mut document)));
     let read = read.map_err(|error| {
         let place = error.path().to_string();
         let what = error.into_inner();

@@ -178,7 +178,9 @@ async fn find_key(
         Err(failure) => {
             tracing::warn!(%failure, "failed to load API keys");
             let detail = "the API keys cannot be read at the moment; try again";
-            return Err(Problem::new(code::UNAVAILABLE, detail).retry_after(RETRY_AFTER_SECONDS));
+            return Err(
+                Problem::new(code::UNAVAILABLE, detail).with_retry_after(RETRY_AFTER_SECONDS)
+            );
         }
     };
     if let Some(record) = request_key::key_digests(headers).find_map(|digest| keys.find(&digest)) {

@@ -125,5 +125,5 @@ pub fn limit_reached(what: &str) -> Problem {
     let detail = format!(
         "the host has reached its limit of {what}; retry after {RETRY_AFTER_SECONDS} s, or end some"
     );
-    Problem::new(code::UNAVAILABLE, detail).retry_after(RETRY_AFTER_SECONDS)
+    Problem::new(code::UNAVAILABLE, detail).with_retry_after(RETRY_AFTER_SECONDS)
 }

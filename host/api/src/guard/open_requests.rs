@@ -108,7 +108,7 @@ pub(super) fn too_many_open(why: Full) -> Problem {
             let details = json!({ "retry_after_ms": RETRY_AFTER_SECONDS * 1_000 });
             Problem::new(code::RATE_LIMITED, detail)
                 .with_details(details)
-                .retry_after(RETRY_AFTER_SECONDS)
+                .with_retry_after(RETRY_AFTER_SECONDS)
         }
     }
 }

@@ -46,7 +46,7 @@ impl Rejection {
     /// Converts the rejection into a response to a request for `path`.
     pub(super) fn into_response(self, format: ErrorFormat, path: &str) -> Response {
         let mut response = match format {
-            ErrorFormat::Problem => self.problem.at(path).into_response(),
+            ErrorFormat::Problem => self.problem.with_instance(path).into_response(),
             ErrorFormat::Detail => detail_response(&self.problem),
         };
         if let Some(wait) = self.retry_after {

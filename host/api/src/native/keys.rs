@@ -76,7 +76,7 @@ impl FromRequestParts<ApiState> for KeyAdmin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        Self::from_parts(state, parts).map_err(|problem| problem.at(parts.uri.path()))
+        Self::from_parts(state, parts).map_err(|problem| problem.with_instance(parts.uri.path()))
     }
 }
 

@@ -22,7 +22,7 @@ impl FromRequestParts<ApiState> for RequestPrincipal {
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
         let Parts { headers, extensions, uri, .. } = parts;
         let principal = request_principal(&state.config, headers, extensions);
-        principal.map(Self).map_err(|problem| problem.at(uri.path()))
+        principal.map(Self).map_err(|problem| problem.with_instance(uri.path()))
     }
 }
 

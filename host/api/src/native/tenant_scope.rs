@@ -27,7 +27,9 @@ impl FromRequestParts<ApiState> for TenantScope {
             Some(Operator) => Ok(state.config.default_tenant.clone()),
             None => resolve_tenant(&state.config, &parts.headers, &parts.extensions),
         };
-        tenant.map(|tenant| Self { tenant }).map_err(|problem| problem.at(parts.uri.path()))
+        tenant
+            .map(|tenant| Self { tenant })
+            .map_err(|problem| problem.with_instance(parts.uri.path()))
     }
 }
 
@@ -69,7 +71,7 @@ impl FromRequestParts<ApiState> for RequestRole {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        Self::from_parts(state, parts).map_err(|problem| problem.at(parts.uri.path()))
+        Self::from_parts(state, parts).map_err(|problem| problem.with_instance(parts.uri.path()))
     }
 }
 
@@ -88,11 +90,13 @@ impl FromRequestParts<ApiState> for OperatorOnly {
         }
         let (path, headers, extensions) = (parts.uri.path(), &parts.headers, &parts.extensions);
         let named = named_tenant(&state.config, headers, extensions);
-        let named = named.map_err(|problem| problem.at(path))?;
+        let named = named.map_err(|problem| problem.with_instance(path))?;
         let key = AuthenticatedKey::from_request(&state.config, headers, extensions);
         match named {
             None if key.is_none_or(|key| key.is_operator_key()) => Ok(Self),
-            named => Err(operator_only_problem("this", &named.unwrap_or_default()).at(path)),
+            named => {
+                Err(operator_only_problem("this", &named.unwrap_or_default()).with_instance(path))
+            }
         }
     }
 }

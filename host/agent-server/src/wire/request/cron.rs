@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use wattle_api::body::objects::Objects;
+use wattle_api::body::struct_from_map::StructFromMap;
 
 use super::{Completion, Invalid, RunCreate, SortOrder};
 
@@ -100,7 +100,7 @@ fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
 /// [`Invalid`] if the payload is not a run request.
 pub fn run_of(payload: &Map<String, Value>) -> Result<RunCreate, Invalid> {
     let document = Value::Object(payload.clone());
-    let read: Result<RunCreate, _> = serde_path_to_error::deserialize(Objects(document));
+    let read: Result<RunCreate, _> = serde_path_to_error::deserialize(StructFromMap(document));
     let run = read.map_err(|error| {
         let (place, why) = (error.path().to_string(), error.inner().to_string());
         Invalid::Schema(format!("`{place}` of the request cannot be read: {why}"))

@@ -15,20 +15,20 @@ use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, Seq
 /// Accepts only objects for structs, also in lists, maps and other structs, but not in enums and
 /// flattened fields.
 #[derive(Debug)]
-pub struct Objects<T>(pub T);
+pub struct StructFromMap<T>(pub T);
 
-macro_rules! as_it_is {
+macro_rules! delegate {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method(Objects(visitor))
+            self.0.$method(StructFromMap(visitor))
         }
     )*};
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for StructFromMap<D> {
     type Error = D::Error;
 
-    as_it_is! {
+    delegate! {
         deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32
         deserialize_i64 deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32
         deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64 deserialize_char
@@ -43,7 +43,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(Objects(visitor))
+        self.0.deserialize_map(StructFromMap(visitor))
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(
@@ -51,7 +51,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_unit_struct(name, Objects(visitor))
+        self.0.deserialize_unit_struct(name, StructFromMap(visitor))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -59,7 +59,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_newtype_struct(name, Objects(visitor))
+        self.0.deserialize_newtype_struct(name, StructFromMap(visitor))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(
@@ -67,7 +67,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         length: usize,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_tuple(length, Objects(visitor))
+        self.0.deserialize_tuple(length, StructFromMap(visitor))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -76,7 +76,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         length: usize,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_tuple_struct(name, length, Objects(visitor))
+        self.0.deserialize_tuple_struct(name, length, StructFromMap(visitor))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -85,11 +85,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_enum(name, variants, Objects(visitor))
+        self.0.deserialize_enum(name, variants, StructFromMap(visitor))
     }
 }
 
-macro_rules! values {
+macro_rules! visit_values {
     ($($method:ident: $value:ty,)*) => {$(
         fn $method<E: Error>(self, value: $value) -> Result<V::Value, E> {
             self.0.$method(value)
@@ -97,10 +97,10 @@ macro_rules! values {
     )*};
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for StructFromMap<V> {
     type Value = V::Value;
 
-    values! {
+    visit_values! {
         visit_bool: bool, visit_i64: i64, visit_i128: i128, visit_u64: u64, visit_u128: u128,
         visit_f64: f64, visit_str: &str, visit_borrowed_str: &'de str, visit_string: String,
         visit_bytes: &[u8], visit_borrowed_bytes: &'de [u8], visit_byte_buf: Vec<u8>,
@@ -119,19 +119,19 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Objects(value))
+        self.0.visit_some(StructFromMap(value))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Objects(value))
+        self.0.visit_newtype_struct(StructFromMap(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Objects(list))
+        self.0.visit_seq(StructFromMap(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Objects(object))
+        self.0.visit_map(StructFromMap(object))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, value: A) -> Result<V::Value, A::Error> {
@@ -139,14 +139,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for StructFromMap<A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        self.0.next_element_seed(Objects(seed))
+        self.0.next_element_seed(StructFromMap(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -154,7 +154,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for StructFromMap<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -165,7 +165,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        self.0.next_value_seed(Objects(seed))
+        self.0.next_value_seed(StructFromMap(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -173,11 +173,11 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
     }
 }
 
-impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Objects<T> {
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for StructFromMap<T> {
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<T::Value, D::Error> {
-        self.0.deserialize(Objects(value))
+        self.0.deserialize(StructFromMap(value))
     }
 }
 
@@ -205,8 +205,8 @@ mod tests {
         count: u64,
     }
 
-    fn read(text: &str) -> Result<Outer, serde_json::Error> {
-        Outer::deserialize(Objects(&mut serde_json::Deserializer::from_str(text)))
+    fn parse(text: &str) -> Result<Outer, serde_json::Error> {
+        Outer::deserialize(StructFromMap(&mut serde_json::Deserializer::from_str(text)))
     }
 
     #[test]
@@ -219,8 +219,8 @@ mod tests {
             r#"{ "named": { "a": [1] } }"#,
         ] {
             assert!(serde_json::from_str::<Outer>(text).is_ok(), "serde alone accepts {text}");
-            let why = read(text).unwrap_err().to_string();
-            assert!(why.contains("sequence"), "{text}: {why}");
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains("sequence"), "{text}: {message}");
         }
     }
 
@@ -228,9 +228,9 @@ mod tests {
     fn other_values_are_deserialized_unchanged() {
         let text = r#"{ "inner": { "count": 1 }, "list": [{ "count": 2 }], "pair": [3, "a"],
             "any": [[1], { "x": [null, 1.5, -2, true, "s"] }], "named": { "b": { "count": 4 } } }"#;
-        let found = read(text).unwrap();
-        assert_eq!(found, serde_json::from_str(text).unwrap());
-        assert_eq!(found.list, [Inner { count: 2 }]);
-        assert_eq!(read(r#"{ "inner": null }"#).unwrap(), Outer::default());
+        let parsed = parse(text).unwrap();
+        assert_eq!(parsed, serde_json::from_str(text).unwrap());
+        assert_eq!(parsed.list, [Inner { count: 2 }]);
+        assert_eq!(parse(r#"{ "inner": null }"#).unwrap(), Outer::default());
     }
 }
