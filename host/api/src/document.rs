@@ -11,7 +11,7 @@ pub mod options;
 pub mod plugin;
 pub mod run;
 pub mod thread;
-pub mod travel;
+pub mod time_travel;
 
 use std::collections::BTreeSet;
 
@@ -46,8 +46,8 @@ pub struct Health {
     /// are recovered and none is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
-    /// Number of files and folders that could not be loaded, as in `GET /api/v1/problems`. Absent if
-    /// there are none.
+    /// Number of files and folders that could not be loaded, as in `GET /api/v1/problems`. Absent
+    /// if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problems: Option<usize>,
 }

@@ -96,16 +96,16 @@ pub fn endpoints(app: &App) -> Vec<Endpoint> {
     let Some(web) = app.web.as_ref().and_then(|name| app.plugins.get(name)) else {
         return Vec::new();
     };
-    let prefix = prefix(app);
+    let mount_path = mount_path(app);
     let endpoint = |route: &wattle_run::ports::sandbox::WebRoute| Endpoint {
         method: route.method.clone(),
-        path: format!("{prefix}{}", route.path),
+        path: format!("{mount_path}{}", route.path),
     };
     web.info().routes.iter().map(endpoint).collect()
 }
 
 /// Returns the path at which an app is mounted, without a trailing `/`.
-fn prefix(app: &App) -> String {
+fn mount_path(app: &App) -> String {
     match &app.mount {
         Some(mount) => mount.trim_end_matches('/').to_owned(),
         None => format!("/apps/{}", app.name),
@@ -116,7 +116,7 @@ fn page(app: &App) -> Option<PageDocument> {
     let page = app.page.as_ref()?;
     Some(PageDocument {
         title: page.title.clone(),
-        path: format!("{}/", prefix(app)),
+        path: format!("{}/", mount_path(app)),
         examples: page.examples.clone(),
         built: page.files.is_some(),
     })

@@ -8,7 +8,8 @@ use wattle_run::ports::store::{Durability, RunOptions};
 /// Settings of the graph that a run overrides. Absent settings keep the value of the graph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct OptionsDocument {
+#[schema(as = OptionsDocument)]
+pub struct RunOptionsDocument {
     /// Maximum number of supersteps of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recursion_limit: Option<u32>,
@@ -29,15 +30,15 @@ pub struct OptionsDocument {
     pub durability: Option<Durability>,
 }
 
-impl OptionsDocument {
+impl RunOptionsDocument {
     /// Returns true if the run overrides no setting.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-impl From<OptionsDocument> for RunOptions {
-    fn from(document: OptionsDocument) -> Self {
+impl From<RunOptionsDocument> for RunOptions {
+    fn from(document: RunOptionsDocument) -> Self {
         Self {
             recursion_limit: document.recursion_limit,
             max_concurrency: document.max_concurrency,

@@ -12,7 +12,7 @@ use wattle_run::hostcall::runs::{
 };
 use wattle_run::ports::store::{RunRecord, RunSummary};
 
-use crate::document::options::OptionsDocument;
+use crate::document::options::RunOptionsDocument;
 
 /// Request to start a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -42,8 +42,8 @@ pub struct StartDocument {
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
     /// Settings of the graph that this run overrides.
-    #[serde(default, skip_serializing_if = "OptionsDocument::is_default")]
-    pub options: OptionsDocument,
+    #[serde(default, skip_serializing_if = "RunOptionsDocument::is_default")]
+    pub options: RunOptionsDocument,
     /// True to respond after the run has ended or is interrupted, instead of immediately.
     #[serde(default)]
     pub wait: bool,
@@ -63,8 +63,8 @@ pub struct ResumeDocument {
     #[schema(value_type = String)]
     pub on_failure: OnFailure,
     /// Settings of the graph that this run overrides.
-    #[serde(default, skip_serializing_if = "OptionsDocument::is_default")]
-    pub options: OptionsDocument,
+    #[serde(default, skip_serializing_if = "RunOptionsDocument::is_default")]
+    pub options: RunOptionsDocument,
     /// True to respond after the run has ended or is interrupted, instead of immediately.
     #[serde(default)]
     pub wait: bool,
@@ -72,7 +72,8 @@ pub struct ResumeDocument {
 
 /// A pending interrupt.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct QuestionDocument {
+#[schema(as = QuestionDocument)]
+pub struct InterruptDocument {
     /// Id of the interrupt.
     pub id: String,
     /// Namespace of the subgraph that raised the interrupt; absent for the root graph.
@@ -127,7 +128,7 @@ pub struct RunDocument {
     pub failure: Option<FailureDocument>,
     /// Pending interrupts of an interrupted run; only in responses that waited for the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub interrupts: Vec<QuestionDocument>,
+    pub interrupts: Vec<InterruptDocument>,
     /// Nodes that run next when an interrupted run is resumed; only in responses that waited for
     /// the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -149,16 +150,16 @@ pub struct RunDocument {
     pub ended_ms: Option<i64>,
 }
 
-impl From<InterruptView> for QuestionDocument {
-    fn from(question: InterruptView) -> Self {
+impl From<InterruptView> for InterruptDocument {
+    fn from(interrupt: InterruptView) -> Self {
         Self {
-            id: question.id,
-            namespace: question.namespace.as_str().to_owned(),
-            node: question.node.into(),
-            payload: question.payload,
-            response_schema: question.response_schema,
-            asked_ms: question.asked_ms,
-            expires_ms: question.expires_ms,
+            id: interrupt.id,
+            namespace: interrupt.namespace.as_str().to_owned(),
+            node: interrupt.node.into(),
+            payload: interrupt.payload,
+            response_schema: interrupt.response_schema,
+            asked_ms: interrupt.asked_ms,
+            expires_ms: interrupt.expires_ms,
         }
     }
 }

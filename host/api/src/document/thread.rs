@@ -12,7 +12,7 @@ use wattle_run::hostcall::runs::ThreadView;
 use wattle_run::ports::store::{self, ThreadRecord, ThreadStatus};
 use wattle_run::time_travel::{StateView, TaskView};
 
-use crate::document::run::{FailureDocument, QuestionDocument};
+use crate::document::run::{FailureDocument, InterruptDocument};
 
 /// A thread without its state, as in a list of threads.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -58,7 +58,7 @@ pub struct ThreadDocument {
     /// Nodes that run next.
     pub next: Vec<String>,
     /// Pending interrupts.
-    pub interrupts: Vec<QuestionDocument>,
+    pub interrupts: Vec<InterruptDocument>,
     /// Failure of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureDocument>,
@@ -114,7 +114,7 @@ pub struct CheckpointDocument {
     pub tasks: Vec<TaskDocument>,
     /// Pending interrupts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub interrupts: Vec<QuestionDocument>,
+    pub interrupts: Vec<InterruptDocument>,
     /// Metadata of the edit that wrote the checkpoint.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,
@@ -242,7 +242,7 @@ impl From<TaskView> for TaskDocument {
             index: view.index,
             writes: view.writes,
             failure: view.failure.map(Into::into),
-            interrupts: view.interrupts.into_iter().map(|question| question.id).collect(),
+            interrupts: view.interrupts.into_iter().map(|interrupt| interrupt.id).collect(),
             namespace: view.namespace.map(|namespace| namespace.as_str().to_owned()),
         }
     }

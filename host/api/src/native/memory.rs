@@ -144,7 +144,7 @@ pub async fn list_memory_namespaces(
     Ok(Json(page(found, limit, offset)))
 }
 
-/// Deletes all documents scope namespace begins with a prefix, such as the data of one user.
+/// Deletes all documents whose namespace begins with a prefix, such as the data of one user.
 #[utoipa::path(delete, path = "/api/v1/memory/namespaces", tag = "memory",
     params(
         ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),

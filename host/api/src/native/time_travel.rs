@@ -18,7 +18,7 @@ use wattle_run::time_travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThrea
 use crate::body::JsonBody;
 use crate::document::run::RunDocument;
 use crate::document::thread::CheckpointDocument;
-use crate::document::travel::{CallDocument, EditDocument, EditsDocument, ForkDocument};
+use crate::document::time_travel::{EditDocument, EditsDocument, ForkCallDocument, ForkDocument};
 use crate::native::request_principal::RequestPrincipal;
 use crate::native::runs;
 use crate::native::tenant_scope::TenantScope;
@@ -254,8 +254,8 @@ fn fork(
     })
 }
 
-fn fork_at_call(document: CallDocument) -> Result<ForkFrom, Problem> {
-    let CallDocument { seq, task, scope, call, answer, failure } = document;
+fn fork_at_call(document: ForkCallDocument) -> Result<ForkFrom, Problem> {
+    let ForkCallDocument { seq, task, scope, call, answer, failure } = document;
     let call = match (seq, task, call) {
         (Some(seq), None, None) if scope.is_empty() => CallRef::Seq(seq),
         (None, Some(task), Some(call)) => {

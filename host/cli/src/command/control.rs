@@ -1,6 +1,6 @@
 //! `wattle thread drain`, `wattle graph clear-cache`, and run options.
 
-use wattle_api::document::options::OptionsDocument;
+use wattle_api::document::options::RunOptionsDocument;
 use wattle_api::document::run::RunDocument;
 use wattle_api::document::thread::ThreadDocument;
 use wattle_api::native::cache::ClearedCacheDocument;
@@ -16,14 +16,14 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 /// Converts arguments to the run options of the API.
-pub(super) fn options(args: OptionArgs) -> Result<OptionsDocument, Error> {
+pub(super) fn options(args: OptionArgs) -> Result<RunOptionsDocument, Error> {
     let durability = args.durability.map(|word| match word {
         DurabilityWord::Commit => Durability::Commit,
         DurabilityWord::Sync => Durability::Sync,
         DurabilityWord::Async => Durability::Async,
         DurabilityWord::Exit => Durability::Exit,
     });
-    Ok(OptionsDocument {
+    Ok(RunOptionsDocument {
         recursion_limit: args.recursion_limit,
         max_concurrency: args.max_concurrency,
         interrupt_before: nodes(&args.interrupt_before)?,

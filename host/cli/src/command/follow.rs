@@ -5,7 +5,7 @@ mod answer;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wattle_api::document::run::{QuestionDocument, RunDocument};
+use wattle_api::document::run::{InterruptDocument, RunDocument};
 use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_run::text::Escaped;
 
@@ -147,11 +147,11 @@ fn outcome(run: &RunDocument) -> Option<String> {
 }
 
 /// Describes pending interrupts, or the nodes before which a run has stopped without one.
-pub(super) fn questions(open: &[QuestionDocument], next: &[String]) -> String {
+pub(super) fn questions(open: &[InterruptDocument], next: &[String]) -> String {
     if open.is_empty() {
         return format!("stopped before {}", next.join(", "));
     }
-    let question = |question: &QuestionDocument| {
+    let question = |question: &InterruptDocument| {
         let mut text = format!("interrupt {} from {}\n", question.id, question.node);
         text.push_str(&words::indented(&words::pretty(&question.payload), 2));
         if let Some(schema) = &question.response_schema {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn interrupts_have_their_schema_and_expiry() {
-        let question = QuestionDocument {
+        let question = InterruptDocument {
             id: "ab12".into(),
             namespace: String::new(),
             node: "review".into(),

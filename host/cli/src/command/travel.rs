@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 use wattle_api::document::run::RunDocument;
 use wattle_api::document::thread::CheckpointDocument;
-use wattle_api::document::travel::{CallDocument, EditDocument, EditsDocument, ForkDocument};
+use wattle_api::document::time_travel::{
+    EditDocument, EditsDocument, ForkCallDocument, ForkDocument,
+};
 use wattle_graph::failure::{Failure, code};
 
 use crate::args::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
@@ -171,20 +173,22 @@ pub(super) async fn fork(
     follow::follow(client, &run, after, args.quiet, output).await
 }
 
-fn other_answer(call: &str, args: &ThreadForkArgs) -> Result<CallDocument, Error> {
+fn other_answer(call: &str, args: &ThreadForkArgs) -> Result<ForkCallDocument, Error> {
     let place = match call.parse() {
-        Ok(seq) => CallDocument { seq: Some(seq), ..CallDocument::default() },
+        Ok(seq) => ForkCallDocument { seq: Some(seq), ..ForkCallDocument::default() },
         Err(_) => {
             let (task, scope, number) = parse_place(call)?;
             let (task, number) = (Some(task.to_owned()), Some(number));
-            CallDocument { task, scope, call: number, ..CallDocument::default() }
+            ForkCallDocument { task, scope, call: number, ..ForkCallDocument::default() }
         }
     };
     match (&args.answer, &args.fail) {
-        (Some(answer), None) => Ok(CallDocument { answer: Some(input::json(answer)?), ..place }),
+        (Some(answer), None) => {
+            Ok(ForkCallDocument { answer: Some(input::json(answer)?), ..place })
+        }
         (None, Some(message)) => {
             let failure = Some(Failure::new(code::UNAVAILABLE, message));
-            Ok(CallDocument { failure, ..place })
+            Ok(ForkCallDocument { failure, ..place })
         }
         _ => Err(Error::Usage {
             message: "the result of the call is missing".into(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_api::body::parse;
-use wattle_api::document::{key, memory, run, travel};
+use wattle_api::document::{key, memory, run, time_travel};
 use wattle_api::native::{maintenance, open_calls};
 use wattle_graph::failure::{Failure, code};
 use wattle_project::ag_ui::inward::{self, Pending, RunAgentInput};
@@ -18,8 +18,8 @@ use wattle_run::ports::store::RunOptions;
 const KINDS: &[fn(&[u8])] = &[
     start,
     same::<run::ResumeDocument>,
-    same::<travel::EditsDocument>,
-    same::<travel::ForkDocument>,
+    same::<time_travel::EditsDocument>,
+    same::<time_travel::ForkDocument>,
     same::<key::NewKeyDocument>,
     only::<open_calls::SettleDocument>,
     only::<maintenance::MigrateDocument>,
