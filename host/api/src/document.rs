@@ -21,7 +21,7 @@ use wattle_run::catalog::LoadingItem;
 use wattle_run::engine::recover::Recovery;
 
 /// Maximum number of names of apps and of plugins in a [`LoadingDocument`].
-const LOADING_NAMES: usize = 100;
+const MAX_LOADING_NAMES: usize = 100;
 
 /// A page of a list.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -70,10 +70,10 @@ pub struct RecoveryDocument {
 impl RecoveryDocument {
     /// Returns the progress of a recovery; `None` if it is complete, and no run is set aside or
     /// waits.
-    pub(crate) fn of(recovery: Recovery) -> Option<Self> {
-        let Recovery { is_complete: is_over, found, recovered, set_aside, waiting } = recovery;
-        let is_done = is_over && set_aside == 0 && waiting == 0;
-        (!is_done).then_some(Self { over: is_over, found, recovered, set_aside, waiting })
+    pub(crate) fn new(recovery: Recovery) -> Option<Self> {
+        let Recovery { is_complete, found, recovered, set_aside, waiting } = recovery;
+        let is_done = is_complete && set_aside == 0 && waiting == 0;
+        (!is_done).then_some(Self { over: is_complete, found, recovered, set_aside, waiting })
     }
 }
 
@@ -90,15 +90,15 @@ pub struct LoadingDocument {
 }
 
 impl LoadingDocument {
-    /// Returns what is being loaded; `None` if that is nothing.
-    pub(crate) fn of(loading: &BTreeSet<LoadingItem>) -> Option<Self> {
+    /// Returns the apps and plugins that are being loaded; `None` if there are none.
+    pub(crate) fn new(loading: &BTreeSet<LoadingItem>) -> Option<Self> {
         let (mut apps, mut plugins) = (Vec::new(), Vec::new());
         for item in loading {
             let (names, name) = match item {
                 LoadingItem::App { name, .. } => (&mut apps, name.to_string()),
                 LoadingItem::Plugin(name) => (&mut plugins, name.to_string()),
             };
-            if names.len() < LOADING_NAMES {
+            if names.len() < MAX_LOADING_NAMES {
                 names.push(name);
             }
         }

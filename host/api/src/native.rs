@@ -44,7 +44,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(plugins::list_plugins))
         .routes(routes!(plugins::get_plugin))
         .routes(routes!(load_problems::list_problems))
-        .routes(routes!(keys::make_key, keys::list_keys))
+        .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))
         .routes(routes!(threads::list_threads))
         .routes(routes!(threads::get_thread, threads::delete_thread))

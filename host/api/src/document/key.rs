@@ -112,7 +112,8 @@ pub struct RevokedKeysDocument {
 
 /// A created key. The secret is shown only in this response.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct MadeKeyDocument {
+#[schema(as = MadeKeyDocument)]
+pub struct CreatedKeyDocument {
     /// The key without its secret.
     #[serde(flatten)]
     pub known: KeyDocument,

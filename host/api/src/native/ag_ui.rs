@@ -268,8 +268,8 @@ fn nothing_to_run(thread: &ThreadId) -> Problem {
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
 fn to_problem(error: InputError) -> Problem {
-    let word = if error.is_conflict() { code::CONFLICT } else { code::INVALID };
-    Problem::new(word, error.to_string())
+    let code = if error.is_conflict() { code::CONFLICT } else { code::INVALID };
+    Problem::new(code, error.to_string())
 }
 
 #[cfg(test)]

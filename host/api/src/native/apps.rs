@@ -72,10 +72,10 @@ pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
         }
     }
     let apps = catalog.apps();
-    let question = suggest::did_you_mean(name, apps.iter().map(|app| app.name.as_str()));
-    let question = question.map(|question| format!("{question} ")).unwrap_or_default();
+    let suggestion = suggest::did_you_mean(name, apps.iter().map(|app| app.name.as_str()));
+    let suggestion = suggestion.map(|text| format!("{text} ")).unwrap_or_default();
     let hint = format!(
-        "{question}see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those \
+        "{suggestion}see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those \
          that could not be loaded"
     );
     Err(Problem::not_found("app", name, &hint))

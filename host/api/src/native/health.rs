@@ -16,7 +16,7 @@ pub async fn health(State(state): State<ApiState>) -> Json<Health> {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instance: state.instance.to_string(),
-        recovery: RecoveryDocument::of(state.engine.recovery()),
+        recovery: RecoveryDocument::new(state.engine.recovery()),
         problems: (problems > 0).then_some(problems),
     })
 }

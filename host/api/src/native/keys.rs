@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 use wattle_graph::failure::code;
 
 use crate::body::JsonBody;
-use crate::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument, RevokedKeysDocument};
+use crate::document::key::{CreatedKeyDocument, KeyDocument, NewKeyDocument, RevokedKeysDocument};
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::key_record::NewKey;
 use crate::guard::keyring::{Revocation, Revoked};
@@ -82,25 +82,25 @@ impl FromRequestParts<ApiState> for KeyAdmin {
 
 /// Creates a key and returns it. The key is shown only in this response. Requires an operator key,
 /// or a tenant's key with the scope `admin`.
-#[utoipa::path(post, path = "/api/v1/keys",
+#[utoipa::path(post, path = "/api/v1/keys", operation_id = "make_key",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "keys",
     request_body = NewKeyDocument,
     responses(
-        (status = 201, body = MadeKeyDocument),
+        (status = 201, body = CreatedKeyDocument),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
-pub async fn make_key(
+pub async fn create_key(
     State(state): State<ApiState>,
     admin: KeyAdmin,
     JsonBody(document): JsonBody<NewKeyDocument>,
-) -> Result<(StatusCode, Json<MadeKeyDocument>), Problem> {
+) -> Result<(StatusCode, Json<CreatedKeyDocument>), Problem> {
     let new = NewKey::from(document);
     let new = NewKey { tenant: admin.tenant_of(&new)?, ..new };
     let creator = admin.key.as_ref().and_then(AuthenticatedKey::record);
     let (record, key) = state.admission.keyring.create(state.engine.ports(), new, creator).await?;
     let known = KeyDocument::new(record, None);
-    Ok((StatusCode::CREATED, Json(MadeKeyDocument { known, key })))
+    Ok((StatusCode::CREATED, Json(CreatedKeyDocument { known, key })))
 }
 
 /// Lists the created keys, oldest first, including expired ones.

@@ -34,9 +34,10 @@ pub struct Ready {
 /// Reports whether the host can start runs. To find out, the store writes and flushes a few bytes,
 /// at most once a second. No key is needed.
 #[utoipa::path(get, path = "/api/v1/ready",
-    extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host", responses(
-    (status = 200, body = Ready),
-    (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
+    extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host",
+    responses(
+        (status = 200, body = Ready),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem> {
     if *state.stopping.borrow() {
         return Err(Problem::new(code::UNAVAILABLE, "the host is shutting down"));
@@ -45,8 +46,8 @@ pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem
         Ok(Ok(())) => Ok(Json(Ready {
             status: "ready".into(),
             instance: state.instance.to_string(),
-            recovery: RecoveryDocument::of(state.engine.recovery()),
-            loading: LoadingDocument::of(&state.engine.catalog().loading()),
+            recovery: RecoveryDocument::new(state.engine.recovery()),
+            loading: LoadingDocument::new(&state.engine.catalog().loading()),
         })),
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Err(_) => {

@@ -1,7 +1,7 @@
 //! `wattle key create|list|revoke`.
 
 use wattle_api::document::key::{
-    KeyDocument, MadeKeyDocument, NewKeyDocument, RevokedKeysDocument,
+    CreatedKeyDocument, KeyDocument, NewKeyDocument, RevokedKeysDocument,
 };
 use wattle_api::guard::scope::KeyScope;
 
@@ -32,7 +32,7 @@ pub(super) async fn keys(
 }
 
 async fn create(client: &Client, args: &KeyCreateArgs, output: Output) -> Result<Exit, Error> {
-    let made: MadeKeyDocument = client.post(PATH, &NewKeyDocument::from(args)).await?;
+    let made: CreatedKeyDocument = client.post(PATH, &NewKeyDocument::from(args)).await?;
     output.data(&made, |made| made.key.clone());
     Output::note(&format!(
         "this is the key `{}` ({}); save it now, it is not shown again",
