@@ -116,8 +116,9 @@ async fn handle(
     let parts = RequestParts { method: method.clone(), headers: request.headers().clone(), tenant };
     // A handler continues after its client has disconnected. Until the handler has ended, its
     // request counts as open, and its body as in memory.
-    let held = (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
-    let caller = held.0.as_ref().map(RequestPermit::caller).unwrap_or_default();
+    let (permit, body) =
+        (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
+    let caller = permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let query = query.into_owned().collect();
     let request = WebRequest {
@@ -134,7 +135,7 @@ async fn handle(
     // If the client disconnects first, `run` drops the response, and with it the stream of a
     // run.
     let work = async move {
-        let _held = held;
+        let _held = (permit, body);
         let response = state.engine.handle_web(&app, request, principal, caller).await;
         let response = response.map_err(|error| response::problem_from_guest_error(&app, error))?;
         response::respond(&state, &app, parts, response).await

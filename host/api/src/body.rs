@@ -150,10 +150,10 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
 fn read_error(error: &axum::Error) -> Problem {
     // The iteration begins at the source, because the borrow of `error` is too short for an item.
     let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
-    let late = causes.find_map(|cause| cause.downcast_ref::<std::io::Error>());
-    match late.filter(|cause| cause.kind() == ErrorKind::TimedOut) {
-        Some(late) => {
-            Problem::new(code::TIMEOUT, format!("the request body arrives too slowly: {late}"))
+    let timeout = causes.find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    match timeout.filter(|cause| cause.kind() == ErrorKind::TimedOut) {
+        Some(timeout) => {
+            Problem::new(code::TIMEOUT, format!("the request body arrives too slowly: {timeout}"))
                 .with_status(StatusCode::REQUEST_TIMEOUT)
         }
         None => Problem::new(code::INVALID, format!("the request body is incomplete: {error}")),

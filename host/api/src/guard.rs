@@ -135,9 +135,9 @@ fn disallowed_origin<'r>(
         return None;
     }
     let origin = headers.get(header::ORIGIN)?.to_str().unwrap_or("(not text)");
-    let own = origin.split_once("://").map(|(_, authority)| authority);
-    let same = own.is_some() && own == host;
-    (!same && !config.origins.contains(origin)).then_some(origin)
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    let is_same_origin = authority.is_some() && authority == host;
+    (!is_same_origin && !config.origins.contains(origin)).then_some(origin)
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    fn check(config: &ApiConfig, method: &str, headers: &[(&str, &str)]) -> Option<String> {
+    fn rejection(config: &ApiConfig, method: &str, headers: &[(&str, &str)]) -> Option<String> {
         let mut request = Request::builder().method(method).uri("/api/v1/apps");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -158,12 +158,12 @@ mod tests {
     #[test]
     fn only_allowed_host_names_pass() {
         let config = ApiConfig { hosts: ["wattle.example".into()].into(), ..Default::default() };
-        let refused = Some(api_code::HOST.to_owned());
+        let rejected = Some(api_code::HOST.to_owned());
         for host in ["localhost", "localhost:8700", "127.0.0.1:1", "[::1]:8700", "wattle.example"] {
-            assert_eq!(check(&config, "GET", &[("host", host)]), None, "{host}");
+            assert_eq!(rejection(&config, "GET", &[("host", host)]), None, "{host}");
         }
         for host in ["evil.example", "localhost.evil.example", "", "127.0.0.1.evil.example"] {
-            assert_eq!(check(&config, "GET", &[("host", host)]), refused, "{host}");
+            assert_eq!(rejection(&config, "GET", &[("host", host)]), rejected, "{host}");
         }
         for host in [
             "127.0.0.1:8931@evil",
@@ -181,11 +181,11 @@ mod tests {
             "wattle.example:x",
             "user@127.0.0.1",
         ] {
-            assert_eq!(check(&config, "GET", &[("host", host)]), refused, "{host}");
+            assert_eq!(rejection(&config, "GET", &[("host", host)]), rejected, "{host}");
         }
         let two = [("host", "localhost"), ("host", "evil.example")];
-        assert_eq!(check(&config, "GET", &two), refused, "two headers");
-        assert_eq!(check(&config, "GET", &[]), refused);
+        assert_eq!(rejection(&config, "GET", &two), rejected, "two headers");
+        assert_eq!(rejection(&config, "GET", &[]), rejected);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let config =
             ApiConfig { origins: ["https://ui.example".into()].into(), ..Default::default() };
         let with = |method: &str, origin: &str| {
-            check(&config, method, &[("host", "localhost:8700"), ("origin", origin)])
+            rejection(&config, method, &[("host", "localhost:8700"), ("origin", origin)])
         };
         assert_eq!(with("POST", "http://localhost:8700"), None);
         assert_eq!(with("POST", "https://ui.example"), None);
@@ -210,7 +210,7 @@ mod tests {
         let with = |origin: Option<&str>| {
             let mut headers = vec![("host", "localhost:8700"), ("upgrade", "websocket")];
             headers.extend(origin.map(|origin| ("origin", origin)));
-            check(&config, "GET", &headers)
+            rejection(&config, "GET", &headers)
         };
         assert_eq!(with(None), None, "no page at all");
         assert_eq!(with(Some("http://localhost:8700")), None);

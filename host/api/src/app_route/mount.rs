@@ -68,10 +68,12 @@ pub fn conflicts(apps: &[&App]) -> Vec<Error> {
             if RESERVED.iter().any(|reserved| pattern::overlap(reserved, &path)) {
                 errors.push(Error::Reserved { app: app.name.clone(), path: path.clone() });
             }
-            let taken = claims.iter().find(|(other, taken, claimed)| {
-                other.name != app.name && *taken == method && pattern::overlap(claimed, &path)
+            let conflict = claims.iter().find(|(other, claimed_method, claimed_path)| {
+                other.name != app.name
+                    && *claimed_method == method
+                    && pattern::overlap(claimed_path, &path)
             });
-            if let Some((first, ..)) = taken {
+            if let Some((first, ..)) = conflict {
                 errors.push(Error::MountConflict {
                     first: first.name.clone(),
                     second: app.name.clone(),
@@ -95,8 +97,8 @@ fn claimed_routes(app: &App) -> impl Iterator<Item = (String, String)> {
 /// Returns the conflict between an app and the host on the app's own listen address.
 pub fn app_address_conflict(app: &App) -> Option<Error> {
     let mut claimed = claimed_routes(app);
-    let taken = claimed.find(|(_, path)| pattern::overlap(RESERVED_ON_APP_ADDRESS, path));
-    taken.map(|(_, path)| Error::ReservedOnAppAddress { app: app.name.clone(), path })
+    let conflict = claimed.find(|(_, path)| pattern::overlap(RESERVED_ON_APP_ADDRESS, path));
+    conflict.map(|(_, path)| Error::ReservedOnAppAddress { app: app.name.clone(), path })
 }
 
 #[cfg(test)]

@@ -43,7 +43,10 @@ pub(super) fn find<'a>(app: &'a App, method: &Method, path: &str) -> Option<Page
     if let Some((name, file)) = page.file(path) {
         return Some(PageMatch::File(name, file));
     }
-    page.paths.iter().any(|known| pattern::matches_path(known, path)).then_some(PageMatch::Entry)
+    page.paths
+        .iter()
+        .any(|pattern| pattern::matches_path(pattern, path))
+        .then_some(PageMatch::Entry)
 }
 
 /// Returns the patterns of all paths that a page serves.
@@ -115,11 +118,11 @@ fn escape_attribute(text: &str) -> String {
 fn file_response(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
     let (encoding, bytes) = negotiate_encoding(file, request);
     let etag = format!("\"{}-{}\"", file.digest, encoding.unwrap_or("plain"));
-    let known = request.get(header::IF_NONE_MATCH).and_then(|it| it.to_str().ok());
-    let is_known = known.is_some_and(|known| {
-        known.split(',').any(|it| matches!(it.trim(), "*")) || known.contains(&etag)
+    let if_none_match = request.get(header::IF_NONE_MATCH).and_then(|it| it.to_str().ok());
+    let is_unmodified = if_none_match.is_some_and(|tags| {
+        tags.split(',').any(|it| matches!(it.trim(), "*")) || tags.contains(&etag)
     });
-    let mut response = if is_known {
+    let mut response = if is_unmodified {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let mut response = Body::from(bytes).into_response();
@@ -127,7 +130,7 @@ fn file_response(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
         response
     };
     let headers = response.headers_mut();
-    if !is_known {
+    if !is_unmodified {
         set_header(headers, header::CONTENT_TYPE, file.media_type);
         if let Some(encoding) = encoding {
             set_header(headers, header::CONTENT_ENCODING, encoding);

@@ -194,7 +194,7 @@ impl From<ThreadView> for ThreadDocument {
 
 impl ThreadDocument {
     /// Describes a thread whose run is set aside, without its state.
-    pub fn set_aside(record: &ThreadRecord, aside: SetAside) -> Self {
+    pub fn set_aside(record: &ThreadRecord, set_aside: SetAside) -> Self {
         Self {
             version: record.version.to_hex(),
             summary: store::ThreadSummary::from(record).into(),
@@ -203,9 +203,9 @@ impl ThreadDocument {
             interrupts: Vec::new(),
             failure: None,
             set_aside: Some(SetAsideDocument {
-                failure: aside.failure.into(),
-                since_ms: aside.since_ms,
-                attempts: aside.attempts,
+                failure: set_aside.failure.into(),
+                since_ms: set_aside.since_ms,
+                attempts: set_aside.attempts,
             }),
         }
     }

@@ -381,8 +381,9 @@ fn leaves_no_active_key(keys: &KeySet, revoked: &[String], now_ms: i64) -> bool 
 /// while its descendants are revoked.
 fn select(keys: &KeySet, revocation: Revocation<'_>, now_ms: i64) -> Revoked {
     let Revocation { id, tenant, with_descendants, .. } = revocation;
-    let own = keys.values().filter(|key| tenant.is_none() || key.tenant.as_deref() == tenant);
-    let (named, others): (Vec<_>, Vec<_>) = own.partition(|key| key.id == id);
+    let accessible =
+        keys.values().filter(|key| tenant.is_none() || key.tenant.as_deref() == tenant);
+    let (named, others): (Vec<_>, Vec<_>) = accessible.partition(|key| key.id == id);
     let mut descendants: Vec<_> = others
         .into_iter()
         .filter(|key| key.ancestors.iter().any(|ancestor| ancestor == id))

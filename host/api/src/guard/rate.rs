@@ -116,8 +116,8 @@ mod tests {
         for text in ["10/s", "1/m", "5000/h"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
         }
-        for odd in ["", "10", "0/s", "/s", "-1/s", "+1/s", "10/d", "1.5/s", "99999999999/s"] {
-            assert!(odd.parse::<Rate>().is_err(), "{odd}");
+        for invalid in ["", "10", "0/s", "/s", "-1/s", "+1/s", "10/d", "1.5/s", "99999999999/s"] {
+            assert!(invalid.parse::<Rate>().is_err(), "{invalid}");
         }
     }
 

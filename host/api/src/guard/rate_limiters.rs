@@ -33,8 +33,8 @@ impl RateLimiters {
     }
 
     /// Counts one request of a key. Fails with the delay until the next request is allowed.
-    pub(crate) fn check_key(&self, id: &str, own: Option<Rate>) -> Result<(), Duration> {
-        let Some(rate) = own.or(self.key_rate) else { return Ok(()) };
+    pub(crate) fn check_key(&self, id: &str, key_rate: Option<Rate>) -> Result<(), Duration> {
+        let Some(rate) = key_rate.or(self.key_rate) else { return Ok(()) };
         let limiter = {
             // Poisoning is ignored: no other code runs under the lock, so its data is consistent.
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,8 +30,8 @@ pub(super) fn key_digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
         let (scheme, key) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
     });
-    let own = headers.get("x-api-key").and_then(|value| value.to_str().ok());
-    bearer.into_iter().chain(own).map(ApiConfig::key_digest)
+    let api_key = headers.get("x-api-key").and_then(|value| value.to_str().ok());
+    bearer.into_iter().chain(api_key).map(ApiConfig::key_digest)
 }
 
 #[cfg(test)]

@@ -187,8 +187,8 @@ impl fmt::Debug for ResponseReservation {
 impl ResponseReservationInner {
     /// Returns the problem for a response that does not fit.
     fn too_large_problem(&self, bytes: usize, is_safe: bool) -> Problem {
-        let most = self.pool.max_bytes.div_ceil(2);
-        let hint = if bytes > most {
+        let max_bytes = self.pool.max_bytes.div_ceil(2);
+        let hint = if bytes > max_bytes {
             "request less at once, or raise `server.limits.response_bytes` in wattle.toml"
         } else if is_safe {
             return limit_reached("bytes of responses that were not read");
@@ -197,10 +197,10 @@ impl ResponseReservationInner {
              another request"
         };
         let detail = format!(
-            "the response has {bytes} bytes, and one caller can have at most {most} bytes of \
+            "the response has {bytes} bytes, and one caller can have at most {max_bytes} bytes of \
              responses that it has not read; {hint}"
         );
-        let details = json!({ "limit": "response_bytes", "allowed": most });
+        let details = json!({ "limit": "response_bytes", "allowed": max_bytes });
         Problem::new(code::LIMIT, detail).with_details(details)
     }
 }

@@ -174,11 +174,11 @@ fn run_kind(
     input: &RunAgentInput,
 ) -> Result<RunKind, Problem> {
     let channel = message_channel(graph);
-    let known = thread.map(|thread| {
+    let thread_messages = thread.map(|thread| {
         let messages = channel.and_then(|name| thread.state.get(name.as_str())?.as_array());
         messages.map_or(&[][..], Vec::as_slice)
     });
-    let messages = inward::new_messages(&input.messages, known).map_err(to_problem)?;
+    let messages = inward::new_messages(&input.messages, thread_messages).map_err(to_problem)?;
     let pending: Vec<Pending<'_>> = thread
         .into_iter()
         .flat_map(|thread| &thread.interrupts)

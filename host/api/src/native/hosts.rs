@@ -19,10 +19,10 @@ pub async fn list_hosts(
     State(state): State<ApiState>,
     _: OperatorOnly,
 ) -> Result<Json<Vec<HostDocument>>, Problem> {
-    let own = state.engine.holder();
+    let this = state.engine.holder();
     let hosts = state.engine.hosts().await?;
     let documents = hosts.into_iter().map(|host| {
-        let is_this = host.holder == *own;
+        let is_this = host.holder == *this;
         HostDocument::new(host, is_this)
     });
     Ok(Json(documents.collect()))

@@ -80,8 +80,8 @@ pub async fn get_thread(
     Path(id): Path<String>,
 ) -> Result<Json<ThreadDocument>, Problem> {
     let record = scope.thread(&state, &id).await?;
-    if let Some(aside) = state.engine.set_aside(&record.id) {
-        return Ok(Json(ThreadDocument::set_aside(&record, aside)));
+    if let Some(set_aside) = state.engine.set_aside(&record.id) {
+        return Ok(Json(ThreadDocument::set_aside(&record, set_aside)));
     }
     Ok(Json(view(&state, &scope, &id).await?.into()))
 }

@@ -40,7 +40,7 @@ const MAX_BYTES: u64 = 32 << 20;
 const APP_POINTERS: [&str; 2] = ["/paths", "/components/schemas"];
 
 /// Adds the endpoints of apps to a document, as their plugins describe them. An app has a tag, and
-/// its name precedes the names of its schemas. The tag of an app whose endpoints do not fit says
+/// its name precedes the names of its schemas. If the endpoints of an app do not fit, its tag says
 /// so.
 ///
 /// # Errors
@@ -88,10 +88,10 @@ fn add_routes<'a>(
 fn merge(document: &mut Value, mut app_part: Value) {
     for pointer in APP_POINTERS {
         let part = app_part.pointer_mut(pointer).map(Value::take);
-        if let (Some(Value::Object(known)), Some(Value::Object(part))) =
+        if let (Some(Value::Object(target)), Some(Value::Object(part))) =
             (document.pointer_mut(pointer), part)
         {
-            known.extend(part);
+            target.extend(part);
         }
     }
 }
@@ -126,11 +126,11 @@ fn add_route(document: &mut Value, app: &App, route: &WebRoute) {
 /// description of each response.
 fn complete_operation(mut operation: Operation, path: &str) -> Operation {
     let described = std::mem::take(&mut operation.parameters);
-    let is_of_path = |parameter: &Parameter| parameter.place == ParameterPlace::Path;
-    let (known, others): (Vec<_>, Vec<_>) = described.into_iter().partition(is_of_path);
+    let is_in_path = |parameter: &Parameter| parameter.place == ParameterPlace::Path;
+    let (in_path, others): (Vec<_>, Vec<_>) = described.into_iter().partition(is_in_path);
     let of_path = path_parameters(path).map(|name| {
-        let known = known.iter().find(|parameter| parameter.name == name).cloned();
-        Parameter { required: true, ..known.unwrap_or_else(|| string_parameter(name)) }
+        let described = in_path.iter().find(|parameter| parameter.name == name).cloned();
+        Parameter { required: true, ..described.unwrap_or_else(|| string_parameter(name)) }
     });
     operation.parameters = of_path.chain(others).collect();
     operation.responses.entry(DEFAULT.to_owned()).or_default();

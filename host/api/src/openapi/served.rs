@@ -33,8 +33,9 @@ struct CachedText {
 
 impl CachedText {
     fn is_of(&self, apps: &[Arc<App>]) -> bool {
-        let is_same =
-            |(known, app): (&Weak<App>, &Arc<App>)| std::ptr::eq(known.as_ptr(), Arc::as_ptr(app));
+        let is_same = |(cached, app): (&Weak<App>, &Arc<App>)| {
+            std::ptr::eq(cached.as_ptr(), Arc::as_ptr(app))
+        };
         self.apps.len() == apps.len() && self.apps.iter().zip(apps).all(is_same)
     }
 }
