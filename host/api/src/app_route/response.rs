@@ -129,15 +129,16 @@ fn custom_projection(app: &App, name: &str) -> Result<Arc<StreamProjection>, Pro
     })
 }
 
-/// Codes of failures in whose details the host puts what the guest wrote before it ended. A tool of
-/// another plugin fails with them as well, and the handler may return its failure.
+/// Codes of failures whose details contain output of a guest. The handler may also return such a
+/// failure of a tool of another plugin.
 const CODES_WITH_OUTPUT: [&str; 3] = [code::TRAP, code::LIMIT, code::UNAVAILABLE];
 
-/// Details of failures that quote the guest.
+/// Fields of the details that contain output of a guest.
 const QUOTED_DETAILS: [&str; 2] = ["cause", "output"];
 
 /// Converts the end of a handler without a response into a problem. The client did not cause an
-/// error of the guest, so its status is always 5xx. The client does not get what the guest wrote.
+/// error of the guest, so its status is always 5xx. The client does not get the output of the
+/// guest.
 pub(super) fn problem_from_guest_error(app: &App, error: GuestError) -> Problem {
     let guest = |failure: Failure| {
         Problem::from(without_output(app, failure)).with_status(StatusCode::INTERNAL_SERVER_ERROR)
@@ -161,8 +162,8 @@ pub(super) fn problem_from_guest_error(app: &App, error: GuestError) -> Problem 
     }
 }
 
-/// Removes what the guest wrote before it ended, and logs it for the operator. The message of a
-/// trap has the cause of it, so it is replaced.
+/// Removes the output of the guest from a failure, and logs it for the operator. The message of a
+/// trap contains its cause, so the message is replaced.
 fn without_output(app: &App, mut failure: Failure) -> Failure {
     if !CODES_WITH_OUTPUT.contains(&failure.code.as_str()) {
         return failure;
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn client_does_not_get_what_the_handler_wrote() {
+    fn client_does_not_get_the_output_of_the_handler() {
         let details = json!({
             "trap": "unreachable",
             "cause": { "text": "no rows" },

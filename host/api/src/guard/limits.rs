@@ -77,8 +77,8 @@ pub const MIN_RESPONSE_BYTES: u64 = 1 << 20;
 pub const MIN_LARGEST_RESPONSES: usize = 4;
 
 /// Number of bytes that each open request reserves for its response. Most responses are smaller, so
-/// a request that was carried out does not lose its response. Without this room, a request is
-/// rejected before it does anything.
+/// a request that was carried out does not lose its response. If these bytes are not available, the
+/// request is rejected before it does anything.
 pub const RESPONSE_RESERVE_BYTES: usize = 16 << 10;
 
 /// Seconds in `Retry-After` for a caller with too many open requests. The host does not know when

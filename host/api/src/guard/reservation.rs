@@ -193,8 +193,8 @@ impl ResponseReservationInner {
         } else if is_safe {
             return limit_reached("bytes of responses that were not read");
         } else {
-            "the request was carried out; read the responses before, and then its result with \
-             another request"
+            "the request was carried out; read the other responses first, and then get its result \
+             with another request"
         };
         let detail = format!(
             "the response has {bytes} bytes, and one caller can have at most {max_bytes} bytes of \

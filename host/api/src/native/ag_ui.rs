@@ -167,7 +167,7 @@ impl AgUiRequest {
     }
 }
 
-/// Returns what a run does on a thread; `None` for a thread that never ran.
+/// Returns the kind of the run for a request. `thread` is `None` if the thread has never run.
 fn run_kind(
     graph: &Graph,
     thread: Option<&ThreadView>,

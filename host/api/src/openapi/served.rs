@@ -16,12 +16,12 @@ use super::apps;
 use crate::problem::Problem;
 use crate::response::SharedBytes;
 
-/// The OpenAPI document of the host and the endpoints of apps. It is written once for the apps that
-/// are loaded, and all responses share the text.
+/// The OpenAPI document of the host and the endpoints of apps. It is serialized once for the apps
+/// that are loaded, and all responses share the text.
 pub(crate) struct ServedDocument {
     /// The document of the host.
     host: Value,
-    /// The text that was written last. While one request writes a new text, other requests wait.
+    /// The newest text. While one request serializes a new one, other requests wait.
     cache: Mutex<Option<CachedText>>,
 }
 
@@ -68,12 +68,12 @@ impl ServedDocument {
             return Ok(cached.text.clone());
         }
         // The work counts for no caller, because all of them use the text.
-        let write = || {
+        let serialize = || {
             let mut document = self.host.clone();
             apps::add(&mut document, apps)?;
             serde_json::to_vec(&document)
         };
-        let text = Bytes::from(block_in_place_in_turn(CallerId::default(), true, write).await?);
+        let text = Bytes::from(block_in_place_in_turn(CallerId::default(), true, serialize).await?);
         let apps = apps.iter().map(Arc::downgrade).collect();
         *cache = Some(CachedText { apps, text: text.clone() });
         Ok(text)
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn document_is_written_once_for_the_apps_that_are_loaded() {
+    async fn document_is_serialized_once_for_the_loaded_apps() {
         let app = |name: &str| Arc::new(App::empty(AppName::new(name).unwrap()));
         let document = ServedDocument::new(json!({ "openapi": "3.1.0" }));
         let apps = [app("a"), app("b")];
