@@ -13,10 +13,10 @@ use wattle_api::guard::ResponseReservation;
 use wattle_api::response::{next_chunk, write_json};
 use wattle_run::hostcall::runs::RunRef;
 
-use crate::agents::Agents;
 use crate::follow::HEARTBEAT;
 use crate::presence::Presence;
 use crate::run::ended;
+use crate::state::AgentServer;
 
 /// Whitespace that keeps the connection alive. Before a JSON value it has no meaning.
 const SIGN_OF_LIFE: Bytes = Bytes::from_static(b"\n");
@@ -35,13 +35,13 @@ enum Rest {
 /// shuts down earlier, or the responses that the caller has not read leave no room for the values,
 /// the body is aborted. Clients then repeat the request at the path in the `Location` header.
 pub(crate) fn wait(
-    agents: &Agents,
+    server: &AgentServer,
     run: RunRef,
     presence: Option<Presence>,
     lease: Option<ResponseReservation>,
 ) -> Response {
-    let agents = agents.clone();
-    let ending: Ending = Box::pin(async move { ended(&agents, run).await });
+    let server = server.clone();
+    let ending: Ending = Box::pin(async move { ended(&server, run).await });
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (headers, Body::from_stream(body(ending, presence, lease))).into_response()
 }

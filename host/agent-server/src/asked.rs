@@ -17,13 +17,13 @@ use wattle_run::ports::store::{
     Durability, RunAnswers, RunKind, RunOptions, StaleAnswers, ThreadRecord, ThreadStatus,
 };
 
-use crate::agents::Agents;
 use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::assistants::settled;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph};
 use crate::keys::{IgnoredKeys, UnknownKeys};
+use crate::state::AgentServer;
 
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
@@ -57,24 +57,24 @@ const KWARGS: &[&str] = &[
 /// 422 for an invalid value, 400 for values that cannot be combined or an interrupt that cannot be
 /// answered, 409 for a thread of another graph.
 pub(crate) async fn run(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     run: RunId,
     request: &RunCreate,
 ) -> Result<(AskedRun, EngineTerms), Fault> {
-    check_graph(agents, graph, thread)?;
+    check_graph(server, graph, thread)?;
     let request = settled(graph, request);
     let request = &*request;
     let mut ignored = IgnoredKeys::default();
-    let kind = kind(agents, graph, thread, request, &mut ignored).await?;
+    let kind = kind(server, graph, thread, request, &mut ignored).await?;
     let context = context(request);
     let checked = &graph.graph_version.graph;
     let is_long = is_long_validation(checked, [&context]);
     let owner = CallerId::of_run(caller.principal.as_ref(), &graph.app.name);
     block_in_place_in_turn(owner, is_long, || checked.check_context(&context)).await?;
-    let now_ms = agents.now_ms();
+    let now_ms = server.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     let terms = Terms {
         kwargs: kwargs(request, thread, graph, &run),
@@ -105,18 +105,22 @@ pub(crate) async fn run(
 }
 
 /// Checks the graph of a run: every run of a thread has the graph of the first one.
-fn check_graph(agents: &Agents, graph: &AgentGraph, thread: &ThreadRecord) -> Result<(), Fault> {
+fn check_graph(
+    server: &AgentServer,
+    graph: &AgentGraph,
+    thread: &ThreadRecord,
+) -> Result<(), Fault> {
     if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
     }
-    let own = graphs::id_of(agents.engine().catalog(), &thread.app, &thread.graph);
+    let own = graphs::id_of(server.engine().catalog(), &thread.app, &thread.graph);
     let (id, wanted) = (&thread.id, &graph.id);
     let text = format!("thread `{id}` is of graph `{own}`; run `{wanted}` on another thread");
     Err(Fault::conflict(text))
 }
 
 async fn kind(
-    agents: &Agents,
+    server: &AgentServer,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     request: &RunCreate,
@@ -124,7 +128,7 @@ async fn kind(
 ) -> Result<RunKind, Fault> {
     let channels = graphs::conversations(&graph.app, &graph.graph_version);
     let input = request.read_input(&channels, &mut fresh)?;
-    let input = input.map(|input| known_input(agents, graph, input, ignored)).transpose()?;
+    let input = input.map(|input| known_input(server, graph, input, ignored)).transpose()?;
     let checkpoint = checkpoint(thread, request)?;
     if let Some(command) = request.command() {
         let checkpoint = match checkpoint {
@@ -137,7 +141,7 @@ async fn kind(
             None => None,
         };
         let stale = stale_answers(request);
-        return commanded(agents, graph, thread, command, checkpoint, stale, ignored).await;
+        return commanded(server, graph, thread, command, checkpoint, stale, ignored).await;
     }
     match (input, checkpoint) {
         (input, Some(Point::Made(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
@@ -175,7 +179,7 @@ pub(crate) fn fresh() -> String {
 /// ignore such keys, they are rejected here, because the engine would reject the run only after it
 /// was enqueued.
 fn known_input(
-    agents: &Agents,
+    server: &AgentServer,
     graph: &AgentGraph,
     input: Value,
     ignored: &mut IgnoredKeys,
@@ -183,7 +187,7 @@ fn known_input(
     let Value::Object(mut fields) = input else {
         return Err(Fault::unprocessable("`input` must be an object of channel values"));
     };
-    match agents.unknown_keys() {
+    match server.unknown_keys() {
         UnknownKeys::Ignore => {
             fields.retain(|name, _| ignored.keep("input", name, has_channel(graph, name)));
         }
@@ -212,7 +216,7 @@ fn check_channels<'n>(
 
 /// Resolves the `command` of a request.
 async fn commanded(
-    agents: &Agents,
+    server: &AgentServer,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     command: &Command,
@@ -232,7 +236,7 @@ async fn commanded(
             }
         }
     }
-    match agents.unknown_keys() {
+    match server.unknown_keys() {
         UnknownKeys::Ignore => updates
             .retain(|(name, _)| ignored.keep("command.update", name, has_channel(graph, name))),
         UnknownKeys::Reject => {
@@ -248,7 +252,7 @@ async fn commanded(
     // Interrupts are pending only at the current checkpoint, so the request may name that one.
     let checkpoint = match &command.resume {
         Some(resume) => {
-            check_answerable(agents, thread, resume, checkpoint, stale).await?;
+            check_answerable(server, thread, resume, checkpoint, stale).await?;
             None
         }
         None => checkpoint,
@@ -286,7 +290,7 @@ fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
 /// Checks that `resume` can be the answer to interrupts of the thread at its current checkpoint. If
 /// none is pending, the engine decides whether the run continues past a breakpoint.
 async fn check_answerable(
-    agents: &Agents,
+    server: &AgentServer,
     thread: &ThreadRecord,
     resume: &Value,
     checkpoint: Option<CheckpointId>,
@@ -297,7 +301,7 @@ async fn check_answerable(
         return Err(Fault::value(text));
     }
     if checkpoint.is_some() {
-        let head = agents.ports().store.thread(&thread.id).await?;
+        let head = server.ports().store.thread(&thread.id).await?;
         if head.and_then(|head| head.current) != checkpoint {
             let text = "interrupts are answered at the current checkpoint; omit the checkpoint";
             return Err(Fault::value(text));
@@ -305,10 +309,10 @@ async fn check_answerable(
     }
     // A running or pending run can still raise interrupts, so the engine matches the answers when
     // the new run starts.
-    if thread.status == ThreadStatus::Running || agents.engine().has_pending(&thread.id).await? {
+    if thread.status == ThreadStatus::Running || server.engine().has_pending(&thread.id).await? {
         return Ok(());
     }
-    let view = agents.engine().thread(&thread.id).await?;
+    let view = server.engine().thread(&thread.id).await?;
     let open = view.map(|view| view.interrupts).unwrap_or_default();
     let answers = answers_by_interrupt(&open, resume, stale);
     answers.map(drop).map_err(|failure| Fault::value(failure.message))

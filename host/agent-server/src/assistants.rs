@@ -8,11 +8,11 @@ use uuid::Uuid;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::agents::Agents;
 use crate::doc::Kept;
 use crate::doc::assistant::{AssistantDoc, assistants};
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph, Made};
+use crate::state::AgentServer;
 use crate::wire::request::{Config, RunCreate};
 use crate::wire::shape::Assistant;
 
@@ -23,17 +23,17 @@ use crate::wire::shape::Assistant;
 /// 404 for an unknown UUID, 422 for an unknown name, 409 for an assistant whose graph is not
 /// loaded, 503 while an app is loaded for the first time that may have the graph.
 pub(crate) async fn find(
-    agents: &Agents,
+    server: &AgentServer,
     tenant: Option<&String>,
     id: &str,
 ) -> Result<AgentGraph, Fault> {
-    let catalog = agents.engine().catalog();
+    let catalog = server.engine().catalog();
     let missing = match graphs::find(catalog, id) {
         Ok(graph) => return Ok(graph),
         Err(fault) => fault,
     };
     let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
-    let doc = made(agents, tenant, uuid).await?.ok_or(missing)?;
+    let doc = made(server, tenant, uuid).await?.ok_or(missing)?;
     let graph = &doc.used.graph_id;
     let graph = graphs::by_id(catalog, graph).map_err(|why| {
         why.fault(|| {
@@ -45,31 +45,31 @@ pub(crate) async fn find(
 
 /// Reads an assistant that a client created.
 pub(crate) async fn made(
-    agents: &Agents,
+    server: &AgentServer,
     tenant: Option<&String>,
     id: Uuid,
 ) -> Result<Option<AssistantDoc>, Failure> {
-    Ok(kept(agents, tenant, id).await?.map(|kept| kept.doc))
+    Ok(kept(server, tenant, id).await?.map(|kept| kept.doc))
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
 pub(crate) async fn kept(
-    agents: &Agents,
+    server: &AgentServer,
     tenant: Option<&String>,
     id: Uuid,
 ) -> Result<Option<Kept<AssistantDoc>>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    assistants(agents.ports(), scope).get_to_change(&id.to_string()).await
+    assistants(server.ports(), scope).get_to_change(&id.to_string()).await
 }
 
 /// Lists the assistants of a tenant, the default assistants of graphs first.
 pub(crate) async fn all(
-    agents: &Agents,
+    server: &AgentServer,
     tenant: Option<&String>,
 ) -> Result<Vec<Assistant>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    let made: Vec<AssistantDoc> = assistants(agents.ports(), scope).every().await?;
-    let own = graphs::all(agents.engine().catalog());
+    let made: Vec<AssistantDoc> = assistants(server.ports(), scope).every().await?;
+    let own = graphs::all(server.engine().catalog());
     let own = own.iter().map(of_graph);
     Ok(own.chain(made.iter().map(AssistantDoc::shape)).collect())
 }

@@ -12,8 +12,8 @@ use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::ports::store::ThreadRecord;
 
-use crate::agents::Agents;
 use crate::fault::Fault;
+use crate::state::AgentServer;
 use crate::wire::request::parse_within;
 
 /// The tenant and the principal of a request, and the room for its response.
@@ -27,13 +27,13 @@ pub(crate) struct Caller {
     pub(crate) response: Option<ResponseReservation>,
 }
 
-impl FromRequestParts<Agents> for Caller {
+impl FromRequestParts<AgentServer> for Caller {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
-        let scope = TenantScope::from_request_parts(parts, agents.api()).await?;
+    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, Fault> {
+        let scope = TenantScope::from_request_parts(parts, server.api()).await?;
         let RequestPrincipal(principal) =
-            RequestPrincipal::from_request_parts(parts, agents.api()).await?;
+            RequestPrincipal::from_request_parts(parts, server.api()).await?;
         let response = parts.extensions.get().cloned();
         Ok(Self { tenant: scope.tenant, principal, response })
     }
@@ -52,15 +52,15 @@ impl Caller {
     /// 422 for an id that is neither the id of a thread nor a UUID.
     pub(crate) async fn find_thread(
         &self,
-        agents: &Agents,
+        server: &AgentServer,
         id: &str,
     ) -> Result<Option<ThreadRecord>, Fault> {
         let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
-        let head = agents.engine().ports().store.thread(&thread).await?;
+        let head = server.engine().ports().store.thread(&thread).await?;
         let own = head.map(|head| head.record).filter(|record| self.may_see(record));
         match &own {
             // Messages are shown as the code of the thread has them.
-            Some(record) => agents.engine().load_code(record).await,
+            Some(record) => server.engine().load_code(record).await,
             None => drop(uuid("thread", id)?),
         }
         Ok(own)
@@ -71,8 +71,12 @@ impl Caller {
     /// # Errors
     ///
     /// 404 if no such thread exists; otherwise those of [`Caller::find_thread`].
-    pub(crate) async fn thread(&self, agents: &Agents, id: &str) -> Result<ThreadRecord, Fault> {
-        let found = self.find_thread(agents, id).await?;
+    pub(crate) async fn thread(
+        &self,
+        server: &AgentServer,
+        id: &str,
+    ) -> Result<ThreadRecord, Fault> {
+        let found = self.find_thread(server, id).await?;
         found.ok_or_else(|| Fault::missing("thread", id))
     }
 
@@ -85,11 +89,11 @@ impl Caller {
 /// Whether a request comes from the operator and does not act for a tenant.
 pub(crate) struct IsOperator(pub(crate) bool);
 
-impl FromRequestParts<Agents> for IsOperator {
+impl FromRequestParts<AgentServer> for IsOperator {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
-        let role = RequestRole::from_request_parts(parts, agents.api()).await?;
+    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, Fault> {
+        let role = RequestRole::from_request_parts(parts, server.api()).await?;
         Ok(Self(role.is_operator))
     }
 }
@@ -107,11 +111,11 @@ pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, Fault> {
 /// A JSON body. An empty body counts as an empty object.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Agents> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<AgentServer> for Body<T> {
     type Rejection = Fault;
 
-    async fn from_request(request: Request, agents: &Agents) -> Result<Self, Fault> {
-        let body = body::read(request, agents.api().config.body_limit_bytes).await?;
+    async fn from_request(request: Request, server: &AgentServer) -> Result<Self, Fault> {
+        let body = body::read(request, server.api().config.body_limit_bytes).await?;
         let read = body.parse(|bytes, budget| parse_within(bytes, budget).map_err(Fault::from));
         read.await.map(Self)
     }
@@ -120,11 +124,11 @@ impl<T: DeserializeOwned> FromRequest<Agents> for Body<T> {
 /// The parameters of the path.
 pub(crate) struct Place<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Agents> for Place<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<AgentServer> for Place<T> {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
-        match Path::from_request_parts(parts, agents).await {
+    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, Fault> {
+        match Path::from_request_parts(parts, server).await {
             Ok(Path(place)) => Ok(Self(place)),
             Err(rejection) => Err(Fault::unprocessable(rejection.body_text())),
         }

@@ -11,9 +11,9 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_run::ports::store::ThreadRecord;
 
-use crate::agents::Agents;
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::state::AgentServer;
 use crate::wire::command::{Code, Command, Refusal, done};
 
 /// Prefix of the commands that manage subscriptions and need a WebSocket connection.
@@ -21,7 +21,7 @@ const OF_CONNECTIONS: &str = "subscription.";
 
 /// The thread of a command, and the caller that sent it.
 pub(crate) struct Target<'a> {
-    pub(crate) agents: &'a Agents,
+    pub(crate) server: &'a AgentServer,
     pub(crate) caller: &'a Caller,
     /// The thread, which may not exist yet.
     pub(crate) thread: &'a ThreadId,
@@ -57,7 +57,7 @@ async fn attempt(target: &Target<'_>, command: &Command) -> Result<Value, Refusa
 
 /// Returns the number of the last event of a thread so far.
 pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
-    let head = target.agents.ports().store.thread(target.thread).await;
+    let head = target.server.ports().store.thread(target.thread).await;
     let head = head.map_err(|error| refused(&error.into()))?;
     Ok(head.map_or(0, |head| EventId::end_of(head.last_seq)))
 }
@@ -65,7 +65,7 @@ pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
 impl Target<'_> {
     /// Finds the thread; `None` if it does not exist or the caller may not access it.
     async fn find(&self) -> Result<Option<ThreadRecord>, Refusal> {
-        let found = self.caller.find_thread(self.agents, self.thread.as_str()).await;
+        let found = self.caller.find_thread(self.server, self.thread.as_str()).await;
         found.map_err(|fault| refused(&fault))
     }
 

@@ -18,12 +18,12 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_project::agent_server::time::format_time_with_micros;
 
-use crate::agents::Agents;
 use crate::asked::run::CRON_FACT;
 use crate::caller::Caller;
 use crate::doc::cron::{CronDoc, Due, dues};
 use crate::fault::Fault;
 use crate::order;
+use crate::state::AgentServer;
 use crate::wire::request::{IfMissing, run_of};
 
 /// Maximum pause between two lists of all crons. Other hosts can change due times, and the clock
@@ -60,7 +60,7 @@ pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
     RunId::new(id.to_string()).map_err(|error| Fault::unprocessable(error.to_string()))
 }
 
-impl Agents {
+impl AgentServer {
     /// Creates the runs that are due. Returns the next due time in milliseconds since 1970; `None`
     /// if no cron has one.
     pub async fn run_crons(&self) -> Option<i64> {
@@ -102,18 +102,18 @@ impl Agents {
     }
 
     pub(crate) fn keep_running_crons(&self) {
-        let agents = self.clone();
+        let server = self.clone();
         tokio::spawn(async move {
-            let mut stopping = agents.api().stopping.clone();
+            let mut stopping = server.api().stopping.clone();
             let running = async {
                 loop {
-                    let next_ms = agents.run_crons().await;
-                    let left_ms = next_ms.map(|next_ms| next_ms.saturating_sub(agents.now_ms()));
+                    let next_ms = server.run_crons().await;
+                    let left_ms = next_ms.map(|next_ms| next_ms.saturating_sub(server.now_ms()));
                     let left = left_ms.map(|ms| Duration::from_millis(ms.try_into().unwrap_or(0)));
                     let pause = left.unwrap_or(LOOK_AGAIN).clamp(SHORTEST_PAUSE, LOOK_AGAIN);
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
-                        () = agents.crons().changed.notified() => {}
+                        () = server.crons().changed.notified() => {}
                     }
                 }
             };

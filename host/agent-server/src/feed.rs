@@ -26,9 +26,9 @@ use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
 use wattle_project::projection::{EventState, Projection as _};
 use wattle_run::ports::store::{Store, StoreError, ThreadHead, ThreadRecord};
 
-use crate::agents::Agents;
 use crate::graphs;
 use crate::past::Past;
+use crate::state::AgentServer;
 use crate::view;
 
 pub(crate) use self::hold::Holds;
@@ -39,7 +39,7 @@ pub(crate) use self::start::run_start;
 
 /// The subscriptions of one connection.
 pub(crate) struct Feed {
-    agents: Agents,
+    server: AgentServer,
     log: ThreadLog,
     past: Past,
     subscribers: Vec<Subscriber>,
@@ -61,13 +61,13 @@ struct Subscriber {
 
 impl Feed {
     /// Creates an empty set of subscriptions to a thread. The thread need not exist yet.
-    pub(crate) fn new(agents: &Agents, tenant: Option<String>, thread: &ThreadId) -> Self {
+    pub(crate) fn new(server: &AgentServer, tenant: Option<String>, thread: &ThreadId) -> Self {
         Self {
-            agents: agents.clone(),
-            log: ThreadLog::new(agents, tenant, thread, 0),
-            past: Past::new(agents, thread, false),
+            server: server.clone(),
+            log: ThreadLog::new(server, tenant, thread, 0),
+            past: Past::new(server, thread, false),
             subscribers: Vec::new(),
-            connection: agents.holds().connect(thread),
+            connection: server.holds().connect(thread),
         }
     }
 
@@ -128,8 +128,8 @@ impl Feed {
     /// Waits until the connection may send the next event to the client.
     async fn hold(&mut self) -> Ready {
         let Some(event) = self.log.next() else { return Ready::Event };
-        let now_ms = self.agents.now_ms();
-        let mut stopping = self.agents.api().stopping.clone();
+        let now_ms = self.server.now_ms();
+        let mut stopping = self.server.api().stopping.clone();
         tokio::select! {
             biased;
             () = self.connection.may_have(&event, now_ms) => Ready::Event,
@@ -157,7 +157,7 @@ impl Feed {
         let Some(ThreadHead { record, last_seq, .. }) = self.log.head() else { return Vec::new() };
         let mut need = None;
         for subscriber in self.subscribers.iter_mut().filter(|it| it.is_behind(&event)) {
-            let fold = subscriber.fold(&self.agents, record, *last_seq);
+            let fold = subscriber.fold(&self.server, record, *last_seq);
             need = need.or(fold.needs(&event));
         }
         if self.subscribers.iter().any(Subscriber::shows_state) {
@@ -175,7 +175,7 @@ impl Feed {
     /// Moves the reader back to where new subscriptions begin. This method is cancel safe.
     async fn begin(&mut self) -> Result<(), StoreError> {
         while let Some(place) = self.subscribers.iter().position(|it| it.at.is_none()) {
-            let (store, thread) = (self.agents.ports().store.clone(), self.log.id().clone());
+            let (store, thread) = (self.server.ports().store.clone(), self.log.id().clone());
             let since = self.subscribers[place].since;
             let before = start_after(store.as_ref(), &thread, since).await?;
             let is_first = self.subscribers.iter().all(|it| it.at.is_none());
@@ -190,7 +190,7 @@ impl Feed {
     /// Continues with the event after a sequence number, which is the first one of a run.
     fn seek(&mut self, after: u64) {
         self.log.seek(after);
-        self.past = Past::new(&self.agents, self.log.id(), false);
+        self.past = Past::new(&self.server, self.log.id(), false);
     }
 }
 
@@ -200,10 +200,10 @@ impl Subscriber {
     }
 
     /// Returns the encoder. The first event creates it, because it depends on the thread.
-    fn fold(&mut self, agents: &Agents, record: &ThreadRecord, last_seq: u64) -> &V2 {
+    fn fold(&mut self, server: &AgentServer, record: &ThreadRecord, last_seq: u64) -> &V2 {
         let is_new = |(_, seen): &(V2, ThreadRecord)| seen.version != record.version;
         if self.fold.as_ref().is_none_or(is_new) {
-            let (thread_info, graph) = shown(agents, record);
+            let (thread_info, graph) = shown(server, record);
             let fold = match self.fold.take() {
                 Some((mut fold, _)) => {
                     fold.set_thread(thread_info);
@@ -252,7 +252,7 @@ async fn start_after(store: &dyn Store, thread: &ThreadId, since: u64) -> Result
 }
 
 /// Returns the render context of a thread and the name of its graph.
-fn shown(agents: &Agents, record: &ThreadRecord) -> (ThreadInfo, String) {
-    let graph = graphs::id_of(agents.engine().catalog(), &record.app, &record.graph);
-    (view::thread_info(agents, record), graph)
+fn shown(server: &AgentServer, record: &ThreadRecord) -> (ThreadInfo, String) {
+    let graph = graphs::id_of(server.engine().catalog(), &record.app, &record.graph);
+    (view::thread_info(server, record), graph)
 }

@@ -10,7 +10,7 @@ use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::RunRecord;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
 
-use crate::agents::Agents;
+use crate::state::AgentServer;
 
 /// Interval without an event after which a stream sends a heartbeat. Clients measure it, and close
 /// a connection after several missing heartbeats.
@@ -32,7 +32,7 @@ pub(crate) enum Next {
 
 /// The tail of the events of one run.
 pub(crate) struct Log {
-    agents: Agents,
+    server: AgentServer,
     run: RunRef,
     tail: Tail,
     stopping: watch::Receiver<bool>,
@@ -42,16 +42,16 @@ pub(crate) struct Log {
 
 impl Log {
     /// Creates a tail that begins with the first event of a run.
-    pub(crate) fn new(agents: &Agents, record: &RunRecord) -> Self {
+    pub(crate) fn new(server: &AgentServer, record: &RunRecord) -> Self {
         let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
-        let tail = agents.engine().tail(TailQuery {
+        let tail = server.engine().tail(TailQuery {
             thread: run.thread.clone(),
             run: Some(run.run.clone()),
             after: record.first_seq.saturating_sub(1),
             until: Until::Deleted,
         });
-        let stopping = agents.api().stopping.clone();
-        Self { agents: agents.clone(), run, tail, stopping, has_ended: false }
+        let stopping = server.api().stopping.clone();
+        Self { server: server.clone(), run, tail, stopping, has_ended: false }
     }
 
     /// Waits for the next item.
@@ -87,7 +87,7 @@ impl Log {
     /// Waits until the run no longer occupies its thread. A client that reads the end of the stream
     /// can then start the next run.
     async fn over(&self) -> Next {
-        let _ = self.agents.engine().wait_ended(&self.run).await;
+        let _ = self.server.engine().wait_ended(&self.run).await;
         Next::Over
     }
 }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::store::LeaseHolder;
 
-use crate::agents::Agents;
+use crate::state::AgentServer;
 use crate::webhooks;
 
 /// Maximum pause between two lists of all webhooks. It covers a host that died while this host
 /// could not list its webhooks.
 const LIST_ALL: Duration = Duration::from_mins(1);
 
-impl Agents {
+impl AgentServer {
     /// Returns the hosts whose webhooks are not taken over. A host that does not share its store is
     /// the only one: a webhook with another host id is from before its last start.
     async fn live_hosts(&self) -> Result<BTreeSet<LeaseHolder>, Failure> {
@@ -55,11 +55,11 @@ impl Agents {
         if !self.engine().is_shared() {
             return;
         }
-        let agents = self.clone();
+        let server = self.clone();
         tokio::spawn(async move {
-            let mut stopping = agents.api().stopping.clone();
+            let mut stopping = server.api().stopping.clone();
             tokio::select! {
-                () = agents.reconcile_for_ever() => {}
+                () = server.reconcile_for_ever() => {}
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });

@@ -21,11 +21,11 @@ use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
 use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
-use crate::agents::Agents;
 use crate::asked::run::AskedRun;
 use crate::fault::Fault;
 use crate::feed::{Ready, ThreadLog, run_start};
 use crate::run::KnownRun;
+use crate::state::AgentServer;
 use crate::stream::{Shower, error, of_events};
 use crate::view;
 use crate::wire::request::Modes;
@@ -87,12 +87,12 @@ impl Parts {
 ///
 /// Those of the store.
 pub(crate) async fn answer(
-    agents: &Agents,
+    server: &AgentServer,
     thread: &ThreadRecord,
     parts: Parts,
     after: Option<u64>,
 ) -> Result<Response, Fault> {
-    let joined = Joined::new(agents, thread, parts, after).await?;
+    let joined = Joined::new(server, thread, parts, after).await?;
     let body = stream::unfold(joined, |mut joined| async move {
         let bytes = joined.next().await?;
         Some((Ok::<_, Infallible>(bytes), joined))
@@ -101,7 +101,7 @@ pub(crate) async fn answer(
 }
 
 struct Joined {
-    agents: Agents,
+    server: AgentServer,
     parts: Parts,
     log: ThreadLog,
     after: u64,
@@ -116,21 +116,21 @@ struct Joined {
 
 impl Joined {
     async fn new(
-        agents: &Agents,
+        server: &AgentServer,
         thread: &ThreadRecord,
         parts: Parts,
         after: Option<u64>,
     ) -> Result<Self, Fault> {
-        let store = &agents.ports().store;
+        let store = &server.ports().store;
         let head = store.thread(&thread.id).await?;
         let last_seq = head.map_or(0, |head| head.last_seq);
         let end = EventId::end_of(last_seq);
         // A number above the last event comes from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         Ok(Self {
-            agents: agents.clone(),
+            server: server.clone(),
             parts,
-            log: ThreadLog::new(agents, thread.tenant.clone(), &thread.id, 0),
+            log: ThreadLog::new(server, thread.tenant.clone(), &thread.id, 0),
             after,
             has_begun: after == 0,
             run: None,
@@ -173,7 +173,7 @@ impl Joined {
 
     /// Finds the first event of the run that the client was reading.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let (store, thread) = (self.agents.ports().store.clone(), self.log.id().clone());
+        let (store, thread) = (self.server.ports().store.clone(), self.log.id().clone());
         let first = run_start(store.as_ref(), &thread, EventId::seq_of(self.after)).await?;
         self.log.seek(first.saturating_sub(1));
         self.has_begun = true;
@@ -190,7 +190,7 @@ impl Joined {
         let Some(event) = self.log.pop() else { return Ok(()) };
         let Some(ThreadHead { record, .. }) = self.log.head() else { return Ok(()) };
         if self.run.as_ref().is_none_or(|(run, _)| *run != event.run) {
-            let shower = shower(&self.agents, record, &event.run, self.parts).await?;
+            let shower = shower(&self.server, record, &event.run, self.parts).await?;
             self.run = Some((event.run.clone(), shower));
         }
         let mut frames = match &mut self.run {
@@ -198,7 +198,7 @@ impl Joined {
             _ => Vec::new(),
         };
         let id = EventId::new(&event, frames.len());
-        let own = own(&self.agents, record, &event, self.parts).await;
+        let own = own(&self.server, record, &event, self.parts).await;
         frames.extend(own.map(|(name, data)| Frame { event: name.to_owned(), data, id }));
         let is_new = |frame: &&Frame| frame.id.number > self.after && self.parts.wants(frame);
         self.ready.extend(frames.iter().filter(is_new).map(Frame::to_bytes));
@@ -213,12 +213,12 @@ impl Joined {
 /// Those of the store. They end the stream, because skipping the run would lose its server-sent
 /// events.
 async fn shower(
-    agents: &Agents,
+    server: &AgentServer,
     thread: &ThreadRecord,
     run: &RunId,
     parts: Parts,
 ) -> Result<Option<Shower>, Fault> {
-    let KnownRun { asked, record } = match KnownRun::find(agents, thread, run.as_str()).await {
+    let KnownRun { asked, record } = match KnownRun::find(server, thread, run.as_str()).await {
         Ok(known) => known,
         // No run has this id; the id may not even be a UUID.
         Err(fault) if fault.status().is_client_error() => return Ok(None),
@@ -226,7 +226,7 @@ async fn shower(
     };
     let modes = if parts.runs { modes(&asked) } else { BTreeSet::new() };
     let subgraphs = asked.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
-    let mut shower = Shower::new(agents, thread, &asked, modes, subgraphs);
+    let mut shower = Shower::new(server, thread, &asked, modes, subgraphs);
     shower.know(record);
     Ok(Some(shower))
 }
@@ -240,7 +240,7 @@ fn modes(asked: &AskedRun) -> BTreeSet<Mode> {
 
 /// Returns the server-sent event of a log event that the stream of a single run does not contain.
 async fn own(
-    agents: &Agents,
+    server: &AgentServer,
     thread: &ThreadRecord,
     event: &Event,
     parts: Parts,
@@ -255,15 +255,15 @@ async fn own(
         EventKind::Checkpointed(made)
             if parts.updates && made.source == CheckpointSource::Update =>
         {
-            let state = changed(agents, thread, made.checkpoint).await?;
+            let state = changed(server, thread, made.checkpoint).await?;
             Some((STATE_UPDATE, json!({ "state": state, "thread_id": thread.id })))
         }
         _ => None,
     }
 }
 
-async fn changed(agents: &Agents, thread: &ThreadRecord, id: CheckpointId) -> Option<Value> {
-    let found = view::state_of(agents, thread, &Namespace::root(), Some(id)).await.ok()??;
-    let state = view::state(agents, thread, &found, false).await.ok()?;
+async fn changed(server: &AgentServer, thread: &ThreadRecord, id: CheckpointId) -> Option<Value> {
+    let found = view::state_of(server, thread, &Namespace::root(), Some(id)).await.ok()??;
+    let state = view::state(server, thread, &found, false).await.ok()?;
     Some(json!(state))
 }

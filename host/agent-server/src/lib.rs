@@ -7,7 +7,7 @@
 //! # Layout
 //!
 //! * [`wire`]: requests, responses and commands as plain data, without I/O.
-//! * [`agents`]: the state that handlers share. `route`: the paths, one resource per file.
+//! * [`state`]: the state that handlers share. `route`: the paths, one resource per file.
 //!   [`router`] combines them, and `openapi` describes them.
 //! * `caller` and `query`: extractors for the caller, the body, the path and the query. `fault`:
 //!   errors of this API. `page`: limits on the size of a response. `whole`: futures that complete
@@ -27,7 +27,6 @@
 //!   `socket`: commands and events over one WebSocket. `joined`: all runs of a thread as one
 //!   stream.
 
-pub mod agents;
 mod answer;
 mod asked;
 mod assistants;
@@ -52,6 +51,7 @@ mod query;
 mod route;
 mod run;
 mod socket;
+pub mod state;
 mod stream;
 mod submit;
 mod view;
@@ -59,18 +59,18 @@ pub mod webhooks;
 mod whole;
 pub mod wire;
 
-pub use self::agents::{Agents, AgentsConfig};
 pub use self::keys::UnknownKeys;
+pub use self::state::{AgentServer, AgentServerConfig};
 pub use self::webhooks::Webhooks;
 
 /// Returns the router of all paths with their OpenAPI descriptions. It has no guards: merge it
 /// behind those of the native API, see [`wattle_api::router_with`].
-pub fn router(agents: Agents) -> utoipa_axum::router::OpenApiRouter {
-    route::all(agents)
+pub fn router(server: AgentServer) -> utoipa_axum::router::OpenApiRouter {
+    route::all(server)
 }
 
 /// Returns the router of `GET /ok` only, for a host that is starting: the path responds before
-/// [`Agents`] exist.
+/// [`AgentServer`] exist.
 pub fn starting_router() -> axum::Router {
     route::starting()
 }

@@ -10,8 +10,8 @@ use wattle_run::limit::GRAPH_DEPTH;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::HistoryQuery;
 
-use crate::agents::Agents;
 use crate::fault::Fault;
+use crate::state::AgentServer;
 
 /// Maximum number of states of a parent graph that are searched for a task. The request may read as
 /// many states as a page of the history has.
@@ -28,7 +28,7 @@ const READ: usize = 16;
 ///
 /// Those of the store.
 pub(crate) async fn find(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     text: &str,
 ) -> Result<Namespace, Fault> {
@@ -39,15 +39,15 @@ pub(crate) async fn find(
         return Ok(named);
     }
     let may_lack_call = named.ancestors().any(|level| task_without_call(&level).is_some());
-    if !may_lack_call || exists(agents, record, &named).await? {
+    if !may_lack_call || exists(server, record, &named).await? {
         return Ok(named);
     }
     let mut found = Namespace::root();
     for level in named.path() {
         let wanted = level.rebased(&found, None);
         found = match task_without_call(&level) {
-            Some(task) if !exists(agents, record, &wanted).await? => {
-                match subgraph_of(agents, record, &found, &task).await? {
+            Some(task) if !exists(server, record, &wanted).await? => {
+                match subgraph_of(server, record, &found, &task).await? {
                     Some(started) => started,
                     None => return Ok(named),
                 }
@@ -65,17 +65,17 @@ fn task_without_call(namespace: &Namespace) -> Option<TaskId> {
 
 /// Returns whether a subgraph has made a checkpoint.
 async fn exists(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     namespace: &Namespace,
 ) -> Result<bool, Fault> {
-    Ok(agents.ports().store.checkpoint(&record.id, namespace, None).await?.is_some())
+    Ok(server.ports().store.checkpoint(&record.id, namespace, None).await?.is_some())
 }
 
 /// Returns the subgraph that the state of a task names. The newest states of the parent graph are
 /// searched for the task.
 async fn subgraph_of(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     parent: &Namespace,
     task: &TaskId,
@@ -84,7 +84,7 @@ async fn subgraph_of(
     let mut query = HistoryQuery { namespace, limit: Some(READ), ..HistoryQuery::default() };
     let mut searched = 0;
     while searched < SEARCHED {
-        let page = agents.engine().history(&record.id, query.clone()).await?;
+        let page = server.engine().history(&record.id, query.clone()).await?;
         let mut tasks = page.items.iter().flat_map(|view| &view.tasks);
         if let Some(found) = tasks.find(|found| found.id == *task) {
             return Ok(found.namespace.clone());

@@ -9,13 +9,13 @@ use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::metadata;
 use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl};
 
-use crate::agents::Agents;
 use crate::asked;
 use crate::asked::run::AskedRun;
 use crate::assistants;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::graphs::AgentGraph;
+use crate::state::AgentServer;
 use crate::submit::submit;
 use crate::view::TEMPORARY;
 use crate::wire::request::{Completion, IfMissing, RunCreate};
@@ -40,17 +40,17 @@ pub(crate) struct Created {
 ///
 /// 404 for a missing thread, 422 and 400 for an invalid run, and those of [`submit`].
 pub(crate) async fn on_thread(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: &str,
     run: RunId,
     request: &RunCreate,
 ) -> Result<Created, Fault> {
-    check(agents, request)?;
-    let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
+    check(server, request)?;
+    let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
     let may_make = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
-    let thread = existing_or_new(agents, caller, id, may_make).await?;
-    begin_on(agents, caller, &graph, thread, run, request).await
+    let thread = existing_or_new(server, caller, id, may_make).await?;
+    begin_on(server, caller, &graph, thread, run, request).await
 }
 
 /// Creates a stateless run. Its thread has the id of the run.
@@ -60,13 +60,13 @@ pub(crate) async fn on_thread(
 /// 400 for a run that needs an existing thread, 409 if a thread with the id exists; otherwise those
 /// of [`on_thread`].
 pub(crate) async fn alone(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     run: RunId,
     request: &RunCreate,
 ) -> Result<Created, Fault> {
-    check(agents, request)?;
-    let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
+    check(server, request)?;
+    let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
     if request.command().is_some() || request.input().is_none() {
         let text = "a stateless run needs an `input` and takes no `command`";
         return Err(Fault::value(text));
@@ -81,23 +81,23 @@ pub(crate) async fn alone(
         ttl,
         created_ms: None,
     };
-    let (record, is_new) = match agents.engine().create_thread(new).await {
+    let (record, is_new) = match server.engine().create_thread(new).await {
         Ok(record) => (record, true),
-        Err(failure) => (left_over(agents, caller, &run, failure).await?, false),
+        Err(failure) => (left_over(server, caller, &run, failure).await?, false),
     };
-    let created = begin_on(agents, caller, &graph, record, run, request).await;
+    let created = begin_on(server, caller, &graph, record, run, request).await;
     if created.is_err() && is_new {
-        take_back(agents, &thread).await;
+        take_back(server, &thread).await;
     }
     created
 }
 
 /// Deletes the thread of a run that was not created, unless the thread has a run. A failure is only
 /// logged: the client gets the reason why its run was not created.
-async fn take_back(agents: &Agents, thread: &ThreadId) {
-    let done = match has_runs(agents, thread).await {
+async fn take_back(server: &AgentServer, thread: &ThreadId) {
+    let done = match has_runs(server, thread).await {
         Ok(true) => Ok(()),
-        Ok(false) => agents.engine().delete_thread(thread).await.map_err(Fault::from),
+        Ok(false) => server.engine().delete_thread(thread).await.map_err(Fault::from),
         Err(fault) => Err(fault),
     };
     if let Err(fault) = done {
@@ -108,14 +108,14 @@ async fn take_back(agents: &Agents, thread: &ThreadId) {
 
 /// Returns whether a thread has a run. For the thread of a cron run, another host may have created
 /// the run in the meantime.
-async fn has_runs(agents: &Agents, thread: &ThreadId) -> Result<bool, Fault> {
-    Ok(!agents.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
+async fn has_runs(server: &AgentServer, thread: &ThreadId) -> Result<bool, Fault> {
+    Ok(!server.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
 }
 
 /// Returns the empty thread that another host created for the same run of a cron and left without
 /// the run.
 async fn left_over(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     run: &RunId,
     failure: Failure,
@@ -128,7 +128,7 @@ async fn left_over(
     if failure.code != code::CONFLICT {
         return Err(failure.into());
     }
-    let known = caller.find_thread(agents, run.as_str()).await?;
+    let known = caller.find_thread(server, run.as_str()).await?;
     let own = known.filter(|record| record.is_unbound() && record.tenant == caller.tenant);
     own.ok_or_else(|| failure.into())
 }
@@ -139,27 +139,27 @@ async fn left_over(
 ///
 /// Those of [`RunCreate::check`]; 422 for metadata or a context that is too large, and for a
 /// webhook URL that is not permitted.
-pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
+pub(crate) fn check(server: &AgentServer, request: &RunCreate) -> Result<(), Fault> {
     request.check()?;
     let metadata = request.metadata.clone().unwrap_or_default();
     metadata::check_size(&metadata.into_iter().collect())?;
-    agents.engine().check_context_size(&request.run_context())?;
+    server.engine().check_context_size(&request.run_context())?;
     match &request.webhook {
-        Some(url) => agents.webhooks().check(url),
+        Some(url) => server.webhooks().check(url),
         None => Ok(()),
     }
 }
 
 async fn begin_on(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     graph: &AgentGraph,
     thread: ThreadRecord,
     run: RunId,
     request: &RunCreate,
 ) -> Result<Created, Fault> {
-    let (mut asked, own) = asked::run(agents, caller, graph, &thread, run, request).await?;
-    let record = submit(agents, &mut asked, own).await?;
+    let (mut asked, own) = asked::run(server, caller, graph, &thread, run, request).await?;
+    let record = submit(server, &mut asked, own).await?;
     Ok(Created { thread, asked, record })
 }
 
@@ -177,12 +177,12 @@ fn temporary(request: &RunCreate) -> ThreadTtl {
 ///
 /// 404 if the thread does not exist and the request does not allow a new one.
 pub(crate) async fn existing_or_new(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: &str,
     may_make: bool,
 ) -> Result<ThreadRecord, Fault> {
-    if let Some(record) = caller.find_thread(agents, id).await? {
+    if let Some(record) = caller.find_thread(server, id).await? {
         return Ok(record);
     }
     if !may_make {
@@ -190,10 +190,10 @@ pub(crate) async fn existing_or_new(
     }
     let thread = Some(parse(id)?);
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
-    match agents.engine().create_thread(new).await {
+    match server.engine().create_thread(new).await {
         Ok(record) => Ok(record),
         // Another request has created the thread in the meantime.
-        Err(failure) if failure.code == code::CONFLICT => caller.thread(agents, id).await,
+        Err(failure) if failure.code == code::CONFLICT => caller.thread(server, id).await,
         Err(failure) => Err(failure.into()),
     }
 }

@@ -18,12 +18,12 @@ use wattle_run::app::{App, GraphVersion};
 use wattle_run::ports::store::{CheckpointTuple, Durability, RunRecord, StoreError};
 use wattle_run::unpersisted;
 
-use crate::agents::Agents;
+use crate::state::AgentServer;
 
 /// Reads the states for the events of one thread. The events must be passed in order, from the
 /// first event of a run.
 pub(crate) struct Past {
-    agents: Agents,
+    server: AgentServer,
     thread: ThreadId,
     /// Whether an encoder needs states.
     is_asked: bool,
@@ -41,8 +41,8 @@ struct Exit {
 }
 
 impl Past {
-    pub(crate) fn new(agents: &Agents, thread: &ThreadId, is_asked: bool) -> Self {
-        Self { agents: agents.clone(), thread: thread.clone(), is_asked, run: None, exit: None }
+    pub(crate) fn new(server: &AgentServer, thread: &ThreadId, is_asked: bool) -> Self {
+        Self { server: server.clone(), thread: thread.clone(), is_asked, run: None, exit: None }
     }
 
     /// Passes the record of the run that starts next, so that it is not read again.
@@ -112,7 +112,7 @@ impl Past {
             return Ok(EventState::default());
         }
         let run = match self.run.take_if(|run| run.id == event.run) {
-            None => self.agents.ports().store.run(&event.run).await.map_err(unreadable)?,
+            None => self.server.ports().store.run(&event.run).await.map_err(unreadable)?,
             known => known,
         };
         let Some(run) = run else { return Ok(EventState::default()) };
@@ -141,8 +141,8 @@ impl Past {
         run: &RunRecord,
         event: &Event,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
-        let Some(id) = start::start(&self.agents, run, event).await? else { return Ok(None) };
-        let states = self.agents.engine().states();
+        let Some(id) = start::start(&self.server, run, event).await? else { return Ok(None) };
+        let states = self.server.engine().states();
         let tuple = unpersisted::root_checkpoint(states, &self.thread, id).await?;
         Ok(tuple.map(|mut tuple| {
             tuple.events.retain(|before| before.seq < event.seq);
@@ -155,9 +155,9 @@ impl Past {
         started: &RunStarted,
         stands: Option<&CheckpointTuple>,
     ) -> Result<Option<Exit>, Failure> {
-        let head = self.agents.ports().store.thread(&self.thread).await.map_err(unreadable)?;
+        let head = self.server.ports().store.thread(&self.thread).await.map_err(unreadable)?;
         let Some(head) = head else { return Ok(None) };
-        let catalog = self.agents.engine().catalog();
+        let catalog = self.server.engine().catalog();
         let code = catalog.load_version(&head.record.app, &started.graph, started.digest).await;
         // Without the code, the states of unpersisted checkpoints are unknown.
         let code = code.unwrap_or_default();
@@ -199,7 +199,7 @@ impl Past {
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Result<Option<Checkpoint>, StoreError> {
-        let states = self.agents.engine().states();
+        let states = self.server.engine().states();
         let found = states.checkpoint(&self.thread, namespace, id).await?;
         Ok(found.map(|tuple| tuple.checkpoint))
     }

@@ -3,14 +3,14 @@
 use tokio::runtime::Handle;
 use wattle_run::hostcall::runs::RunRef;
 
-use crate::agents::Agents;
 use crate::asked::run::AskedRun;
+use crate::state::AgentServer;
 use crate::submit::cancel;
 use crate::wire::request::{Disconnect, RunCreate};
 
 /// A connected client. Dropping the value cancels the run, unless the response was complete.
 pub(crate) struct Presence {
-    agents: Agents,
+    server: AgentServer,
     run: RunRef,
     /// The runtime on which the cancellation runs: a connection may be dropped outside of a
     /// runtime.
@@ -19,14 +19,14 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    pub(crate) fn new(agents: &Agents, run: RunRef) -> Self {
-        Self { agents: agents.clone(), run, runtime: Handle::current(), is_over: false }
+    pub(crate) fn new(server: &AgentServer, run: RunRef) -> Self {
+        Self { server: server.clone(), run, runtime: Handle::current(), is_over: false }
     }
 
     /// Creates the guard for the client of a run, if the request cancels the run on a disconnect.
-    pub(crate) fn of(agents: &Agents, asked: &AskedRun, request: &RunCreate) -> Option<Self> {
+    pub(crate) fn of(server: &AgentServer, asked: &AskedRun, request: &RunCreate) -> Option<Self> {
         let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
-        cancels.then(|| Self::new(agents, asked.reference()))
+        cancels.then(|| Self::new(server, asked.reference()))
     }
 
     /// Disarms the guard when the response ends without a disconnect.
@@ -39,15 +39,15 @@ impl Drop for Presence {
     fn drop(&mut self) {
         // A run that a shutdown of the host interrupts continues after the next start, so it is not
         // cancelled.
-        if self.is_over || *self.agents.api().stopping.borrow() {
+        if self.is_over || *self.server.api().stopping.borrow() {
             return;
         }
-        let (agents, run) = (self.agents.clone(), self.run.clone());
+        let (server, run) = (self.server.clone(), self.run.clone());
         self.runtime.spawn(async move {
             let RunRef { thread, run: id } = &run;
             tracing::info!(%thread, run = %id, "cancelling a run: its client disconnected");
             // The run may have ended at the same time.
-            if let Err(fault) = cancel(&agents, &run, false, None).await {
+            if let Err(fault) = cancel(&server, &run, false, None).await {
                 let why = fault.detail();
                 tracing::debug!(run = %id, why, "failed to cancel a run of a disconnected client");
             }

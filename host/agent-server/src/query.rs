@@ -5,17 +5,20 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::Value;
 
-use crate::agents::Agents;
 use crate::fault::Fault;
+use crate::state::AgentServer;
 
 /// The query parameters of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
-impl FromRequestParts<Agents> for Query {
+impl FromRequestParts<AgentServer> for Query {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Agents) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &AgentServer,
+    ) -> Result<Self, Self::Rejection> {
         Ok(Self::parse(parts.uri.query().unwrap_or_default()))
     }
 }

@@ -22,11 +22,11 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::agents::Agents;
 use crate::openapi;
+use crate::state::AgentServer;
 
 /// Returns the router of all paths, with their OpenAPI descriptions.
-pub(crate) fn all(agents: Agents) -> OpenApiRouter {
+pub(crate) fn all(server: AgentServer) -> OpenApiRouter {
     let described = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(info::ok))
         .routes(routes!(info::info))
@@ -62,7 +62,7 @@ pub(crate) fn all(agents: Agents) -> OpenApiRouter {
         .merge(storage::routes())
         .merge(store::routes());
     let (router, document) = described.split_for_parts();
-    let router = router.method_not_allowed_fallback(method_not_allowed).with_state(agents);
+    let router = router.method_not_allowed_fallback(method_not_allowed).with_state(server);
     OpenApiRouter::with_openapi(openapi::completed(document)).merge(router.into())
 }
 

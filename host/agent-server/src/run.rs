@@ -10,11 +10,11 @@ use wattle_project::agent_server::id::assistant_uuid;
 use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, RunService as _};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
-use crate::agents::Agents;
 use crate::asked::run::{AskedRun, Terms};
 use crate::doc::{old, webhook};
 use crate::fault::Fault;
 use crate::graphs;
+use crate::state::AgentServer;
 use crate::view;
 use crate::wire::shape::{Run, RunStatus, outcome};
 
@@ -34,36 +34,36 @@ impl KnownRun {
     ///
     /// 404 if the thread has no such run.
     pub(crate) async fn find(
-        agents: &Agents,
+        server: &AgentServer,
         thread: &ThreadRecord,
         id: &str,
     ) -> Result<Self, Fault> {
         let run = RunId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
-        let record = agents.ports().store.run(&run).await?;
+        let record = server.ports().store.run(&run).await?;
         let Some(record) = record.filter(|record| record.thread == thread.id) else {
             crate::caller::uuid("run", id)?;
             return Err(Fault::missing("run", id));
         };
-        Self::of(agents, thread, record).await
+        Self::of(server, thread, record).await
     }
 
     /// Returns the run of a record, with its request.
     pub(crate) async fn of(
-        agents: &Agents,
+        server: &AgentServer,
         thread: &ThreadRecord,
         record: RunRecord,
     ) -> Result<Self, Fault> {
         let asked = match AskedRun::of(&record, thread) {
             // Hosts of older versions stored the request in the memory.
             None if record.created_ms.is_none() => {
-                let (ports, tenant) = (agents.ports(), thread.tenant.as_ref());
+                let (ports, tenant) = (server.ports(), thread.tenant.as_ref());
                 old::run(ports, tenant, &thread.id, &record.id).await?
             }
             asked => asked,
         };
-        let mut asked = asked.unwrap_or_else(|| of_other_api(agents, thread, &record));
+        let mut asked = asked.unwrap_or_else(|| of_other_api(server, thread, &record));
         if asked.terms.kwargs.get("webhook").is_some_and(Value::is_string) {
-            let problem = webhook::problem(agents.ports(), &record.id).await?;
+            let problem = webhook::problem(server.ports(), &record.id).await?;
             asked.terms.kwargs.extend(problem.map(|why| (webhook::PROBLEM.to_owned(), why.into())));
         }
         Ok(Self { asked, record })
@@ -81,8 +81,8 @@ impl KnownRun {
 }
 
 /// Describes a run that another API created as if a client of this API had requested it.
-fn of_other_api(agents: &Agents, thread: &ThreadRecord, record: &RunRecord) -> AskedRun {
-    let graph_id = graphs::id_of(agents.engine().catalog(), &thread.app, &thread.graph);
+fn of_other_api(server: &AgentServer, thread: &ThreadRecord, record: &RunRecord) -> AskedRun {
+    let graph_id = graphs::id_of(server.engine().catalog(), &thread.app, &thread.graph);
     AskedRun {
         run: record.id.clone(),
         thread: record.thread.clone(),
@@ -119,10 +119,10 @@ pub(crate) enum Turn {
 /// # Errors
 ///
 /// Those of the store, and `unavailable` if the engine shuts down.
-pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Failure> {
-    let mut stopping = agents.api().stopping.clone();
+pub(crate) async fn turn(server: &AgentServer, run: &RunRef) -> Result<Turn, Failure> {
+    let mut stopping = server.api().stopping.clone();
     let record = tokio::select! {
-        record = agents.engine().wait_started(run) => record?,
+        record = server.engine().wait_started(run) => record?,
         _ = stopping.wait_for(|stopping| *stopping) => return Ok(Turn::Stopping),
     };
     Ok(match record {
@@ -134,9 +134,9 @@ pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Failure>
 
 /// Waits for the end of a run. Returns its values with its pending interrupts, or its failure.
 /// Returns `None` if the host shuts down earlier.
-pub(crate) async fn ended(agents: &Agents, run: RunRef) -> Option<Value> {
-    let end = end(agents, run).await;
-    let is_stopping = *agents.api().stopping.borrow();
+pub(crate) async fn ended(server: &AgentServer, run: RunRef) -> Option<Value> {
+    let end = end(server, run).await;
+    let is_stopping = *server.api().stopping.borrow();
     match end {
         Ok(End::Values(values)) => Some(values),
         Ok(End::Stopping) => None,
@@ -159,21 +159,21 @@ enum End {
     Stopping,
 }
 
-async fn end(agents: &Agents, run: RunRef) -> Result<End, Fault> {
+async fn end(server: &AgentServer, run: RunRef) -> Result<End, Fault> {
     let thread = run.thread.clone();
-    let ended = match turn(agents, &run).await? {
+    let ended = match turn(server, &run).await? {
         // A run that ends within the grace period of a shutdown still gets its response.
-        Turn::Begun(_) => agents.engine().wait(&run).await?,
+        Turn::Begun(_) => server.engine().wait(&run).await?,
         Turn::Failed(failure) => return Ok(End::Failed(failure)),
         Turn::Stopping => return Ok(End::Stopping),
         Turn::Gone => {
-            let view = agents.engine().thread(&thread).await?;
+            let view = server.engine().thread(&thread).await?;
             let state = view.map(|view| view.state).unwrap_or_default();
             EndedRun { run, outcome: RunOutcome::Cancelled, state }
         }
     };
-    let head = agents.ports().store.thread(&thread).await?;
+    let head = server.ports().store.thread(&thread).await?;
     let Some(head) = head else { return Ok(End::Values(ended.state)) };
-    agents.engine().load_code(&head.record).await;
-    Ok(End::Values(outcome(&view::thread_info(agents, &head.record), &ended)))
+    server.engine().load_code(&head.record).await;
+    Ok(End::Values(outcome(&view::thread_info(server, &head.record), &ended)))
 }

@@ -21,11 +21,11 @@ use wattle_project::agent_server::id::EventId;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
 
-use crate::agents::Agents;
 use crate::caller::Caller;
 use crate::command::{Target, end, perform, refused};
 use crate::fault::Fault;
 use crate::feed::{Feed, Ready};
+use crate::state::AgentServer;
 use crate::wire::command::{Code, Command, Reconnect, Refusal, Subscribe, Unsubscribe, done};
 
 /// Maximum number of subscriptions of one connection. Each event is encoded once for each
@@ -66,18 +66,18 @@ pub(crate) struct Pass {
 /// Upgrades the connection. Errors about the thread are sent as a close frame, because browsers
 /// cannot read the response to a failed upgrade.
 pub(crate) fn open(
-    agents: Agents,
+    server: AgentServer,
     caller: Caller,
     thread: Result<ThreadId, Fault>,
     pass: Pass,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let limit_bytes = agents.api().config.body_limit_bytes;
-    let stall = agents.api().config.stall_timeout;
+    let limit_bytes = server.api().config.body_limit_bytes;
+    let stall = server.api().config.stall_timeout;
     let upgrade = upgrade.max_message_size(limit_bytes).max_frame_size(limit_bytes);
     upgrade.on_upgrade(move |mut socket| async move {
         let end = match thread {
-            Ok(thread) => Session::new(agents, caller, thread, pass).run(&mut socket).await,
+            Ok(thread) => Session::new(server, caller, thread, pass).run(&mut socket).await,
             Err(fault) => End::Told(of_fault(&fault)),
         };
         if let End::Told(frame) = end {
@@ -97,7 +97,7 @@ fn closing(code: u16, reason: &str) -> CloseFrame {
 }
 
 struct Session {
-    agents: Agents,
+    server: AgentServer,
     caller: Caller,
     thread: ThreadId,
     feed: Feed,
@@ -152,14 +152,14 @@ enum End {
 }
 
 impl Session {
-    fn new(agents: Agents, caller: Caller, thread: ThreadId, pass: Pass) -> Self {
-        let feed = Feed::new(&agents, caller.tenant.clone(), &thread);
+    fn new(server: AgentServer, caller: Caller, thread: ThreadId, pass: Pass) -> Self {
+        let feed = Feed::new(&server, caller.tenant.clone(), &thread);
         let (commands, waiting) = mpsc::channel(WAITING);
         // At most one reply is queued, so that the worker does not execute commands faster than the
         // client reads replies.
         let (done, answers) = mpsc::channel(1);
         let worker = Worker {
-            agents: agents.clone(),
+            server: server.clone(),
             caller: caller.clone(),
             thread: thread.clone(),
             permit: pass.permit.clone(),
@@ -167,7 +167,7 @@ impl Session {
         tokio::spawn(worker.work(waiting, done));
         let owner = pass.permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
         let pings = Pings::default();
-        Self { agents, caller, thread, feed, pass, owner, commands, answers, pings }
+        Self { server, caller, thread, feed, pass, owner, commands, answers, pings }
     }
 
     /// Runs until the client disconnects, the server closes the connection, or the key is revoked.
@@ -312,7 +312,7 @@ impl Session {
         &self,
         sending: impl Future<Output = Result<(), axum::Error>>,
     ) -> Result<(), End> {
-        let api = self.agents.api();
+        let api = self.server.api();
         match timeout(api.config.stall_timeout, sending).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Left),
@@ -329,7 +329,7 @@ impl Session {
     }
 
     fn target(&self) -> Target<'_> {
-        Target { agents: &self.agents, caller: &self.caller, thread: &self.thread }
+        Target { server: &self.server, caller: &self.caller, thread: &self.thread }
     }
 
     fn subscribe(&mut self, command: &Command) -> Result<Value, Refusal> {
@@ -375,7 +375,7 @@ impl Session {
 
 /// Executes the commands of a connection.
 struct Worker {
-    agents: Agents,
+    server: AgentServer,
     caller: Caller,
     thread: ThreadId,
     /// Counts the connection as an open request until the last command has completed, even if the
@@ -394,7 +394,7 @@ impl Worker {
                 return;
             }
             let target =
-                Target { agents: &self.agents, caller: &self.caller, thread: &self.thread };
+                Target { server: &self.server, caller: &self.caller, thread: &self.thread };
             let answer = perform(&target, &command).await;
             // The receiver is gone if the client has disconnected.
             let _ = done.send(answer).await;

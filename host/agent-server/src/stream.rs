@@ -21,12 +21,12 @@ use wattle_project::projection::Projection as _;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
-use crate::agents::Agents;
 use crate::asked::run::AskedRun;
 use crate::follow::{HEARTBEAT as SILENCE, Log, Next};
 use crate::past::Past;
 use crate::presence::Presence;
 use crate::run::{KnownRun, Turn, turn};
+use crate::state::AgentServer;
 use crate::view;
 
 /// Options of the stream of a run.
@@ -41,13 +41,13 @@ pub(crate) struct Wish {
 
 /// Returns a response with the stream of a run.
 pub(crate) fn answer(
-    agents: &Agents,
+    server: &AgentServer,
     thread: &ThreadRecord,
     run: KnownRun,
     wish: Wish,
     presence: Option<Presence>,
 ) -> Response {
-    let frames = Frames::new(agents, thread, run, wish, presence);
+    let frames = Frames::new(server, thread, run, wish, presence);
     let body = stream::unfold(frames, |mut frames| async move {
         let bytes = frames.next().await?;
         Some((Ok::<_, Infallible>(bytes), frames))
@@ -79,21 +79,21 @@ pub(crate) struct Shower {
 
 impl Shower {
     pub(crate) fn new(
-        agents: &Agents,
+        server: &AgentServer,
         thread: &ThreadRecord,
         asked: &AskedRun,
         modes: BTreeSet<Mode>,
         subgraphs: bool,
     ) -> Self {
         let context = Context {
-            thread_info: view::run_thread_info(agents, thread, asked),
+            thread_info: view::run_thread_info(server, thread, asked),
             run: asked.run.clone(),
             graph_id: asked.terms.graph_id.clone(),
             assistant_id: asked.terms.assistant.clone(),
             metadata: asked.terms.metadata.clone(),
         };
         let v1 = V1::new(modes, subgraphs, context);
-        let past = Past::new(agents, &thread.id, v1.needs_states());
+        let past = Past::new(server, &thread.id, v1.needs_states());
         Self { v1, past }
     }
 
@@ -112,7 +112,7 @@ impl Shower {
 }
 
 struct Frames {
-    agents: Agents,
+    server: AgentServer,
     run: RunRef,
     shower: Shower,
     after: u64,
@@ -132,7 +132,7 @@ enum Phase {
 
 impl Frames {
     fn new(
-        agents: &Agents,
+        server: &AgentServer,
         thread: &ThreadRecord,
         run: KnownRun,
         wish: Wish,
@@ -140,9 +140,9 @@ impl Frames {
     ) -> Self {
         let KnownRun { asked, record } = run;
         let mut frames = Self {
-            agents: agents.clone(),
+            server: server.clone(),
             run: asked.reference(),
-            shower: Shower::new(agents, thread, &asked, wish.modes, wish.subgraphs),
+            shower: Shower::new(server, thread, &asked, wish.modes, wish.subgraphs),
             after: wish.after,
             presence,
             ready: VecDeque::new(),
@@ -156,7 +156,7 @@ impl Frames {
 
     /// Reads the log of the run, which has started.
     fn read(&mut self, record: RunRecord) {
-        self.phase = Phase::Reading(Box::new(Log::new(&self.agents, &record)));
+        self.phase = Phase::Reading(Box::new(Log::new(&self.server, &record)));
         self.shower.know(record);
     }
 
@@ -168,14 +168,14 @@ impl Frames {
             match &mut self.phase {
                 Phase::Over => return self.end(),
                 Phase::Waiting => {
-                    let waited = tokio::time::timeout(SILENCE, turn(&self.agents, &self.run)).await;
+                    let waited = tokio::time::timeout(SILENCE, turn(&self.server, &self.run)).await;
                     let Ok(turn) = waited else { return Some(HEARTBEAT.into()) };
                     match turn {
                         Ok(Turn::Begun(record)) => self.read(*record),
                         Ok(Turn::Gone) => self.phase = Phase::Over,
                         // The run has not ended, so the client reconnects.
                         Ok(Turn::Stopping) => return self.end(),
-                        Err(_) if *self.agents.api().stopping.borrow() => return self.end(),
+                        Err(_) if *self.server.api().stopping.borrow() => return self.end(),
                         Ok(Turn::Failed(failure)) | Err(failure) => {
                             self.ready.push_back(error(&failure));
                             self.phase = Phase::Over;

@@ -9,9 +9,9 @@ use wattle_graph::principal::Principal;
 use wattle_run::hostcall::runs::{Multitask, RunRef};
 use wattle_run::ports::store::{PendingQuery, RunRecord, ThreadStatus};
 
-use crate::agents::Agents;
 use crate::asked::run::{AskedRun, EngineTerms};
 use crate::fault::Fault;
+use crate::state::AgentServer;
 use crate::webhooks::{book, unbook};
 use crate::whole::whole;
 
@@ -23,38 +23,38 @@ use crate::whole::whole;
 /// 409 for a thread with an active run and the strategy `reject`, 503 if too many runs are pending,
 /// and those of the engine.
 pub(crate) async fn submit(
-    agents: &Agents,
+    server: &AgentServer,
     asked: &mut AskedRun,
     own: EngineTerms,
 ) -> Result<RunRecord, Fault> {
     // The webhook is stored before the run can start. Dropping the booking starts the delivery, at
     // a time when it is known whether the run exists.
-    let _booking = book(agents, asked).await?;
+    let _booking = book(server, asked).await?;
     if asked.terms.strategy == Multitask::Rollback {
-        unbook_all(agents, &asked.thread).await?;
+        unbook_all(server, &asked.thread).await?;
     }
     let is_of_cron = asked.is_of_cron();
-    let failure = match agents.engine().create_run(asked.request(own, is_of_cron)).await {
+    let failure = match server.engine().create_run(asked.request(own, is_of_cron)).await {
         Ok(record) => return Ok(record),
         Err(failure) => failure,
     };
     // Another host may have created the same run of the cron.
-    let known = if is_of_cron { agents.ports().store.run(&asked.run).await? } else { None };
+    let known = if is_of_cron { server.ports().store.run(&asked.run).await? } else { None };
     known.ok_or_else(|| failure.into())
 }
 
 /// Deletes the webhooks of the pending and running runs of a thread.
-async fn unbook_all(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
-    let store = &agents.ports().store;
+async fn unbook_all(server: &AgentServer, thread: &ThreadId) -> Result<(), Fault> {
+    let store = &server.ports().store;
     let query =
         PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
     for pending in store.pending(&query).await? {
-        unbook(agents, &pending.run).await?;
+        unbook(server, &pending.run).await?;
     }
     let record = store.thread(thread).await?.map(|head| head.record);
     let running = record.filter(|record| record.status == ThreadStatus::Running);
     if let Some(run) = running.and_then(|record| record.run) {
-        unbook(agents, &run).await?;
+        unbook(server, &run).await?;
     }
     Ok(())
 }
@@ -66,12 +66,12 @@ async fn unbook_all(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
 ///
 /// 404 if the run is neither pending nor running.
 pub(crate) async fn cancel(
-    agents: &Agents,
+    server: &AgentServer,
     run: &RunRef,
     forget: bool,
     principal: Option<&Principal>,
 ) -> Result<(), Fault> {
-    let (own, run, principal) = (agents.clone(), run.clone(), principal.cloned());
+    let (own, run, principal) = (server.clone(), run.clone(), principal.cloned());
     let work = async move {
         if forget {
             unbook(&own, &run.run).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn cancel(
             failure.into()
         })
     };
-    whole(agents, Box::pin(work)).await
+    whole(server, Box::pin(work)).await
 }
 
 /// Deletes a run and what it wrote. An active run is cancelled first.
@@ -92,13 +92,17 @@ pub(crate) async fn cancel(
 /// # Errors
 ///
 /// Those of the engine.
-pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
-    let (own, run) = (agents.clone(), RunRef { thread: thread.clone(), run: run.clone() });
+pub(crate) async fn remove(
+    server: &AgentServer,
+    thread: &ThreadId,
+    run: &RunId,
+) -> Result<(), Fault> {
+    let (own, run) = (server.clone(), RunRef { thread: thread.clone(), run: run.clone() });
     let work = async move {
         unbook(&own, &run.run).await?;
         Ok(own.engine().remove_run(&run).await?)
     };
-    whole(agents, Box::pin(work)).await
+    whole(server, Box::pin(work)).await
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled.
@@ -106,7 +110,7 @@ pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> R
 /// # Errors
 ///
 /// Those of the engine.
-pub(crate) async fn remove_thread(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
-    unbook_all(agents, thread).await?;
-    Ok(agents.engine().remove_thread(thread).await?)
+pub(crate) async fn remove_thread(server: &AgentServer, thread: &ThreadId) -> Result<(), Fault> {
+    unbook_all(server, thread).await?;
+    Ok(server.engine().remove_thread(thread).await?)
 }

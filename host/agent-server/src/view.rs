@@ -12,10 +12,10 @@ use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as Stands};
 use wattle_run::time_travel::StateView;
 
-use crate::agents::Agents;
 use crate::asked::run::AskedRun;
 use crate::fault::Fault;
 use crate::graphs;
+use crate::state::AgentServer;
 use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
 
 /// Metadata key that marks the thread of a stateless run. Lists omit such threads.
@@ -23,8 +23,8 @@ pub(crate) const TEMPORARY: &str = "__temporary";
 
 /// Returns the render context of a thread. If the code of the thread is not loaded, messages are
 /// rendered as they are stored, so callers load it first.
-pub(crate) fn thread_info(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
-    let catalog = agents.engine().catalog();
+pub(crate) fn thread_info(server: &AgentServer, record: &ThreadRecord) -> ThreadInfo {
+    let catalog = server.engine().catalog();
     let code = catalog.pinned_version(&record.app, &record.graph, record.version);
     ThreadInfo {
         thread: record.id.clone(),
@@ -38,15 +38,15 @@ pub(crate) fn thread_info(agents: &Agents, record: &ThreadRecord) -> ThreadInfo 
 /// Returns the render context of the thread of a run. Works also before the run has bound the
 /// thread to its graph.
 pub(crate) fn run_thread_info(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     asked: &AskedRun,
 ) -> ThreadInfo {
-    let shown = thread_info(agents, record);
+    let shown = thread_info(server, record);
     if !record.is_unbound() {
         return shown;
     }
-    let graph = graphs::by_name(agents.engine().catalog(), &asked.app, &asked.graph);
+    let graph = graphs::by_name(server.engine().catalog(), &asked.app, &asked.graph);
     let channels = graph.map(|graph| graphs::conversations(&graph.app, &graph.graph_version));
     ThreadInfo { channels: channels.unwrap_or_default(), ..shown }
 }
@@ -54,35 +54,35 @@ pub(crate) fn run_thread_info(
 /// Returns the status of a thread. A thread with a pending run is busy, whatever status its record
 /// has.
 pub(crate) fn status(
-    agents: &Agents,
+    server: &AgentServer,
     thread: &ThreadId,
     stands: Stands,
     stopped: bool,
 ) -> ThreadStatus {
-    if agents.engine().has_known_pending(thread) {
+    if server.engine().has_known_pending(thread) {
         return ThreadStatus::Busy;
     }
     ThreadStatus::of(stands, stopped)
 }
 
 /// Describes a thread, with its current state, as JSON.
-pub(crate) async fn thread(agents: &Agents, record: &ThreadRecord) -> Result<Thread, Fault> {
-    let state = state_of(agents, record, &Namespace::root(), None).await?;
-    thread_at(agents, record, state).await
+pub(crate) async fn thread(server: &AgentServer, record: &ThreadRecord) -> Result<Thread, Fault> {
+    let state = state_of(server, record, &Namespace::root(), None).await?;
+    thread_at(server, record, state).await
 }
 
 /// Describes a thread as JSON, with a state that was read before, or without a state.
 pub(crate) async fn thread_at(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     state: Option<StateView>,
 ) -> Result<Thread, Fault> {
-    let mut thread = Thread::new(&thread_info(agents, record), record, state.as_ref());
-    thread.status = status(agents, &record.id, record.status, record.stopped);
+    let mut thread = Thread::new(&thread_info(server, record), record, state.as_ref());
+    thread.status = status(server, &record.id, record.status, record.stopped);
     if record.stopped {
         thread.error = Some(cancelled());
     } else if record.status == Stands::Error
-        && let Some(view) = agents.engine().thread(&record.id).await?
+        && let Some(view) = server.engine().thread(&record.id).await?
     {
         thread.error = view.failure.as_ref().map(error_of);
     }
@@ -91,7 +91,7 @@ pub(crate) async fn thread_at(
 
 /// Reads a state of a thread. Returns `None` if the thread has no state yet.
 pub(crate) async fn state_of(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
@@ -99,7 +99,7 @@ pub(crate) async fn state_of(
     if record.is_unbound() {
         return Ok(None);
     }
-    match agents.engine().state(&record.id, namespace, checkpoint).await {
+    match server.engine().state(&record.id, namespace, checkpoint).await {
         Ok(view) => Ok(Some(view)),
         // A subgraph that has not run yet has no state.
         Err(failure) if failure.code == code::NOT_FOUND && checkpoint.is_none() => Ok(None),
@@ -117,21 +117,21 @@ pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
 
 /// Describes a state of a thread as JSON. With `with_nested`, includes the states of its subgraphs.
 pub(crate) async fn state(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     view: &StateView,
     with_nested: bool,
 ) -> Result<ThreadState, Fault> {
-    let (thread_info, facts) = (thread_info(agents, record), facts(record));
+    let (thread_info, facts) = (thread_info(server, record), facts(record));
     let mut state = ThreadState::new(&thread_info, view, &facts);
-    state.metadata.insert("run_id".to_owned(), run_of(agents, record, view).await?.as_str().into());
+    state.metadata.insert("run_id".to_owned(), run_of(server, record, view).await?.as_str().into());
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
             let Some(namespace) = &task.namespace else { continue };
-            let nested = nested(agents, record, namespace, task.child).await?;
+            let nested = nested(server, record, namespace, task.child).await?;
             let is_known = |nested: &StateView| task.child.is_some() || had_begun(nested, view);
             if let Some(nested) = nested.filter(is_known) {
-                nest(agents, record, &nested, shown).await?;
+                nest(server, record, &nested, shown).await?;
             }
         }
     }
@@ -140,31 +140,31 @@ pub(crate) async fn state(
 
 /// Returns the state before the input that made a checkpoint.
 pub(crate) async fn before_input(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     made: &StateView,
 ) -> Result<ThreadState, Fault> {
     let before = match made.parent {
         // The parent may have been pruned.
-        Some(parent) => nested(agents, record, &made.namespace, Some(parent)).await?,
+        Some(parent) => nested(server, record, &made.namespace, Some(parent)).await?,
         None => None,
     };
     let values = before.map_or_else(|| json!({}), |before| before.values);
-    let (thread_info, facts) = (thread_info(agents, record), facts(record));
+    let (thread_info, facts) = (thread_info(server, record), facts(record));
     let mut state = ThreadState::before_input(&thread_info, made, &values, &facts);
-    state.metadata.insert("run_id".to_owned(), run_of(agents, record, made).await?.as_str().into());
+    state.metadata.insert("run_id".to_owned(), run_of(server, record, made).await?.as_str().into());
     Ok(state)
 }
 
 /// Reads a state of a task's subgraph. Returns `None` if the subgraph has not run yet, or its
 /// states were deleted.
 async fn nested(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
 ) -> Result<Option<StateView>, Fault> {
-    match state_of(agents, record, namespace, checkpoint).await {
+    match state_of(server, record, namespace, checkpoint).await {
         Err(fault) if fault.status() == StatusCode::NOT_FOUND => Ok(None),
         found => found,
     }
@@ -179,12 +179,12 @@ fn had_begun(nested: &StateView, around: &StateView) -> bool {
 }
 
 async fn nest(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     nested: &StateView,
     task: &mut Task,
 ) -> Result<(), Fault> {
-    let state = Box::pin(state(agents, record, nested, true)).await?;
+    let state = Box::pin(state(server, record, nested, true)).await?;
     task.state = Some(Box::new(state));
     Ok(())
 }
@@ -192,14 +192,14 @@ async fn nest(
 /// Returns the run that wrote a state. In a copy of a thread, this is the run of the original
 /// thread, whose id the state contains.
 async fn run_of(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     view: &StateView,
 ) -> Result<RunId, StoreError> {
     if record.origin.is_none() {
         return Ok(view.run.clone());
     }
-    let run = agents.ports().store.run(&view.run).await?;
+    let run = server.ports().store.run(&view.run).await?;
     // An edit has no run record.
     Ok(run.map_or_else(|| view.run.clone(), |run| run.origin().clone()))
 }

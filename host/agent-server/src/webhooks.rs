@@ -25,11 +25,11 @@ use wattle_run::ports::store::LeaseHolder;
 
 pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey, SigningKeyError};
 
-use crate::agents::Agents;
 use crate::asked::run::AskedRun;
 use crate::doc::webhook::{Hook, hooks};
 use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
+use crate::state::AgentServer;
 use crate::wire::webhook::Target;
 
 /// Pauses before retries. Their sum is about nine hours: longer than most outages, and short enough
@@ -117,48 +117,48 @@ impl Hooks {
 
 /// The exclusive right of one task of this host to deliver the webhook of a run.
 struct Claim {
-    agents: Agents,
+    server: AgentServer,
     run: RunId,
 }
 
 impl Claim {
     /// Claims the delivery. Returns `None` if another task holds the claim.
-    fn take(agents: &Agents, run: &RunId) -> Option<Self> {
-        let is_new = agents.hooks().lock().delivering.insert(run.clone());
-        is_new.then(|| Self { agents: agents.clone(), run: run.clone() })
+    fn take(server: &AgentServer, run: &RunId) -> Option<Self> {
+        let is_new = server.hooks().lock().delivering.insert(run.clone());
+        is_new.then(|| Self { server: server.clone(), run: run.clone() })
     }
 
     /// Waits until no other task holds the claim, and takes it.
-    async fn wait(agents: Agents, run: RunId) -> Self {
-        agents.hooks().until(|work| work.delivering.insert(run.clone())).await;
-        Self { agents, run }
+    async fn wait(server: AgentServer, run: RunId) -> Self {
+        server.hooks().until(|work| work.delivering.insert(run.clone())).await;
+        Self { server, run }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.agents.hooks().lock().delivering.remove(&self.run);
-        self.agents.hooks().changed.notify_waiters();
+        self.server.hooks().lock().delivering.remove(&self.run);
+        self.server.hooks().changed.notify_waiters();
     }
 }
 
 /// A request that is starting a run, until it is dropped.
 struct Beginning {
-    agents: Agents,
+    server: AgentServer,
     run: RunId,
 }
 
 impl Beginning {
-    fn new(agents: &Agents, run: &RunId) -> Self {
-        *agents.hooks().lock().beginning.entry(run.clone()).or_default() += 1;
-        Self { agents: agents.clone(), run: run.clone() }
+    fn new(server: &AgentServer, run: &RunId) -> Self {
+        *server.hooks().lock().beginning.entry(run.clone()).or_default() += 1;
+        Self { server: server.clone(), run: run.clone() }
     }
 }
 
 impl Drop for Beginning {
     fn drop(&mut self) {
         {
-            let mut work = self.agents.hooks().lock();
+            let mut work = self.server.hooks().lock();
             if let Some(requests) = work.beginning.get_mut(&self.run) {
                 *requests -= 1;
                 if *requests == 0 {
@@ -166,14 +166,14 @@ impl Drop for Beginning {
                 }
             }
         }
-        self.agents.hooks().changed.notify_waiters();
+        self.server.hooks().changed.notify_waiters();
     }
 }
 
 /// A stored webhook of a run that is about to start. Dropping it starts the delivery. At that time,
 /// the run has started or will never exist.
 pub(crate) struct Booking {
-    agents: Agents,
+    server: AgentServer,
     hook: Kept<Hook>,
     /// `None` if another task of this host delivers a webhook of the same run.
     claim: Option<Claim>,
@@ -192,7 +192,7 @@ impl Drop for Booking {
         }
         // The other task may have looked for the run before the run existed, so the delivery starts
         // again after that task has ended.
-        let claim = Claim::wait(self.agents.clone(), hook.doc.run.clone());
+        let claim = Claim::wait(self.server.clone(), hook.doc.run.clone());
         tokio::spawn(async move { spawn(hook, claim.await) });
     }
 }
@@ -206,26 +206,26 @@ impl Drop for Booking {
 /// # Errors
 ///
 /// 422 for a URL that the rules do not permit.
-pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Booking>, Fault> {
+pub(crate) async fn book(server: &AgentServer, asked: &AskedRun) -> Result<Option<Booking>, Fault> {
     let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
-    agents.webhooks().check(url)?;
+    server.webhooks().check(url)?;
     let hook = Hook {
         run: asked.run.clone(),
         thread: asked.thread.clone(),
         tenant: asked.tenant.clone(),
         url: url.to_owned(),
         attempts: 0,
-        next_ms: agents.now_ms(),
+        next_ms: server.now_ms(),
         has_payload: false,
-        host: agents.host().to_owned(),
+        host: server.host().to_owned(),
         request: Uuid::new_v4().to_string(),
     };
     // Register the request before the webhook is stored. Otherwise another task could find the
     // webhook without a run and delete it.
-    let beginning = Some(Beginning::new(agents, &asked.run));
-    let claim = Claim::take(agents, &asked.run);
-    let shelf = hooks(agents.ports());
+    let beginning = Some(Beginning::new(server, &asked.run));
+    let claim = Claim::take(server, &asked.run);
+    let shelf = hooks(server.ports());
     let stored = attempts(|| async {
         if let Some(made) = shelf.make(hook.run.as_str(), hook.clone()).await? {
             return Ok(Some(Some(made)));
@@ -247,12 +247,12 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
     };
     let stored = stored.await;
     if let Ok(Some(Some(hook))) = stored {
-        let (agents, runtime) = (agents.clone(), Handle::current());
-        return Ok(Some(Booking { agents, hook, claim, beginning, runtime }));
+        let (server, runtime) = (server.clone(), Handle::current());
+        return Ok(Some(Booking { server, hook, claim, beginning, runtime }));
     }
     // While this request held the claim, another task may have skipped the stored webhook.
     drop((claim, beginning));
-    deliver_stored(agents, &asked.run).await;
+    deliver_stored(server, &asked.run).await;
     match stored? {
         Some(_) => Ok(None),
         None => Err(contested().into()),
@@ -260,9 +260,9 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
 }
 
 /// Delivers the webhook of a run, if it belongs to this host and no other task delivers it.
-async fn deliver_stored(agents: &Agents, run: &RunId) {
-    match hooks(agents.ports()).get_to_change::<Hook>(run.as_str()).await {
-        Ok(Some(hook)) if hook.doc.host == agents.host() => keep_delivering(agents, hook),
+async fn deliver_stored(server: &AgentServer, run: &RunId) {
+    match hooks(server.ports()).get_to_change::<Hook>(run.as_str()).await {
+        Ok(Some(hook)) if hook.doc.host == server.host() => keep_delivering(server, hook),
         Ok(_) => {}
         Err(failure) => tracing::warn!(%run, %failure, "failed to read a webhook"),
     }
@@ -273,23 +273,23 @@ async fn deliver_stored(agents: &Agents, run: &RunId) {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn unbook(agents: &Agents, run: &RunId) -> Result<(), Failure> {
-    hooks(agents.ports()).delete(run.as_str()).await
+pub(crate) async fn unbook(server: &AgentServer, run: &RunId) -> Result<(), Failure> {
+    hooks(server.ports()).delete(run.as_str()).await
 }
 
 /// Delivers a webhook in the background until the host shuts down, unless another task delivers it.
-fn keep_delivering(agents: &Agents, hook: Kept<Hook>) {
-    if let Some(claim) = Claim::take(agents, &hook.doc.run) {
+fn keep_delivering(server: &AgentServer, hook: Kept<Hook>) {
+    if let Some(claim) = Claim::take(server, &hook.doc.run) {
         spawn(hook, claim);
     }
 }
 
 fn spawn(hook: Kept<Hook>, claim: Claim) {
     tokio::spawn(async move {
-        let agents = &claim.agents;
-        let mut stopping = agents.api().stopping.clone();
+        let server = &claim.server;
+        let mut stopping = server.api().stopping.clone();
         tokio::select! {
-            () = deliver::deliver(agents, hook) => {}
+            () = deliver::deliver(server, hook) => {}
             // The delivery continues after the next start, or on another host.
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
@@ -301,8 +301,8 @@ fn spawn(hook: Kept<Hook>, claim: Claim) {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn listed(agents: &Agents) -> Result<Vec<Kept<Hook>>, Failure> {
-    hooks(agents.ports()).under("").await
+pub(crate) async fn listed(server: &AgentServer) -> Result<Vec<Kept<Hook>>, Failure> {
+    hooks(server.ports()).under("").await
 }
 
 /// Takes over and delivers the webhooks of hosts that are not live. Delivers the webhooks of this
@@ -312,18 +312,18 @@ pub(crate) async fn listed(agents: &Agents) -> Result<Vec<Kept<Hook>>, Failure> 
 ///
 /// Those of the memory.
 pub(crate) async fn take_over(
-    agents: &Agents,
+    server: &AgentServer,
     listed: Vec<Kept<Hook>>,
     live: &BTreeSet<LeaseHolder>,
 ) -> Result<(), Failure> {
-    let (own, shelf) = (agents.host(), hooks(agents.ports()));
+    let (own, shelf) = (server.host(), hooks(server.ports()));
     for hook in listed {
         if hook.doc.host == own {
-            keep_delivering(agents, hook);
+            keep_delivering(server, hook);
         } else if !live.iter().any(|host| host.0 == hook.doc.host) {
             let taken = Hook { host: own.to_owned(), ..hook.doc.clone() };
             if let Some(taken) = shelf.change(&hook, taken).await? {
-                keep_delivering(agents, taken);
+                keep_delivering(server, taken);
             }
         }
     }

@@ -4,8 +4,8 @@ use futures::future::BoxFuture;
 use wattle_api::detached;
 use wattle_graph::failure::Failure;
 
-use crate::agents::Agents;
 use crate::fault::Fault;
+use crate::state::AgentServer;
 
 /// Runs a future to completion, even if the client disconnects. The future is boxed to keep the
 /// futures of handlers small.
@@ -14,10 +14,10 @@ use crate::fault::Fault;
 ///
 /// Those of the future; 500 if it panics.
 pub(crate) async fn whole<T: Send + 'static>(
-    agents: &Agents,
+    server: &AgentServer,
     work: BoxFuture<'static, Result<T, Fault>>,
 ) -> Result<T, Fault> {
-    let done = detached::run(agents.api().stopping.clone(), work).await;
+    let done = detached::run(server.api().stopping.clone(), work).await;
     let broken = || Err(Failure::internal("internal error: the request handler panicked").into());
     done.unwrap_or_else(broken)
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use wattle_agent_server::{Agents, AgentsConfig};
+use wattle_agent_server::{AgentServer, AgentServerConfig};
 use wattle_api::{ApiState, app_router, router, router_with};
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
@@ -134,16 +134,16 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
         return Ok(router(state.clone()));
     }
     let webhooks = host.webhooks()?;
-    let settings = AgentsConfig { webhooks, unknown_keys: host.config.server.unknown_keys };
-    let agents = Agents::with_config(state, settings);
+    let settings = AgentServerConfig { webhooks, unknown_keys: host.config.server.unknown_keys };
+    let agent_server = AgentServer::with_config(state, settings);
     // Runs that an older version queued must precede those of new requests. If their takeover is
     // slow, requests are served in the meantime.
-    let starting = agents.clone();
+    let starting = agent_server.clone();
     let start = tokio::spawn(async move { starting.start().await });
     if tokio::time::timeout(QUEUE_GRACE, start).await.is_err() {
         tracing::info!("webhooks of other hosts are taken over while requests are served");
     }
-    Ok(router_with(state.clone(), wattle_agent_server::router(agents)))
+    Ok(router_with(state.clone(), wattle_agent_server::router(agent_server)))
 }
 
 /// Fails if two apps claim the same path at the start. Later, a conflicting app is only not

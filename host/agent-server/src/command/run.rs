@@ -67,11 +67,11 @@ pub(super) fn no_checkpoint(fault: &Fault) -> Refusal {
 }
 
 async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusal> {
-    let Target { agents, caller, thread } = target;
+    let Target { server, caller, thread } = target;
     let begun = async {
         let run = asked::new_run()?;
-        let command = agents.holds().command(thread, &run);
-        let begun = order::on_thread(agents, caller, thread.as_str(), run, request).await?;
+        let command = server.holds().command(thread, &run);
+        let begun = order::on_thread(server, caller, thread.as_str(), run, request).await?;
         command.answered();
         Ok(begun)
     };
@@ -83,21 +83,21 @@ async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusa
 }
 
 async fn open(target: &Target<'_>) -> Result<Vec<InterruptView>, Refusal> {
-    let view = target.agents.engine().thread(target.thread).await;
+    let view = target.server.engine().thread(target.thread).await;
     let view = view.map_err(|failure| refused(&failure.into()))?;
     Ok(view.map(|view| view.interrupts).unwrap_or_default())
 }
 
 /// Returns the assistant of the last run of a thread.
 async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String, Refusal> {
-    let agents = target.agents;
+    let server = target.server;
     if let Some(run) = &record.run {
-        match KnownRun::find(agents, record, run.as_str()).await {
+        match KnownRun::find(server, record, run.as_str()).await {
             Ok(run) => return Ok(run.asked.terms.assistant),
             Err(fault) if fault.status().is_server_error() => return Err(refused(&fault)),
             // The run was deleted.
             Err(_) => {}
         }
     }
-    Ok(graphs::id_of(agents.engine().catalog(), &record.app, &record.graph))
+    Ok(graphs::id_of(server.engine().catalog(), &record.app, &record.graph))
 }

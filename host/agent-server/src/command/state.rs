@@ -31,9 +31,9 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
     let found = match target.find().await? {
         Some(record) => {
             let namespace = namespace(target, &record, &params.namespace).await?;
-            let state = view::state_of(target.agents, &record, &namespace, None).await;
+            let state = view::state_of(target.server, &record, &namespace, None).await;
             let state = state.map_err(|fault| refused(&fault))?;
-            state.map(|state| (view::thread_info(target.agents, &record), state))
+            state.map(|state| (view::thread_info(target.server, &record), state))
         }
         None => None,
     };
@@ -69,9 +69,9 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
         limit: Some(limit),
         without_states: true,
     };
-    let past = target.agents.engine().history(&record.id, query).await;
+    let past = target.server.engine().history(&record.id, query).await;
     let past = past.map_err(|failure| refused(&failure.into()))?;
-    let (thread_info, facts) = (view::thread_info(target.agents, &record), view::facts(&record));
+    let (thread_info, facts) = (view::thread_info(target.server, &record), view::facts(&record));
     let point = |view: &StateView| {
         let mut metadata = facts.clone();
         metadata.extend(view.metadata.clone());
@@ -94,6 +94,6 @@ async fn namespace(
     record: &ThreadRecord,
     levels: &[String],
 ) -> Result<Namespace, Refusal> {
-    let found = namespaces::find(target.agents, record, &levels.join(LEVEL)).await;
+    let found = namespaces::find(target.server, record, &levels.join(LEVEL)).await;
     found.map_err(|fault| refused(&fault))
 }

@@ -31,7 +31,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
     let no_run = |why: String| Refusal::new(Code::NoSuchRun, why);
     let run = match (&params.run_id, &record.run) {
         (Some(id), _) => {
-            let known = KnownRun::find(target.agents, &record, id).await;
+            let known = KnownRun::find(target.server, &record, id).await;
             known.map_err(|fault| no_run(fault.detail().to_owned()))?.asked.run
         }
         (None, Some(run)) => run.clone(),
@@ -40,8 +40,8 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
             return Err(no_run(why));
         }
     };
-    let thread_info = view::thread_info(target.agents, &record);
-    let name = graphs::id_of(target.agents.engine().catalog(), &record.app, &record.graph);
+    let thread_info = view::thread_info(target.server, &record);
+    let name = graphs::id_of(target.server.engine().catalog(), &record.app, &record.graph);
     let wanted = Subscription::new(&["lifecycle".to_owned()], Vec::new(), None);
     let wanted = wanted.map_err(|error| refused(&Invalid::from(error).into()))?;
     let graphs = read(target, &run, V2::new(wanted, thread_info, name)).await?;
@@ -53,11 +53,11 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
 
 /// Applies the events of the thread up to its current last one.
 async fn read(target: &Target<'_>, run: &RunId, mut fold: V2) -> Result<Graphs, Refusal> {
-    let store = &target.agents.ports().store;
+    let store = &target.server.ports().store;
     let head = store.thread(target.thread).await.map_err(|error| refused(&error.into()))?;
     let last_seq = head.map_or(0, |head| head.last_seq);
     let tenant = target.caller.tenant.clone();
-    let mut log = ThreadLog::new(target.agents, tenant, target.thread, 0);
+    let mut log = ThreadLog::new(target.server, tenant, target.thread, 0);
     let mut graphs = Graphs::new();
     let mut seq = 0;
     while seq < last_seq && log.ready().await == Ready::Event {

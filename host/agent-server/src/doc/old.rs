@@ -15,9 +15,9 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, StaleAnswers};
 
-use crate::agents::Agents;
 use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::doc::Shelf;
+use crate::state::AgentServer;
 
 /// An old record of a run with its request.
 #[derive(Deserialize)]
@@ -175,7 +175,7 @@ pub(crate) async fn forget(
     runs(ports, tenant, thread).clear().await
 }
 
-impl Agents {
+impl AgentServer {
     /// Enqueues the runs that an older host left in its queue, in the order of their creation. An
     /// entry that cannot be read or enqueued is logged and kept until the next start.
     pub(crate) async fn enqueue_old_runs(&self) {
@@ -185,8 +185,8 @@ impl Agents {
     }
 }
 
-async fn enqueue(agents: &Agents) -> Result<(), Failure> {
-    let ports = agents.ports();
+async fn enqueue(server: &AgentServer) -> Result<(), Failure> {
+    let ports = server.ports();
     let queue = Shelf::new(ports, MemoryScope::Host(None), &["waiting"]);
     let mut found = Vec::new();
     for entry in queue.under::<Queued>("").await? {
@@ -198,7 +198,7 @@ async fn enqueue(agents: &Agents) -> Result<(), Failure> {
     found.sort_by_key(|(_, old)| old.as_ref().map(|old| (old.created_ms, old.run.clone())));
     for (key, old) in found {
         if let Some(old) = old
-            && let Err(failure) = enqueue_one(agents, old).await
+            && let Err(failure) = enqueue_one(server, old).await
         {
             tracing::error!(entry = key, %failure, "failed to enqueue a run of an older host");
             continue;
@@ -208,8 +208,8 @@ async fn enqueue(agents: &Agents) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn enqueue_one(agents: &Agents, old: OldRun) -> Result<(), Failure> {
-    let known = agents.ports().store.run(&old.run).await;
+async fn enqueue_one(server: &AgentServer, old: OldRun) -> Result<(), Failure> {
+    let known = server.ports().store.run(&old.run).await;
     if known.map_err(|error| Failure::internal(error.to_string()))?.is_some() {
         return Ok(());
     }
@@ -217,7 +217,7 @@ async fn enqueue_one(agents: &Agents, old: OldRun) -> Result<(), Failure> {
     let mut request = asked.request(own, true);
     // The runs keep the order of the queue, whatever their strategies are.
     request.strategy = Multitask::Enqueue;
-    agents.engine().create_run(request).await.map(drop)
+    server.engine().create_run(request).await.map(drop)
 }
 
 fn runs<'p>(ports: &'p Ports, tenant: Option<&String>, thread: &ThreadId) -> Shelf<'p> {

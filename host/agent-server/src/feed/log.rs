@@ -9,8 +9,8 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::ThreadHead;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 
-use crate::agents::Agents;
 use crate::follow::HEARTBEAT;
+use crate::state::AgentServer;
 
 /// The result of waiting for an event.
 #[derive(Debug, PartialEq)]
@@ -45,15 +45,15 @@ pub(crate) struct ThreadLog {
 impl ThreadLog {
     /// Creates a tail that reads the events after a sequence number.
     pub(crate) fn new(
-        agents: &Agents,
+        server: &AgentServer,
         tenant: Option<String>,
         thread: &ThreadId,
         after: u64,
     ) -> Self {
         let (thread, until) = (thread.clone(), Until::Deleted);
         let query = TailQuery { thread: thread.clone(), run: None, after, until };
-        let tail = agents.engine().tail(query);
-        let stopping = agents.api().stopping.clone();
+        let tail = server.engine().tail(query);
+        let stopping = server.api().stopping.clone();
         Self { tenant, thread, tail, position: after, ready: None, stopping }
     }
 

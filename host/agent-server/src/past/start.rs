@@ -5,7 +5,7 @@ use wattle_graph::event::{Event, EventKind, RunReason};
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_run::ports::store::{CheckpointParts, CheckpointQuery, RunRecord, StoreError};
 
-use crate::agents::Agents;
+use crate::state::AgentServer;
 
 /// Number of checkpoints in the first read of the search. A run that has just started has written
 /// one checkpoint, and continues from the one before it.
@@ -19,11 +19,11 @@ const FIRST_EVENTS: usize = 4;
 
 /// Finds the checkpoint from which a run continues; `None` for the first run of its thread.
 pub(super) async fn start(
-    agents: &Agents,
+    server: &AgentServer,
     run: &RunRecord,
     started: &Event,
 ) -> Result<Option<CheckpointId>, StoreError> {
-    let store = &agents.ports().store;
+    let store = &server.ports().store;
     let (thread, root) = (&run.thread, Namespace::root());
     let forks = matches!(&started.kind, EventKind::RunStarted(it) if it.reason == RunReason::Fork);
     if forks {
@@ -44,7 +44,7 @@ pub(super) async fn start(
         let page = store.checkpoints(thread, &query).await?;
         query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
         for tuple in page.items {
-            if is_before(agents, run, &tuple.checkpoint).await? {
+            if is_before(server, run, &tuple.checkpoint).await? {
                 return Ok(Some(tuple.checkpoint.meta.id));
             }
         }
@@ -57,7 +57,7 @@ pub(super) async fn start(
 
 /// Returns whether a checkpoint was written before a run started.
 async fn is_before(
-    agents: &Agents,
+    server: &AgentServer,
     run: &RunRecord,
     checkpoint: &Checkpoint,
 ) -> Result<bool, StoreError> {
@@ -66,6 +66,6 @@ async fn is_before(
         return Ok(false);
     }
     // An edit has no run record, so its time is compared.
-    let maker = agents.ports().store.run(&meta.run).await?;
+    let maker = server.ports().store.run(&meta.run).await?;
     Ok(maker.map_or(meta.at_ms <= run.started_ms, |maker| maker.first_seq < run.first_seq))
 }

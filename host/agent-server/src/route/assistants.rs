@@ -14,7 +14,6 @@ use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::agents::Agents;
 use crate::assistants::{self, kept, made, of_graph};
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
@@ -25,6 +24,7 @@ use crate::page::{self, Page};
 use crate::query::Query;
 use crate::route::search::{PAGE, holds};
 use crate::route::threads::remove;
+use crate::state::AgentServer;
 use crate::whole::whole;
 use crate::wire::outline::FaultDocument;
 use crate::wire::request::{
@@ -53,7 +53,7 @@ const UNTITLED: &str = "Untitled";
 /// Metadata key of a thread that contains the id of the assistant of its first run.
 const ASSISTANT_ID: &str = "assistant_id";
 
-pub(super) fn routes() -> OpenApiRouter<Agents> {
+pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new()
         .routes(routes!(create))
         .routes(routes!(find::search))
@@ -77,11 +77,11 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 async fn create(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<AssistantCreate>,
 ) -> Result<Json<Assistant>, Fault> {
-    let graph = graphs::of_assistant(agents.engine().catalog(), &request.graph_id)?;
+    let graph = graphs::of_assistant(server.engine().catalog(), &request.graph_id)?;
     let (config, context) = settled(request.config, request.context)?;
     check_config(&config)?;
     let id = match &request.assistant_id {
@@ -89,11 +89,11 @@ async fn create(
         None => Uuid::now_v7(),
     };
     let if_exists = request.if_exists.unwrap_or_default();
-    if let Ok(there) = known(&agents, &caller, id).await? {
+    if let Ok(there) = known(&server, &caller, id).await? {
         return existing(there, if_exists);
     }
-    check_count(&agents, &caller).await?;
-    let now_ms = agents.now_ms();
+    check_count(&server, &caller).await?;
+    let now_ms = server.now_ms();
     let used = Version {
         number: 1,
         created_ms: now_ms,
@@ -104,15 +104,15 @@ async fn create(
         name: request.name.unwrap_or_else(|| UNTITLED.to_owned()),
         description: request.description,
     };
-    check_size(&agents, &used)?;
+    check_size(&server, &used)?;
     let assistant = id.to_string();
     let doc =
         AssistantDoc { id: assistant, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
-    if let Some(doc) = doc.make(agents.ports(), &scope(&caller)).await? {
+    if let Some(doc) = doc.make(server.ports(), &scope(&caller)).await? {
         return Ok(Json(doc.shape()));
     }
     // Another host has created the assistant in the meantime.
-    match known(&agents, &caller, id).await? {
+    match known(&server, &caller, id).await? {
         Ok(there) => existing(there, if_exists),
         Err(_) => Err(contested(&id.to_string())),
     }
@@ -129,16 +129,16 @@ fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Fa
     }
 }
 
-async fn check_count(agents: &Agents, caller: &Caller) -> Result<(), Fault> {
-    let all: Vec<AssistantDoc> = shelf(agents.ports(), scope(caller)).every().await?;
+async fn check_count(server: &AgentServer, caller: &Caller) -> Result<(), Fault> {
+    let all: Vec<AssistantDoc> = shelf(server.ports(), scope(caller)).every().await?;
     if all.len() >= TENANT_ASSISTANTS {
         return Err(Fault::conflict("the maximum number of assistants is reached; delete some"));
     }
     Ok(())
 }
 
-fn check_size(agents: &Agents, version: &Version) -> Result<(), Fault> {
-    agents.engine().check_context_size(&version.context)?;
+fn check_size(server: &AgentServer, version: &Version) -> Result<(), Fault> {
+    server.engine().check_context_size(&version.context)?;
     let texts = version.name.len() + version.description.as_ref().map_or(0, String::len);
     let objects = [&version.config, &version.metadata];
     let objects = objects.map(|fields| Value::Object(fields.clone()).to_string().len());
@@ -171,14 +171,14 @@ fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
 
 /// Returns the assistant with a UUID: a default one, or one that a client created.
 async fn known(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: Uuid,
 ) -> Result<Result<Assistant, NotFound>, Fault> {
-    if let Some(made) = made(agents, caller.tenant.as_ref(), id).await? {
+    if let Some(made) = made(server, caller.tenant.as_ref(), id).await? {
         return Ok(Ok(made.shape()));
     }
-    let graph = graphs::by_uuid(agents.engine().catalog(), id);
+    let graph = graphs::by_uuid(server.engine().catalog(), id);
     Ok(graph.map(|graph| of_graph(&graph)))
 }
 
@@ -188,22 +188,22 @@ async fn known(
     params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     responses((status = 200, body = Assistant)))]
 async fn read(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Assistant>, Fault> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
-        let found = known(&agents, &caller, uuid).await?;
+        let found = known(&server, &caller, uuid).await?;
         let missing = |why: NotFound| why.fault(|| Fault::missing("assistant", &id));
         return found.map(Json).map_err(missing);
     }
-    let found = assistants::find(&agents, caller.tenant.as_ref(), &id).await?;
+    let found = assistants::find(&server, caller.tenant.as_ref(), &id).await?;
     Ok(Json(of_graph(&found)))
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
-async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
-    let why = match graphs::look_up(agents.engine().catalog(), id) {
+async fn own(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
+    let why = match graphs::look_up(server.engine().catalog(), id) {
         Ok(graph) => {
             let graph = &graph.id;
             let text = format!(
@@ -218,7 +218,7 @@ async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<Assistan
         Ok(made) => made,
         Err(malformed) => return Err(why.fault(|| malformed)),
     };
-    let found = kept(agents, caller.tenant.as_ref(), made).await?;
+    let found = kept(server, caller.tenant.as_ref(), made).await?;
     found.ok_or_else(|| why.fault(|| Fault::missing("assistant", id)))
 }
 
@@ -232,12 +232,12 @@ async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<Assistan
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 async fn update(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantPatch>,
 ) -> Result<Json<Assistant>, Fault> {
-    changed(&agents, &caller, &id, &Change::Version(Box::new(request))).await
+    changed(&server, &caller, &id, &Change::Version(Box::new(request))).await
 }
 
 fn no_version(assistant: &str, number: u32) -> Fault {
@@ -245,7 +245,11 @@ fn no_version(assistant: &str, number: u32) -> Fault {
 }
 
 /// Returns the version that a change of an assistant creates.
-fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Result<Version, Fault> {
+fn patched(
+    server: &AgentServer,
+    doc: &AssistantDoc,
+    request: AssistantPatch,
+) -> Result<Version, Fault> {
     if doc.newest >= VERSIONS {
         let text = format!(
             "assistant `{}` has the maximum of {VERSIONS} versions; create another assistant",
@@ -255,7 +259,7 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
     }
     let Version { graph_id, config, context, metadata, name, description, .. } = doc.used.clone();
     let graph_id = match &request.graph_id {
-        Some(id) => graphs::of_assistant(agents.engine().catalog(), id)?.id,
+        Some(id) => graphs::of_assistant(server.engine().catalog(), id)?.id,
         None => graph_id,
     };
     let (config, context) = match (request.config, request.context) {
@@ -274,7 +278,7 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
         (given, further) => settled(given, further)?,
     };
     check_config(&config)?;
-    let (now_ms, number) = (agents.now_ms(), doc.newest.saturating_add(1));
+    let (now_ms, number) = (server.now_ms(), doc.newest.saturating_add(1));
     let mut metadata = metadata;
     metadata.extend(request.metadata.unwrap_or_default());
     let used = Version {
@@ -287,7 +291,7 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
         name: request.name.unwrap_or(name),
         description: request.description.or(description),
     };
-    check_size(agents, &used)?;
+    check_size(server, &used)?;
     Ok(used)
 }
 
@@ -301,28 +305,28 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
         (status = 204),
         (status = 409, body = FaultDocument)))]
 async fn delete(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<StatusCode, Fault> {
     let with_threads = query.flag("delete_threads")?;
-    let own_agents = agents.clone();
-    let work = async move { take_away(&own_agents, &caller, &id, with_threads).await };
-    whole(&agents, Box::pin(work)).await?;
+    let own_server = server.clone();
+    let work = async move { take_away(&own_server, &caller, &id, with_threads).await };
+    whole(&server, Box::pin(work)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn take_away(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: &str,
     with_threads: bool,
 ) -> Result<(), Fault> {
-    let doc = own(agents, caller, id).await?.doc;
+    let doc = own(server, caller, id).await?.doc;
     if with_threads {
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
-        let mut walk = ThreadWalk::new(agents.ports().store.as_ref(), all);
+        let mut walk = ThreadWalk::new(server.ports().store.as_ref(), all);
         let is_its = |it: &ThreadSummary| {
             // An operator sees the threads of all tenants. Ids are unique only within a tenant, so
             // the tenants are compared.
@@ -331,11 +335,11 @@ async fn take_away(
         };
         while let Some(threads) = walk.next().await? {
             for thread in threads.into_iter().filter(is_its) {
-                remove(agents, thread.id, thread.tenant).await?;
+                remove(server, thread.id, thread.tenant).await?;
             }
         }
     }
-    Ok(doc.forget(agents.ports(), &scope(caller)).await?)
+    Ok(doc.forget(server.ports(), &scope(caller)).await?)
 }
 
 /// Lists the versions of an assistant, newest first.
@@ -346,16 +350,16 @@ async fn take_away(
     request_body = AssistantVersions,
     responses((status = 200, body = Vec<Assistant>)))]
 async fn versions(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantVersions>,
 ) -> Result<Page, Fault> {
-    let all = match graphs::look_up(agents.engine().catalog(), &id) {
+    let all = match graphs::look_up(server.engine().catalog(), &id) {
         Ok(graph) => vec![of_graph(&graph)],
         Err(_) => {
-            let doc = own(&agents, &caller, &id).await?.doc;
-            let all = doc.versions(agents.ports(), &scope(&caller)).await?;
+            let doc = own(&server, &caller, &id).await?.doc;
+            let all = doc.versions(server.ports(), &scope(&caller)).await?;
             all.iter().map(|version| version.shape(&doc.id)).collect()
         }
     };
@@ -376,17 +380,17 @@ async fn versions(
     request_body = AssistantLatest,
     responses((status = 200, body = Assistant)))]
 async fn latest(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantLatest>,
 ) -> Result<Json<Assistant>, Fault> {
-    if let Ok(graph) = graphs::look_up(agents.engine().catalog(), &id) {
+    if let Ok(graph) = graphs::look_up(server.engine().catalog(), &id) {
         let own = of_graph(&graph);
         let is_own = own.version == request.version;
         return if is_own { Ok(Json(own)) } else { Err(no_version(&id, request.version)) };
     }
-    changed(&agents, &caller, &id, &Change::Use(request.version)).await
+    changed(&server, &caller, &id, &Change::Use(request.version)).await
 }
 
 /// A change of an assistant.
@@ -399,16 +403,16 @@ enum Change {
 
 /// Changes an assistant by compare-and-swap.
 async fn changed(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: &str,
     change: &Change,
 ) -> Result<Json<Assistant>, Fault> {
-    let (ports, scope) = (agents.ports(), scope(caller));
+    let (ports, scope) = (server.ports(), scope(caller));
     let changed = attempts(|| async {
-        let old = own(agents, caller, id).await?;
+        let old = own(server, caller, id).await?;
         let used = match change {
-            Change::Version(patch) => patched(agents, &old.doc, AssistantPatch::clone(patch))?,
+            Change::Version(patch) => patched(server, &old.doc, AssistantPatch::clone(patch))?,
             Change::Use(number) => {
                 let used = old.doc.version(ports, &scope, *number).await?;
                 let used = used.filter(|it| it.number <= old.doc.newest);
@@ -416,7 +420,7 @@ async fn changed(
             }
         };
         let newest = old.doc.newest.max(used.number);
-        let doc = AssistantDoc { updated_ms: agents.now_ms(), newest, used, ..old.doc.clone() };
+        let doc = AssistantDoc { updated_ms: server.now_ms(), newest, used, ..old.doc.clone() };
         Ok::<_, Fault>(doc.replace(ports, &scope, &old).await?)
     });
     let doc = changed.await?.ok_or_else(|| contested(id))?;

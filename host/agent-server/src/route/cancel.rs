@@ -7,12 +7,12 @@ use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStatus};
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::agents::Agents;
 use crate::answer;
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::run::KnownRun;
+use crate::state::AgentServer;
 use crate::submit::cancel;
 use crate::whole::whole;
 use crate::wire::outline::FaultDocument;
@@ -38,28 +38,28 @@ const LISTED: usize = 1_000;
         (status = 202),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn one(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
     query: Query,
 ) -> Result<Response, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
-    let run = KnownRun::find(&agents, &thread, &run).await?;
-    cancelled(&agents, &caller, run, &query).await
+    let thread = caller.thread(&server, &id).await?;
+    let run = KnownRun::find(&server, &thread, &run).await?;
+    cancelled(&server, &caller, run, &query).await
 }
 
 /// Cancels a run. Returns its values if the request waits for them.
 pub(super) async fn cancelled(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     run: KnownRun,
     query: &Query,
 ) -> Result<Response, Fault> {
     let forget = forgets(query)?;
     let wait = query.flag("wait")?;
-    cancel(agents, &run.asked.reference(), forget, caller.principal.as_ref()).await?;
+    cancel(server, &run.asked.reference(), forget, caller.principal.as_ref()).await?;
     if wait {
-        return Ok(answer::wait(agents, run.asked.reference(), None, caller.response.clone()));
+        return Ok(answer::wait(server, run.asked.reference(), None, caller.response.clone()));
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -85,7 +85,7 @@ fn forgets(query: &Query) -> Result<bool, Fault> {
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn several(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     query: Query,
     Body(request): Body<CancelRuns>,
@@ -93,8 +93,8 @@ pub(super) async fn several(
     request.check()?;
     let forget = forgets(&query)?;
     let meant = match (&request.thread_id, &request.run_ids) {
-        (Some(thread), Some(runs)) => of_thread(&agents, &caller, thread, runs).await?,
-        _ => in_status(&agents, &caller, request.status.as_deref()).await?,
+        (Some(thread), Some(runs)) => of_thread(&server, &caller, thread, runs).await?,
+        _ => in_status(&server, &caller, request.status.as_deref()).await?,
     };
     if meant.is_empty() {
         let text = match &request.status {
@@ -103,7 +103,7 @@ pub(super) async fn several(
         };
         return Err(Fault::not_found(text));
     }
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move {
         for run in meant {
             match cancel(&own, &run, forget, caller.principal.as_ref()).await {
@@ -114,11 +114,11 @@ pub(super) async fn several(
         }
         Ok(StatusCode::NO_CONTENT)
     };
-    whole(&agents, Box::pin(work)).await
+    whole(&server, Box::pin(work)).await
 }
 
 async fn of_thread(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     thread: &str,
     runs: &[String],
@@ -128,10 +128,10 @@ async fn of_thread(
         let text = format!("a request cancels at most {NAMED} runs, not {count}");
         return Err(Fault::unprocessable(text));
     }
-    let thread = caller.thread(agents, thread).await?;
+    let thread = caller.thread(server, thread).await?;
     let mut meant = Vec::with_capacity(runs.len());
     for run in runs {
-        let run = KnownRun::find(agents, &thread, run).await?;
+        let run = KnownRun::find(server, &thread, run).await?;
         if !run.is_over() {
             meant.push(run.asked.reference());
         }
@@ -140,13 +140,13 @@ async fn of_thread(
 }
 
 async fn in_status(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     status: Option<&str>,
 ) -> Result<Vec<RunRef>, Fault> {
     let mut meant = Vec::new();
     if status != Some("running") {
-        meant.extend(pending(agents, caller).await?);
+        meant.extend(pending(server, caller).await?);
     }
     if status != Some("pending") {
         let query = ThreadQuery {
@@ -154,7 +154,7 @@ async fn in_status(
             status: Some(ThreadStatus::Running),
             ..ThreadQuery::default()
         };
-        let mut walk = ThreadWalk::new(agents.ports().store.as_ref(), query);
+        let mut walk = ThreadWalk::new(server.ports().store.as_ref(), query);
         while let Some(threads) = walk.next().await? {
             let runs = threads.into_iter();
             meant.extend(
@@ -166,8 +166,8 @@ async fn in_status(
 }
 
 /// Returns the pending runs of all threads that the caller may access.
-async fn pending(agents: &Agents, caller: &Caller) -> Result<Vec<RunRef>, Fault> {
-    let store = &agents.ports().store;
+async fn pending(server: &AgentServer, caller: &Caller) -> Result<Vec<RunRef>, Fault> {
+    let store = &server.ports().store;
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let query = PendingQuery { after, limit: LISTED, ..PendingQuery::default() };

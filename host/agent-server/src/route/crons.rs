@@ -9,7 +9,6 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 use wattle_project::agent_server::time::format_time_with_micros;
 
-use crate::agents::Agents;
 use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::cron::{CronDoc, Due, dues, shelf};
@@ -19,6 +18,7 @@ use crate::graphs;
 use crate::order;
 use crate::page::{self, Page};
 use crate::route::search::{PAGE, holds, pagination};
+use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::{CronCount, CronPart, FaultDocument};
 use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of};
@@ -61,7 +61,7 @@ const FIELDS: &[&str] = &[
 /// Field of the response that contains the current time.
 const NOW: &str = "now";
 
-pub(super) fn routes() -> OpenApiRouter<Agents> {
+pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new()
         .routes(routes!(create_on_thread))
         .routes(routes!(create))
@@ -79,11 +79,11 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 async fn create(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<CronCreate>,
 ) -> Result<Json<Cron>, Fault> {
-    make(&agents, &caller, None, &request).await
+    make(&server, &caller, None, &request).await
 }
 
 /// Creates a cron whose runs are on one thread.
@@ -96,22 +96,22 @@ async fn create(
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 async fn create_on_thread(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<CronCreate>,
 ) -> Result<Json<Cron>, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
-    make(&agents, &caller, Some(thread.id.to_string()), &request).await
+    let thread = caller.thread(&server, &id).await?;
+    make(&server, &caller, Some(thread.id.to_string()), &request).await
 }
 
 async fn make(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     thread: Option<String>,
     request: &CronCreate,
 ) -> Result<Json<Cron>, Fault> {
-    let now_ms = agents.now_ms();
+    let now_ms = server.now_ms();
     let mut doc = CronDoc {
         cron: Uuid::now_v7(),
         tenant: caller.tenant.clone(),
@@ -127,22 +127,22 @@ async fn make(
         updated_ms: now_ms,
         revision: Uuid::now_v7(),
     };
-    doc.assistant = check(agents, &doc).await?;
-    let entries: Vec<Due> = dues(agents.ports()).every().await?;
+    doc.assistant = check(server, &doc).await?;
+    let entries: Vec<Due> = dues(server.ports()).every().await?;
     let own = entries.iter().filter(|due| due.tenant == caller.tenant).count();
     if own >= TENANT_CRONS || entries.len() >= ALL_CRONS {
         return Err(Fault::conflict("the maximum number of crons is reached; delete some"));
     }
-    doc.save(agents.ports(), now_ms).await?;
-    agents.crons().change();
+    doc.save(server.ports(), now_ms).await?;
+    server.crons().change();
     Ok(Json(doc.shape(now_ms)))
 }
 
 /// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
-async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
+async fn check(server: &AgentServer, doc: &CronDoc) -> Result<String, Fault> {
     let schedule = Schedule::read(&doc.schedule, doc.timezone.as_deref());
     let schedule = schedule.map_err(Fault::unprocessable)?;
-    if schedule.after(agents.now_ms()).is_none() {
+    if schedule.after(server.now_ms()).is_none() {
         let text = format!("`schedule` matches no future time: `{}`", doc.schedule);
         return Err(Fault::unprocessable(text));
     }
@@ -152,11 +152,11 @@ async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
         return Err(Fault::unprocessable(text));
     }
     let run = run_of(&doc.payload)?;
-    order::check(agents, &run)?;
+    order::check(server, &run)?;
     if doc.thread.is_none() && run.command().is_some() {
         return Err(Fault::value("a cron without a thread takes no `command`"));
     }
-    let graph = assistants::find(agents, doc.tenant.as_ref(), &run.assistant_id).await?;
+    let graph = assistants::find(server, doc.tenant.as_ref(), &run.assistant_id).await?;
     Ok(graph.assistant().to_string())
 }
 
@@ -170,25 +170,25 @@ fn time(text: &str) -> Result<i64, Fault> {
     params(("cron" = String, Path, description = "id of the cron")),
     responses((status = 200, body = Cron)))]
 async fn read(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Cron>, Fault> {
-    let doc = find(&agents, &caller, &id).await?.doc;
-    Ok(Json(doc.shape(agents.now_ms())))
+    let doc = find(&server, &caller, &id).await?.doc;
+    Ok(Json(doc.shape(server.now_ms())))
 }
 
 /// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
 /// the entry is read first to find the tenant.
-async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, Fault> {
+async fn find(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, Fault> {
     let cron = uuid("cron", id)?.to_string();
     let missing = || Fault::missing("cron", id);
     let mut tenant = caller.tenant.clone();
     if tenant.is_none() {
-        let due: Option<Due> = dues(agents.ports()).get(&cron).await?;
+        let due: Option<Due> = dues(server.ports()).get(&cron).await?;
         tenant = due.ok_or_else(missing)?.tenant;
     }
-    shelf(agents.ports(), tenant.as_ref()).get_to_change(&cron).await?.ok_or_else(missing)
+    shelf(server.ports(), tenant.as_ref()).get_to_change(&cron).await?.ok_or_else(missing)
 }
 
 /// Changes a cron.
@@ -201,25 +201,25 @@ async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<CronDoc
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 async fn update(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(change): Body<CronPatch>,
 ) -> Result<Json<Cron>, Fault> {
     let changed = attempts(|| async {
-        let old = find(&agents, &caller, &id).await?;
-        let (mut doc, now_ms) = (old.doc.clone(), agents.now_ms());
+        let old = find(&server, &caller, &id).await?;
+        let (mut doc, now_ms) = (old.doc.clone(), server.now_ms());
         apply(&mut doc, change.clone())?;
-        doc.assistant = check(&agents, &doc).await?;
+        doc.assistant = check(&server, &doc).await?;
         doc.updated_ms = now_ms;
         doc.revision = Uuid::now_v7();
-        let changed = doc.replace(agents.ports(), now_ms, &old).await?;
+        let changed = doc.replace(server.ports(), now_ms, &old).await?;
         Ok::<_, Fault>(changed.map(|doc| doc.shape(now_ms)))
     });
     let contested =
         || Fault::conflict(format!("cron `{id}` is being changed by other requests; try again"));
     let changed = changed.await?.ok_or_else(contested)?;
-    agents.crons().change();
+    server.crons().change();
     Ok(Json(changed))
 }
 
@@ -253,38 +253,38 @@ fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
     params(("cron" = String, Path, description = "id of the cron")),
     responses((status = 204)))]
 async fn delete(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<StatusCode, Fault> {
-    find(&agents, &caller, &id).await?.doc.forget(agents.ports()).await?;
+    find(&server, &caller, &id).await?.doc.forget(server.ports()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Deletes the crons of a thread, which is about to be deleted.
 pub(super) async fn forget_of_thread(
-    agents: &Agents,
+    server: &AgentServer,
     tenant: Option<&String>,
     thread: &str,
 ) -> Result<(), Fault> {
-    let entries: Vec<Due> = dues(agents.ports()).every().await?;
+    let entries: Vec<Due> = dues(server.ports()).every().await?;
     let is_of_thread =
         |due: &&Due| due.tenant.as_ref() == tenant && due.thread.as_deref() == Some(thread);
     for due in entries.iter().filter(is_of_thread) {
-        match due.document(agents.ports()).await? {
-            Some(doc) => doc.forget(agents.ports()).await?,
-            None => due.forget(agents.ports()).await?,
+        match due.document(server.ports()).await? {
+            Some(doc) => doc.forget(server.ports()).await?,
+            None => due.forget(server.ports()).await?,
         }
     }
     Ok(())
 }
 
 /// Returns all crons of a tenant, or of all tenants.
-async fn all(agents: &Agents, tenant: Option<&String>) -> Result<Vec<CronDoc>, Fault> {
-    let entries: Vec<Due> = dues(agents.ports()).every().await?;
+async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronDoc>, Fault> {
+    let entries: Vec<Due> = dues(server.ports()).every().await?;
     let mut docs = Vec::new();
     for due in entries.iter().filter(|due| tenant.is_none() || due.tenant.as_ref() == tenant) {
-        docs.extend(due.document(agents.ports()).await?);
+        docs.extend(due.document(server.ports()).await?);
     }
     Ok(docs)
 }
@@ -300,12 +300,12 @@ async fn all(agents: &Agents, tenant: Option<&String>) -> Result<Vec<CronDoc>, F
                 ("X-Pagination-Next" = usize, description = "offset of the next page"))),
         (status = 404, body = FaultDocument)))]
 async fn search(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<CronSearch>,
 ) -> Result<(HeaderMap, Page), Fault> {
-    let now_ms = agents.now_ms();
-    let mut found = wanted(&agents, &caller, &request).await?;
+    let now_ms = server.now_ms();
+    let mut found = wanted(&server, &caller, &request).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
@@ -331,25 +331,25 @@ async fn search(
         (status = 200, body = usize, content_type = "application/json"),
         (status = 404, body = FaultDocument)))]
 async fn count(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<CronSearch>,
 ) -> Result<Json<usize>, Fault> {
-    Ok(Json(wanted(&agents, &caller, &request).await?.len()))
+    Ok(Json(wanted(&server, &caller, &request).await?.len()))
 }
 
 async fn wanted(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     request: &CronSearch,
 ) -> Result<Vec<Cron>, Fault> {
     let assistant = match request.assistant_id.as_deref() {
         Some(id) if Uuid::try_parse(id).is_err() => {
-            Some(graphs::find(agents.engine().catalog(), id)?.assistant().to_string())
+            Some(graphs::find(server.engine().catalog(), id)?.assistant().to_string())
         }
         id => id.map(str::to_owned),
     };
-    let now_ms = agents.now_ms();
+    let now_ms = server.now_ms();
     let is_wanted = |cron: &Cron| {
         let metadata = request.metadata.as_ref();
         assistant.as_ref().is_none_or(|id| *id == cron.assistant_id)
@@ -361,7 +361,7 @@ async fn wanted(
                 })
             })
     };
-    let all = all(agents, caller.tenant.as_ref()).await?;
+    let all = all(server, caller.tenant.as_ref()).await?;
     Ok(all.iter().map(|doc| doc.shape(now_ms)).filter(is_wanted).collect())
 }
 

@@ -10,13 +10,13 @@ use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
-use crate::agents::Agents;
 use crate::asked::{Point, point_of};
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
 use crate::namespaces;
 use crate::page::{self, Page};
 use crate::query::Query;
+use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::ThreadStatePart;
 use crate::wire::request::{Before, HistoryRequest};
@@ -40,19 +40,19 @@ const READ: usize = 16;
         ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn get(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<Page, Fault> {
-    let record = caller.thread(&agents, &id).await?;
+    let record = caller.thread(&server, &id).await?;
     let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let request = HistoryRequest {
         before: query.text("before").map(|id| Before::Id(id.to_owned())),
         select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
-    read(&agents, &caller, &record, request, limit).await
+    read(&server, &caller, &record, request, limit).await
 }
 
 /// Lists the states in the history of a thread that match a filter, newest first.
@@ -63,19 +63,19 @@ pub(super) async fn get(
     request_body = HistoryRequest,
     responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn post(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<HistoryRequest>,
 ) -> Result<Page, Fault> {
-    let record = caller.thread(&agents, &id).await?;
+    let record = caller.thread(&server, &id).await?;
     let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
-    read(&agents, &caller, &record, request, limit).await
+    read(&server, &caller, &record, request, limit).await
 }
 
 /// Lists at most `wanted` states.
 async fn read(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     record: &ThreadRecord,
     request: HistoryRequest,
@@ -87,12 +87,12 @@ async fn read(
     let Some(mut filter) = filter(record, request.metadata.unwrap_or_default()) else {
         return Ok(Page::new(caller.response.clone()));
     };
-    own_run(agents, record, &mut filter).await?;
+    own_run(server, record, &mut filter).await?;
     if record.is_unbound() || wanted == 0 {
         return Ok(Page::new(caller.response.clone()));
     }
     let mut query = HistoryQuery {
-        namespace: namespaces::find(agents, record, place.as_deref().unwrap_or_default()).await?,
+        namespace: namespaces::find(server, record, place.as_deref().unwrap_or_default()).await?,
         before: None,
         filter,
         limit: None,
@@ -104,8 +104,8 @@ async fn read(
         Some(Point::Made(id)) => {
             query.before = Some(id);
             // The state before an input follows the checkpoint that the input made.
-            if let Some(made) = input(agents, record, &query, id).await? {
-                let state = view::before_input(agents, record, &made).await?;
+            if let Some(made) = input(server, record, &query, id).await? {
+                let state = view::before_input(server, record, &made).await?;
                 states.push(&view::selected(&state, &fields)?)?;
             }
         }
@@ -114,16 +114,16 @@ async fn read(
     }
     while states.len() < wanted {
         query.limit = Some(READ.min(wanted - states.len()));
-        let page = agents.engine().history(&record.id, query.clone()).await?;
+        let page = server.engine().history(&record.id, query.clone()).await?;
         for view in &page.items {
             // The states before inputs count against the limit, too.
             if states.len() == wanted {
                 break;
             }
-            let state = view::state(agents, record, view, false).await?;
+            let state = view::state(server, record, view, false).await?;
             states.push(&view::selected(&state, &fields)?)?;
             if view.source == CheckpointSource::Input && states.len() < wanted {
-                let state = view::before_input(agents, record, view).await?;
+                let state = view::before_input(server, record, view).await?;
                 states.push(&view::selected(&state, &fields)?)?;
             }
         }
@@ -137,7 +137,7 @@ async fn read(
 
 /// Returns the checkpoint with an id, if an input made it and the query matches it.
 async fn input(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     query: &HistoryQuery,
     id: CheckpointId,
@@ -147,7 +147,7 @@ async fn input(
         limit: Some(1),
         ..query.clone()
     };
-    let found = agents.engine().history(&record.id, only).await?.items.pop();
+    let found = server.engine().history(&record.id, only).await?.items.pop();
     Ok(found.filter(|view| view.checkpoint == id && view.source == CheckpointSource::Input))
 }
 
@@ -175,7 +175,7 @@ fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<
 /// Replaces the run in the filter. The states of a copied thread contain the runs of the original
 /// thread, but the store finds them by the runs of the copy.
 async fn own_run(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     filter: &mut BTreeMap<String, Value>,
 ) -> Result<(), Fault> {
@@ -183,7 +183,7 @@ async fn own_run(
         return Ok(());
     }
     let Some(named) = filter.get_mut("run") else { return Ok(()) };
-    let mut runs = RunWalk::oldest_first(agents.ports().store.as_ref(), &record.id);
+    let mut runs = RunWalk::oldest_first(server.ports().store.as_ref(), &record.id);
     while let Some(run) = runs.next().await? {
         if *named == run.origin().as_str() {
             *named = run.id.as_str().into();

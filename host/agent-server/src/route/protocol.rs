@@ -24,7 +24,6 @@ use wattle_project::agent_server::v1::HEARTBEAT;
 use wattle_project::agent_server::v2::StreamEvent;
 use wattle_run::json::bounded::JsonBudget;
 
-use crate::agents::Agents;
 use crate::caller::{Body, Caller, Place};
 use crate::command::{Target, perform};
 use crate::fault::Fault;
@@ -32,6 +31,7 @@ use crate::feed::{Feed, Ready};
 use crate::joined::{self, Parts};
 use crate::query::Query;
 use crate::socket::{self, Pass};
+use crate::state::AgentServer;
 use crate::stream::of_events;
 use crate::whole::whole;
 use crate::wire::command::{Command, Subscribe};
@@ -42,7 +42,7 @@ use crate::wire::outline::{
 /// Event ids that clients send to request all events.
 const ALL: &[&str] = &["-", "0", "0-0"];
 
-pub(super) fn routes() -> OpenApiRouter<Agents> {
+pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new()
         .routes(routes!(commands))
         .routes(routes!(runs))
@@ -58,13 +58,13 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
         (status = 200, body = CommandAnswer),
         (status = 400, body = CommandRefused)))]
 async fn commands(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     request: Request,
 ) -> Result<Response, Fault> {
-    let thread = thread(&agents, &caller, &id).await?;
-    let body = wattle_api::body::read(request, agents.api().config.body_limit_bytes).await?;
+    let thread = thread(&server, &caller, &id).await?;
+    let body = wattle_api::body::read(request, server.api().config.body_limit_bytes).await?;
     let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
     let command = match body.parse::<_, Fault>(read).await? {
         Ok(command) => command,
@@ -72,19 +72,19 @@ async fn commands(
             return Ok((StatusCode::BAD_REQUEST, Json(refusal.answer(None))).into_response());
         }
     };
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move {
-        let target = Target { agents: &own, caller: &caller, thread: &thread };
+        let target = Target { server: &own, caller: &caller, thread: &thread };
         Ok(perform(&target, &command).await)
     };
-    Ok(Json(whole(&agents, Box::pin(work)).await?).into_response())
+    Ok(Json(whole(&server, Box::pin(work)).await?).into_response())
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
-async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, Fault> {
+async fn thread(server: &AgentServer, caller: &Caller, id: &str) -> Result<ThreadId, Fault> {
     let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
-    let own = caller.find_thread(agents, id).await?;
-    if own.is_none() && agents.ports().store.thread(&thread).await?.is_some() {
+    let own = caller.find_thread(server, id).await?;
+    if own.is_none() && server.ports().store.thread(&thread).await?.is_some() {
         return Err(Fault::missing("thread", id));
     }
     Ok(thread)
@@ -100,14 +100,14 @@ async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, 
         (status = 200, body = StreamedEvent, content_type = "text/event-stream"),
         (status = 400, body = FaultDocument)))]
 async fn events(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(wanted): Body<Subscribe>,
 ) -> Result<Response, Fault> {
     let subscription = wanted.subscription()?;
-    let thread = thread(&agents, &caller, &id).await?;
-    let mut feed = Feed::new(&agents, caller.tenant, &thread);
+    let thread = thread(&server, &caller, &id).await?;
+    let mut feed = Feed::new(&server, caller.tenant, &thread);
     feed.subscribe(String::new(), subscription, wanted.since.unwrap_or(0));
     let told = Told { feed, ready: VecDeque::new(), is_over: false };
     let body = stream::unfold(told, |mut told| async move {
@@ -160,7 +160,7 @@ impl Told {
         (status = 101),
         (status = 400, body = FaultDocument)))]
 async fn open(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     permit: Option<Extension<RequestPermit>>,
@@ -172,13 +172,13 @@ async fn open(
         let why = rejection.body_text();
         Fault::value(format!("open a WebSocket here, or request a stream with POST: {why}"))
     })?;
-    let thread = thread(&agents, &caller, &id).await;
+    let thread = thread(&server, &caller, &id).await;
     let pass = Pass {
         permit: permit.map(|Extension(permit)| permit),
         rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
         limit: limit.map(|Extension(limit)| limit),
     };
-    Ok(socket::open(agents, caller, thread, pass, upgrade))
+    Ok(socket::open(server, caller, thread, pass, upgrade))
 }
 
 /// Streams all runs of a thread.
@@ -192,13 +192,13 @@ async fn open(
         ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 async fn runs(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let record = caller.thread(&agents, &id).await?;
+    let record = caller.thread(&server, &id).await?;
     // The reference server reads `stream_modes`, but its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
     let parts = Parts::read(&names)?;
@@ -207,5 +207,5 @@ async fn runs(
         let number = if ALL.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
         number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is not an event id")))
     });
-    joined::answer(&agents, &record, parts, after.transpose()?).await
+    joined::answer(&server, &record, parts, after.transpose()?).await
 }

@@ -12,7 +12,6 @@ use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 
-use crate::agents::Agents;
 use crate::answer::{self, placed};
 use crate::asked;
 use crate::asked::run::AskedRun;
@@ -24,6 +23,7 @@ use crate::presence::Presence;
 use crate::query::Query;
 use crate::route::search::PAGE;
 use crate::run::KnownRun;
+use crate::state::AgentServer;
 use crate::stream::{self, Wish};
 use crate::submit::remove;
 use crate::view;
@@ -59,9 +59,9 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(agents: &Agents, created: Created, request: &RunCreate) -> Self {
+    pub(super) fn new(server: &AgentServer, created: Created, request: &RunCreate) -> Self {
         let Created { asked, record, .. } = created;
-        let presence = Presence::of(agents, &asked, request);
+        let presence = Presence::of(server, &asked, request);
         Self { run: KnownRun { asked, record }, presence }
     }
 }
@@ -77,15 +77,15 @@ impl Asked {
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (own, run) = (agents.clone(), asked::new_run()?);
+    let (own, run) = (server.clone(), asked::new_run()?);
     let work = async move { order::on_thread(&own, &caller, &id, run, &request).await };
-    let Created { thread, record, .. } = whole(&agents, Box::pin(work)).await?;
-    let run = KnownRun::of(&agents, &thread, record).await?;
+    let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
+    let run = KnownRun::of(&server, &thread, record).await?;
     Ok(placed(Json(run.shape()).into_response(), &place(&run.asked), None))
 }
 
@@ -102,15 +102,15 @@ pub(super) async fn create(
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn wait(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
     let lease = caller.response.clone();
-    let Asked { run, presence } = begin(&agents, caller, id, Arc::new(request)).await?;
+    let Asked { run, presence } = begin(&server, caller, id, Arc::new(request)).await?;
     let place = place(&run.asked);
-    Ok(placed(answer::wait(&agents, run.asked.reference(), presence, lease), &place, Some("join")))
+    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &place, Some("join")))
 }
 
 /// Creates a run and streams its events.
@@ -126,54 +126,54 @@ pub(super) async fn wait(
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn stream(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
     let request = Arc::new(request);
-    let asked = begin(&agents, caller, id, request.clone()).await?;
+    let asked = begin(&server, caller, id, request.clone()).await?;
     let place = place(&asked.run.asked);
-    let response = streamed(&agents, asked, &request).await?;
+    let response = streamed(&server, asked, &request).await?;
     Ok(placed(response, &place, Some("stream")))
 }
 
 /// Returns the stream of a run that the request created.
 pub(super) async fn streamed(
-    agents: &Agents,
+    server: &AgentServer,
     asked: Asked,
     request: &RunCreate,
 ) -> Result<Response, Fault> {
     let Asked { run, presence } = asked;
-    let thread = record(agents, &run.asked).await?;
+    let thread = record(server, &run.asked).await?;
     let wish = Wish {
         modes: Modes::read(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
         after: 0,
     };
-    Ok(stream::answer(agents, &thread, run, wish, presence))
+    Ok(stream::answer(server, &thread, run, wish, presence))
 }
 
 /// Creates a run, even if the client disconnects in the meantime. Dropping its guard then cancels
 /// the run, if the request asks for this.
 async fn begin(
-    agents: &Agents,
+    server: &AgentServer,
     caller: Caller,
     id: String,
     request: Arc<RunCreate>,
 ) -> Result<Asked, Fault> {
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move {
         let run = asked::new_run()?;
         let created = order::on_thread(&own, &caller, &id, run, &request).await?;
         Ok(Asked::new(&own, created, &request))
     };
-    whole(agents, Box::pin(work)).await
+    whole(server, Box::pin(work)).await
 }
 
 /// Returns the thread of a run after the run was created.
-pub(super) async fn record(agents: &Agents, run: &AskedRun) -> Result<ThreadRecord, Fault> {
-    let head = agents.ports().store.thread(&run.thread).await?;
+pub(super) async fn record(server: &AgentServer, run: &AskedRun) -> Result<ThreadRecord, Fault> {
+    let head = server.ports().store.thread(&run.thread).await?;
     let head = head.ok_or_else(|| Fault::missing("thread", run.thread.as_str()))?;
     Ok(head.record)
 }
@@ -208,17 +208,17 @@ pub(super) fn segment(id: &str) -> String {
         ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = Vec<RunPart>)))]
 pub(super) async fn list(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<Page, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
+    let thread = caller.thread(&server, &id).await?;
     let status = query.text("status").map(status).transpose()?;
     let mut left_out = query.number("offset")?.unwrap_or(0);
     let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let fields = query.list("select");
-    let mut runs = RunWalk::newest_first(agents.ports().store.as_ref(), &thread.id);
+    let mut runs = RunWalk::newest_first(server.ports().store.as_ref(), &thread.id);
     if status.is_none() {
         runs = runs.skip(std::mem::take(&mut left_out));
     }
@@ -226,7 +226,7 @@ pub(super) async fn list(
     while page.len() < limit
         && let Some(record) = runs.next().await?
     {
-        let run = KnownRun::of(&agents, &thread, record).await?.shape();
+        let run = KnownRun::of(&server, &thread, record).await?.shape();
         if status.is_some_and(|status| run.status != status) {
             continue;
         }
@@ -253,12 +253,12 @@ fn status(word: &str) -> Result<RunStatus, Fault> {
         ("run" = String, Path, description = "id of the run")),
     responses((status = 200, body = Run)))]
 pub(super) async fn get(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
 ) -> Result<Json<Run>, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
-    let run = KnownRun::find(&agents, &thread, &run).await?;
+    let thread = caller.thread(&server, &id).await?;
+    let run = KnownRun::find(&server, &thread, &run).await?;
     Ok(Json(run.shape()))
 }
 
@@ -273,13 +273,13 @@ pub(super) async fn get(
         (status = 204),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn delete(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
 ) -> Result<StatusCode, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
-    let run = KnownRun::find(&agents, &thread, &run).await?;
-    remove(&agents, &thread.id, &run.asked.run).await?;
+    let thread = caller.thread(&server, &id).await?;
+    let run = KnownRun::find(&server, &thread, &run).await?;
+    remove(&server, &thread.id, &run.asked.run).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -296,31 +296,35 @@ pub(super) async fn delete(
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
     query: Query,
 ) -> Result<Response, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
-    let run = KnownRun::find(&agents, &thread, &run).await?;
-    joined(&agents, &caller, run, &query)
+    let thread = caller.thread(&server, &id).await?;
+    let run = KnownRun::find(&server, &thread, &run).await?;
+    joined(&server, &caller, run, &query)
 }
 
 /// Returns a response that waits for the result of a run, with the path of the run.
 pub(super) fn joined(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     run: KnownRun,
     query: &Query,
 ) -> Result<Response, Fault> {
     let (place, lease) = (place(&run.asked), caller.response.clone());
-    let presence = watching(agents, &run, query)?;
-    Ok(placed(answer::wait(agents, run.asked.reference(), presence, lease), &place, Some("join")))
+    let presence = watching(server, &run, query)?;
+    Ok(placed(answer::wait(server, run.asked.reference(), presence, lease), &place, Some("join")))
 }
 
-fn watching(agents: &Agents, run: &KnownRun, query: &Query) -> Result<Option<Presence>, Fault> {
+fn watching(
+    server: &AgentServer,
+    run: &KnownRun,
+    query: &Query,
+) -> Result<Option<Presence>, Fault> {
     let cancels = query.flag(LEAVING)?;
-    Ok(cancels.then(|| Presence::new(agents, run.asked.reference())))
+    Ok(cancels.then(|| Presence::new(server, run.asked.reference())))
 }
 
 /// Streams the events of a run.
@@ -338,23 +342,23 @@ fn watching(agents: &Agents, run: &KnownRun, query: &Query) -> Result<Option<Pre
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join_stream(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
-    let run = KnownRun::find(&agents, &thread, &run).await?;
+    let thread = caller.thread(&server, &id).await?;
+    let run = KnownRun::find(&server, &thread, &run).await?;
     let place = place(&run.asked);
-    let response = joined_stream(&agents, &thread, run, &query, &headers)?;
+    let response = joined_stream(&server, &thread, run, &query, &headers)?;
     Ok(placed(response, &place, Some(&query.again("stream"))))
 }
 
 /// Returns the stream of a run after the last event that the client has received. If the run has
 /// ended and the request has no event id, the stream is empty.
 pub(super) fn joined_stream(
-    agents: &Agents,
+    server: &AgentServer,
     thread: &ThreadRecord,
     run: KnownRun,
     query: &Query,
@@ -375,8 +379,8 @@ pub(super) fn joined_stream(
     if after.is_none() && run.is_over() {
         return Ok(stream::nothing());
     }
-    let presence = watching(agents, &run, query)?;
-    Ok(stream::answer(agents, thread, run, wish, presence))
+    let presence = watching(server, &run, query)?;
+    Ok(stream::answer(server, thread, run, wish, presence))
 }
 
 /// Returns the stream modes of the request, or else those that were requested with the run.

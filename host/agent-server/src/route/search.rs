@@ -21,10 +21,10 @@ use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::agents::Agents;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
 use crate::page::{self, Looks, Page};
+use crate::state::AgentServer;
 use crate::view::{self, TEMPORARY};
 use crate::wire::extract::Extract;
 use crate::wire::outline::ThreadPart;
@@ -82,13 +82,13 @@ pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap
             headers(("X-Pagination-Total" = usize, description = "total number of matches; with `values`, a lower bound"),
                 ("X-Pagination-Next" = usize, description = "offset of the next page")))))]
 pub(super) async fn search(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     permit: Option<Extension<RequestPermit>>,
     Body(request): Body<ThreadSearch>,
 ) -> Result<(HeaderMap, Page), Fault> {
     if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
-        leave_control(&agents, permit.as_deref())?;
+        leave_control(&server, permit.as_deref())?;
     }
     let extract = Extract::read(&request.extract.unwrap_or_default());
     let extract = extract.map_err(Fault::unprocessable)?;
@@ -98,23 +98,23 @@ pub(super) async fn search(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let mut found = wanted.found(&agents, &caller).await?;
+    let mut found = wanted.found(&server, &caller).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
     // One more thread than the page contains shows whether there is a next page.
     let most = offset.saturating_add(limit + 1);
-    let found = wanted.with_values(&agents, &caller, found, most).await?;
+    let found = wanted.with_values(&server, &caller, found, most).await?;
     let (total, of_page) = (found.len(), found.into_iter().skip(offset).take(limit));
     let (mut page, listed) = (Page::new(caller.response.clone()), of_page.len());
     for thread in of_page {
         let record = match thread.record {
             Some(record) => Some(*record),
-            None => record(&agents, &caller, &thread.id).await?,
+            None => record(&server, &caller, &thread.id).await?,
         };
         // A thread that was deleted meanwhile is left out.
         if let Some(record) = record {
-            page.push(&shown(&agents, &record, request.select.as_deref(), &extract).await?)?;
+            page.push(&shown(&server, &record, request.select.as_deref(), &extract).await?)?;
         }
     }
     Ok((pagination(total, offset, listed), page))
@@ -122,17 +122,17 @@ pub(super) async fn search(
 
 /// Counts a search that reads states as another request than one of the control plane, which would
 /// have no room for others meanwhile.
-fn leave_control(agents: &Agents, permit: Option<&RequestPermit>) -> Result<(), Fault> {
+fn leave_control(server: &AgentServer, permit: Option<&RequestPermit>) -> Result<(), Fault> {
     let Some(permit) = permit else { return Ok(()) };
     permit.leave_control().map_err(|problem| {
-        agents.api().traffic.count_cut(CutReason::RequestLimit);
+        server.api().traffic.count_cut(CutReason::RequestLimit);
         problem.into()
     })
 }
 
 /// Returns a thread with the selected fields. Reads its state only if a selected field needs it.
 async fn shown(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     fields: Option<&[String]>,
     extract: &Extract,
@@ -141,8 +141,8 @@ async fn shown(
     let is_of_state = |field: &String| OF_STATE.contains(&field.as_str());
     let reads = !extract.is_empty() || fields.is_none_or(|fields| fields.iter().any(is_of_state));
     let state =
-        if reads { view::state_of(agents, record, &Namespace::root(), None).await? } else { None };
-    let thread = view::thread_at(agents, record, state).await?;
+        if reads { view::state_of(server, record, &Namespace::root(), None).await? } else { None };
+    let thread = view::thread_at(server, record, state).await?;
     let mut document = view::select(&thread, fields, FIELDS)?;
     if !extract.is_empty() {
         document["extracted"] = extract.of(&json!(thread));
@@ -157,7 +157,7 @@ async fn shown(
     request_body = ThreadCount,
     responses((status = 200, body = usize, content_type = "application/json")))]
 pub(super) async fn count(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ThreadCount>,
 ) -> Result<Json<usize>, Fault> {
@@ -167,8 +167,8 @@ pub(super) async fn count(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let found = wanted.found(&agents, &caller).await?;
-    Ok(Json(wanted.with_values(&agents, &caller, found, usize::MAX).await?.len()))
+    let found = wanted.found(&server, &caller).await?;
+    Ok(Json(wanted.with_values(&server, &caller, found, usize::MAX).await?.len()))
 }
 
 /// A thread that matches a search, with what threads are sorted by.
@@ -198,7 +198,7 @@ struct Wanted<'r> {
 
 impl Wanted<'_> {
     /// Returns the threads that match all conditions except those on values.
-    async fn found(&self, agents: &Agents, caller: &Caller) -> Result<Vec<Found>, Fault> {
+    async fn found(&self, server: &AgentServer, caller: &Caller) -> Result<Vec<Found>, Fault> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let mut found = Vec::new();
         match &ids {
@@ -207,9 +207,9 @@ impl Wanted<'_> {
                 let mut room = LIST_BYTES;
                 // Invalid ids name no thread.
                 for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
-                    let Some(record) = record(agents, caller, &id).await? else { continue };
+                    let Some(record) = record(server, caller, &id).await? else { continue };
                     let thread = ThreadSummary::from(&record);
-                    if !self.has_facts(agents, &thread) {
+                    if !self.has_facts(server, &thread) {
                         continue;
                     }
                     let bytes = thread.memory_bytes().saturating_add(weight(&record.context));
@@ -228,11 +228,11 @@ impl Wanted<'_> {
                     stopped_as_interrupted: true,
                     ..ThreadQuery::default()
                 };
-                let mut walk = ThreadWalk::new(agents.ports().store.as_ref(), query);
+                let mut walk = ThreadWalk::new(server.ports().store.as_ref(), query);
                 let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
                 while let Some(threads) = walk.next().await? {
                     let matching = threads.into_iter().filter(|thread| {
-                        is_named(thread.id.as_str()) && self.has_facts(agents, thread)
+                        is_named(thread.id.as_str()) && self.has_facts(server, thread)
                     });
                     found.extend(matching.map(Found::from));
                 }
@@ -245,7 +245,7 @@ impl Wanted<'_> {
     /// thread.
     async fn with_values(
         &self,
-        agents: &Agents,
+        server: &AgentServer,
         caller: &Caller,
         found: Vec<Found>,
         most: usize,
@@ -258,16 +258,16 @@ impl Wanted<'_> {
             if with_values.len() == most {
                 break;
             }
-            if has_values(agents, caller, &thread.id, values, &mut looks).await? {
+            if has_values(server, caller, &thread.id, values, &mut looks).await? {
                 with_values.push(thread);
             }
         }
         Ok(with_values)
     }
 
-    fn has_facts(&self, agents: &Agents, thread: &ThreadSummary) -> bool {
+    fn has_facts(&self, server: &AgentServer, thread: &ThreadSummary) -> bool {
         let is_shown = !thread.metadata.contains_key(TEMPORARY);
-        let status = || view::status(agents, &thread.id, thread.status, thread.stopped);
+        let status = || view::status(server, &thread.id, thread.status, thread.stopped);
         let stands = self.status.is_none_or(|wanted| status() == wanted);
         let facts = self.metadata.is_none_or(|wanted| {
             wanted.iter().all(|(name, value)| {
@@ -280,11 +280,11 @@ impl Wanted<'_> {
 
 /// Returns a thread that the caller may access.
 async fn record(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: &ThreadId,
 ) -> Result<Option<ThreadRecord>, Fault> {
-    let head = agents.ports().store.thread(id).await?;
+    let head = server.ports().store.thread(id).await?;
     Ok(head.map(|head| head.record).filter(|record| caller.may_see(record)))
 }
 
@@ -310,22 +310,22 @@ pub(super) fn holds(known: &Value, wanted: &Value) -> bool {
 }
 
 async fn has_values(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: &ThreadId,
     wanted: &Map<String, Value>,
     looks: &mut Looks,
 ) -> Result<bool, Fault> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
-    let latest = agents.ports().store.thread_snapshot(id).await?;
+    let latest = server.ports().store.thread_snapshot(id).await?;
     let latest = latest.filter(|latest| caller.may_see(&latest.head.record));
     let Some((head, tuple)) = latest.and_then(|latest| Some((latest.head, latest.tuple?))) else {
         return Ok(false);
     };
     let state = tuple.checkpoint.state();
     looks.count(&state)?;
-    agents.engine().load_code(&head.record).await;
-    let values = view::thread_info(agents, &head.record).values(&state);
+    server.engine().load_code(&head.record).await;
+    let values = view::thread_info(server, &head.record).values(&state);
     Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
 }
 

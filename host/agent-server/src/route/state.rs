@@ -13,7 +13,6 @@ use wattle_graph::step::{Edit, EditAs};
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::EditThread;
 
-use crate::agents::Agents;
 use crate::asked::{ENDS, Point, fresh, point_of};
 use crate::assistants;
 use crate::caller::{Body, Caller, Place};
@@ -22,6 +21,7 @@ use crate::graphs;
 use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::namespaces;
 use crate::query::Query;
+use crate::state::AgentServer;
 use crate::view;
 use crate::whole::whole;
 use crate::wire::outline::{FaultDocument, StateUpdated, ThreadStatePart};
@@ -47,13 +47,13 @@ const GRAPH_ID: &str = "graph_id";
         ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<Json<Value>, Fault> {
-    let record = caller.thread(&agents, &id).await?;
-    let state = read(&agents, &record, &Namespace::root(), None, query.flag("subgraphs")?).await?;
+    let record = caller.thread(&server, &id).await?;
+    let state = read(&server, &record, &Namespace::root(), None, query.flag("subgraphs")?).await?;
     Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
@@ -67,14 +67,14 @@ pub(super) async fn get(
         ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn by_id(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place((id, checkpoint)): Place<(String, String)>,
     query: Query,
 ) -> Result<Json<Value>, Fault> {
-    let record = caller.thread(&agents, &id).await?;
+    let record = caller.thread(&server, &id).await?;
     let root = Namespace::root();
-    let state = read(&agents, &record, &root, Some(&checkpoint), query.flag("subgraphs")?).await?;
+    let state = read(&server, &record, &root, Some(&checkpoint), query.flag("subgraphs")?).await?;
     Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
@@ -86,21 +86,21 @@ pub(super) async fn by_id(
     request_body = StateRequest,
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn at(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<StateRequest>,
 ) -> Result<Json<Value>, Fault> {
-    let record = caller.thread(&agents, &id).await?;
+    let record = caller.thread(&server, &id).await?;
     let checkpoint = &request.checkpoint;
-    let namespace = namespaces::find(&agents, &record, &checkpoint.checkpoint_ns).await?;
+    let namespace = namespaces::find(&server, &record, &checkpoint.checkpoint_ns).await?;
     let nested = request.subgraphs.unwrap_or(false);
-    let state = read(&agents, &record, &namespace, checkpoint.id(), nested).await?;
+    let state = read(&server, &record, &namespace, checkpoint.id(), nested).await?;
     Ok(Json(view::selected(&state, &request.select.unwrap_or_default())?))
 }
 
 async fn read(
-    agents: &Agents,
+    server: &AgentServer,
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<&str>,
@@ -111,13 +111,13 @@ async fn read(
     let checkpoint = point.map(|point| match point {
         Point::Made(checkpoint) | Point::BeforeInput(checkpoint) => checkpoint,
     });
-    let found = view::state_of(agents, record, namespace, checkpoint).await?;
+    let found = view::state_of(server, record, namespace, checkpoint).await?;
     match found {
         Some(made) if matches!(point, Some(Point::BeforeInput(_))) => {
-            view::before_input(agents, record, &made).await
+            view::before_input(server, record, &made).await
         }
-        Some(view) => view::state(agents, record, &view, with_nested).await,
-        None if checkpoint.is_none() => Ok(ThreadState::blank(&view::thread_info(agents, record))),
+        Some(view) => view::state(server, record, &view, with_nested).await,
+        None if checkpoint.is_none() => Ok(ThreadState::blank(&view::thread_info(server, record))),
         None => Err(Fault::missing("checkpoint of thread", record.id.as_str())),
     }
 }
@@ -133,19 +133,19 @@ async fn read(
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn update(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<StateUpdate>,
 ) -> Result<(HeaderMap, Json<Value>), Fault> {
-    let record = caller.thread(&agents, &id).await?;
-    if agents.engine().has_pending(&record.id).await? {
+    let record = caller.thread(&server, &id).await?;
+    if server.engine().has_pending(&record.id).await? {
         let text = format!("thread `{id}` has a pending run; change the state after that run");
         return Err(Fault::conflict(text));
     }
     let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
-    let namespace = namespaces::find(&agents, &record, place.unwrap_or_default()).await?;
-    let ground = Ground::of(&agents, &record, &namespace).await?;
+    let namespace = namespaces::find(&server, &record, place.unwrap_or_default()).await?;
+    let ground = Ground::of(&server, &record, &namespace).await?;
     let mut ignored = IgnoredKeys::default();
     let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
     let checkpoint = match request.checkpoint_id().map(|id| point_of(&record, id)).transpose()? {
@@ -163,11 +163,11 @@ pub(super) async fn update(
         principal: caller.principal.clone(),
         ..ground.request(&record, vec![vec![edit]])
     };
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move { Ok(own.engine().edit(edited).await?) };
-    let view = whole(&agents, Box::pin(work)).await?;
+    let view = whole(&server, Box::pin(work)).await?;
     let checkpoint =
-        view::thread_info(&agents, &record).checkpoint(&view.namespace, view.checkpoint);
+        view::thread_info(&server, &record).checkpoint(&view.namespace, view.checkpoint);
     let updated = json!({
         "checkpoint": checkpoint,
         "configurable": checkpoint,
@@ -183,12 +183,12 @@ pub(super) async fn update(
 /// 400 if the metadata of the thread contains no graph, 422 for supersteps that do not fit the
 /// graph.
 pub(super) async fn lived(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     record: &ThreadRecord,
     steps: Vec<Superstep>,
 ) -> Result<IgnoredKeys, Fault> {
-    let ground = Ground::of(agents, record, &Namespace::root()).await?;
+    let ground = Ground::of(server, record, &Namespace::root()).await?;
     let mut ignored = IgnoredKeys::default();
     let edits = |step: Superstep| -> Result<Vec<Edit>, Fault> {
         step.updates.into_iter().map(|update| ground.lived(update, &mut ignored)).collect()
@@ -196,7 +196,7 @@ pub(super) async fn lived(
     let steps = with_whole_inputs(steps).into_iter().map(edits).collect::<Result<_, _>>()?;
     let principal = caller.principal.clone();
     let edit = EditThread { principal, ..ground.request(record, steps) };
-    agents.engine().edit(edit).await?;
+    server.engine().edit(edit).await?;
     Ok(ignored)
 }
 
@@ -239,20 +239,20 @@ struct Ground {
 
 impl Ground {
     async fn of(
-        agents: &Agents,
+        server: &AgentServer,
         record: &ThreadRecord,
         namespace: &Namespace,
     ) -> Result<Self, Fault> {
-        let (app, graph) = graph_of(agents, record).await?;
-        let known = graphs::by_name(agents.engine().catalog(), &app, &graph);
+        let (app, graph) = graph_of(server, record).await?;
+        let known = graphs::by_name(server.engine().catalog(), &app, &graph);
         let conversations =
             known.as_ref().map(|known| graphs::conversations(&known.app, &known.graph_version));
-        let channels = match agents.unknown_keys() {
+        let channels = match server.unknown_keys() {
             UnknownKeys::Reject => None,
             UnknownKeys::Ignore if record.is_unbound() => {
                 known.map(|known| known.graph_version.graph.channels().keys().cloned().collect())
             }
-            UnknownKeys::Ignore => agents.engine().channels(&record.id, namespace).await?,
+            UnknownKeys::Ignore => server.engine().channels(&record.id, namespace).await?,
         };
         Ok(Self { app, graph, conversations: conversations.unwrap_or_default(), channels })
     }
@@ -339,7 +339,10 @@ impl Ground {
 }
 
 /// Returns the graph of a thread. If the thread has not run yet, its metadata contains the graph.
-async fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, GraphName), Fault> {
+async fn graph_of(
+    server: &AgentServer,
+    record: &ThreadRecord,
+) -> Result<(AppName, GraphName), Fault> {
     if !record.is_unbound() {
         return Ok((record.app.clone(), record.graph.clone()));
     }
@@ -351,7 +354,7 @@ async fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, Gr
         );
         return Err(Fault::value(text));
     };
-    let graph = assistants::find(agents, record.tenant.as_ref(), named).await?;
+    let graph = assistants::find(server, record.tenant.as_ref(), named).await?;
     Ok((graph.app.name.clone(), graph.name().clone()))
 }
 

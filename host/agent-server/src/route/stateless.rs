@@ -12,7 +12,6 @@ use wattle_graph::id::RunId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
 
-use crate::agents::Agents;
 use crate::answer::{self, placed};
 use crate::asked;
 use crate::asked::run::AskedRun;
@@ -24,6 +23,7 @@ use crate::query::Query;
 use crate::route::cancel::cancelled;
 use crate::route::runs::{Asked, joined, joined_stream, segment, streamed};
 use crate::run::KnownRun;
+use crate::state::AgentServer;
 use crate::whole::whole;
 use crate::wire::outline::{FaultDocument, StreamedEvent};
 use crate::wire::request::{RunCreate, at_most};
@@ -47,14 +47,14 @@ pub(super) struct Batch(#[serde(deserialize_with = "at_most::<BATCH, _, _>")] Ve
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (own, run) = (agents.clone(), asked::new_run()?);
+    let (own, run) = (server.clone(), asked::new_run()?);
     let work = async move { order::alone(&own, &caller, run, &request).await };
-    let Created { thread, record, .. } = whole(&agents, Box::pin(work)).await?;
-    let run = KnownRun::of(&agents, &thread, record).await?;
+    let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
+    let run = KnownRun::of(&server, &thread, record).await?;
     Ok(placed(Json(run.shape()).into_response(), &place(&run.asked), None))
 }
 
@@ -68,15 +68,15 @@ pub(super) async fn create(
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn batch(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(Batch(requests)): Body<Batch>,
 ) -> Result<Json<Vec<Run>>, Fault> {
     for request in &requests {
-        order::check(&agents, request)?;
-        assistants::find(&agents, caller.tenant.as_ref(), &request.assistant_id).await?;
+        order::check(&server, request)?;
+        assistants::find(&server, caller.tenant.as_ref(), &request.assistant_id).await?;
     }
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move {
         let mut runs = Vec::with_capacity(requests.len());
         for request in &requests {
@@ -86,7 +86,7 @@ pub(super) async fn batch(
         }
         Ok(runs)
     };
-    Ok(Json(whole(&agents, Box::pin(work)).await?))
+    Ok(Json(whole(&server, Box::pin(work)).await?))
 }
 
 /// Creates a stateless run and waits for its result.
@@ -102,14 +102,14 @@ pub(super) async fn batch(
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn wait(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
     let lease = caller.response.clone();
-    let Asked { run, presence } = begin(&agents, caller, Arc::new(request)).await?;
+    let Asked { run, presence } = begin(&server, caller, Arc::new(request)).await?;
     let place = place(&run.asked);
-    Ok(placed(answer::wait(&agents, run.asked.reference(), presence, lease), &place, Some("join")))
+    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &place, Some("join")))
 }
 
 /// Creates a stateless run and streams its events.
@@ -125,24 +125,28 @@ pub(super) async fn wait(
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn stream(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
     let request = Arc::new(request);
-    let asked = begin(&agents, caller, request.clone()).await?;
+    let asked = begin(&server, caller, request.clone()).await?;
     let place = place(&asked.run.asked);
-    Ok(placed(streamed(&agents, asked, &request).await?, &place, Some("stream")))
+    Ok(placed(streamed(&server, asked, &request).await?, &place, Some("stream")))
 }
 
 /// Creates a stateless run, even if the client disconnects in the meantime.
-async fn begin(agents: &Agents, caller: Caller, request: Arc<RunCreate>) -> Result<Asked, Fault> {
-    let own = agents.clone();
+async fn begin(
+    server: &AgentServer,
+    caller: Caller,
+    request: Arc<RunCreate>,
+) -> Result<Asked, Fault> {
+    let own = server.clone();
     let work = async move {
         let created = order::alone(&own, &caller, asked::new_run()?, &request).await?;
         Ok(Asked::new(&own, created, &request))
     };
-    whole(agents, Box::pin(work)).await
+    whole(server, Box::pin(work)).await
 }
 
 fn place(run: &AskedRun) -> String {
@@ -151,7 +155,7 @@ fn place(run: &AskedRun) -> String {
 
 /// Finds a run and its thread by the id of the run.
 async fn find(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     id: &str,
 ) -> Result<(ThreadRecord, KnownRun), Fault> {
@@ -160,13 +164,13 @@ async fn find(
         if fault.status().is_client_error() { Fault::missing("run", id) } else { fault }
     };
     let run = RunId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
-    let begun = agents.ports().store.run(&run).await?;
+    let begun = server.ports().store.run(&run).await?;
     if begun.is_none() {
         uuid("run", id)?;
     }
     let thread = begun.map_or_else(|| id.to_owned(), |record| record.thread.to_string());
-    let thread = caller.thread(agents, &thread).await.map_err(missing)?;
-    let run = KnownRun::find(agents, &thread, id).await?;
+    let thread = caller.thread(server, &thread).await.map_err(missing)?;
+    let run = KnownRun::find(server, &thread, id).await?;
     Ok((thread, run))
 }
 
@@ -175,11 +179,11 @@ async fn find(
     params(("run" = String, Path, description = "id of the run")),
     responses((status = 200, body = Run)))]
 pub(super) async fn get(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Run>, Fault> {
-    let (_, run) = find(&agents, &caller, &id).await?;
+    let (_, run) = find(&server, &caller, &id).await?;
     Ok(Json(run.shape()))
 }
 
@@ -195,13 +199,13 @@ pub(super) async fn get(
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<Response, Fault> {
-    let (_, run) = find(&agents, &caller, &id).await?;
-    joined(&agents, &caller, run, &query)
+    let (_, run) = find(&server, &caller, &id).await?;
+    joined(&server, &caller, run, &query)
 }
 
 /// Streams the events of a run.
@@ -218,15 +222,15 @@ pub(super) async fn join(
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join_stream(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let (thread, run) = find(&agents, &caller, &id).await?;
+    let (thread, run) = find(&server, &caller, &id).await?;
     let place = place(&run.asked);
-    let response = joined_stream(&agents, &thread, run, &query, &headers)?;
+    let response = joined_stream(&server, &thread, run, &query, &headers)?;
     Ok(placed(response, &place, Some(&query.again("stream"))))
 }
 
@@ -243,11 +247,11 @@ pub(super) async fn join_stream(
         (status = 202),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn cancel(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<Response, Fault> {
-    let (_, run) = find(&agents, &caller, &id).await?;
-    cancelled(&agents, &caller, run, &query).await
+    let (_, run) = find(&server, &caller, &id).await?;
+    cancelled(&server, &caller, run, &query).await
 }

@@ -9,13 +9,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_graph::id::Namespace;
 
-use crate::agents::Agents;
 use crate::caller::{Caller, Place};
 use crate::fault::Fault;
+use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::Storage;
 
-pub(super) fn routes() -> OpenApiRouter<Agents> {
+pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new().routes(routes!(storage))
 }
 
@@ -26,13 +26,13 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
     params(("id" = String, Path, description = "id of the thread")),
     responses((status = 200, body = Storage)))]
 async fn storage(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Value>, Fault> {
-    let thread = caller.thread(&agents, &id).await?;
-    let stored = agents.ports().store.stored_bytes(&thread.id).await?;
-    let state = view::state_of(&agents, &thread, &Namespace::root(), None).await?;
+    let thread = caller.thread(&server, &id).await?;
+    let stored = server.ports().store.stored_bytes(&thread.id).await?;
+    let state = view::state_of(&server, &thread, &Namespace::root(), None).await?;
     let values = state.map(|state| state.values).unwrap_or_default();
     let channels: BTreeMap<_, _> = values
         .as_object()

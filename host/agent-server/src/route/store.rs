@@ -11,11 +11,11 @@ use wattle_run::ports::memory::{
     ListNamespaces, MemoryScope, MemorySearch, PutItem, check_key, parse_filter,
 };
 
-use crate::agents::Agents;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::route::search::PAGE;
+use crate::state::AgentServer;
 use crate::wire::outline::{FoundItems, FoundNamespaces};
 use crate::wire::request::{
     ItemPlace, ItemPut, ItemSearch, NamespaceSearch, check_labels, labels_of,
@@ -25,7 +25,7 @@ use crate::wire::shape::{FoundItem, Item};
 /// Default number of namespaces in a response.
 const NAMESPACES: usize = 100;
 
-pub(super) fn routes() -> OpenApiRouter<Agents> {
+pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new()
         .routes(routes!(read, write, delete))
         .routes(routes!(search))
@@ -41,7 +41,7 @@ fn whose(caller: &Caller) -> MemoryScope {
     request_body = ItemPut,
     responses((status = 204)))]
 async fn write(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ItemPut>,
 ) -> Result<StatusCode, Fault> {
@@ -55,7 +55,7 @@ async fn write(
         key: request.key,
         value: Value::Object(request.value),
     };
-    agents.engine().put_document(&whose(&caller), item).await?;
+    server.engine().put_document(&whose(&caller), item).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -67,7 +67,7 @@ async fn write(
         ("refresh_ttl" = Option<bool>, Query, description = "`false`: the read does not restart the expiry of the item")),
     responses((status = 200, body = Option<Item>)))]
 async fn read(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     query: Query,
 ) -> Result<Json<Option<Item>>, Fault> {
@@ -78,7 +78,7 @@ async fn read(
     let (namespace, key) = (labels_of(text("namespace")?), text("key")?);
     check_labels(&namespace)?;
     check_key(&namespace, key)?;
-    let (memory, now_ms, whose) = (&agents.ports().memory, agents.now_ms(), whose(&caller));
+    let (memory, now_ms, whose) = (&server.ports().memory, server.now_ms(), whose(&caller));
     let found = if query.wish("refresh_ttl")?.unwrap_or(true) {
         memory.get(&whose, &namespace, key, now_ms).await?
     } else {
@@ -93,13 +93,13 @@ async fn read(
     request_body = ItemPlace,
     responses((status = 204)))]
 async fn delete(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(place): Body<ItemPlace>,
 ) -> Result<StatusCode, Fault> {
     check_labels(&place.namespace)?;
     check_key(&place.namespace, &place.key)?;
-    agents.ports().memory.delete(&whose(&caller), &place.namespace, &place.key).await?;
+    server.ports().memory.delete(&whose(&caller), &place.namespace, &place.key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -110,7 +110,7 @@ async fn delete(
     request_body = ItemSearch,
     responses((status = 200, body = FoundItems)))]
 async fn search(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ItemSearch>,
 ) -> Result<Json<Value>, Fault> {
@@ -125,7 +125,7 @@ async fn search(
         peek: !request.refresh_ttl.unwrap_or(true),
     };
     search.check()?;
-    let found = agents.ports().memory.search(&whose(&caller), &search, agents.now_ms()).await?;
+    let found = server.ports().memory.search(&whose(&caller), &search, server.now_ms()).await?;
     let items: Vec<FoundItem> = found.into_iter().map(FoundItem::from).collect();
     Ok(Json(json!({ "items": items })))
 }
@@ -137,7 +137,7 @@ async fn search(
     request_body = NamespaceSearch,
     responses((status = 200, body = FoundNamespaces)))]
 async fn namespaces(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<NamespaceSearch>,
 ) -> Result<Json<Value>, Fault> {
@@ -151,6 +151,6 @@ async fn namespaces(
     check_labels(&list.prefix)?;
     check_labels(&list.suffix)?;
     list.check()?;
-    let found = agents.ports().memory.namespaces(&whose(&caller), &list, agents.now_ms()).await?;
+    let found = server.ports().memory.namespaces(&whose(&caller), &list, server.now_ms()).await?;
     Ok(Json(json!({ "namespaces": found })))
 }

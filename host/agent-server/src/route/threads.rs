@@ -12,13 +12,13 @@ use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
-use crate::agents::Agents;
 use crate::caller::{Body, Caller, IsOperator, Place, uuid};
 use crate::doc::old;
 use crate::fault::Fault;
 use crate::keys::IgnoredKeys;
 use crate::route::crons::forget_of_thread;
 use crate::route::state::lived;
+use crate::state::AgentServer;
 use crate::submit::remove_thread;
 use crate::view;
 use crate::whole::whole;
@@ -39,21 +39,21 @@ const PRUNED: usize = 1_000;
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ThreadCreate>,
 ) -> Result<(HeaderMap, Json<Thread>), Fault> {
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move {
         let (record, ignored) = made(&own, &caller, request).await?;
         Ok((ignored.headers(), Json(view::thread(&own, &record).await?)))
     };
-    whole(&agents, Box::pin(work)).await
+    whole(&server, Box::pin(work)).await
 }
 
 /// Creates a thread with its history. Returns the keys of the history that were ignored.
 async fn made(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     request: ThreadCreate,
 ) -> Result<(ThreadRecord, IgnoredKeys), Fault> {
@@ -61,7 +61,7 @@ async fn made(
     let id = request.thread_id.as_deref();
     let if_exists = request.if_exists.unwrap_or_default();
     if let Some(id) = id
-        && let Some(record) = caller.find_thread(agents, id).await?
+        && let Some(record) = caller.find_thread(server, id).await?
     {
         return match if_exists {
             IfExists::DoNothing => Ok((record, nothing)),
@@ -75,11 +75,11 @@ async fn made(
         ttl: request.ttl.map(ttl).transpose()?,
         created_ms: None,
     };
-    let record = match (agents.engine().create_thread(new).await, id) {
+    let record = match (server.engine().create_thread(new).await, id) {
         (Ok(record), _) => record,
         // Another request has created the thread in the meantime.
         (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
-            let known = caller.find_thread(agents, id).await?;
+            let known = caller.find_thread(server, id).await?;
             return known.map(|record| (record, nothing)).ok_or_else(|| failure.into());
         }
         (Err(failure), _) => return Err(failure.into()),
@@ -88,10 +88,10 @@ async fn made(
     if steps.is_empty() {
         return Ok((record, nothing));
     }
-    match lived(agents, caller, &record, steps).await {
-        Ok(ignored) => Ok((caller.thread(agents, record.id.as_str()).await?, ignored)),
+    match lived(server, caller, &record, steps).await {
+        Ok(ignored) => Ok((caller.thread(server, record.id.as_str()).await?, ignored)),
         Err(fault) => {
-            agents.engine().delete_thread(&record.id).await?;
+            server.engine().delete_thread(&record.id).await?;
             Err(fault)
         }
     }
@@ -104,12 +104,12 @@ async fn made(
     params(("id" = String, Path, description = "id of the thread")),
     responses((status = 200, body = Thread)))]
 pub(super) async fn get(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Thread>, Fault> {
-    let record = caller.thread(&agents, &id).await?;
-    Ok(Json(view::thread(&agents, &record).await?))
+    let record = caller.thread(&server, &id).await?;
+    Ok(Json(view::thread(&server, &record).await?))
 }
 
 /// Changes the metadata or the TTL of a thread.
@@ -124,26 +124,26 @@ pub(super) async fn get(
         (status = 204),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn update(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     headers: HeaderMap,
     Body(request): Body<ThreadPatch>,
 ) -> Result<Response, Fault> {
-    let record = caller.thread(&agents, &id).await?;
+    let record = caller.thread(&server, &id).await?;
     let update = UpdateThread {
         thread: record.id,
         tenant: record.tenant,
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(ttl).transpose()?,
     };
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move { Ok(own.engine().update_thread(update).await?) };
-    let record = whole(&agents, Box::pin(work)).await?;
+    let record = whole(&server, Box::pin(work)).await?;
     if headers.get("prefer").is_some_and(|prefer| prefer == "return=minimal") {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(Json(view::thread(&agents, &record).await?).into_response())
+    Ok(Json(view::thread(&server, &record).await?).into_response())
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled. Only the operator can
@@ -156,32 +156,32 @@ pub(super) async fn update(
         (status = 204),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn delete(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Result<Caller, Fault>,
     IsOperator(is_operator): IsOperator,
     Place(id): Place<String>,
 ) -> Result<StatusCode, Fault> {
-    if is_operator && agents.engine().remove_damaged(&parse(&id)?).await? {
+    if is_operator && server.engine().remove_damaged(&parse(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let record = caller?.thread(&agents, &id).await?;
-    remove(&agents, record.id, record.tenant).await?;
+    let record = caller?.thread(&server, &id).await?;
+    remove(&server, record.id, record.tenant).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Deletes a thread of a tenant with its runs. Pending and running runs are cancelled.
 pub(super) async fn remove(
-    agents: &Agents,
+    server: &AgentServer,
     thread: ThreadId,
     tenant: Option<String>,
 ) -> Result<(), Fault> {
-    let own = agents.clone();
+    let own = server.clone();
     let work = async move {
         remove_thread(&own, &thread).await?;
         old::forget(own.ports(), tenant.as_ref(), &thread).await?;
         forget_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };
-    whole(agents, Box::pin(work)).await
+    whole(server, Box::pin(work)).await
 }
 
 /// Copies a thread with its history.
@@ -192,16 +192,16 @@ pub(super) async fn remove(
         (status = 200, body = Thread),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn copy(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Thread>, Fault> {
-    let record = caller.thread(&agents, &id).await?;
-    let own = agents.clone();
+    let record = caller.thread(&server, &id).await?;
+    let own = server.clone();
     let work = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
-    let copy = whole(&agents, Box::pin(work)).await?;
-    let record = caller.thread(&agents, copy.as_str()).await?;
-    Ok(Json(view::thread(&agents, &record).await?))
+    let copy = whole(&server, Box::pin(work)).await?;
+    let record = caller.thread(&server, copy.as_str()).await?;
+    Ok(Json(view::thread(&server, &record).await?))
 }
 
 /// Deletes several threads, or all but their newest states.
@@ -212,7 +212,7 @@ pub(super) async fn copy(
         (status = 200, body = Pruned),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn prune(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ThreadPrune>,
 ) -> Result<Json<Value>, Fault> {
@@ -232,18 +232,18 @@ pub(super) async fn prune(
     // Look up all threads before the first one is changed.
     let mut found = BTreeMap::new();
     for id in &request.thread_ids {
-        let known = caller.find_thread(&agents, id).await?;
+        let known = caller.find_thread(&server, id).await?;
         found.extend(known.map(|record| (record.id, record.tenant)));
     }
     let pruned = found.len();
     for (thread, tenant) in found {
         if keeps {
-            let own = agents.clone();
+            let own = server.clone();
             let keep = PruneStrategy::KeepLatest;
             let work = async move { Ok(own.engine().prune(&thread, keep).await?) };
-            whole(&agents, Box::pin(work)).await?;
+            whole(&server, Box::pin(work)).await?;
         } else {
-            remove(&agents, thread, tenant).await?;
+            remove(&server, thread, tenant).await?;
         }
     }
     Ok(Json(json!({ "pruned_count": pruned })))

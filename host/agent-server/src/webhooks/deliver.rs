@@ -13,9 +13,9 @@ use wattle_run::limit::{Limits, NetLimits};
 use wattle_run::ports::Caller;
 
 use super::payload;
-use crate::agents::Agents;
 use crate::doc::Kept;
 use crate::doc::webhook::{self, Hook, Payload, hooks};
+use crate::state::AgentServer;
 use crate::wire::webhook::Target;
 
 /// Pause after an error of the store.
@@ -44,11 +44,11 @@ enum Miss {
 }
 
 /// Delivers a webhook after the end of its run.
-pub(super) async fn deliver(agents: &Agents, mut hook: Kept<Hook>) {
-    let due_ms = hook.doc.next_ms.saturating_sub(agents.now_ms());
+pub(super) async fn deliver(server: &AgentServer, mut hook: Kept<Hook>) {
+    let due_ms = hook.doc.next_ms.saturating_sub(server.now_ms());
     tokio::time::sleep(Duration::from_millis(u64::try_from(due_ms).unwrap_or(0))).await;
     loop {
-        match step(agents, &mut hook).await {
+        match step(server, &mut hook).await {
             Ok(Next::Nothing) => return,
             Ok(Next::Again(pause)) => tokio::time::sleep(pause).await,
             Err(failure) => {
@@ -59,24 +59,24 @@ pub(super) async fn deliver(agents: &Agents, mut hook: Kept<Hook>) {
     }
 }
 
-async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
-    let ports = agents.ports();
+async fn step(server: &AgentServer, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
+    let ports = server.ports();
     if !hook.doc.has_payload {
-        let payload = payload::at_end(agents, &hook.doc).await;
+        let payload = payload::at_end(server, &hook.doc).await;
         let payload = payload.map_err(|fault| Failure::internal(fault.detail().to_owned()))?;
         // In the meantime, a client may have cancelled and deleted the run, or another host may
         // have taken over the webhook.
         if !hook.doc.is_own(ports).await? {
-            return look_again(agents, hook).await;
+            return look_again(server, hook).await;
         }
         let Some(payload) = payload else {
-            agents.hooks().begun(&hook.doc.run).await;
+            server.hooks().begun(&hook.doc.run).await;
             // If a request that was about to start the run has changed the webhook, it is not
             // deleted.
             if Hook::forget_unchanged(hook, ports).await? {
                 return Ok(Next::Nothing);
             }
-            return look_again(agents, hook).await;
+            return look_again(server, hook).await;
         };
         hook.doc.save_payload(ports, &payload).await?;
         let ready = Hook { has_payload: true, ..hook.doc.clone() };
@@ -85,38 +85,38 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
             if hooks(ports).get::<Hook>(hook.doc.run.as_str()).await?.is_none() {
                 hook.doc.forget(ports).await?;
             }
-            return look_again(agents, hook).await;
+            return look_again(server, hook).await;
         };
         *hook = ready;
     }
     if !hook.doc.is_own(ports).await? {
-        return look_again(agents, hook).await;
+        return look_again(server, hook).await;
     }
     let Some(payload) = hook.doc.payload(ports).await? else {
         // A host that did not find the run has deleted an earlier webhook of the run together with
         // the payload.
         let again = Hook { has_payload: false, ..hook.doc.clone() };
         let Some(again) = hooks(ports).change(hook, again).await? else {
-            return look_again(agents, hook).await;
+            return look_again(server, hook).await;
         };
         *hook = again;
         return Ok(Next::Again(Duration::ZERO));
     };
-    match send(agents, &hook.doc, &payload).await {
+    match send(server, &hook.doc, &payload).await {
         Ok(()) => {
             tracing::info!(run = %hook.doc.run, "webhook delivered");
             hook.doc.forget(ports).await?;
             Ok(Next::Nothing)
         }
-        Err(Miss::Never(why)) => give_up(agents, &hook.doc, &why).await,
-        Err(Miss::Retry(why)) => again(agents, hook, &why).await,
+        Err(Miss::Never(why)) => give_up(server, &hook.doc, &why).await,
+        Err(Miss::Retry(why)) => again(server, hook, &why).await,
     }
 }
 
 /// Continues with the stored webhook. Ends the delivery if the webhook was deleted or another host
 /// delivers it.
-async fn look_again(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
-    let stored = hooks(agents.ports()).get_to_change::<Hook>(hook.doc.run.as_str()).await?;
+async fn look_again(server: &AgentServer, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
+    let stored = hooks(server.ports()).get_to_change::<Hook>(hook.doc.run.as_str()).await?;
     let stored = stored.filter(|stored| stored.doc.host == hook.doc.host);
     Ok(stored.map_or(Next::Nothing, |stored| {
         *hook = stored;
@@ -124,16 +124,16 @@ async fn look_again(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Fail
     }))
 }
 
-async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next, Failure> {
-    let Some(pause) = agents.webhooks().retries.get(hook.doc.attempts).copied() else {
-        return give_up(agents, &hook.doc, why).await;
+async fn again(server: &AgentServer, hook: &mut Kept<Hook>, why: &str) -> Result<Next, Failure> {
+    let Some(pause) = server.webhooks().retries.get(hook.doc.attempts).copied() else {
+        return give_up(server, &hook.doc, why).await;
     };
     let (run, attempts) = (&hook.doc.run, hook.doc.attempts + 1);
     tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
     let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-    let next_ms = agents.now_ms().saturating_add(pause_ms);
+    let next_ms = server.now_ms().saturating_add(pause_ms);
     let later = Hook { attempts, next_ms, ..hook.doc.clone() };
-    let Some(later) = hooks(agents.ports()).change(hook, later).await? else {
+    let Some(later) = hooks(server.ports()).change(hook, later).await? else {
         return Ok(Next::Nothing);
     };
     *hook = later;
@@ -141,22 +141,22 @@ async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next
 }
 
 /// Abandons the delivery, and stores the reason, which the `kwargs` of the run show.
-async fn give_up(agents: &Agents, hook: &Hook, why: &str) -> Result<Next, Failure> {
+async fn give_up(server: &AgentServer, hook: &Hook, why: &str) -> Result<Next, Failure> {
     tracing::warn!(run = %hook.run, why, "webhook delivery abandoned");
-    let ports = agents.ports();
+    let ports = server.ports();
     webhook::note_problem(ports, &hook.run, why).await?;
     hook.forget(ports).await?;
     Ok(Next::Nothing)
 }
 
-async fn send(agents: &Agents, hook: &Hook, payload: &Payload) -> Result<(), Miss> {
+async fn send(server: &AgentServer, hook: &Hook, payload: &Payload) -> Result<(), Miss> {
     // The rules may have changed since the run was requested.
-    let target = agents.webhooks().target(&hook.url).map_err(Miss::Never)?;
+    let target = server.webhooks().target(&hook.url).map_err(Miss::Never)?;
     let net = NetLimits { redirects: 0, ..NetLimits::default() };
     let limits = Limits { net, ..Limits::default() };
     let grants = Grants { http: vec![rule(&target)], limits, ..Grants::default() };
-    let request = request(agents, hook, &target, payload);
-    let ports = agents.ports();
+    let request = request(server, hook, &target, payload);
+    let ports = server.ports();
     let sent = ports.net.send(&caller(hook), &grants, &request, &*ports.blobs).await;
     match sent {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
@@ -173,8 +173,8 @@ async fn send(agents: &Agents, hook: &Hook, payload: &Payload) -> Result<(), Mis
     }
 }
 
-fn request(agents: &Agents, hook: &Hook, target: &Target, payload: &Payload) -> HttpRequest {
-    let now_ms = agents.now_ms();
+fn request(server: &AgentServer, hook: &Hook, target: &Target, payload: &Payload) -> HttpRequest {
+    let now_ms = server.now_ms();
     let (id, timestamp_s) = (hook.run.as_str(), now_ms.div_euclid(1_000));
     let body = payload.body(now_ms);
     let mut headers = vec![
@@ -182,7 +182,7 @@ fn request(agents: &Agents, hook: &Hook, target: &Target, payload: &Payload) -> 
         ("webhook-id".to_owned(), id.to_owned()),
         ("webhook-timestamp".to_owned(), timestamp_s.to_string()),
     ];
-    if let Some(key) = &agents.webhooks().key {
+    if let Some(key) = &server.webhooks().key {
         headers.push(("webhook-signature".to_owned(), key.sign(id, timestamp_s, &body)));
     }
     HttpRequest {

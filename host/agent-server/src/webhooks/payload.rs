@@ -8,10 +8,10 @@ use wattle_project::agent_server::failure::message_of;
 use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
-use crate::agents::Agents;
 use crate::doc::webhook::{Hook, Payload};
 use crate::fault::Fault;
 use crate::run::{KnownRun, Turn, turn};
+use crate::state::AgentServer;
 use crate::view;
 use crate::wire::shape::outcome;
 
@@ -29,39 +29,39 @@ struct End {
 /// # Errors
 ///
 /// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
-pub(super) async fn at_end(agents: &Agents, hook: &Hook) -> Result<Option<Payload>, Fault> {
+pub(super) async fn at_end(server: &AgentServer, hook: &Hook) -> Result<Option<Payload>, Fault> {
     let run = RunRef { thread: hook.thread.clone(), run: hook.run.clone() };
-    let end = match turn(agents, &run).await? {
-        Turn::Begun(_) => ended(agents, &run).await?,
+    let end = match turn(server, &run).await? {
+        Turn::Begun(_) => ended(server, &run).await?,
         Turn::Failed(failure) => Some(End { values: Value::Null, failure: Some(failure) }),
         Turn::Gone => Some(End { values: Value::Null, failure: None }),
         Turn::Stopping => {
             return Err(Failure::new(code::UNAVAILABLE, "the host is shutting down").into());
         }
     };
-    let (Some(end), Some(known)) = (end, known(agents, &run).await?) else { return Ok(None) };
-    Ok(Some(payload(agents, &known, end)))
+    let (Some(end), Some(known)) = (end, known(server, &run).await?) else { return Ok(None) };
+    Ok(Some(payload(server, &known, end)))
 }
 
 /// Finds the run. Returns `None` if it was deleted.
-async fn known(agents: &Agents, run: &RunRef) -> Result<Option<KnownRun>, Fault> {
-    let Some(head) = agents.ports().store.thread(&run.thread).await? else { return Ok(None) };
-    match KnownRun::find(agents, &head.record, run.run.as_str()).await {
+async fn known(server: &AgentServer, run: &RunRef) -> Result<Option<KnownRun>, Fault> {
+    let Some(head) = server.ports().store.thread(&run.thread).await? else { return Ok(None) };
+    match KnownRun::find(server, &head.record, run.run.as_str()).await {
         Err(fault) if fault.status() == StatusCode::NOT_FOUND => Ok(None),
         known => known.map(Some),
     }
 }
 
-async fn ended(agents: &Agents, run: &RunRef) -> Result<Option<End>, Fault> {
-    let ended = match agents.engine().wait(run).await {
+async fn ended(server: &AgentServer, run: &RunRef) -> Result<Option<End>, Fault> {
+    let ended = match server.engine().wait(run).await {
         Ok(ended) => ended,
         Err(failure) if failure.code == code::NOT_FOUND => return Ok(None),
         Err(failure) => return Err(failure.into()),
     };
-    let head = agents.ports().store.thread(&run.thread).await?;
+    let head = server.ports().store.thread(&run.thread).await?;
     let Some(head) = head else { return Ok(None) };
-    agents.engine().load_code(&head.record).await;
-    let thread_info = view::thread_info(agents, &head.record);
+    server.engine().load_code(&head.record).await;
+    let thread_info = view::thread_info(server, &head.record);
     Ok(Some(match &ended.outcome {
         RunOutcome::Failed { failure } => {
             End { values: thread_info.values(&ended.state), failure: Some(failure.clone()) }
@@ -70,9 +70,9 @@ async fn ended(agents: &Agents, run: &RunRef) -> Result<Option<End>, Fault> {
     }))
 }
 
-fn payload(agents: &Agents, known: &KnownRun, end: End) -> Payload {
+fn payload(server: &AgentServer, known: &KnownRun, end: End) -> Payload {
     let started_ms = known.record.started_ms;
-    let ended_ms = known.record.ended_ms.unwrap_or_else(|| agents.now_ms());
+    let ended_ms = known.record.ended_ms.unwrap_or_else(|| server.now_ms());
     let mut fields: Map<String, Value> = match json!(known.shape()) {
         Value::Object(fields) => fields,
         _ => Map::new(),

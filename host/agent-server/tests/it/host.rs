@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
-use wattle_agent_server::{Agents, AgentsConfig, UnknownKeys, Webhooks};
+use wattle_agent_server::{AgentServer, AgentServerConfig, UnknownKeys, Webhooks};
 use wattle_api::{ApiConfig, ApiState, router_with};
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::failure::{Failure, code};
@@ -90,8 +90,8 @@ pub(crate) struct Host {
     /// Number of nodes of `slow` that were started.
     pub(crate) begun: watch::Receiver<usize>,
     pub(crate) state: ApiState,
-    pub(crate) agents: Agents,
-    settings: AgentsConfig,
+    pub(crate) server: AgentServer,
+    settings: AgentServerConfig,
     stop: watch::Sender<bool>,
 }
 
@@ -261,10 +261,11 @@ impl Host {
         let engine = Engine::new(ports, catalog, engine_config);
         let (stop, stopping) = watch::channel(false);
         let state = ApiState::new(engine.clone(), config, stopping);
-        let settings = AgentsConfig { webhooks: parts.webhooks, unknown_keys: parts.unknown_keys };
-        let agents = Agents::with_config(&state, settings.clone());
-        let router = router_with(state.clone(), wattle_agent_server::router(agents.clone()));
-        Self { router, engine, let_go, begun, state, agents, settings, stop }
+        let settings =
+            AgentServerConfig { webhooks: parts.webhooks, unknown_keys: parts.unknown_keys };
+        let server = AgentServer::with_config(&state, settings.clone());
+        let router = router_with(state.clone(), wattle_agent_server::router(server.clone()));
+        Self { router, engine, let_go, begun, state, server, settings, stop }
     }
 
     /// Stops the background tasks and streams of the server.
@@ -278,16 +279,16 @@ impl Host {
         let (stop, stopping) = watch::channel(false);
         let mut state = self.state;
         state.stopping = stopping;
-        let agents = Agents::with_config(&state, self.settings.clone());
-        let router = router_with(state.clone(), wattle_agent_server::router(agents.clone()));
-        Self { router, state, agents, stop, ..self }
+        let server = AgentServer::with_config(&state, self.settings.clone());
+        let router = router_with(state.clone(), wattle_agent_server::router(server.clone()));
+        Self { router, state, server, stop, ..self }
     }
 
     /// Creates another server over the same engine, as after a restart.
-    pub(crate) fn restarted(&self) -> (Agents, Router) {
-        let agents = Agents::new(&self.state);
-        let further = wattle_agent_server::router(agents.clone());
-        (agents, router_with(self.state.clone(), further))
+    pub(crate) fn restarted(&self) -> (AgentServer, Router) {
+        let server = AgentServer::new(&self.state);
+        let further = wattle_agent_server::router(server.clone());
+        (server, router_with(self.state.clone(), further))
     }
 
     /// Makes nodes of `slow` wait from now on.

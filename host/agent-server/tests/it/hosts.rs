@@ -142,7 +142,7 @@ impl Common {
             ..Parts::default()
         };
         let host = Host::with_parts(ApiConfig::default(), parts);
-        host.agents.reconcile().await;
+        host.server.reconcile().await;
         (host, gates)
     }
 }

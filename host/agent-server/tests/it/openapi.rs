@@ -55,7 +55,7 @@ async fn the_native_api_is_in_the_same_document() {
 async fn no_two_schemas_have_one_name() {
     let own = wattle_api::native::router().into_openapi().components.unwrap().schemas;
     let host = Host::new();
-    let further = wattle_agent_server::router(host.agents.clone()).into_openapi();
+    let further = wattle_agent_server::router(host.server.clone()).into_openapi();
     let further = further.components.unwrap().schemas;
     let both: Vec<_> = own.keys().filter(|name| further.contains_key(*name)).collect();
     assert!(both.is_empty(), "{both:?}");

@@ -8,7 +8,7 @@ use axum::Router;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
-use wattle_agent_server::Agents;
+use wattle_agent_server::AgentServer;
 use wattle_api::{ApiConfig, ApiState, Operator, router_with, unguarded_router};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::catalog::Catalog;
@@ -210,7 +210,7 @@ impl Clock for Stepped {
 fn another(ports: &Ports) -> (ApiState, Router) {
     let engine = Engine::new(ports.clone(), Catalog::new(), EngineConfig::default());
     let state = ApiState::new(engine, ApiConfig::default(), watch::channel(false).1);
-    let further = wattle_agent_server::router(Agents::new(&state));
+    let further = wattle_agent_server::router(AgentServer::new(&state));
     (state.clone(), router_with(state, further))
 }
 
@@ -388,7 +388,7 @@ async fn unreadable_keys_reject_all_but_configured_keys() {
     let config =
         ApiConfig { keys: [ApiConfig::key_digest("k-env")].into(), ..ApiConfig::default() };
     let state = ApiState::new(engine, config, watch::channel(false).1);
-    let further = wattle_agent_server::router(Agents::new(&state));
+    let further = wattle_agent_server::router(AgentServer::new(&state));
     let router = router_with(state, further);
     let status = async |path: &str, key: Option<&str>| {
         let mut request = request("GET", path, None);

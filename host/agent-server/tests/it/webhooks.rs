@@ -189,7 +189,7 @@ async fn webhook_is_retried_until_accepted() {
     assert!(got.iter().all(|it| it.header("webhook-id") == got[0].header("webhook-id")));
     // The webhook of the next run arrives after all that could still be sent for the first.
     let host = host.reborn();
-    host.agents.start().await;
+    host.server.start().await;
     host.post("/runs/wait", run("slow", json!({ "word": "b" }))).await.ok();
     let got = receiver.got(5).await;
     assert_eq!(got[4].body()["values"]["word"], "b");
@@ -213,7 +213,7 @@ async fn pending_webhook_is_delivered_after_a_restart() {
     host.begun(2).await;
     let host = host.reborn();
     clock.advance(3_600_000);
-    host.agents.start().await;
+    host.server.start().await;
     let second = receiver.got(2).await.remove(1);
     assert_eq!(second.header("webhook-id"), first.header("webhook-id"));
     assert_ne!(second.body()["webhook_sent_at"], first.body()["webhook_sent_at"]);

@@ -7,13 +7,13 @@ use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{GraphName, NodeName};
 use wattle_run::app::{App, GraphVersion};
 
-use crate::agents::Agents;
 use crate::assistants;
 use crate::caller::{Caller, Place};
 use crate::fault::Fault;
 use crate::graphs::AgentGraph;
 use crate::query::Query;
 use crate::route::drawing;
+use crate::state::AgentServer;
 use crate::wire::outline::{Drawing, FaultDocument, GraphSchemas};
 
 /// Separator of the levels of a namespace.
@@ -22,8 +22,8 @@ const LEVEL: char = '|';
 /// Maximum number of levels of subgraphs in a response. The levels of an app are not limited.
 const DEEPEST: usize = 16;
 
-async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {
-    assistants::find(agents, caller.tenant.as_ref(), id).await
+async fn by_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {
+    assistants::find(server, caller.tenant.as_ref(), id).await
 }
 
 /// Draws the graph of an assistant. With `xray`, subgraphs replace the nodes that run them.
@@ -36,12 +36,12 @@ async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph,
         (status = 200, body = Drawing),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn graph(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<Json<Value>, Fault> {
-    let found = by_id(&agents, &caller, &id).await?;
+    let found = by_id(&server, &caller, &id).await?;
     let depth = depth(&query)?.min(DEEPEST);
     Ok(Json(drawing::of(&found.app, &found.graph_version.graph, depth)))
 }
@@ -62,11 +62,11 @@ fn depth(query: &Query) -> Result<usize, Fault> {
         (status = 200, body = GraphSchemas),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn schemas(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Value>, Fault> {
-    let found = by_id(&agents, &caller, &id).await?;
+    let found = by_id(&server, &caller, &id).await?;
     Ok(Json(schemas_of(&found.id, &found.graph_version)))
 }
 
@@ -98,12 +98,12 @@ fn schemas_of(id: &str, graph_version: &GraphVersion) -> Value {
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn subgraphs(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<Json<Value>, Fault> {
-    let found = by_id(&agents, &caller, &id).await?;
+    let found = by_id(&server, &caller, &id).await?;
     let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();
     collect(&found.app, &found.graph_version, "", levels, &mut inside);
@@ -122,12 +122,12 @@ pub(super) async fn subgraphs(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn subgraph(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Place((id, namespace)): Place<(String, String)>,
     query: Query,
 ) -> Result<Json<Value>, Fault> {
-    let found = by_id(&agents, &caller, &id).await?;
+    let found = by_id(&server, &caller, &id).await?;
     let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();
     collect(&found.app, &found.graph_version, "", levels, &mut inside);

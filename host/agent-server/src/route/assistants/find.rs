@@ -8,12 +8,12 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 use super::LARGEST_PAGE;
-use crate::agents::Agents;
 use crate::assistants::all;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
 use crate::page::{self, Page};
 use crate::route::search::{PAGE, holds, pagination};
+use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::AssistantPart;
 use crate::wire::request::{AssistantCount, AssistantSearch, SortOrder};
@@ -43,7 +43,7 @@ const FIELDS: &[&str] = &[
             headers(("X-Pagination-Total" = usize, description = "total number of matches"),
                 ("X-Pagination-Next" = usize, description = "offset of the next page")))))]
 pub(super) async fn search(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<AssistantSearch>,
 ) -> Result<(HeaderMap, Page), Fault> {
@@ -52,7 +52,7 @@ pub(super) async fn search(
         graph_id: request.graph_id,
         name: request.name,
     };
-    let mut found = find(&agents, &caller, &wanted).await?;
+    let mut found = find(&server, &caller, &wanted).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let (total, offset) = (found.len(), request.offset.unwrap_or(0));
     let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
@@ -70,19 +70,19 @@ pub(super) async fn search(
     request_body = AssistantCount,
     responses((status = 200, body = usize, content_type = "application/json")))]
 pub(super) async fn count(
-    State(agents): State<Agents>,
+    State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<AssistantCount>,
 ) -> Result<Json<usize>, Fault> {
-    Ok(Json(find(&agents, &caller, &request).await?.len()))
+    Ok(Json(find(&server, &caller, &request).await?.len()))
 }
 
 async fn find(
-    agents: &Agents,
+    server: &AgentServer,
     caller: &Caller,
     wanted: &AssistantCount,
 ) -> Result<Vec<Assistant>, Fault> {
-    let mut found = all(agents, caller.tenant.as_ref()).await?;
+    let mut found = all(server, caller.tenant.as_ref()).await?;
     let name = wanted.name.as_ref().map(|name| name.to_lowercase());
     let facts = wanted.metadata.clone().map(Value::Object);
     found.retain(|assistant| {

@@ -33,15 +33,15 @@ async fn webhook_of_a_dead_host_is_taken_over() {
     let place = begin(one, &thread, told("a")).await;
     one.begun(1).await;
     one.die();
-    two.agents.reconcile().await;
+    two.server.reconcile().await;
     common.clock.advance(LEASE_MS);
-    tokio::join!(two.agents.reconcile(), three.agents.reconcile());
+    tokio::join!(two.server.reconcile(), three.server.reconcile());
     one.let_go.send_replace(true);
     two.get(&format!("{place}/join")).await.ok();
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
     // The webhook of a later run arrives after any duplicate of the first one.
-    tokio::join!(two.agents.reconcile(), three.agents.reconcile());
+    tokio::join!(two.server.reconcile(), three.server.reconcile());
     let thread = two.thread().await;
     begin(two, &thread, told("b")).await;
     let got = receiver.got(2).await;
@@ -61,12 +61,12 @@ async fn webhook_is_taken_over_again_after_a_second_crash() {
     one.begun(1).await;
     one.die();
     common.clock.advance(LEASE_MS);
-    two.agents.reconcile().await;
+    two.server.reconcile().await;
     two.die();
     common.clock.advance(LEASE_MS - 1);
-    three.agents.reconcile().await;
+    three.server.reconcile().await;
     common.clock.advance(1);
-    three.agents.reconcile().await;
+    three.server.reconcile().await;
     one.let_go.send_replace(true);
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
@@ -82,7 +82,7 @@ async fn host_that_counts_as_dead_delivers_nothing() {
     let place = begin(&one, &thread, told("a")).await;
     one.begun(1).await;
     common.clock.advance(LEASE_MS);
-    two.agents.reconcile().await;
+    two.server.reconcile().await;
     one.let_go.send_replace(true);
     one.get(&format!("{place}/join")).await.ok();
     receiver.got(1).await;
@@ -108,7 +108,7 @@ async fn webhook_of_a_run_that_is_about_to_start_is_kept() {
     let gate = gates.hold("compare_and_set webhooks done");
     tokio::join!(begin(&one, &thread, told("a")), async {
         let held = gate.reached().await;
-        one.agents.reconcile().await;
+        one.server.reconcile().await;
         settle().await;
         assert_eq!(kept(&common).await, 1);
         drop(held);
@@ -130,8 +130,8 @@ async fn run_crons_until(
     call: &str,
 ) -> (Held, JoinHandle<Option<i64>>) {
     let gate = gates.hold(call);
-    let agents = host.agents.clone();
-    let started = tokio::spawn(async move { agents.run_crons().await });
+    let server = host.server.clone();
+    let started = tokio::spawn(async move { server.run_crons().await });
     (gate.reached().await, started)
 }
 
@@ -151,9 +151,9 @@ async fn concurrent_start_delivers_one_webhook() {
     telling(&one).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease");
-    tokio::join!(one.agents.run_crons(), async {
+    tokio::join!(one.server.run_crons(), async {
         let held = gate.reached().await;
-        two.agents.run_crons().await;
+        two.server.run_crons().await;
         // The host that started the run delivers the webhook. The other host then finds it
         // delivered.
         receiver.got(1).await;
@@ -176,11 +176,11 @@ async fn webhook_of_a_host_that_died_before_the_run_is_delivered() {
         let _held = dying_before_a_run(&one, &gates).await;
         common.clock.advance(LEASE_MS);
         if looks_first {
-            two.agents.reconcile().await;
+            two.server.reconcile().await;
             settle().await;
         }
-        two.agents.run_crons().await;
-        two.agents.reconcile().await;
+        two.server.run_crons().await;
+        two.server.reconcile().await;
         assert_eq!(count(&two, &id).await, 1);
         receiver.got(1).await;
         settle().await;
@@ -198,9 +198,9 @@ async fn webhook_is_delivered_if_its_run_starts_during_a_cleanup() {
     let _held = dying_before_a_run(&one, &gates).await;
     common.clock.advance(LEASE_MS);
     let gate = looks.hold("compare_and_delete webhooks");
-    two.agents.reconcile().await;
+    two.server.reconcile().await;
     let found_none = gate.reached().await;
-    two.agents.run_crons().await;
+    two.server.run_crons().await;
     assert_eq!(count(&two, &id).await, 1);
     drop(found_none);
     receiver.got(1).await;
@@ -220,7 +220,7 @@ async fn webhook_of_an_ended_run_is_not_delivered_again() {
     settle().await;
     one.die();
     started.abort();
-    two.agents.run_crons().await;
+    two.server.run_crons().await;
     assert_eq!(count(&two, &id).await, 1);
     settle().await;
     assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
@@ -238,9 +238,9 @@ async fn webhook_whose_payload_was_deleted_is_delivered() {
     let _held = dying_before_a_run(&one, &gates).await;
     common.clock.advance(LEASE_MS);
     let (deletes, reads) = (looks.hold("delete tidings"), sends.hold("get tidings"));
-    two.agents.reconcile().await;
+    two.server.reconcile().await;
     let deletes = deletes.reached().await;
-    three.agents.run_crons().await;
+    three.server.run_crons().await;
     let reads = reads.reached().await;
     drop(deletes);
     settle().await;
@@ -260,11 +260,11 @@ async fn webhook_taken_over_during_a_repeated_start_is_delivered_once() {
     common.clock.advance(HOUR_MS);
     let (held, started) = run_crons_until(&two, &looks, "compare_and_set webhooks").await;
     let sends = gates.hold("get tidings");
-    one.agents.run_crons().await;
+    one.server.run_crons().await;
     let _sends = sends.reached().await;
     one.die();
     common.clock.advance(LEASE_MS);
-    two.agents.reconcile().await;
+    two.server.reconcile().await;
     drop(held);
     started.await.unwrap();
     receiver.got(1).await;

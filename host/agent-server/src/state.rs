@@ -13,7 +13,7 @@ use crate::webhooks::{Hooks, Webhooks};
 
 /// Settings of the Agent Server API.
 #[derive(Clone, Debug, Default)]
-pub struct AgentsConfig {
+pub struct AgentServerConfig {
     /// Settings of webhooks.
     pub webhooks: Webhooks,
     /// What happens to keys of inputs and updates that name no channel.
@@ -22,24 +22,24 @@ pub struct AgentsConfig {
 
 /// The state that handlers share. Clones share the state.
 #[derive(Clone)]
-pub struct Agents(Arc<Inner>);
+pub struct AgentServer(Arc<Inner>);
 
 struct Inner {
     api: ApiState,
     crons: Crons,
-    config: AgentsConfig,
+    config: AgentServerConfig,
     hooks: Hooks,
     holds: Holds,
 }
 
-impl Agents {
+impl AgentServer {
     /// Creates the state for the engine of a native API. Shares the guards and limits of that API.
     pub fn new(api: &ApiState) -> Self {
-        Self::with_config(api, AgentsConfig::default())
+        Self::with_config(api, AgentServerConfig::default())
     }
 
     /// Creates the state with settings.
-    pub fn with_config(api: &ApiState, config: AgentsConfig) -> Self {
+    pub fn with_config(api: &ApiState, config: AgentServerConfig) -> Self {
         Self(Arc::new(Inner {
             api: api.clone(),
             crons: Crons::default(),
