@@ -20,7 +20,7 @@ use wattle_run::ports::store::{
 use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::assistants::settled;
 use crate::caller::Caller;
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs::{self, AgentGraph};
 use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::state::AgentServer;
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     thread: &ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<(AskedRun, EngineTerms), Fault> {
+) -> Result<(AskedRun, EngineTerms), ApiError> {
     check_graph(server, graph, thread)?;
     let request = settled(graph, request);
     let request = &*request;
@@ -109,14 +109,14 @@ fn check_graph(
     server: &AgentServer,
     graph: &AgentGraph,
     thread: &ThreadRecord,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
     }
     let own = graphs::id_of(server.engine().catalog(), &thread.app, &thread.graph);
     let (id, wanted) = (&thread.id, &graph.id);
     let text = format!("thread `{id}` is of graph `{own}`; run `{wanted}` on another thread");
-    Err(Fault::conflict(text))
+    Err(ApiError::conflict(text))
 }
 
 async fn kind(
@@ -125,7 +125,7 @@ async fn kind(
     thread: &ThreadRecord,
     request: &RunCreate,
     ignored: &mut IgnoredKeys,
-) -> Result<RunKind, Fault> {
+) -> Result<RunKind, ApiError> {
     let channels = graphs::conversations(&graph.app, &graph.graph_version);
     let input = request.read_input(&channels, &mut fresh)?;
     let input = input.map(|input| known_input(server, graph, input, ignored)).transpose()?;
@@ -135,7 +135,7 @@ async fn kind(
             Some(Point::BeforeInput(_)) => {
                 let text =
                     "a `command` cannot start before an input; name a checkpoint after the input";
-                return Err(Fault::unprocessable(text));
+                return Err(ApiError::unprocessable(text));
             }
             Some(Point::Made(checkpoint)) => Some(checkpoint),
             None => None,
@@ -155,7 +155,9 @@ async fn kind(
         (Some(input), None) => Ok(RunKind::Start { input }),
         (None, None) if thread.is_unbound() => {
             let id = &thread.id;
-            Err(Fault::value(format!("thread `{id}` has not run yet, so its run needs an `input`")))
+            Err(ApiError::bad_request(format!(
+                "thread `{id}` has not run yet, so its run needs an `input`"
+            )))
         }
         (None, None) => Ok(RunKind::Continue),
     }
@@ -166,8 +168,8 @@ async fn kind(
 /// # Errors
 ///
 /// None in practice: a UUID is a valid run id.
-pub(crate) fn new_run() -> Result<RunId, Fault> {
-    RunId::new(fresh()).map_err(|error| Fault::unprocessable(error.to_string()))
+pub(crate) fn new_run() -> Result<RunId, ApiError> {
+    RunId::new(fresh()).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
 /// Generates an id for a message without an id.
@@ -183,9 +185,9 @@ fn known_input(
     graph: &AgentGraph,
     input: Value,
     ignored: &mut IgnoredKeys,
-) -> Result<Value, Fault> {
+) -> Result<Value, ApiError> {
     let Value::Object(mut fields) = input else {
-        return Err(Fault::unprocessable("`input` must be an object of channel values"));
+        return Err(ApiError::unprocessable("`input` must be an object of channel values"));
     };
     match server.unknown_keys() {
         UnknownKeys::Ignore => {
@@ -204,14 +206,14 @@ fn check_channels<'n>(
     graph: &AgentGraph,
     field: &str,
     mut names: impl Iterator<Item = &'n String>,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let Some(name) = names.find(|name| !has_channel(graph, name)) else { return Ok(()) };
     let channels = graph.graph_version.graph.channels();
     let known: Vec<String> = channels.keys().map(|channel| format!("`{channel}`")).collect();
     let (id, known) = (&graph.id, known.join(", "));
     let text =
         format!("graph `{id}` has no channel `{name}`, which `{field}` names; it has: {known}");
-    Err(Fault::unprocessable(text))
+    Err(ApiError::unprocessable(text))
 }
 
 /// Resolves the `command` of a request.
@@ -223,7 +225,7 @@ async fn commanded(
     checkpoint: Option<CheckpointId>,
     stale: StaleAnswers,
     ignored: &mut IgnoredKeys,
-) -> Result<RunKind, Fault> {
+) -> Result<RunKind, ApiError> {
     let channels = graphs::conversations(&graph.app, &graph.graph_version);
     let mut updates = command.read_update(&channels, &mut fresh)?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
@@ -248,7 +250,7 @@ async fn commanded(
         channel.map(|channel| Write { channel, value, overwrite: false })
     });
     let writes = writes.collect::<Result<Vec<_>, _>>();
-    let writes = writes.map_err(|error| Fault::unprocessable(error.to_string()))?;
+    let writes = writes.map_err(|error| ApiError::unprocessable(error.to_string()))?;
     // Interrupts are pending only at the current checkpoint, so the request may name that one.
     let checkpoint = match &command.resume {
         Some(resume) => {
@@ -264,7 +266,7 @@ async fn commanded(
         }
         // A command of which every key was ignored has no effect, but is not an error.
         None if is_plain && ignored.is_empty() => {
-            Err(Fault::value("`command` is empty; set `update`, `resume` or `goto`"))
+            Err(ApiError::bad_request("`command` is empty; set `update`, `resume` or `goto`"))
         }
         resume => Ok(RunKind::Command {
             command: step::Command { writes, goto, sends },
@@ -275,7 +277,7 @@ async fn commanded(
 }
 
 /// Finds a node of the graph by its name.
-fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
+fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, ApiError> {
     let nodes = graph.graph_version.graph.nodes();
     if let Some(node) = nodes.keys().find(|node| node.as_str() == name) {
         return Ok(node.clone());
@@ -284,7 +286,7 @@ fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
     let (id, known) = (&graph.id, known.join(", "));
     let text =
         format!("graph `{id}` has no node `{name}`, which `command.goto` names; it has: {known}");
-    Err(Fault::unprocessable(text))
+    Err(ApiError::unprocessable(text))
 }
 
 /// Checks that `resume` can be the answer to interrupts of the thread at its current checkpoint. If
@@ -295,16 +297,16 @@ async fn check_answerable(
     resume: &Value,
     checkpoint: Option<CheckpointId>,
     stale: StaleAnswers,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     if thread.is_unbound() {
         let text = format!("thread `{}` has not run yet, so it has no interrupts", thread.id);
-        return Err(Fault::value(text));
+        return Err(ApiError::bad_request(text));
     }
     if checkpoint.is_some() {
         let head = server.ports().store.thread(&thread.id).await?;
         if head.and_then(|head| head.current) != checkpoint {
             let text = "interrupts are answered at the current checkpoint; omit the checkpoint";
-            return Err(Fault::value(text));
+            return Err(ApiError::bad_request(text));
         }
     }
     // A running or pending run can still raise interrupts, so the engine matches the answers when
@@ -315,10 +317,10 @@ async fn check_answerable(
     let view = server.engine().thread(&thread.id).await?;
     let open = view.map(|view| view.interrupts).unwrap_or_default();
     let answers = answers_by_interrupt(&open, resume, stale);
-    answers.map(drop).map_err(|failure| Fault::value(failure.message))
+    answers.map(drop).map_err(|failure| ApiError::bad_request(failure.message))
 }
 
-fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point>, Fault> {
+fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point>, ApiError> {
     let configured = || {
         let configurable = request.config.as_ref()?.configurable.as_ref()?;
         configurable.get("checkpoint_id")?.as_str()
@@ -327,7 +329,7 @@ fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point
     if named.is_some() && !request.checkpoint_ns().is_empty() {
         let text = "a run starts from a checkpoint of the root graph, not from one of a subgraph; \
                     edit the subgraph with `POST /threads/{id}/state`, then run the thread";
-        return Err(Fault::unprocessable(text));
+        return Err(ApiError::unprocessable(text));
     }
     named.map(|id| point_of(thread, id)).transpose()
 }
@@ -346,7 +348,7 @@ pub(crate) enum Point {
 /// # Errors
 ///
 /// 404 if the id is not one of this thread.
-pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, Fault> {
+pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, ApiError> {
     match input_of(thread.origin(), id) {
         Some(made) => Ok(Point::BeforeInput(made)),
         None => of_thread(thread, id).map(Point::Made),
@@ -358,8 +360,8 @@ pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, Fault> 
 /// # Errors
 ///
 /// 404 if the id is not one of this thread.
-pub(crate) fn of_thread(thread: &ThreadRecord, id: &str) -> Result<CheckpointId, Fault> {
-    checkpoint_of(thread.origin(), id).ok_or_else(|| Fault::missing("checkpoint", id))
+pub(crate) fn of_thread(thread: &ThreadRecord, id: &str) -> Result<CheckpointId, ApiError> {
+    checkpoint_of(thread.origin(), id).ok_or_else(|| ApiError::missing("checkpoint", id))
 }
 
 fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {

@@ -10,7 +10,7 @@ use wattle_run::ports::memory::MemoryScope;
 
 use crate::doc::Kept;
 use crate::doc::assistant::{AssistantDoc, assistants};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs::{self, AgentGraph, Made};
 use crate::state::AgentServer;
 use crate::wire::request::{Config, RunCreate};
@@ -26,18 +26,20 @@ pub(crate) async fn find(
     server: &AgentServer,
     tenant: Option<&String>,
     id: &str,
-) -> Result<AgentGraph, Fault> {
+) -> Result<AgentGraph, ApiError> {
     let catalog = server.engine().catalog();
     let missing = match graphs::find(catalog, id) {
         Ok(graph) => return Ok(graph),
-        Err(fault) => fault,
+        Err(error) => error,
     };
     let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
     let doc = made(server, tenant, uuid).await?.ok_or(missing)?;
     let graph = &doc.used.graph_id;
     let graph = graphs::by_id(catalog, graph).map_err(|why| {
-        why.fault(|| {
-            Fault::conflict(format!("assistant `{id}` is of graph `{graph}`, which is not loaded"))
+        why.into_error(|| {
+            ApiError::conflict(format!(
+                "assistant `{id}` is of graph `{graph}`, which is not loaded"
+            ))
         })
     })?;
     Ok(AgentGraph { made: Some(Made { id: uuid, doc }), ..graph })

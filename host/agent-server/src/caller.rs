@@ -12,7 +12,7 @@ use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::ports::store::ThreadRecord;
 
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 use crate::wire::request::parse_within;
 
@@ -28,9 +28,9 @@ pub(crate) struct Caller {
 }
 
 impl FromRequestParts<AgentServer> for Caller {
-    type Rejection = Fault;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
         let scope = TenantScope::from_request_parts(parts, server.api()).await?;
         let RequestPrincipal(principal) =
             RequestPrincipal::from_request_parts(parts, server.api()).await?;
@@ -54,8 +54,9 @@ impl Caller {
         &self,
         server: &AgentServer,
         id: &str,
-    ) -> Result<Option<ThreadRecord>, Fault> {
-        let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
+    ) -> Result<Option<ThreadRecord>, ApiError> {
+        let thread =
+            ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
         let head = server.engine().ports().store.thread(&thread).await?;
         let own = head.map(|head| head.record).filter(|record| self.may_see(record));
         match &own {
@@ -75,9 +76,9 @@ impl Caller {
         &self,
         server: &AgentServer,
         id: &str,
-    ) -> Result<ThreadRecord, Fault> {
+    ) -> Result<ThreadRecord, ApiError> {
         let found = self.find_thread(server, id).await?;
-        found.ok_or_else(|| Fault::missing("thread", id))
+        found.ok_or_else(|| ApiError::missing("thread", id))
     }
 
     /// Returns whether the caller may access a thread.
@@ -90,9 +91,9 @@ impl Caller {
 pub(crate) struct IsOperator(pub(crate) bool);
 
 impl FromRequestParts<AgentServer> for IsOperator {
-    type Rejection = Fault;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
         let role = RequestRole::from_request_parts(parts, server.api()).await?;
         Ok(Self(role.is_operator))
     }
@@ -103,8 +104,8 @@ impl FromRequestParts<AgentServer> for IsOperator {
 /// # Errors
 ///
 /// 422 if the string is not a UUID.
-pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, Fault> {
-    let refused = |_| Fault::unprocessable(format!("the {what} id `{text}` is not a UUID"));
+pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, ApiError> {
+    let refused = |_| ApiError::unprocessable(format!("the {what} id `{text}` is not a UUID"));
     Uuid::try_parse(text).map_err(refused)
 }
 
@@ -112,11 +113,11 @@ pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, Fault> {
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<AgentServer> for Body<T> {
-    type Rejection = Fault;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, server: &AgentServer) -> Result<Self, Fault> {
+    async fn from_request(request: Request, server: &AgentServer) -> Result<Self, ApiError> {
         let body = body::read(request, server.api().config.body_limit_bytes).await?;
-        let read = body.parse(|bytes, budget| parse_within(bytes, budget).map_err(Fault::from));
+        let read = body.parse(|bytes, budget| parse_within(bytes, budget).map_err(ApiError::from));
         read.await.map(Self)
     }
 }
@@ -125,12 +126,12 @@ impl<T: DeserializeOwned> FromRequest<AgentServer> for Body<T> {
 pub(crate) struct Place<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<AgentServer> for Place<T> {
-    type Rejection = Fault;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, Fault> {
+    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
         match Path::from_request_parts(parts, server).await {
             Ok(Path(place)) => Ok(Self(place)),
-            Err(rejection) => Err(Fault::unprocessable(rejection.body_text())),
+            Err(rejection) => Err(ApiError::unprocessable(rejection.body_text())),
         }
     }
 }

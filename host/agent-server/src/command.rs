@@ -12,7 +12,7 @@ use wattle_project::agent_server::id::EventId;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::caller::Caller;
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 use crate::wire::command::{Code, Command, Refusal, done};
 
@@ -66,7 +66,7 @@ impl Target<'_> {
     /// Finds the thread; `None` if it does not exist or the caller may not access it.
     async fn find(&self) -> Result<Option<ThreadRecord>, Refusal> {
         let found = self.caller.find_thread(self.server, self.thread.as_str()).await;
-        found.map_err(|fault| refused(&fault))
+        found.map_err(|error| refused(&error))
     }
 
     /// Returns the thread. Fails if it has never run.
@@ -80,11 +80,11 @@ impl Target<'_> {
 }
 
 /// Converts an API error to an error of the protocol.
-pub(crate) fn refused(fault: &Fault) -> Refusal {
-    let code = match fault.status() {
+pub(crate) fn refused(error: &ApiError) -> Refusal {
+    let code = match error.status() {
         status if status.is_server_error() => Code::UnknownError,
         StatusCode::NOT_IMPLEMENTED => Code::NotSupported,
         _ => Code::InvalidArgument,
     };
-    Refusal::new(code, fault.detail())
+    Refusal::new(code, error.detail())
 }

@@ -21,7 +21,7 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use crate::asked::run::CRON_FACT;
 use crate::caller::Caller;
 use crate::doc::cron::{CronDoc, Due, dues};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::order;
 use crate::state::AgentServer;
 use crate::wire::request::{IfMissing, run_of};
@@ -52,12 +52,12 @@ impl Crons {
 
 /// Returns the id of the run of a cron for a due time. Like the ids of other runs, it begins with a
 /// time, by which lists sort.
-pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
+pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, ApiError> {
     let name = Uuid::new_v5(cron, format_time_with_micros(due_ms).as_bytes());
     let [_, _, _, _, _, _, rest @ ..] = name.into_bytes();
     let due_ms = u64::try_from(due_ms).unwrap_or(0);
     let id = Builder::from_unix_timestamp_millis(due_ms, &rest).into_uuid();
-    RunId::new(id.to_string()).map_err(|error| Fault::unprocessable(error.to_string()))
+    RunId::new(id.to_string()).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
 impl AgentServer {
@@ -160,11 +160,11 @@ impl AgentServer {
         if doc.revision == due.doc.revision {
             match self.begin_cron(&doc, due_ms).await {
                 Ok(()) => {}
-                Err(fault) if fault.status().is_server_error() => {
-                    return Err(Failure::internal(fault.detail().to_owned()));
+                Err(error) if error.status().is_server_error() => {
+                    return Err(Failure::internal(error.detail().to_owned()));
                 }
-                Err(fault) => {
-                    let why = fault.detail();
+                Err(error) => {
+                    let why = error.detail();
                     tracing::warn!(cron = %doc.cron, why, "failed to create a cron run");
                     if self.has_lost_its_thread(&doc).await? {
                         doc.forget(ports).await?;
@@ -182,7 +182,7 @@ impl AgentServer {
         Ok(noted.and_then(|due| due.next_ms))
     }
 
-    async fn begin_cron(&self, doc: &CronDoc, due_ms: i64) -> Result<(), Fault> {
+    async fn begin_cron(&self, doc: &CronDoc, due_ms: i64) -> Result<(), ApiError> {
         let run = run_id(&doc.cron, due_ms)?;
         let mut request = run_of(&doc.payload)?;
         let fact = (CRON_FACT.to_owned(), doc.cron.to_string().into());
@@ -219,7 +219,7 @@ impl AgentServer {
     }
 
     /// Returns whether the run exists, pending or not, on any host.
-    async fn has_begun(&self, run: &RunId) -> Result<bool, Fault> {
+    async fn has_begun(&self, run: &RunId) -> Result<bool, ApiError> {
         Ok(self.ports().store.run(run).await?.is_some())
     }
 }

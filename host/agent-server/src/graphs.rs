@@ -14,7 +14,7 @@ use wattle_run::app::{App, GraphVersion};
 use wattle_run::catalog::Catalog;
 
 use crate::doc::assistant::AssistantDoc;
-use crate::fault::Fault;
+use crate::error::ApiError;
 
 /// Beginning of the error for an unknown assistant. Client programs search for it.
 const NOT_FOUND: &str = "Assistant not found";
@@ -96,7 +96,7 @@ impl NotFound {
 
     /// Returns the error for the client: that of an unknown graph, or 503 if the request can
     /// succeed later.
-    pub(crate) fn fault(self, unknown: impl FnOnce() -> Fault) -> Fault {
+    pub(crate) fn into_error(self, unknown: impl FnOnce() -> ApiError) -> ApiError {
         match self {
             Self::Unknown => unknown(),
             Self::Loading(failure) => failure.into(),
@@ -142,14 +142,14 @@ fn check_loaded(catalog: &Catalog, assistant: &str) -> Result<(), Failure> {
 ///
 /// 404 for an unknown UUID, 422 for an unknown name, 503 while an app is loaded for the first time
 /// that may have the graph.
-pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fault> {
+pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, ApiError> {
     look_up(catalog, assistant).map_err(|why| {
-        why.fault(|| {
+        why.into_error(|| {
             if Uuid::try_parse(assistant).is_ok() {
-                return Fault::not_found(format!("{NOT_FOUND}: `{assistant}`"));
+                return ApiError::not_found(format!("{NOT_FOUND}: `{assistant}`"));
             }
             let hint = hint(catalog, assistant);
-            Fault::unprocessable(format!("{NOT_FOUND}: `{assistant}`; {hint}"))
+            ApiError::unprocessable(format!("{NOT_FOUND}: `{assistant}`; {hint}"))
         })
     })
 }
@@ -161,14 +161,14 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fau
 /// 422 without a name, 404 for an unknown graph, 503 while an app is loaded for the first time that
 /// may have the graph. A run that names an unknown graph as its assistant is malformed instead, see
 /// [`find`].
-pub(crate) fn of_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph, Fault> {
+pub(crate) fn of_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph, ApiError> {
     if graph.is_empty() {
-        return Err(Fault::unprocessable("`graph_id` of the request is missing"));
+        return Err(ApiError::unprocessable("`graph_id` of the request is missing"));
     }
     look_up(catalog, graph).map_err(|why| {
-        why.fault(|| {
+        why.into_error(|| {
             let hint = hint(catalog, graph);
-            Fault::not_found(format!("there is no graph `{graph}`; {hint}"))
+            ApiError::not_found(format!("there is no graph `{graph}`; {hint}"))
         })
     })
 }

@@ -22,7 +22,7 @@ use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
 use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
 use crate::asked::run::AskedRun;
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::feed::{Ready, ThreadLog, run_start};
 use crate::run::KnownRun;
 use crate::state::AgentServer;
@@ -53,7 +53,7 @@ impl Parts {
     /// # Errors
     ///
     /// 422 for an unknown name.
-    pub(crate) fn read(names: &[String]) -> Result<Self, Fault> {
+    pub(crate) fn read(names: &[String]) -> Result<Self, ApiError> {
         let mut parts = Self { runs: names.is_empty(), ..Self::default() };
         for name in names {
             match name.as_str() {
@@ -65,7 +65,7 @@ impl Parts {
                         "`{other}` is not a stream mode of a thread; use one of run_modes, \
                          lifecycle, state_update"
                     );
-                    return Err(Fault::unprocessable(text));
+                    return Err(ApiError::unprocessable(text));
                 }
             }
         }
@@ -91,7 +91,7 @@ pub(crate) async fn answer(
     thread: &ThreadRecord,
     parts: Parts,
     after: Option<u64>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let joined = Joined::new(server, thread, parts, after).await?;
     let body = stream::unfold(joined, |mut joined| async move {
         let bytes = joined.next().await?;
@@ -120,7 +120,7 @@ impl Joined {
         thread: &ThreadRecord,
         parts: Parts,
         after: Option<u64>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ApiError> {
         let store = &server.ports().store;
         let head = store.thread(&thread.id).await?;
         let last_seq = head.map_or(0, |head| head.last_seq);
@@ -155,12 +155,12 @@ impl Joined {
             }
             match self.log.ready().await {
                 Ready::Event => {
-                    if let Err(fault) = self.take().await {
+                    if let Err(error) = self.take().await {
                         // The server-sent events of this log event are omitted. A client that
                         // reconnects receives them.
-                        let (thread, error) = (self.log.id(), fault.detail());
-                        tracing::warn!(%thread, error, "thread stream aborted");
-                        self.break_off(&Failure::internal(fault.detail()));
+                        let thread = self.log.id();
+                        tracing::warn!(%thread, error = error.detail(), "thread stream aborted");
+                        self.break_off(&Failure::internal(error.detail()));
                     }
                 }
                 Ready::Anew => (self.after, self.run) = (0, None),
@@ -186,7 +186,7 @@ impl Joined {
         self.is_over = true;
     }
 
-    async fn take(&mut self) -> Result<(), Fault> {
+    async fn take(&mut self) -> Result<(), ApiError> {
         let Some(event) = self.log.pop() else { return Ok(()) };
         let Some(ThreadHead { record, .. }) = self.log.head() else { return Ok(()) };
         if self.run.as_ref().is_none_or(|(run, _)| *run != event.run) {
@@ -217,12 +217,12 @@ async fn shower(
     thread: &ThreadRecord,
     run: &RunId,
     parts: Parts,
-) -> Result<Option<Shower>, Fault> {
+) -> Result<Option<Shower>, ApiError> {
     let KnownRun { asked, record } = match KnownRun::find(server, thread, run.as_str()).await {
         Ok(known) => known,
         // No run has this id; the id may not even be a UUID.
-        Err(fault) if fault.status().is_client_error() => return Ok(None),
-        Err(fault) => return Err(fault),
+        Err(error) if error.status().is_client_error() => return Ok(None),
+        Err(error) => return Err(error),
     };
     let modes = if parts.runs { modes(&asked) } else { BTreeSet::new() };
     let subgraphs = asked.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);

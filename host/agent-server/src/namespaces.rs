@@ -10,7 +10,7 @@ use wattle_run::limit::GRAPH_DEPTH;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::HistoryQuery;
 
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 
 /// Maximum number of states of a parent graph that are searched for a task. The request may read as
@@ -31,7 +31,7 @@ pub(crate) async fn find(
     server: &AgentServer,
     record: &ThreadRecord,
     text: &str,
-) -> Result<Namespace, Fault> {
+) -> Result<Namespace, ApiError> {
     let named = namespace_of(text);
     // The engine rejects a deeper namespace. Its levels, of which a request can have any number,
     // are not traversed before.
@@ -68,7 +68,7 @@ async fn exists(
     server: &AgentServer,
     record: &ThreadRecord,
     namespace: &Namespace,
-) -> Result<bool, Fault> {
+) -> Result<bool, ApiError> {
     Ok(server.ports().store.checkpoint(&record.id, namespace, None).await?.is_some())
 }
 
@@ -79,7 +79,7 @@ async fn subgraph_of(
     record: &ThreadRecord,
     parent: &Namespace,
     task: &TaskId,
-) -> Result<Option<Namespace>, Fault> {
+) -> Result<Option<Namespace>, ApiError> {
     let namespace = parent.clone();
     let mut query = HistoryQuery { namespace, limit: Some(READ), ..HistoryQuery::default() };
     let mut searched = 0;

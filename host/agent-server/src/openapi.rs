@@ -7,11 +7,11 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::{Content, Object, OpenApi, RefOr, Required, Schema};
 use wattle_api::openapi::{CommonErrors, add_common_errors, operations};
 
-use crate::wire::outline::FaultDocument;
+use crate::wire::outline::ErrorDocument;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
-    components(schemas(FaultDocument)),
+    components(schemas(ErrorDocument)),
     tags(
         (name = "agent-server", description = "Health and capabilities of the server"),
         (name = "agent-assistants", description = "Graphs with settings"),

@@ -13,7 +13,7 @@ use crate::asked;
 use crate::asked::run::AskedRun;
 use crate::assistants;
 use crate::caller::Caller;
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs::AgentGraph;
 use crate::state::AgentServer;
 use crate::submit::submit;
@@ -45,7 +45,7 @@ pub(crate) async fn on_thread(
     id: &str,
     run: RunId,
     request: &RunCreate,
-) -> Result<Created, Fault> {
+) -> Result<Created, ApiError> {
     check(server, request)?;
     let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
     let may_make = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
@@ -64,12 +64,12 @@ pub(crate) async fn alone(
     caller: &Caller,
     run: RunId,
     request: &RunCreate,
-) -> Result<Created, Fault> {
+) -> Result<Created, ApiError> {
     check(server, request)?;
     let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
     if request.command().is_some() || request.input().is_none() {
         let text = "a stateless run needs an `input` and takes no `command`";
-        return Err(Fault::value(text));
+        return Err(ApiError::bad_request(text));
     }
     let keep = request.on_completion.unwrap_or_default() == Completion::Keep;
     let ttl = (!keep).then(|| temporary(request));
@@ -97,18 +97,18 @@ pub(crate) async fn alone(
 async fn take_back(server: &AgentServer, thread: &ThreadId) {
     let done = match has_runs(server, thread).await {
         Ok(true) => Ok(()),
-        Ok(false) => server.engine().delete_thread(thread).await.map_err(Fault::from),
-        Err(fault) => Err(fault),
+        Ok(false) => server.engine().delete_thread(thread).await.map_err(ApiError::from),
+        Err(error) => Err(error),
     };
-    if let Err(fault) = done {
-        let why = fault.detail();
+    if let Err(error) = done {
+        let why = error.detail();
         tracing::warn!(%thread, why, "failed to delete the thread of a run that did not start");
     }
 }
 
 /// Returns whether a thread has a run. For the thread of a cron run, another host may have created
 /// the run in the meantime.
-async fn has_runs(server: &AgentServer, thread: &ThreadId) -> Result<bool, Fault> {
+async fn has_runs(server: &AgentServer, thread: &ThreadId) -> Result<bool, ApiError> {
     Ok(!server.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
 }
 
@@ -119,7 +119,7 @@ async fn left_over(
     caller: &Caller,
     run: &RunId,
     failure: Failure,
-) -> Result<ThreadRecord, Fault> {
+) -> Result<ThreadRecord, ApiError> {
     if failure.code == code::BUSY {
         // The other host may die before it has created the thread, so the caller must retry.
         let text = format!("another host is creating thread `{run}`; try again");
@@ -139,7 +139,7 @@ async fn left_over(
 ///
 /// Those of [`RunCreate::check`]; 422 for metadata or a context that is too large, and for a
 /// webhook URL that is not permitted.
-pub(crate) fn check(server: &AgentServer, request: &RunCreate) -> Result<(), Fault> {
+pub(crate) fn check(server: &AgentServer, request: &RunCreate) -> Result<(), ApiError> {
     request.check()?;
     let metadata = request.metadata.clone().unwrap_or_default();
     metadata::check_size(&metadata.into_iter().collect())?;
@@ -157,7 +157,7 @@ async fn begin_on(
     thread: ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<Created, Fault> {
+) -> Result<Created, ApiError> {
     let (mut asked, own) = asked::run(server, caller, graph, &thread, run, request).await?;
     let record = submit(server, &mut asked, own).await?;
     Ok(Created { thread, asked, record })
@@ -181,12 +181,12 @@ pub(crate) async fn existing_or_new(
     caller: &Caller,
     id: &str,
     may_make: bool,
-) -> Result<ThreadRecord, Fault> {
+) -> Result<ThreadRecord, ApiError> {
     if let Some(record) = caller.find_thread(server, id).await? {
         return Ok(record);
     }
     if !may_make {
-        return Err(Fault::missing("thread", id));
+        return Err(ApiError::missing("thread", id));
     }
     let thread = Some(parse(id)?);
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
@@ -198,6 +198,6 @@ pub(crate) async fn existing_or_new(
     }
 }
 
-fn parse(id: &str) -> Result<ThreadId, Fault> {
-    ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))
+fn parse(id: &str) -> Result<ThreadId, ApiError> {
+    ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }

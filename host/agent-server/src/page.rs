@@ -14,7 +14,7 @@ use wattle_api::response::write_json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::approx_bytes;
 
-use crate::fault::Fault;
+use crate::error::ApiError;
 
 /// Maximum size in bytes of the items of one response, unless the response has a single item. A
 /// response is in memory until it is sent, and many responses are sent at the same time. A page of
@@ -35,9 +35,9 @@ const STATES_BYTES: u64 = 256 << 20;
 ///
 /// 422 for 0, as on a LangGraph server. A `limit` of 0 in a query is not an error there: the page
 /// is empty.
-pub(crate) fn size(wanted: Option<usize>, default: usize, most: usize) -> Result<usize, Fault> {
+pub(crate) fn size(wanted: Option<usize>, default: usize, most: usize) -> Result<usize, ApiError> {
     match wanted {
-        Some(0) => Err(Fault::unprocessable("`limit` must be 1 or more")),
+        Some(0) => Err(ApiError::unprocessable("`limit` must be 1 or more")),
         wanted => Ok(wanted.unwrap_or(default).min(most)),
     }
 }
@@ -75,7 +75,7 @@ impl Page {
     ///
     /// 422 if the array becomes too large; 503 if the responses that the caller has not read leave
     /// no room for it.
-    pub(crate) fn push(&mut self, document: &impl Serialize) -> Result<(), Fault> {
+    pub(crate) fn push(&mut self, document: &impl Serialize) -> Result<(), ApiError> {
         if self.documents > 0 {
             self.text.push(b',');
         }
@@ -92,13 +92,13 @@ impl Page {
         Ok(())
     }
 
-    fn too_large(&self) -> Fault {
+    fn too_large(&self) -> ApiError {
         let Self { documents, most_bytes, .. } = self;
         let text = format!(
             "the response would be larger than {most_bytes} bytes; name the fields you need with \
              `select`, or set `limit` to {documents} or less"
         );
-        Fault::unprocessable(text)
+        ApiError::unprocessable(text)
     }
 }
 

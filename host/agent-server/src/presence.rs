@@ -47,8 +47,8 @@ impl Drop for Presence {
             let RunRef { thread, run: id } = &run;
             tracing::info!(%thread, run = %id, "cancelling a run: its client disconnected");
             // The run may have ended at the same time.
-            if let Err(fault) = cancel(&server, &run, false, None).await {
-                let why = fault.detail();
+            if let Err(error) = cancel(&server, &run, false, None).await {
+                let why = error.detail();
                 tracing::debug!(run = %id, why, "failed to cancel a run of a disconnected client");
             }
         });

@@ -5,7 +5,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::Value;
 
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 
 /// The query parameters of a request.
@@ -38,7 +38,7 @@ impl Query {
     /// # Errors
     ///
     /// 422 if the value is not a boolean.
-    pub(crate) fn flag(&self, key: &str) -> Result<bool, Fault> {
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, ApiError> {
         Ok(self.wish(key)?.unwrap_or(false))
     }
 
@@ -47,14 +47,14 @@ impl Query {
     /// # Errors
     ///
     /// As [`Query::flag`].
-    pub(crate) fn wish(&self, key: &str) -> Result<Option<bool>, Fault> {
+    pub(crate) fn wish(&self, key: &str) -> Result<Option<bool>, ApiError> {
         match self.text(key) {
             None | Some("") => Ok(None),
             Some("0" | "false" | "False") => Ok(Some(false)),
             Some("1" | "true" | "True") => Ok(Some(true)),
             Some(other) => {
                 let why = format!("`{key}` must be `true` or `false`, not `{other}`");
-                Err(Fault::unprocessable(why))
+                Err(ApiError::unprocessable(why))
             }
         }
     }
@@ -64,12 +64,12 @@ impl Query {
     /// # Errors
     ///
     /// 422 if the value is not a number.
-    pub(crate) fn number(&self, key: &str) -> Result<Option<usize>, Fault> {
+    pub(crate) fn number(&self, key: &str) -> Result<Option<usize>, ApiError> {
         let Some(text) = self.text(key).filter(|text| !text.is_empty()) else { return Ok(None) };
         let number = text.parse();
         number
             .map(Some)
-            .map_err(|_| Fault::unprocessable(format!("`{key}` must be a number, not `{text}`")))
+            .map_err(|_| ApiError::unprocessable(format!("`{key}` must be a number, not `{text}`")))
     }
 
     /// Returns all values of a key, including the items of JSON lists.

@@ -12,7 +12,7 @@ use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::asked::run::{AskedRun, Terms};
 use crate::doc::{old, webhook};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs;
 use crate::state::AgentServer;
 use crate::view;
@@ -37,12 +37,12 @@ impl KnownRun {
         server: &AgentServer,
         thread: &ThreadRecord,
         id: &str,
-    ) -> Result<Self, Fault> {
-        let run = RunId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
+    ) -> Result<Self, ApiError> {
+        let run = RunId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
         let record = server.ports().store.run(&run).await?;
         let Some(record) = record.filter(|record| record.thread == thread.id) else {
             crate::caller::uuid("run", id)?;
-            return Err(Fault::missing("run", id));
+            return Err(ApiError::missing("run", id));
         };
         Self::of(server, thread, record).await
     }
@@ -52,7 +52,7 @@ impl KnownRun {
         server: &AgentServer,
         thread: &ThreadRecord,
         record: RunRecord,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ApiError> {
         let asked = match AskedRun::of(&record, thread) {
             // Hosts of older versions stored the request in the memory.
             None if record.created_ms.is_none() => {
@@ -141,10 +141,10 @@ pub(crate) async fn ended(server: &AgentServer, run: RunRef) -> Option<Value> {
         Ok(End::Values(values)) => Some(values),
         Ok(End::Stopping) => None,
         // The shutdown is not a failure of the run.
-        Err(fault) if is_stopping && fault.status() == StatusCode::SERVICE_UNAVAILABLE => None,
+        Err(error) if is_stopping && error.status() == StatusCode::SERVICE_UNAVAILABLE => None,
         Ok(End::Failed(failure)) => Some(json!({ ERROR: error_of(&failure) })),
-        Err(fault) => {
-            Some(json!({ ERROR: { "error": code::INTERNAL, "message": fault.detail() } }))
+        Err(error) => {
+            Some(json!({ ERROR: { "error": code::INTERNAL, "message": error.detail() } }))
         }
     }
 }
@@ -159,7 +159,7 @@ enum End {
     Stopping,
 }
 
-async fn end(server: &AgentServer, run: RunRef) -> Result<End, Fault> {
+async fn end(server: &AgentServer, run: RunRef) -> Result<End, ApiError> {
     let thread = run.thread.clone();
     let ended = match turn(server, &run).await? {
         // A run that ends within the grace period of a shutdown still gets its response.

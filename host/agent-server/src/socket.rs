@@ -23,7 +23,7 @@ use wattle_run::caller_id::CallerId;
 
 use crate::caller::Caller;
 use crate::command::{Target, end, perform, refused};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::feed::{Feed, Ready};
 use crate::state::AgentServer;
 use crate::wire::command::{Code, Command, Reconnect, Refusal, Subscribe, Unsubscribe, done};
@@ -68,7 +68,7 @@ pub(crate) struct Pass {
 pub(crate) fn open(
     server: AgentServer,
     caller: Caller,
-    thread: Result<ThreadId, Fault>,
+    thread: Result<ThreadId, ApiError>,
     pass: Pass,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -78,7 +78,7 @@ pub(crate) fn open(
     upgrade.on_upgrade(move |mut socket| async move {
         let end = match thread {
             Ok(thread) => Session::new(server, caller, thread, pass).run(&mut socket).await,
-            Err(fault) => End::Told(of_fault(&fault)),
+            Err(error) => End::Told(of_fault(&error)),
         };
         if let End::Told(frame) = end {
             // The client may have disconnected already.
@@ -87,8 +87,8 @@ pub(crate) fn open(
     })
 }
 
-fn of_fault(fault: &Fault) -> CloseFrame {
-    closing(CLOSE + fault.status().as_u16(), fault.detail())
+fn of_fault(error: &ApiError) -> CloseFrame {
+    closing(CLOSE + error.status().as_u16(), error.detail())
 }
 
 fn closing(code: u16, reason: &str) -> CloseFrame {
@@ -244,8 +244,8 @@ impl Session {
             // A ping keeps proxies from closing the idle connection.
             Ready::Silence => self.in_time(socket.send(Message::Ping(Bytes::new()))).await,
             Ready::Gone => {
-                let fault = Fault::missing("thread", self.thread.as_str());
-                Err(End::Told(of_fault(&fault)))
+                let error = ApiError::missing("thread", self.thread.as_str());
+                Err(End::Told(of_fault(&error)))
             }
             Ready::Stopping => {
                 Err(End::Told(closing(close_code::AWAY, "the host is shutting down")))

@@ -10,7 +10,7 @@ use wattle_run::hostcall::runs::{Multitask, RunRef};
 use wattle_run::ports::store::{PendingQuery, RunRecord, ThreadStatus};
 
 use crate::asked::run::{AskedRun, EngineTerms};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 use crate::webhooks::{book, unbook};
 use crate::whole::whole;
@@ -26,7 +26,7 @@ pub(crate) async fn submit(
     server: &AgentServer,
     asked: &mut AskedRun,
     own: EngineTerms,
-) -> Result<RunRecord, Fault> {
+) -> Result<RunRecord, ApiError> {
     // The webhook is stored before the run can start. Dropping the booking starts the delivery, at
     // a time when it is known whether the run exists.
     let _booking = book(server, asked).await?;
@@ -44,7 +44,7 @@ pub(crate) async fn submit(
 }
 
 /// Deletes the webhooks of the pending and running runs of a thread.
-async fn unbook_all(server: &AgentServer, thread: &ThreadId) -> Result<(), Fault> {
+async fn unbook_all(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
     let store = &server.ports().store;
     let query =
         PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
@@ -70,7 +70,7 @@ pub(crate) async fn cancel(
     run: &RunRef,
     forget: bool,
     principal: Option<&Principal>,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let (own, run, principal) = (server.clone(), run.clone(), principal.cloned());
     let work = async move {
         if forget {
@@ -79,7 +79,7 @@ pub(crate) async fn cancel(
         let cancelled = own.engine().cancel_run(&run, forget, principal.as_ref()).await;
         cancelled.map_err(|failure| {
             if failure.code == code::NOT_FOUND {
-                return Fault::missing("run to cancel", run.run.as_str());
+                return ApiError::missing("run to cancel", run.run.as_str());
             }
             failure.into()
         })
@@ -96,7 +96,7 @@ pub(crate) async fn remove(
     server: &AgentServer,
     thread: &ThreadId,
     run: &RunId,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let (own, run) = (server.clone(), RunRef { thread: thread.clone(), run: run.clone() });
     let work = async move {
         unbook(&own, &run.run).await?;
@@ -110,7 +110,7 @@ pub(crate) async fn remove(
 /// # Errors
 ///
 /// Those of the engine.
-pub(crate) async fn remove_thread(server: &AgentServer, thread: &ThreadId) -> Result<(), Fault> {
+pub(crate) async fn remove_thread(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
     unbook_all(server, thread).await?;
     Ok(server.engine().remove_thread(thread).await?)
 }

@@ -13,7 +13,7 @@ use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as Stands}
 use wattle_run::time_travel::StateView;
 
 use crate::asked::run::AskedRun;
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs;
 use crate::state::AgentServer;
 use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
@@ -66,7 +66,10 @@ pub(crate) fn status(
 }
 
 /// Describes a thread, with its current state, as JSON.
-pub(crate) async fn thread(server: &AgentServer, record: &ThreadRecord) -> Result<Thread, Fault> {
+pub(crate) async fn thread(
+    server: &AgentServer,
+    record: &ThreadRecord,
+) -> Result<Thread, ApiError> {
     let state = state_of(server, record, &Namespace::root(), None).await?;
     thread_at(server, record, state).await
 }
@@ -76,7 +79,7 @@ pub(crate) async fn thread_at(
     server: &AgentServer,
     record: &ThreadRecord,
     state: Option<StateView>,
-) -> Result<Thread, Fault> {
+) -> Result<Thread, ApiError> {
     let mut thread = Thread::new(&thread_info(server, record), record, state.as_ref());
     thread.status = status(server, &record.id, record.status, record.stopped);
     if record.stopped {
@@ -95,7 +98,7 @@ pub(crate) async fn state_of(
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
-) -> Result<Option<StateView>, Fault> {
+) -> Result<Option<StateView>, ApiError> {
     if record.is_unbound() {
         return Ok(None);
     }
@@ -121,7 +124,7 @@ pub(crate) async fn state(
     record: &ThreadRecord,
     view: &StateView,
     with_nested: bool,
-) -> Result<ThreadState, Fault> {
+) -> Result<ThreadState, ApiError> {
     let (thread_info, facts) = (thread_info(server, record), facts(record));
     let mut state = ThreadState::new(&thread_info, view, &facts);
     state.metadata.insert("run_id".to_owned(), run_of(server, record, view).await?.as_str().into());
@@ -143,7 +146,7 @@ pub(crate) async fn before_input(
     server: &AgentServer,
     record: &ThreadRecord,
     made: &StateView,
-) -> Result<ThreadState, Fault> {
+) -> Result<ThreadState, ApiError> {
     let before = match made.parent {
         // The parent may have been pruned.
         Some(parent) => nested(server, record, &made.namespace, Some(parent)).await?,
@@ -163,9 +166,9 @@ async fn nested(
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
-) -> Result<Option<StateView>, Fault> {
+) -> Result<Option<StateView>, ApiError> {
     match state_of(server, record, namespace, checkpoint).await {
-        Err(fault) if fault.status() == StatusCode::NOT_FOUND => Ok(None),
+        Err(error) if error.status() == StatusCode::NOT_FOUND => Ok(None),
         found => found,
     }
 }
@@ -183,7 +186,7 @@ async fn nest(
     record: &ThreadRecord,
     nested: &StateView,
     task: &mut Task,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let state = Box::pin(state(server, record, nested, true)).await?;
     task.state = Some(Box::new(state));
     Ok(())
@@ -230,7 +233,7 @@ const VALUES: &str = "values";
 /// # Errors
 ///
 /// 422 for an unknown field.
-pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, Fault> {
+pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, ApiError> {
     let channel = |field: &String| {
         let name = field.strip_prefix(VALUES)?.strip_prefix('.')?;
         (!name.is_empty()).then(|| name.to_owned())
@@ -261,13 +264,13 @@ pub(crate) fn select<T: serde::Serialize>(
     document: &T,
     fields: Option<&[String]>,
     known: &[&str],
-) -> Result<Value, Fault> {
+) -> Result<Value, ApiError> {
     let mut value = json!(document);
     let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return Ok(value) };
     if let Some(field) = fields.iter().find(|field| !known.contains(&field.as_str())) {
         let known = known.join(", ");
         let text = format!("`select` has the unknown field `{field}`; known fields are {known}");
-        return Err(Fault::unprocessable(text));
+        return Err(ApiError::unprocessable(text));
     }
     if let Value::Object(document) = &mut value {
         document.retain(|name, _| fields.contains(name));

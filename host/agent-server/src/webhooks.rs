@@ -28,7 +28,7 @@ pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey,
 use crate::asked::run::AskedRun;
 use crate::doc::webhook::{Hook, hooks};
 use crate::doc::{Kept, attempts};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 use crate::wire::webhook::Target;
 
@@ -67,8 +67,8 @@ impl Default for Webhooks {
 impl Webhooks {
     /// Checks that the rules permit a URL. The IP addresses of its host name are checked at each
     /// attempt, because they can change.
-    pub(crate) fn check(&self, url: &str) -> Result<(), Fault> {
-        self.target(url).map(drop).map_err(Fault::unprocessable)
+    pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
+        self.target(url).map(drop).map_err(ApiError::unprocessable)
     }
 
     fn target(&self, url: &str) -> Result<Target, String> {
@@ -206,7 +206,10 @@ impl Drop for Booking {
 /// # Errors
 ///
 /// 422 for a URL that the rules do not permit.
-pub(crate) async fn book(server: &AgentServer, asked: &AskedRun) -> Result<Option<Booking>, Fault> {
+pub(crate) async fn book(
+    server: &AgentServer,
+    asked: &AskedRun,
+) -> Result<Option<Booking>, ApiError> {
     let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
     server.webhooks().check(url)?;

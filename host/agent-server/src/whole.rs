@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use wattle_api::detached;
 use wattle_graph::failure::Failure;
 
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 
 /// Runs a future to completion, even if the client disconnects. The future is boxed to keep the
@@ -15,8 +15,8 @@ use crate::state::AgentServer;
 /// Those of the future; 500 if it panics.
 pub(crate) async fn whole<T: Send + 'static>(
     server: &AgentServer,
-    work: BoxFuture<'static, Result<T, Fault>>,
-) -> Result<T, Fault> {
+    work: BoxFuture<'static, Result<T, ApiError>>,
+) -> Result<T, ApiError> {
     let done = detached::run(server.api().stopping.clone(), work).await;
     let broken = || Err(Failure::internal("internal error: the request handler panicked").into());
     done.unwrap_or_else(broken)

@@ -6,7 +6,7 @@ use wattle_run::ports::store::ThreadRecord;
 
 use super::{Target, refused};
 use crate::asked;
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs;
 use crate::order;
 use crate::run::KnownRun;
@@ -51,7 +51,7 @@ pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value
     let record = target.has_run().await?;
     let request = params.request(assistant(target, &record).await?)?;
     if let Some(id) = &request.checkpoint_id {
-        asked::point_of(&record, id).map_err(|fault| no_checkpoint(&fault))?;
+        asked::point_of(&record, id).map_err(|error| no_checkpoint(&error))?;
     }
     let mut begun = begin(target, &request).await.map_err(|refusal| match refusal.code {
         // The format of the id is valid for this thread, but the checkpoint does not exist.
@@ -62,8 +62,8 @@ pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value
     Ok(begun)
 }
 
-pub(super) fn no_checkpoint(fault: &Fault) -> Refusal {
-    Refusal::new(Code::NoSuchCheckpoint, fault.detail())
+pub(super) fn no_checkpoint(error: &ApiError) -> Refusal {
+    Refusal::new(Code::NoSuchCheckpoint, error.detail())
 }
 
 async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusal> {
@@ -75,9 +75,9 @@ async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusa
         command.answered();
         Ok(begun)
     };
-    let created = begun.await.map_err(|fault: Fault| match fault.status().as_u16() {
-        404 => Refusal::new(Code::NoSuchRun, fault.detail()),
-        _ => refused(&fault),
+    let created = begun.await.map_err(|error: ApiError| match error.status().as_u16() {
+        404 => Refusal::new(Code::NoSuchRun, error.detail()),
+        _ => refused(&error),
     })?;
     Ok(json!({ "run_id": created.asked.run }))
 }
@@ -94,7 +94,7 @@ async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String,
     if let Some(run) = &record.run {
         match KnownRun::find(server, record, run.as_str()).await {
             Ok(run) => return Ok(run.asked.terms.assistant),
-            Err(fault) if fault.status().is_server_error() => return Err(refused(&fault)),
+            Err(error) if error.status().is_server_error() => return Err(refused(&error)),
             // The run was deleted.
             Err(_) => {}
         }

@@ -32,7 +32,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
         Some(record) => {
             let namespace = namespace(target, &record, &params.namespace).await?;
             let state = view::state_of(target.server, &record, &namespace, None).await;
-            let state = state.map_err(|fault| refused(&fault))?;
+            let state = state.map_err(|error| refused(&error))?;
             state.map(|state| (view::thread_info(target.server, &record), state))
         }
         None => None,
@@ -60,11 +60,11 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
         return Ok(json!({ "checkpoints": [] }));
     };
     let limit = page::size(params.limit, PAGE, LARGEST_PAGE);
-    let limit = limit.map_err(|fault| refused(&fault))?;
+    let limit = limit.map_err(|error| refused(&error))?;
     let before = params.before.as_deref().map(|id| of_thread(&record, id)).transpose();
     let query = HistoryQuery {
         namespace: namespace(target, &record, &params.namespace).await?,
-        before: before.map_err(|fault| no_checkpoint(&fault))?,
+        before: before.map_err(|error| no_checkpoint(&error))?,
         filter: BTreeMap::new(),
         limit: Some(limit),
         without_states: true,
@@ -95,5 +95,5 @@ async fn namespace(
     levels: &[String],
 ) -> Result<Namespace, Refusal> {
     let found = namespaces::find(target.server, record, &levels.join(LEVEL)).await;
-    found.map_err(|fault| refused(&fault))
+    found.map_err(|error| refused(&error))
 }

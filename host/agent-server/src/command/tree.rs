@@ -32,7 +32,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
     let run = match (&params.run_id, &record.run) {
         (Some(id), _) => {
             let known = KnownRun::find(target.server, &record, id).await;
-            known.map_err(|fault| no_run(fault.detail().to_owned()))?.asked.run
+            known.map_err(|error| no_run(error.detail().to_owned()))?.asked.run
         }
         (None, Some(run)) => run.clone(),
         (None, None) => {

@@ -18,7 +18,7 @@ use crate::assistants::{self, kept, made, of_graph};
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
 use crate::doc::{Kept, attempts};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs::{self, NotFound};
 use crate::page::{self, Page};
 use crate::query::Query;
@@ -26,7 +26,7 @@ use crate::route::search::{PAGE, holds};
 use crate::route::threads::remove;
 use crate::state::AgentServer;
 use crate::whole::whole;
-use crate::wire::outline::FaultDocument;
+use crate::wire::outline::ErrorDocument;
 use crate::wire::request::{
     AssistantCreate, AssistantLatest, AssistantPatch, AssistantVersions, Config, IfExists, Invalid,
     settled,
@@ -73,14 +73,14 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     request_body = AssistantCreate,
     responses(
         (status = 200, body = Assistant),
-        (status = 400, body = FaultDocument),
-        (status = 404, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 404, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<AssistantCreate>,
-) -> Result<Json<Assistant>, Fault> {
+) -> Result<Json<Assistant>, ApiError> {
     let graph = graphs::of_assistant(server.engine().catalog(), &request.graph_id)?;
     let (config, context) = settled(request.config, request.context)?;
     check_config(&config)?;
@@ -119,25 +119,25 @@ async fn create(
 }
 
 /// Returns the response to a request to create an assistant whose id exists.
-fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Fault> {
+fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, ApiError> {
     match if_exists {
         IfExists::DoNothing => Ok(Json(there)),
         IfExists::Raise => {
             let id = there.assistant_id;
-            Err(Fault::conflict(format!("assistant `{id}` exists already")))
+            Err(ApiError::conflict(format!("assistant `{id}` exists already")))
         }
     }
 }
 
-async fn check_count(server: &AgentServer, caller: &Caller) -> Result<(), Fault> {
+async fn check_count(server: &AgentServer, caller: &Caller) -> Result<(), ApiError> {
     let all: Vec<AssistantDoc> = shelf(server.ports(), scope(caller)).every().await?;
     if all.len() >= TENANT_ASSISTANTS {
-        return Err(Fault::conflict("the maximum number of assistants is reached; delete some"));
+        return Err(ApiError::conflict("the maximum number of assistants is reached; delete some"));
     }
     Ok(())
 }
 
-fn check_size(server: &AgentServer, version: &Version) -> Result<(), Fault> {
+fn check_size(server: &AgentServer, version: &Version) -> Result<(), ApiError> {
     server.engine().check_context_size(&version.context)?;
     let texts = version.name.len() + version.description.as_ref().map_or(0, String::len);
     let objects = [&version.config, &version.metadata];
@@ -146,14 +146,14 @@ fn check_size(server: &AgentServer, version: &Version) -> Result<(), Fault> {
     if bytes > SETTINGS_BYTES {
         let text =
             format!("the assistant has {bytes} bytes, more than the limit of {SETTINGS_BYTES}");
-        return Err(Fault::unprocessable(text));
+        return Err(ApiError::unprocessable(text));
     }
     Ok(())
 }
 
 /// Returns the error for an assistant that other requests changed during every attempt.
-fn contested(id: &str) -> Fault {
-    Fault::conflict(format!("assistant `{id}` is being changed by other requests; try again"))
+fn contested(id: &str) -> ApiError {
+    ApiError::conflict(format!("assistant `{id}` is being changed by other requests; try again"))
 }
 
 fn scope(caller: &Caller) -> MemoryScope {
@@ -161,7 +161,7 @@ fn scope(caller: &Caller) -> MemoryScope {
 }
 
 /// Checks that the settings can be parsed as the configuration of a run.
-fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
+fn check_config(config: &Map<String, Value>) -> Result<(), ApiError> {
     let read = serde_json::from_value::<Config>(config.clone().into());
     read.map(drop).map_err(|error| {
         let why = format!("`config` of the request cannot be read: {error}");
@@ -174,7 +174,7 @@ async fn known(
     server: &AgentServer,
     caller: &Caller,
     id: Uuid,
-) -> Result<Result<Assistant, NotFound>, Fault> {
+) -> Result<Result<Assistant, NotFound>, ApiError> {
     if let Some(made) = made(server, caller.tenant.as_ref(), id).await? {
         return Ok(Ok(made.shape()));
     }
@@ -191,10 +191,10 @@ async fn read(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<Json<Assistant>, Fault> {
+) -> Result<Json<Assistant>, ApiError> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
         let found = known(&server, &caller, uuid).await?;
-        let missing = |why: NotFound| why.fault(|| Fault::missing("assistant", &id));
+        let missing = |why: NotFound| why.into_error(|| ApiError::missing("assistant", &id));
         return found.map(Json).map_err(missing);
     }
     let found = assistants::find(&server, caller.tenant.as_ref(), &id).await?;
@@ -202,7 +202,11 @@ async fn read(
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
-async fn own(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
+async fn own(
+    server: &AgentServer,
+    caller: &Caller,
+    id: &str,
+) -> Result<Kept<AssistantDoc>, ApiError> {
     let why = match graphs::look_up(server.engine().catalog(), id) {
         Ok(graph) => {
             let graph = &graph.id;
@@ -210,16 +214,16 @@ async fn own(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<Ass
                 "assistant `{id}` is the default assistant of graph `{graph}`, which cannot be \
                  changed or deleted; create another assistant of the graph"
             );
-            return Err(Fault::conflict(text));
+            return Err(ApiError::conflict(text));
         }
         Err(why) => why,
     };
     let made = match uuid("assistant", id) {
         Ok(made) => made,
-        Err(malformed) => return Err(why.fault(|| malformed)),
+        Err(malformed) => return Err(why.into_error(|| malformed)),
     };
     let found = kept(server, caller.tenant.as_ref(), made).await?;
-    found.ok_or_else(|| why.fault(|| Fault::missing("assistant", id)))
+    found.ok_or_else(|| why.into_error(|| ApiError::missing("assistant", id)))
 }
 
 /// Changes an assistant: creates a version that later runs use.
@@ -229,19 +233,19 @@ async fn own(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<Ass
     request_body = AssistantPatch,
     responses(
         (status = 200, body = Assistant),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantPatch>,
-) -> Result<Json<Assistant>, Fault> {
+) -> Result<Json<Assistant>, ApiError> {
     changed(&server, &caller, &id, &Change::Version(Box::new(request))).await
 }
 
-fn no_version(assistant: &str, number: u32) -> Fault {
-    Fault::missing(&format!("version {number} of the assistant"), assistant)
+fn no_version(assistant: &str, number: u32) -> ApiError {
+    ApiError::missing(&format!("version {number} of the assistant"), assistant)
 }
 
 /// Returns the version that a change of an assistant creates.
@@ -249,13 +253,13 @@ fn patched(
     server: &AgentServer,
     doc: &AssistantDoc,
     request: AssistantPatch,
-) -> Result<Version, Fault> {
+) -> Result<Version, ApiError> {
     if doc.newest >= VERSIONS {
         let text = format!(
             "assistant `{}` has the maximum of {VERSIONS} versions; create another assistant",
             doc.id
         );
-        return Err(Fault::conflict(text));
+        return Err(ApiError::conflict(text));
     }
     let Version { graph_id, config, context, metadata, name, description, .. } = doc.used.clone();
     let graph_id = match &request.graph_id {
@@ -303,13 +307,13 @@ fn patched(
         ("delete_threads" = Option<bool>, Query, description = "true to also delete the threads whose first run used the assistant")),
     responses(
         (status = 204),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiError> {
     let with_threads = query.flag("delete_threads")?;
     let own_server = server.clone();
     let work = async move { take_away(&own_server, &caller, &id, with_threads).await };
@@ -322,7 +326,7 @@ async fn take_away(
     caller: &Caller,
     id: &str,
     with_threads: bool,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let doc = own(server, caller, id).await?.doc;
     if with_threads {
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
@@ -354,7 +358,7 @@ async fn versions(
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantVersions>,
-) -> Result<Page, Fault> {
+) -> Result<Page, ApiError> {
     let all = match graphs::look_up(server.engine().catalog(), &id) {
         Ok(graph) => vec![of_graph(&graph)],
         Err(_) => {
@@ -384,7 +388,7 @@ async fn latest(
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantLatest>,
-) -> Result<Json<Assistant>, Fault> {
+) -> Result<Json<Assistant>, ApiError> {
     if let Ok(graph) = graphs::look_up(server.engine().catalog(), &id) {
         let own = of_graph(&graph);
         let is_own = own.version == request.version;
@@ -407,7 +411,7 @@ async fn changed(
     caller: &Caller,
     id: &str,
     change: &Change,
-) -> Result<Json<Assistant>, Fault> {
+) -> Result<Json<Assistant>, ApiError> {
     let (ports, scope) = (server.ports(), scope(caller));
     let changed = attempts(|| async {
         let old = own(server, caller, id).await?;
@@ -421,7 +425,7 @@ async fn changed(
         };
         let newest = old.doc.newest.max(used.number);
         let doc = AssistantDoc { updated_ms: server.now_ms(), newest, used, ..old.doc.clone() };
-        Ok::<_, Fault>(doc.replace(ports, &scope, &old).await?)
+        Ok::<_, ApiError>(doc.replace(ports, &scope, &old).await?)
     });
     let doc = changed.await?.ok_or_else(|| contested(id))?;
     Ok(Json(doc.shape()))

@@ -9,13 +9,13 @@ use wattle_run::thread_walk::ThreadWalk;
 
 use crate::answer;
 use crate::caller::{Body, Caller, Place};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::query::Query;
 use crate::run::KnownRun;
 use crate::state::AgentServer;
 use crate::submit::cancel;
 use crate::whole::whole;
-use crate::wire::outline::FaultDocument;
+use crate::wire::outline::ErrorDocument;
 use crate::wire::request::CancelRuns;
 
 /// Maximum number of runs that a request may name. Each of them is looked up.
@@ -36,13 +36,13 @@ const LISTED: usize = 1_000;
     responses(
         (status = 200, body = Value),
         (status = 202),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn one(
     State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
     query: Query,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
     cancelled(&server, &caller, run, &query).await
@@ -54,7 +54,7 @@ pub(super) async fn cancelled(
     caller: &Caller,
     run: KnownRun,
     query: &Query,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let forget = forgets(query)?;
     let wait = query.flag("wait")?;
     cancel(server, &run.asked.reference(), forget, caller.principal.as_ref()).await?;
@@ -64,13 +64,13 @@ pub(super) async fn cancelled(
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-fn forgets(query: &Query) -> Result<bool, Fault> {
+fn forgets(query: &Query) -> Result<bool, ApiError> {
     match query.text("action") {
         None | Some("interrupt") => Ok(false),
         Some("rollback") => Ok(true),
         Some(other) => {
             let text = format!("`action` must be `interrupt` or `rollback`, not `{other}`");
-            Err(Fault::unprocessable(text))
+            Err(ApiError::unprocessable(text))
         }
     }
 }
@@ -82,14 +82,14 @@ fn forgets(query: &Query) -> Result<bool, Fault> {
     request_body = CancelRuns,
     responses(
         (status = 204),
-        (status = 404, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 404, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn several(
     State(server): State<AgentServer>,
     caller: Caller,
     query: Query,
     Body(request): Body<CancelRuns>,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiError> {
     request.check()?;
     let forget = forgets(&query)?;
     let meant = match (&request.thread_id, &request.run_ids) {
@@ -101,14 +101,14 @@ pub(super) async fn several(
             Some(status) => format!("there is no run to cancel with status `{status}`"),
             None => "none of these runs can be cancelled".to_owned(),
         };
-        return Err(Fault::not_found(text));
+        return Err(ApiError::not_found(text));
     }
     let own = server.clone();
     let work = async move {
         for run in meant {
             match cancel(&own, &run, forget, caller.principal.as_ref()).await {
                 // The run has ended in the meantime.
-                Err(fault) if fault.status() == StatusCode::NOT_FOUND => {}
+                Err(error) if error.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
             }
         }
@@ -122,11 +122,11 @@ async fn of_thread(
     caller: &Caller,
     thread: &str,
     runs: &[String],
-) -> Result<Vec<RunRef>, Fault> {
+) -> Result<Vec<RunRef>, ApiError> {
     if runs.len() > NAMED {
         let count = runs.len();
         let text = format!("a request cancels at most {NAMED} runs, not {count}");
-        return Err(Fault::unprocessable(text));
+        return Err(ApiError::unprocessable(text));
     }
     let thread = caller.thread(server, thread).await?;
     let mut meant = Vec::with_capacity(runs.len());
@@ -143,7 +143,7 @@ async fn in_status(
     server: &AgentServer,
     caller: &Caller,
     status: Option<&str>,
-) -> Result<Vec<RunRef>, Fault> {
+) -> Result<Vec<RunRef>, ApiError> {
     let mut meant = Vec::new();
     if status != Some("running") {
         meant.extend(pending(server, caller).await?);
@@ -166,7 +166,7 @@ async fn in_status(
 }
 
 /// Returns the pending runs of all threads that the caller may access.
-async fn pending(server: &AgentServer, caller: &Caller) -> Result<Vec<RunRef>, Fault> {
+async fn pending(server: &AgentServer, caller: &Caller) -> Result<Vec<RunRef>, ApiError> {
     let store = &server.ports().store;
     let (mut found, mut after) = (Vec::new(), None);
     loop {

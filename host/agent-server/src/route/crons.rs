@@ -13,14 +13,14 @@ use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::cron::{CronDoc, Due, dues, shelf};
 use crate::doc::{Kept, attempts};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs;
 use crate::order;
 use crate::page::{self, Page};
 use crate::route::search::{PAGE, holds, pagination};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::outline::{CronCount, CronPart, FaultDocument};
+use crate::wire::outline::{CronCount, CronPart, ErrorDocument};
 use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of};
 use crate::wire::schedule::{Schedule, read_time};
 use crate::wire::shape::Cron;
@@ -75,14 +75,14 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     request_body = CronCreate,
     responses(
         (status = 200, body = Cron),
-        (status = 400, body = FaultDocument),
-        (status = 404, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 404, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<CronCreate>,
-) -> Result<Json<Cron>, Fault> {
+) -> Result<Json<Cron>, ApiError> {
     make(&server, &caller, None, &request).await
 }
 
@@ -93,14 +93,14 @@ async fn create(
     request_body = CronCreate,
     responses(
         (status = 200, body = Cron),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 async fn create_on_thread(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<CronCreate>,
-) -> Result<Json<Cron>, Fault> {
+) -> Result<Json<Cron>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     make(&server, &caller, Some(thread.id.to_string()), &request).await
 }
@@ -110,7 +110,7 @@ async fn make(
     caller: &Caller,
     thread: Option<String>,
     request: &CronCreate,
-) -> Result<Json<Cron>, Fault> {
+) -> Result<Json<Cron>, ApiError> {
     let now_ms = server.now_ms();
     let mut doc = CronDoc {
         cron: Uuid::now_v7(),
@@ -131,7 +131,7 @@ async fn make(
     let entries: Vec<Due> = dues(server.ports()).every().await?;
     let own = entries.iter().filter(|due| due.tenant == caller.tenant).count();
     if own >= TENANT_CRONS || entries.len() >= ALL_CRONS {
-        return Err(Fault::conflict("the maximum number of crons is reached; delete some"));
+        return Err(ApiError::conflict("the maximum number of crons is reached; delete some"));
     }
     doc.save(server.ports(), now_ms).await?;
     server.crons().change();
@@ -139,29 +139,30 @@ async fn make(
 }
 
 /// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
-async fn check(server: &AgentServer, doc: &CronDoc) -> Result<String, Fault> {
+async fn check(server: &AgentServer, doc: &CronDoc) -> Result<String, ApiError> {
     let schedule = Schedule::read(&doc.schedule, doc.timezone.as_deref());
-    let schedule = schedule.map_err(Fault::unprocessable)?;
+    let schedule = schedule.map_err(ApiError::unprocessable)?;
     if schedule.after(server.now_ms()).is_none() {
         let text = format!("`schedule` matches no future time: `{}`", doc.schedule);
-        return Err(Fault::unprocessable(text));
+        return Err(ApiError::unprocessable(text));
     }
     let bytes = Value::Object(doc.payload.clone()).to_string().len();
     if bytes > PAYLOAD_BYTES {
         let text = format!("the payload has {bytes} bytes, more than the limit of {PAYLOAD_BYTES}");
-        return Err(Fault::unprocessable(text));
+        return Err(ApiError::unprocessable(text));
     }
     let run = run_of(&doc.payload)?;
     order::check(server, &run)?;
     if doc.thread.is_none() && run.command().is_some() {
-        return Err(Fault::value("a cron without a thread takes no `command`"));
+        return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
     }
     let graph = assistants::find(server, doc.tenant.as_ref(), &run.assistant_id).await?;
     Ok(graph.assistant().to_string())
 }
 
-fn time(text: &str) -> Result<i64, Fault> {
-    read_time(text).ok_or_else(|| Fault::unprocessable(format!("`end_time` is invalid: `{text}`")))
+fn time(text: &str) -> Result<i64, ApiError> {
+    read_time(text)
+        .ok_or_else(|| ApiError::unprocessable(format!("`end_time` is invalid: `{text}`")))
 }
 
 /// Reads a cron.
@@ -173,16 +174,16 @@ async fn read(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<Json<Cron>, Fault> {
+) -> Result<Json<Cron>, ApiError> {
     let doc = find(&server, &caller, &id).await?.doc;
     Ok(Json(doc.shape(server.now_ms())))
 }
 
 /// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
 /// the entry is read first to find the tenant.
-async fn find(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, Fault> {
+async fn find(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, ApiError> {
     let cron = uuid("cron", id)?.to_string();
-    let missing = || Fault::missing("cron", id);
+    let missing = || ApiError::missing("cron", id);
     let mut tenant = caller.tenant.clone();
     if tenant.is_none() {
         let due: Option<Due> = dues(server.ports()).get(&cron).await?;
@@ -198,14 +199,14 @@ async fn find(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<Cr
     request_body = CronPatch,
     responses(
         (status = 200, body = Cron),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(change): Body<CronPatch>,
-) -> Result<Json<Cron>, Fault> {
+) -> Result<Json<Cron>, ApiError> {
     let changed = attempts(|| async {
         let old = find(&server, &caller, &id).await?;
         let (mut doc, now_ms) = (old.doc.clone(), server.now_ms());
@@ -214,16 +215,16 @@ async fn update(
         doc.updated_ms = now_ms;
         doc.revision = Uuid::now_v7();
         let changed = doc.replace(server.ports(), now_ms, &old).await?;
-        Ok::<_, Fault>(changed.map(|doc| doc.shape(now_ms)))
+        Ok::<_, ApiError>(changed.map(|doc| doc.shape(now_ms)))
     });
     let contested =
-        || Fault::conflict(format!("cron `{id}` is being changed by other requests; try again"));
+        || ApiError::conflict(format!("cron `{id}` is being changed by other requests; try again"));
     let changed = changed.await?.ok_or_else(contested)?;
     server.crons().change();
     Ok(Json(changed))
 }
 
-fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
+fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), ApiError> {
     for (name, value) in change.payload() {
         match (doc.payload.get_mut(&name), value) {
             // Metadata is merged, like that of threads.
@@ -256,7 +257,7 @@ async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiError> {
     find(&server, &caller, &id).await?.doc.forget(server.ports()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -266,7 +267,7 @@ pub(super) async fn forget_of_thread(
     server: &AgentServer,
     tenant: Option<&String>,
     thread: &str,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let entries: Vec<Due> = dues(server.ports()).every().await?;
     let is_of_thread =
         |due: &&Due| due.tenant.as_ref() == tenant && due.thread.as_deref() == Some(thread);
@@ -280,7 +281,7 @@ pub(super) async fn forget_of_thread(
 }
 
 /// Returns all crons of a tenant, or of all tenants.
-async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronDoc>, Fault> {
+async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronDoc>, ApiError> {
     let entries: Vec<Due> = dues(server.ports()).every().await?;
     let mut docs = Vec::new();
     for due in entries.iter().filter(|due| tenant.is_none() || due.tenant.as_ref() == tenant) {
@@ -298,12 +299,12 @@ async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronDo
         (status = 200, body = Vec<CronPart>,
             headers(("X-Pagination-Total" = usize, description = "total number of matches"),
                 ("X-Pagination-Next" = usize, description = "offset of the next page"))),
-        (status = 404, body = FaultDocument)))]
+        (status = 404, body = ErrorDocument)))]
 async fn search(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<CronSearch>,
-) -> Result<(HeaderMap, Page), Fault> {
+) -> Result<(HeaderMap, Page), ApiError> {
     let now_ms = server.now_ms();
     let mut found = wanted(&server, &caller, &request).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
@@ -329,12 +330,12 @@ async fn search(
     request_body = CronCount,
     responses(
         (status = 200, body = usize, content_type = "application/json"),
-        (status = 404, body = FaultDocument)))]
+        (status = 404, body = ErrorDocument)))]
 async fn count(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<CronSearch>,
-) -> Result<Json<usize>, Fault> {
+) -> Result<Json<usize>, ApiError> {
     Ok(Json(wanted(&server, &caller, &request).await?.len()))
 }
 
@@ -342,7 +343,7 @@ async fn wanted(
     server: &AgentServer,
     caller: &Caller,
     request: &CronSearch,
-) -> Result<Vec<Cron>, Fault> {
+) -> Result<Vec<Cron>, ApiError> {
     let assistant = match request.assistant_id.as_deref() {
         Some(id) if Uuid::try_parse(id).is_err() => {
             Some(graphs::find(server.engine().catalog(), id)?.assistant().to_string())
@@ -367,7 +368,7 @@ async fn wanted(
 
 /// Sorts crons. A missing value is the smallest. Times are compared as strings, because all of them
 /// have the same format.
-fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
+fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), ApiError> {
     let key: fn(&Cron) -> Option<&String> = match by.unwrap_or("created_at") {
         "cron_id" => |cron| Some(&cron.cron_id),
         "assistant_id" => |cron| Some(&cron.assistant_id),
@@ -376,7 +377,9 @@ fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), Fa
         "updated_at" => |cron| Some(&cron.updated_at),
         "next_run_date" => |cron| cron.next_run_date.as_ref(),
         "end_time" => |cron| cron.end_time.as_ref(),
-        other => return Err(Fault::unprocessable(format!("crons cannot be sorted by `{other}`"))),
+        other => {
+            return Err(ApiError::unprocessable(format!("crons cannot be sorted by `{other}`")));
+        }
     };
     found.sort_by(|one, other| {
         let ascending = (key(one), &one.cron_id).cmp(&(key(other), &other.cron_id));

@@ -12,7 +12,7 @@ use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use crate::asked::{Point, point_of};
 use crate::caller::{Body, Caller, Place};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::namespaces;
 use crate::page::{self, Page};
 use crate::query::Query;
@@ -44,7 +44,7 @@ pub(super) async fn get(
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Page, Fault> {
+) -> Result<Page, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let request = HistoryRequest {
@@ -67,7 +67,7 @@ pub(super) async fn post(
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<HistoryRequest>,
-) -> Result<Page, Fault> {
+) -> Result<Page, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
     read(&server, &caller, &record, request, limit).await
@@ -80,7 +80,7 @@ async fn read(
     record: &ThreadRecord,
     request: HistoryRequest,
     wanted: usize,
-) -> Result<Page, Fault> {
+) -> Result<Page, ApiError> {
     let before = request.before.as_ref().and_then(Before::id);
     let before = before.map(|id| point_of(record, id)).transpose()?;
     let place = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
@@ -141,7 +141,7 @@ async fn input(
     record: &ThreadRecord,
     query: &HistoryQuery,
     id: CheckpointId,
-) -> Result<Option<StateView>, Fault> {
+) -> Result<Option<StateView>, ApiError> {
     let only = HistoryQuery {
         before: Some(CheckpointId(id.0.saturating_add(1))),
         limit: Some(1),
@@ -178,7 +178,7 @@ async fn own_run(
     server: &AgentServer,
     record: &ThreadRecord,
     filter: &mut BTreeMap<String, Value>,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     if record.origin.is_none() {
         return Ok(());
     }

@@ -26,7 +26,7 @@ use wattle_run::json::bounded::JsonBudget;
 
 use crate::caller::{Body, Caller, Place};
 use crate::command::{Target, perform};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::feed::{Feed, Ready};
 use crate::joined::{self, Parts};
 use crate::query::Query;
@@ -36,7 +36,7 @@ use crate::stream::of_events;
 use crate::whole::whole;
 use crate::wire::command::{Command, Subscribe};
 use crate::wire::outline::{
-    CommandAnswer, CommandDocument, CommandRefused, FaultDocument, StreamedEvent,
+    CommandAnswer, CommandDocument, CommandRefused, ErrorDocument, StreamedEvent,
 };
 
 /// Event ids that clients send to request all events.
@@ -62,11 +62,11 @@ async fn commands(
     caller: Caller,
     Place(id): Place<String>,
     request: Request,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let thread = thread(&server, &caller, &id).await?;
     let body = wattle_api::body::read(request, server.api().config.body_limit_bytes).await?;
     let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
-    let command = match body.parse::<_, Fault>(read).await? {
+    let command = match body.parse::<_, ApiError>(read).await? {
         Ok(command) => command,
         Err(refusal) => {
             return Ok((StatusCode::BAD_REQUEST, Json(refusal.answer(None))).into_response());
@@ -81,11 +81,11 @@ async fn commands(
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
-async fn thread(server: &AgentServer, caller: &Caller, id: &str) -> Result<ThreadId, Fault> {
-    let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
+async fn thread(server: &AgentServer, caller: &Caller, id: &str) -> Result<ThreadId, ApiError> {
+    let thread = ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
     let own = caller.find_thread(server, id).await?;
     if own.is_none() && server.ports().store.thread(&thread).await?.is_some() {
-        return Err(Fault::missing("thread", id));
+        return Err(ApiError::missing("thread", id));
     }
     Ok(thread)
 }
@@ -98,13 +98,13 @@ async fn thread(server: &AgentServer, caller: &Caller, id: &str) -> Result<Threa
     request_body = Subscribe,
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream"),
-        (status = 400, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument)))]
 async fn events(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(wanted): Body<Subscribe>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let subscription = wanted.subscription()?;
     let thread = thread(&server, &caller, &id).await?;
     let mut feed = Feed::new(&server, caller.tenant, &thread);
@@ -158,7 +158,7 @@ impl Told {
     params(("id" = String, Path, description = "id of the thread")),
     responses(
         (status = 101),
-        (status = 400, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument)))]
 async fn open(
     State(server): State<AgentServer>,
     caller: Caller,
@@ -167,10 +167,12 @@ async fn open(
     rate_limit: Option<Extension<CallerRateLimit>>,
     limit: Option<Extension<BodyLimit>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| {
         let why = rejection.body_text();
-        Fault::value(format!("open a WebSocket here, or request a stream with POST: {why}"))
+        ApiError::bad_request(format!(
+            "open a WebSocket here, or request a stream with POST: {why}"
+        ))
     })?;
     let thread = thread(&server, &caller, &id).await;
     let pass = Pass {
@@ -197,7 +199,7 @@ async fn runs(
     Place(id): Place<String>,
     query: Query,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let record = caller.thread(&server, &id).await?;
     // The reference server reads `stream_modes`, but its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
@@ -205,7 +207,7 @@ async fn runs(
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(|id| {
         let number = if ALL.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
-        number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is not an event id")))
+        number.ok_or_else(|| ApiError::unprocessable(format!("`{id}` is not an event id")))
     });
     joined::answer(&server, &record, parts, after.transpose()?).await
 }

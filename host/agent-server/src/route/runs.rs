@@ -16,7 +16,7 @@ use crate::answer::{self, placed};
 use crate::asked;
 use crate::asked::run::AskedRun;
 use crate::caller::{Body, Caller, Place};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::order::{self, Created};
 use crate::page::Page;
 use crate::presence::Presence;
@@ -28,7 +28,7 @@ use crate::stream::{self, Wish};
 use crate::submit::remove;
 use crate::view;
 use crate::whole::whole;
-use crate::wire::outline::{FaultDocument, RunPart, StreamedEvent};
+use crate::wire::outline::{ErrorDocument, RunPart, StreamedEvent};
 use crate::wire::request::{Modes, RunCreate};
 use crate::wire::shape::{Run, RunStatus};
 
@@ -74,14 +74,14 @@ impl Asked {
     responses(
         (status = 200, body = Run,
             headers(("Content-Location" = String, description = "path of the run"))),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), asked::new_run()?);
     let work = async move { order::on_thread(&own, &caller, &id, run, &request).await };
     let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
@@ -99,14 +99,14 @@ pub(super) async fn create(
         (status = 200, body = Value,
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection"))),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn wait(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let Asked { run, presence } = begin(&server, caller, id, Arc::new(request)).await?;
     let place = place(&run.asked);
@@ -123,14 +123,14 @@ pub(super) async fn wait(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection"))),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn stream(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let request = Arc::new(request);
     let asked = begin(&server, caller, id, request.clone()).await?;
     let place = place(&asked.run.asked);
@@ -143,7 +143,7 @@ pub(super) async fn streamed(
     server: &AgentServer,
     asked: Asked,
     request: &RunCreate,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let Asked { run, presence } = asked;
     let thread = record(server, &run.asked).await?;
     let wish = Wish {
@@ -161,7 +161,7 @@ async fn begin(
     caller: Caller,
     id: String,
     request: Arc<RunCreate>,
-) -> Result<Asked, Fault> {
+) -> Result<Asked, ApiError> {
     let own = server.clone();
     let work = async move {
         let run = asked::new_run()?;
@@ -172,9 +172,9 @@ async fn begin(
 }
 
 /// Returns the thread of a run after the run was created.
-pub(super) async fn record(server: &AgentServer, run: &AskedRun) -> Result<ThreadRecord, Fault> {
+pub(super) async fn record(server: &AgentServer, run: &AskedRun) -> Result<ThreadRecord, ApiError> {
     let head = server.ports().store.thread(&run.thread).await?;
-    let head = head.ok_or_else(|| Fault::missing("thread", run.thread.as_str()))?;
+    let head = head.ok_or_else(|| ApiError::missing("thread", run.thread.as_str()))?;
     Ok(head.record)
 }
 
@@ -212,7 +212,7 @@ pub(super) async fn list(
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Page, Fault> {
+) -> Result<Page, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let status = query.text("status").map(status).transpose()?;
     let mut left_out = query.number("offset")?.unwrap_or(0);
@@ -239,9 +239,9 @@ pub(super) async fn list(
     Ok(page)
 }
 
-fn status(word: &str) -> Result<RunStatus, Fault> {
+fn status(word: &str) -> Result<RunStatus, ApiError> {
     serde_json::from_value(word.into())
-        .map_err(|_| Fault::unprocessable(format!("`{word}` is not a status of runs")))
+        .map_err(|_| ApiError::unprocessable(format!("`{word}` is not a status of runs")))
 }
 
 /// Reads a run.
@@ -256,7 +256,7 @@ pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
-) -> Result<Json<Run>, Fault> {
+) -> Result<Json<Run>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
     Ok(Json(run.shape()))
@@ -271,12 +271,12 @@ pub(super) async fn get(
         ("run" = String, Path, description = "id of the run")),
     responses(
         (status = 204),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
     remove(&server, &thread.id, &run.asked.run).await?;
@@ -300,7 +300,7 @@ pub(super) async fn join(
     caller: Caller,
     Place((id, run)): Place<(String, String)>,
     query: Query,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
     joined(&server, &caller, run, &query)
@@ -312,7 +312,7 @@ pub(super) fn joined(
     caller: &Caller,
     run: KnownRun,
     query: &Query,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let (place, lease) = (place(&run.asked), caller.response.clone());
     let presence = watching(server, &run, query)?;
     Ok(placed(answer::wait(server, run.asked.reference(), presence, lease), &place, Some("join")))
@@ -322,7 +322,7 @@ fn watching(
     server: &AgentServer,
     run: &KnownRun,
     query: &Query,
-) -> Result<Option<Presence>, Fault> {
+) -> Result<Option<Presence>, ApiError> {
     let cancels = query.flag(LEAVING)?;
     Ok(cancels.then(|| Presence::new(server, run.asked.reference())))
 }
@@ -347,7 +347,7 @@ pub(super) async fn join_stream(
     Place((id, run)): Place<(String, String)>,
     query: Query,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
     let place = place(&run.asked);
@@ -363,11 +363,11 @@ pub(super) fn joined_stream(
     run: KnownRun,
     query: &Query,
     headers: &HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(|id| {
         let number = EventId::number_of(id);
-        number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is not an event id")))
+        number.ok_or_else(|| ApiError::unprocessable(format!("`{id}` is not an event id")))
     });
     let after = after.transpose()?;
     let wish = Wish {
@@ -384,7 +384,7 @@ pub(super) fn joined_stream(
 }
 
 /// Returns the stream modes of the request, or else those that were requested with the run.
-fn modes(run: &AskedRun, query: &Query) -> Result<std::collections::BTreeSet<Mode>, Fault> {
+fn modes(run: &AskedRun, query: &Query) -> Result<std::collections::BTreeSet<Mode>, ApiError> {
     let wanted = query.list("stream_mode");
     if !wanted.is_empty() {
         return Ok(Modes::read(Some(&Modes::Many(wanted)))?);

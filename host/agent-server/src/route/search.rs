@@ -22,7 +22,7 @@ use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::caller::{Body, Caller};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::page::{self, Looks, Page};
 use crate::state::AgentServer;
 use crate::view::{self, TEMPORARY};
@@ -86,12 +86,12 @@ pub(super) async fn search(
     caller: Caller,
     permit: Option<Extension<RequestPermit>>,
     Body(request): Body<ThreadSearch>,
-) -> Result<(HeaderMap, Page), Fault> {
+) -> Result<(HeaderMap, Page), ApiError> {
     if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
         leave_control(&server, permit.as_deref())?;
     }
     let extract = Extract::read(&request.extract.unwrap_or_default());
-    let extract = extract.map_err(Fault::unprocessable)?;
+    let extract = extract.map_err(ApiError::unprocessable)?;
     let wanted = Wanted {
         ids: request.ids.as_deref(),
         metadata: request.metadata.as_ref(),
@@ -122,7 +122,7 @@ pub(super) async fn search(
 
 /// Counts a search that reads states as another request than one of the control plane, which would
 /// have no room for others meanwhile.
-fn leave_control(server: &AgentServer, permit: Option<&RequestPermit>) -> Result<(), Fault> {
+fn leave_control(server: &AgentServer, permit: Option<&RequestPermit>) -> Result<(), ApiError> {
     let Some(permit) = permit else { return Ok(()) };
     permit.leave_control().map_err(|problem| {
         server.api().traffic.count_cut(CutReason::RequestLimit);
@@ -136,7 +136,7 @@ async fn shown(
     record: &ThreadRecord,
     fields: Option<&[String]>,
     extract: &Extract,
-) -> Result<Value, Fault> {
+) -> Result<Value, ApiError> {
     let fields = fields.filter(|fields| !fields.is_empty());
     let is_of_state = |field: &String| OF_STATE.contains(&field.as_str());
     let reads = !extract.is_empty() || fields.is_none_or(|fields| fields.iter().any(is_of_state));
@@ -160,7 +160,7 @@ pub(super) async fn count(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ThreadCount>,
-) -> Result<Json<usize>, Fault> {
+) -> Result<Json<usize>, ApiError> {
     let wanted = Wanted {
         ids: None,
         metadata: request.metadata.as_ref(),
@@ -198,7 +198,7 @@ struct Wanted<'r> {
 
 impl Wanted<'_> {
     /// Returns the threads that match all conditions except those on values.
-    async fn found(&self, server: &AgentServer, caller: &Caller) -> Result<Vec<Found>, Fault> {
+    async fn found(&self, server: &AgentServer, caller: &Caller) -> Result<Vec<Found>, ApiError> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let mut found = Vec::new();
         match &ids {
@@ -249,7 +249,7 @@ impl Wanted<'_> {
         caller: &Caller,
         found: Vec<Found>,
         most: usize,
-    ) -> Result<Vec<Found>, Fault> {
+    ) -> Result<Vec<Found>, ApiError> {
         let Some(values) = self.values.filter(|values| !values.is_empty()) else {
             return Ok(found);
         };
@@ -283,7 +283,7 @@ async fn record(
     server: &AgentServer,
     caller: &Caller,
     id: &ThreadId,
-) -> Result<Option<ThreadRecord>, Fault> {
+) -> Result<Option<ThreadRecord>, ApiError> {
     let head = server.ports().store.thread(id).await?;
     Ok(head.map(|head| head.record).filter(|record| caller.may_see(record)))
 }
@@ -315,7 +315,7 @@ async fn has_values(
     id: &ThreadId,
     wanted: &Map<String, Value>,
     looks: &mut Looks,
-) -> Result<bool, Fault> {
+) -> Result<bool, ApiError> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
     let latest = server.ports().store.thread_snapshot(id).await?;
     let latest = latest.filter(|latest| caller.may_see(&latest.head.record));
@@ -329,7 +329,7 @@ async fn has_values(
     Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
 }
 
-fn sort(found: &mut [Found], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
+fn sort(found: &mut [Found], by: Option<&str>, order: SortOrder) -> Result<(), ApiError> {
     let compare: fn(&Found, &Found) -> Ordering = match by.unwrap_or("updated_at") {
         "thread_id" => |one, other| one.id.cmp(&other.id),
         "created_at" => |one, other| one.created_ms.cmp(&other.created_ms),
@@ -340,7 +340,7 @@ fn sort(found: &mut [Found], by: Option<&str>, order: SortOrder) -> Result<(), F
                 "`sort_by` must be thread_id, status, created_at, updated_at or state_updated_at, \
                  not `{other}`"
             );
-            return Err(Fault::unprocessable(text));
+            return Err(ApiError::unprocessable(text));
         }
     };
     // Threads with equal values are sorted by creation time, and then by id, so that pages neither

@@ -16,7 +16,7 @@ use wattle_run::time_travel::EditThread;
 use crate::asked::{ENDS, Point, fresh, point_of};
 use crate::assistants;
 use crate::caller::{Body, Caller, Place};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs;
 use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::namespaces;
@@ -24,7 +24,7 @@ use crate::query::Query;
 use crate::state::AgentServer;
 use crate::view;
 use crate::whole::whole;
-use crate::wire::outline::{FaultDocument, StateUpdated, ThreadStatePart};
+use crate::wire::outline::{ErrorDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
 
@@ -51,7 +51,7 @@ pub(super) async fn get(
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let state = read(&server, &record, &Namespace::root(), None, query.flag("subgraphs")?).await?;
     Ok(Json(view::selected(&state, &query.list("select"))?))
@@ -71,7 +71,7 @@ pub(super) async fn by_id(
     caller: Caller,
     Place((id, checkpoint)): Place<(String, String)>,
     query: Query,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let root = Namespace::root();
     let state = read(&server, &record, &root, Some(&checkpoint), query.flag("subgraphs")?).await?;
@@ -90,7 +90,7 @@ pub(super) async fn at(
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<StateRequest>,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let checkpoint = &request.checkpoint;
     let namespace = namespaces::find(&server, &record, &checkpoint.checkpoint_ns).await?;
@@ -105,7 +105,7 @@ async fn read(
     namespace: &Namespace,
     checkpoint: Option<&str>,
     with_nested: bool,
-) -> Result<ThreadState, Fault> {
+) -> Result<ThreadState, ApiError> {
     let checkpoint = checkpoint.filter(|id| !id.is_empty());
     let point = checkpoint.map(|id| point_of(record, id)).transpose()?;
     let checkpoint = point.map(|point| match point {
@@ -118,7 +118,7 @@ async fn read(
         }
         Some(view) => view::state(server, record, &view, with_nested).await,
         None if checkpoint.is_none() => Ok(ThreadState::blank(&view::thread_info(server, record))),
-        None => Err(Fault::missing("checkpoint of thread", record.id.as_str())),
+        None => Err(ApiError::missing("checkpoint of thread", record.id.as_str())),
     }
 }
 
@@ -130,18 +130,18 @@ async fn read(
     responses(
         (status = 200, body = StateUpdated,
             headers(("X-Wattle-Ignored-Keys" = String, description = "keys that name no channel and were ignored, form-encoded and separated by commas; missing if there are none"))),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<StateUpdate>,
-) -> Result<(HeaderMap, Json<Value>), Fault> {
+) -> Result<(HeaderMap, Json<Value>), ApiError> {
     let record = caller.thread(&server, &id).await?;
     if server.engine().has_pending(&record.id).await? {
         let text = format!("thread `{id}` has a pending run; change the state after that run");
-        return Err(Fault::conflict(text));
+        return Err(ApiError::conflict(text));
     }
     let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
     let namespace = namespaces::find(&server, &record, place.unwrap_or_default()).await?;
@@ -152,7 +152,7 @@ pub(super) async fn update(
         Some(Point::BeforeInput(_)) => {
             let text = "the state before an input cannot be changed; start a run from it with \
                         another `input`";
-            return Err(Fault::unprocessable(text));
+            return Err(ApiError::unprocessable(text));
         }
         Some(Point::Made(checkpoint)) => Some(checkpoint),
         None => None,
@@ -187,10 +187,10 @@ pub(super) async fn lived(
     caller: &Caller,
     record: &ThreadRecord,
     steps: Vec<Superstep>,
-) -> Result<IgnoredKeys, Fault> {
+) -> Result<IgnoredKeys, ApiError> {
     let ground = Ground::of(server, record, &Namespace::root()).await?;
     let mut ignored = IgnoredKeys::default();
-    let edits = |step: Superstep| -> Result<Vec<Edit>, Fault> {
+    let edits = |step: Superstep| -> Result<Vec<Edit>, ApiError> {
         step.updates.into_iter().map(|update| ground.lived(update, &mut ignored)).collect()
     };
     let steps = with_whole_inputs(steps).into_iter().map(edits).collect::<Result<_, _>>()?;
@@ -242,7 +242,7 @@ impl Ground {
         server: &AgentServer,
         record: &ThreadRecord,
         namespace: &Namespace,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ApiError> {
         let (app, graph) = graph_of(server, record).await?;
         let known = graphs::by_name(server.engine().catalog(), &app, &graph);
         let conversations =
@@ -282,7 +282,7 @@ impl Ground {
         values: Option<&Value>,
         as_node: Option<&str>,
         ignored: &mut IgnoredKeys,
-    ) -> Result<Edit, Fault> {
+    ) -> Result<Edit, ApiError> {
         Ok(Edit { as_node: writer(values, as_node)?, writes: self.writes(values, ignored)? })
     }
 
@@ -290,7 +290,7 @@ impl Ground {
         &self,
         values: Option<&Value>,
         ignored: &mut IgnoredKeys,
-    ) -> Result<Vec<Write>, Fault> {
+    ) -> Result<Vec<Write>, ApiError> {
         let mut writes = Vec::new();
         let each = match values {
             None | Some(Value::Null) => &[],
@@ -302,7 +302,7 @@ impl Ground {
             let Value::Object(fields) = one.read(&self.conversations, &mut fresh)? else {
                 let text =
                     "`values` must be an object of channel values, or an array of such objects";
-                return Err(Fault::unprocessable(text));
+                return Err(ApiError::unprocessable(text));
             };
             for field in fields {
                 if self.keeps("values", &field.0, ignored) {
@@ -315,21 +315,21 @@ impl Ground {
 
     /// Converts an update of a past superstep. An update cannot select the next nodes: the next
     /// superstep determines them.
-    fn lived(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, Fault> {
+    fn lived(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, ApiError> {
         let is_input = update.as_node.as_deref() == Some(INPUT);
         let edit = self.past_edit(update, ignored)?;
         let as_node = if is_input { EditAs::RunInput } else { edit.as_node };
         Ok(Edit { as_node, ..edit })
     }
 
-    fn past_edit(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, Fault> {
+    fn past_edit(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, ApiError> {
         let UpdateInput { values, command, as_node } = update;
         let as_node = as_node.as_deref();
         let Some(command) = command else { return self.edit(values.as_ref(), as_node, ignored) };
         if command.goto.is_some() || command.resume.is_some() {
             let text = "a `command` in `supersteps` can only have an `update`; the next superstep \
                         has the nodes that ran next";
-            return Err(Fault::unprocessable(text));
+            return Err(ApiError::unprocessable(text));
         }
         let mut written = command.read_update(&self.conversations, &mut fresh)?;
         written.retain(|(name, _)| self.keeps("command.update", name, ignored));
@@ -342,7 +342,7 @@ impl Ground {
 async fn graph_of(
     server: &AgentServer,
     record: &ThreadRecord,
-) -> Result<(AppName, GraphName), Fault> {
+) -> Result<(AppName, GraphName), ApiError> {
     if !record.is_unbound() {
         return Ok((record.app.clone(), record.graph.clone()));
     }
@@ -352,13 +352,13 @@ async fn graph_of(
             "thread `{id}` has no graph yet; run it first, or create it with `{GRAPH_ID}` in its \
              metadata"
         );
-        return Err(Fault::value(text));
+        return Err(ApiError::bad_request(text));
     };
     let graph = assistants::find(server, record.tenant.as_ref(), named).await?;
     Ok((graph.app.name.clone(), graph.name().clone()))
 }
 
-fn writer(values: Option<&Value>, as_node: Option<&str>) -> Result<EditAs, Fault> {
+fn writer(values: Option<&Value>, as_node: Option<&str>) -> Result<EditAs, ApiError> {
     Ok(match as_node {
         None if values.is_none_or(Value::is_null) => EditAs::Copy,
         None => EditAs::Infer,
@@ -366,13 +366,13 @@ fn writer(values: Option<&Value>, as_node: Option<&str>) -> Result<EditAs, Fault
         Some(COPY) => EditAs::Copy,
         Some(name) if ENDS.contains(&name) => EditAs::End,
         Some(name) => EditAs::Node(
-            NodeName::new(name).map_err(|error| Fault::unprocessable(error.to_string()))?,
+            NodeName::new(name).map_err(|error| ApiError::unprocessable(error.to_string()))?,
         ),
     })
 }
 
-fn write((name, value): (String, Value)) -> Result<Write, Fault> {
+fn write((name, value): (String, Value)) -> Result<Write, ApiError> {
     let channel = ChannelName::new(&name);
-    let channel = channel.map_err(|error| Fault::unprocessable(error.to_string()))?;
+    let channel = channel.map_err(|error| ApiError::unprocessable(error.to_string()))?;
     Ok(Write { channel, value, overwrite: false })
 }

@@ -17,7 +17,7 @@ use crate::asked;
 use crate::asked::run::AskedRun;
 use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::order::{self, Created};
 use crate::query::Query;
 use crate::route::cancel::cancelled;
@@ -25,7 +25,7 @@ use crate::route::runs::{Asked, joined, joined_stream, segment, streamed};
 use crate::run::KnownRun;
 use crate::state::AgentServer;
 use crate::whole::whole;
-use crate::wire::outline::{FaultDocument, StreamedEvent};
+use crate::wire::outline::{ErrorDocument, StreamedEvent};
 use crate::wire::request::{RunCreate, at_most};
 use crate::wire::shape::Run;
 
@@ -43,14 +43,14 @@ pub(super) struct Batch(#[serde(deserialize_with = "at_most::<BATCH, _, _>")] Ve
     responses(
         (status = 200, body = Run,
             headers(("Content-Location" = String, description = "path of the run"))),
-        (status = 400, body = FaultDocument),
-        (status = 404, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 404, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<RunCreate>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), asked::new_run()?);
     let work = async move { order::alone(&own, &caller, run, &request).await };
     let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
@@ -64,14 +64,14 @@ pub(super) async fn create(
     request_body = Vec<RunCreate>,
     responses(
         (status = 200, body = Vec<Run>),
-        (status = 400, body = FaultDocument),
-        (status = 404, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 404, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn batch(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(Batch(requests)): Body<Batch>,
-) -> Result<Json<Vec<Run>>, Fault> {
+) -> Result<Json<Vec<Run>>, ApiError> {
     for request in &requests {
         order::check(&server, request)?;
         assistants::find(&server, caller.tenant.as_ref(), &request.assistant_id).await?;
@@ -98,14 +98,14 @@ pub(super) async fn batch(
         (status = 200, body = Value,
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection"))),
-        (status = 400, body = FaultDocument),
-        (status = 404, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 404, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn wait(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<RunCreate>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let Asked { run, presence } = begin(&server, caller, Arc::new(request)).await?;
     let place = place(&run.asked);
@@ -121,14 +121,14 @@ pub(super) async fn wait(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection"))),
-        (status = 400, body = FaultDocument),
-        (status = 404, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 404, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn stream(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<RunCreate>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let request = Arc::new(request);
     let asked = begin(&server, caller, request.clone()).await?;
     let place = place(&asked.run.asked);
@@ -140,7 +140,7 @@ async fn begin(
     server: &AgentServer,
     caller: Caller,
     request: Arc<RunCreate>,
-) -> Result<Asked, Fault> {
+) -> Result<Asked, ApiError> {
     let own = server.clone();
     let work = async move {
         let created = order::alone(&own, &caller, asked::new_run()?, &request).await?;
@@ -158,12 +158,12 @@ async fn find(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
-) -> Result<(ThreadRecord, KnownRun), Fault> {
+) -> Result<(ThreadRecord, KnownRun), ApiError> {
     // The error must not reveal that the run belongs to another tenant.
-    let missing = |fault: Fault| {
-        if fault.status().is_client_error() { Fault::missing("run", id) } else { fault }
+    let missing = |error: ApiError| {
+        if error.status().is_client_error() { ApiError::missing("run", id) } else { error }
     };
-    let run = RunId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
+    let run = RunId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
     let begun = server.ports().store.run(&run).await?;
     if begun.is_none() {
         uuid("run", id)?;
@@ -182,7 +182,7 @@ pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<Json<Run>, Fault> {
+) -> Result<Json<Run>, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
     Ok(Json(run.shape()))
 }
@@ -203,7 +203,7 @@ pub(super) async fn join(
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
     joined(&server, &caller, run, &query)
 }
@@ -227,7 +227,7 @@ pub(super) async fn join_stream(
     Place(id): Place<String>,
     query: Query,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let (thread, run) = find(&server, &caller, &id).await?;
     let place = place(&run.asked);
     let response = joined_stream(&server, &thread, run, &query, &headers)?;
@@ -245,13 +245,13 @@ pub(super) async fn join_stream(
     responses(
         (status = 200, body = Value),
         (status = 202),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn cancel(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
     cancelled(&server, &caller, run, &query).await
 }

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use wattle_graph::id::Namespace;
 
 use crate::caller::{Caller, Place};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::Storage;
@@ -29,7 +29,7 @@ async fn storage(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let stored = server.ports().store.stored_bytes(&thread.id).await?;
     let state = view::state_of(&server, &thread, &Namespace::root(), None).await?;

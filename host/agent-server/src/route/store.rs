@@ -12,7 +12,7 @@ use wattle_run::ports::memory::{
 };
 
 use crate::caller::{Body, Caller};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::query::Query;
 use crate::route::search::PAGE;
 use crate::state::AgentServer;
@@ -44,7 +44,7 @@ async fn write(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ItemPut>,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiError> {
     check_labels(&request.namespace)?;
     let ttl_ms = request.ttl_ms()?;
     let item = PutItem {
@@ -70,9 +70,9 @@ async fn read(
     State(server): State<AgentServer>,
     caller: Caller,
     query: Query,
-) -> Result<Json<Option<Item>>, Fault> {
+) -> Result<Json<Option<Item>>, ApiError> {
     let text = |key: &str| {
-        let missing = || Fault::unprocessable(format!("the query needs `{key}`"));
+        let missing = || ApiError::unprocessable(format!("the query needs `{key}`"));
         query.text(key).ok_or_else(missing)
     };
     let (namespace, key) = (labels_of(text("namespace")?), text("key")?);
@@ -96,7 +96,7 @@ async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(place): Body<ItemPlace>,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiError> {
     check_labels(&place.namespace)?;
     check_key(&place.namespace, &place.key)?;
     server.ports().memory.delete(&whose(&caller), &place.namespace, &place.key).await?;
@@ -113,7 +113,7 @@ async fn search(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ItemSearch>,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     check_labels(&request.namespace_prefix)?;
     let filter = request.filter.filter(|filter| !filter.is_null());
     let search = MemorySearch {
@@ -140,7 +140,7 @@ async fn namespaces(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<NamespaceSearch>,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let list = ListNamespaces {
         prefix: request.prefix.unwrap_or_default(),
         suffix: request.suffix.unwrap_or_default(),

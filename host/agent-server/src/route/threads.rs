@@ -14,7 +14,7 @@ use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::caller::{Body, Caller, IsOperator, Place, uuid};
 use crate::doc::old;
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::keys::IgnoredKeys;
 use crate::route::crons::forget_of_thread;
 use crate::route::state::lived;
@@ -22,7 +22,7 @@ use crate::state::AgentServer;
 use crate::submit::remove_thread;
 use crate::view;
 use crate::whole::whole;
-use crate::wire::outline::{FaultDocument, Pruned};
+use crate::wire::outline::{ErrorDocument, Pruned};
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
 use crate::wire::shape::Thread;
 
@@ -36,13 +36,13 @@ const PRUNED: usize = 1_000;
     responses(
         (status = 200, body = Thread,
             headers(("X-Wattle-Ignored-Keys" = String, description = "keys of `supersteps` that name no channel and were ignored, form-encoded and separated by commas; missing if there are none"))),
-        (status = 400, body = FaultDocument),
-        (status = 409, body = FaultDocument)))]
+        (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ThreadCreate>,
-) -> Result<(HeaderMap, Json<Thread>), Fault> {
+) -> Result<(HeaderMap, Json<Thread>), ApiError> {
     let own = server.clone();
     let work = async move {
         let (record, ignored) = made(&own, &caller, request).await?;
@@ -56,7 +56,7 @@ async fn made(
     server: &AgentServer,
     caller: &Caller,
     request: ThreadCreate,
-) -> Result<(ThreadRecord, IgnoredKeys), Fault> {
+) -> Result<(ThreadRecord, IgnoredKeys), ApiError> {
     let nothing = IgnoredKeys::default();
     let id = request.thread_id.as_deref();
     let if_exists = request.if_exists.unwrap_or_default();
@@ -65,7 +65,7 @@ async fn made(
     {
         return match if_exists {
             IfExists::DoNothing => Ok((record, nothing)),
-            IfExists::Raise => Err(Fault::conflict(format!("thread `{id}` already exists"))),
+            IfExists::Raise => Err(ApiError::conflict(format!("thread `{id}` already exists"))),
         };
     }
     let new = NewThread {
@@ -90,9 +90,9 @@ async fn made(
     }
     match lived(server, caller, &record, steps).await {
         Ok(ignored) => Ok((caller.thread(server, record.id.as_str()).await?, ignored)),
-        Err(fault) => {
+        Err(error) => {
             server.engine().delete_thread(&record.id).await?;
-            Err(fault)
+            Err(error)
         }
     }
 }
@@ -107,7 +107,7 @@ pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<Json<Thread>, Fault> {
+) -> Result<Json<Thread>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     Ok(Json(view::thread(&server, &record).await?))
 }
@@ -122,14 +122,14 @@ pub(super) async fn get(
     responses(
         (status = 200, body = Thread),
         (status = 204),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     headers: HeaderMap,
     Body(request): Body<ThreadPatch>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let update = UpdateThread {
         thread: record.id,
@@ -154,13 +154,13 @@ pub(super) async fn update(
     params(("id" = String, Path, description = "id of the thread")),
     responses(
         (status = 204),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn delete(
     State(server): State<AgentServer>,
-    caller: Result<Caller, Fault>,
+    caller: Result<Caller, ApiError>,
     IsOperator(is_operator): IsOperator,
     Place(id): Place<String>,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiError> {
     if is_operator && server.engine().remove_damaged(&parse(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
@@ -174,7 +174,7 @@ pub(super) async fn remove(
     server: &AgentServer,
     thread: ThreadId,
     tenant: Option<String>,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let own = server.clone();
     let work = async move {
         remove_thread(&own, &thread).await?;
@@ -190,12 +190,12 @@ pub(super) async fn remove(
     params(("id" = String, Path, description = "id of the thread")),
     responses(
         (status = 200, body = Thread),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn copy(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<Json<Thread>, Fault> {
+) -> Result<Json<Thread>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let own = server.clone();
     let work = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
@@ -210,24 +210,24 @@ pub(super) async fn copy(
     request_body = ThreadPrune,
     responses(
         (status = 200, body = Pruned),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn prune(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<ThreadPrune>,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let keeps = match request.strategy.as_deref() {
         None | Some("delete") => false,
         Some("keep_latest") => true,
         Some(other) => {
             let text = format!("`strategy` must be `delete` or `keep_latest`, not `{other}`");
-            return Err(Fault::unprocessable(text));
+            return Err(ApiError::unprocessable(text));
         }
     };
     let count = request.thread_ids.len();
     if count > PRUNED {
         let text = format!("a request prunes at most {PRUNED} threads, not {count}");
-        return Err(Fault::unprocessable(text));
+        return Err(ApiError::unprocessable(text));
     }
     // Look up all threads before the first one is changed.
     let mut found = BTreeMap::new();
@@ -249,11 +249,11 @@ pub(super) async fn prune(
     Ok(Json(json!({ "pruned_count": pruned })))
 }
 
-fn parse(id: &str) -> Result<ThreadId, Fault> {
-    ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))
+fn parse(id: &str) -> Result<ThreadId, ApiError> {
+    ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
-fn ttl(wish: TtlWish) -> Result<ThreadTtl, Fault> {
+fn ttl(wish: TtlWish) -> Result<ThreadTtl, ApiError> {
     let read = wish.ttl().read();
-    read.ok_or_else(|| Fault::unprocessable("`ttl` must be a number of minutes, zero or more"))
+    read.ok_or_else(|| ApiError::unprocessable("`ttl` must be a number of minutes, zero or more"))
 }

@@ -63,7 +63,7 @@ async fn step(server: &AgentServer, hook: &mut Kept<Hook>) -> Result<Next, Failu
     let ports = server.ports();
     if !hook.doc.has_payload {
         let payload = payload::at_end(server, &hook.doc).await;
-        let payload = payload.map_err(|fault| Failure::internal(fault.detail().to_owned()))?;
+        let payload = payload.map_err(|error| Failure::internal(error.detail().to_owned()))?;
         // In the meantime, a client may have cancelled and deleted the run, or another host may
         // have taken over the webhook.
         if !hook.doc.is_own(ports).await? {

@@ -9,7 +9,7 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
 use crate::doc::webhook::{Hook, Payload};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::run::{KnownRun, Turn, turn};
 use crate::state::AgentServer;
 use crate::view;
@@ -29,7 +29,7 @@ struct End {
 /// # Errors
 ///
 /// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
-pub(super) async fn at_end(server: &AgentServer, hook: &Hook) -> Result<Option<Payload>, Fault> {
+pub(super) async fn at_end(server: &AgentServer, hook: &Hook) -> Result<Option<Payload>, ApiError> {
     let run = RunRef { thread: hook.thread.clone(), run: hook.run.clone() };
     let end = match turn(server, &run).await? {
         Turn::Begun(_) => ended(server, &run).await?,
@@ -44,15 +44,15 @@ pub(super) async fn at_end(server: &AgentServer, hook: &Hook) -> Result<Option<P
 }
 
 /// Finds the run. Returns `None` if it was deleted.
-async fn known(server: &AgentServer, run: &RunRef) -> Result<Option<KnownRun>, Fault> {
+async fn known(server: &AgentServer, run: &RunRef) -> Result<Option<KnownRun>, ApiError> {
     let Some(head) = server.ports().store.thread(&run.thread).await? else { return Ok(None) };
     match KnownRun::find(server, &head.record, run.run.as_str()).await {
-        Err(fault) if fault.status() == StatusCode::NOT_FOUND => Ok(None),
+        Err(error) if error.status() == StatusCode::NOT_FOUND => Ok(None),
         known => known.map(Some),
     }
 }
 
-async fn ended(server: &AgentServer, run: &RunRef) -> Result<Option<End>, Fault> {
+async fn ended(server: &AgentServer, run: &RunRef) -> Result<Option<End>, ApiError> {
     let ended = match server.engine().wait(run).await {
         Ok(ended) => ended,
         Err(failure) if failure.code == code::NOT_FOUND => return Ok(None),

@@ -16,7 +16,8 @@ use super::shape::{Assistant, Cron, FoundItem, Run, Thread, ThreadState};
 
 /// The body of an error response.
 #[derive(Debug, ToSchema)]
-pub struct FaultDocument {
+#[schema(as = FaultDocument)]
+pub struct ErrorDocument {
     /// The error, and how to correct the request.
     pub detail: String,
 }

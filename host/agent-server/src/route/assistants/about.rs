@@ -9,12 +9,12 @@ use wattle_run::app::{App, GraphVersion};
 
 use crate::assistants;
 use crate::caller::{Caller, Place};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::graphs::AgentGraph;
 use crate::query::Query;
 use crate::route::drawing;
 use crate::state::AgentServer;
-use crate::wire::outline::{Drawing, FaultDocument, GraphSchemas};
+use crate::wire::outline::{Drawing, ErrorDocument, GraphSchemas};
 
 /// Separator of the levels of a namespace.
 const LEVEL: char = '|';
@@ -22,7 +22,7 @@ const LEVEL: char = '|';
 /// Maximum number of levels of subgraphs in a response. The levels of an app are not limited.
 const DEEPEST: usize = 16;
 
-async fn by_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {
+async fn by_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentGraph, ApiError> {
     assistants::find(server, caller.tenant.as_ref(), id).await
 }
 
@@ -34,20 +34,20 @@ async fn by_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentG
         ("xray" = Option<String>, Query, description = "number of levels of subgraphs to draw, or `true` for all levels")),
     responses(
         (status = 200, body = Drawing),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn graph(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
     let depth = depth(&query)?.min(DEEPEST);
     Ok(Json(drawing::of(&found.app, &found.graph_version.graph, depth)))
 }
 
 /// Returns the number of levels of subgraphs to draw.
-fn depth(query: &Query) -> Result<usize, Fault> {
+fn depth(query: &Query) -> Result<usize, ApiError> {
     match query.text("xray").and_then(|text| text.parse().ok()) {
         Some(depth) => Ok(depth),
         None => Ok(if query.flag("xray")? { usize::MAX } else { 0 }),
@@ -60,12 +60,12 @@ fn depth(query: &Query) -> Result<usize, Fault> {
     params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     responses(
         (status = 200, body = GraphSchemas),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn schemas(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
     Ok(Json(schemas_of(&found.id, &found.graph_version)))
 }
@@ -96,13 +96,13 @@ fn schemas_of(id: &str, graph_version: &GraphVersion) -> Value {
         ("recurse" = Option<bool>, Query, description = "true to include subgraphs of subgraphs")),
     responses(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn subgraphs(
     State(server): State<AgentServer>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
     let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();
@@ -120,13 +120,13 @@ pub(super) async fn subgraphs(
         ("recurse" = Option<bool>, Query, description = "true to include subgraphs of subgraphs")),
     responses(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
-        (status = 409, body = FaultDocument)))]
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn subgraph(
     State(server): State<AgentServer>,
     caller: Caller,
     Place((id, namespace)): Place<(String, String)>,
     query: Query,
-) -> Result<Json<Value>, Fault> {
+) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
     let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::LARGEST_PAGE;
 use crate::assistants::all;
 use crate::caller::{Body, Caller};
-use crate::fault::Fault;
+use crate::error::ApiError;
 use crate::page::{self, Page};
 use crate::route::search::{PAGE, holds, pagination};
 use crate::state::AgentServer;
@@ -46,7 +46,7 @@ pub(super) async fn search(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<AssistantSearch>,
-) -> Result<(HeaderMap, Page), Fault> {
+) -> Result<(HeaderMap, Page), ApiError> {
     let wanted = AssistantCount {
         metadata: request.metadata,
         graph_id: request.graph_id,
@@ -73,7 +73,7 @@ pub(super) async fn count(
     State(server): State<AgentServer>,
     caller: Caller,
     Body(request): Body<AssistantCount>,
-) -> Result<Json<usize>, Fault> {
+) -> Result<Json<usize>, ApiError> {
     Ok(Json(find(&server, &caller, &request).await?.len()))
 }
 
@@ -81,7 +81,7 @@ async fn find(
     server: &AgentServer,
     caller: &Caller,
     wanted: &AssistantCount,
-) -> Result<Vec<Assistant>, Fault> {
+) -> Result<Vec<Assistant>, ApiError> {
     let mut found = all(server, caller.tenant.as_ref()).await?;
     let name = wanted.name.as_ref().map(|name| name.to_lowercase());
     let facts = wanted.metadata.clone().map(Value::Object);
@@ -95,7 +95,7 @@ async fn find(
 }
 
 /// Sorts assistants. Assistants with equal values are sorted by graph.
-fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
+fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(), ApiError> {
     let compare: fn(&Assistant, &Assistant) -> Ordering = match by.unwrap_or("created_at") {
         "created_at" => |one, other| one.created_at.cmp(&other.created_at),
         "updated_at" => |one, other| one.updated_at.cmp(&other.updated_at),
@@ -107,7 +107,7 @@ fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(
                 "`sort_by` must be assistant_id, graph_id, name, created_at or updated_at, \
                  not `{other}`"
             );
-            return Err(Fault::unprocessable(text));
+            return Err(ApiError::unprocessable(text));
         }
     };
     found.sort_by(|one, other| {

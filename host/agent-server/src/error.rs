@@ -12,7 +12,7 @@ use wattle_run::ports::store::StoreError;
 use crate::wire::request::Invalid;
 
 /// Failure codes whose status differs from that of the native API.
-const TABLE: &[(&str, StatusCode)] = &[
+const STATUS_OVERRIDES: &[(&str, StatusCode)] = &[
     (code::INVALID, StatusCode::UNPROCESSABLE_ENTITY),
     (code::EXPIRED, StatusCode::NOT_FOUND),
     (api_code::MEDIA_TYPE, StatusCode::UNPROCESSABLE_ENTITY),
@@ -22,14 +22,14 @@ const TABLE: &[(&str, StatusCode)] = &[
 
 /// An error of the Agent Server API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct ApiError {
     status: StatusCode,
     detail: String,
     /// Seconds after which a retry can succeed.
     retry_after: Option<u64>,
 }
 
-impl Fault {
+impl ApiError {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), retry_after: None }
     }
@@ -50,7 +50,7 @@ impl Fault {
     }
 
     /// Returns 400: the request is well-formed but cannot be carried out.
-    pub(crate) fn value(detail: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
@@ -69,43 +69,43 @@ impl Fault {
         self.status
     }
 
-    fn of_code(code: &str, detail: String) -> Self {
-        let row = TABLE.iter().find(|(known, _)| *known == code);
+    fn from_code(code: &str, detail: String) -> Self {
+        let row = STATUS_OVERRIDES.iter().find(|(known, _)| *known == code);
         Self::new(row.map_or_else(|| status_of(code), |(_, status)| *status), detail)
     }
 }
 
-impl From<Problem> for Fault {
+impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
         let retry_after = problem.retry_after;
-        Self { retry_after, ..Self::of_code(&problem.code, problem.detail.clone()) }
+        Self { retry_after, ..Self::from_code(&problem.code, problem.detail.clone()) }
     }
 }
 
-impl From<Failure> for Fault {
+impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
         let retry_after = retry_seconds(&failure);
-        Self { retry_after, ..Self::of_code(&failure.code, failure.message) }
+        Self { retry_after, ..Self::from_code(&failure.code, failure.message) }
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         Failure::from(error).into()
     }
 }
 
-impl From<Invalid> for Fault {
+impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         let detail = invalid.to_string();
         match invalid {
-            Invalid::Value(_) => Self::value(detail),
+            Invalid::Value(_) => Self::bad_request(detail),
             Invalid::Schema(_) => Self::unprocessable(detail),
         }
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
             tracing::warn!(status = self.status.as_u16(), "{}", self.detail);
@@ -131,7 +131,7 @@ mod tests {
             (code::INTERNAL, 500),
             ("a-guests-own", 500),
         ] {
-            assert_eq!(Fault::from(Failure::new(code, "")).status.as_u16(), status, "{code}");
+            assert_eq!(ApiError::from(Failure::new(code, "")).status.as_u16(), status, "{code}");
         }
     }
 }
