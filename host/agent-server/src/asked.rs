@@ -19,8 +19,8 @@ use wattle_run::ports::store::{
 
 use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::assistants::settled;
-use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::extractors::Caller;
 use crate::graphs::{self, AgentGraph};
 use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::state::AgentServer;

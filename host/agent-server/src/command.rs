@@ -11,8 +11,8 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_run::ports::store::ThreadRecord;
 
-use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::extractors::Caller;
 use crate::state::AgentServer;
 use crate::wire::command::{Code, Command, Refusal, done};
 

@@ -19,9 +19,9 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_project::agent_server::time::format_time_with_micros;
 
 use crate::asked::run::CRON_FACT;
-use crate::caller::Caller;
 use crate::doc::cron::{CronDoc, Due, dues};
 use crate::error::ApiError;
+use crate::extractors::Caller;
 use crate::order;
 use crate::state::AgentServer;
 use crate::wire::request::{IfMissing, run_of};

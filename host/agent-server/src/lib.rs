@@ -9,7 +9,7 @@
 //! * [`wire`]: requests, responses and commands as plain data, without I/O.
 //! * [`state`]: the state that handlers share. `route`: the paths, one resource per file.
 //!   [`router`] combines them, and `openapi` describes them.
-//! * `caller` and `query`: extractors for the caller, the body, the path and the query. `error`:
+//! * `extractors` and `query`: extractors for the caller, the body, the path and the query. `error`:
 //!   errors of this API. `page`: limits on the size of a response. `whole`: futures that complete
 //!   even if their client disconnects.
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
@@ -30,11 +30,11 @@
 mod answer;
 mod asked;
 mod assistants;
-mod caller;
 mod command;
 mod crons;
 mod doc;
 mod error;
+mod extractors;
 mod feed;
 mod follow;
 mod graphs;

@@ -12,8 +12,8 @@ use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl
 use crate::asked;
 use crate::asked::run::AskedRun;
 use crate::assistants;
-use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::extractors::Caller;
 use crate::graphs::AgentGraph;
 use crate::state::AgentServer;
 use crate::submit::submit;

@@ -10,9 +10,9 @@ use crate::state::AgentServer;
 
 /// The query parameters of a request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct QueryParams(Vec<(String, String)>);
 
-impl FromRequestParts<AgentServer> for Query {
+impl FromRequestParts<AgentServer> for QueryParams {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
@@ -23,13 +23,13 @@ impl FromRequestParts<AgentServer> for Query {
     }
 }
 
-impl Query {
+impl QueryParams {
     fn parse(text: &str) -> Self {
         Self(url::form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     /// Returns the value of a key; the first one if the key is repeated.
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
@@ -38,8 +38,8 @@ impl Query {
     /// # Errors
     ///
     /// 422 if the value is not a boolean.
-    pub(crate) fn flag(&self, key: &str) -> Result<bool, ApiError> {
-        Ok(self.wish(key)?.unwrap_or(false))
+    pub(crate) fn get_bool(&self, key: &str) -> Result<bool, ApiError> {
+        Ok(self.get_bool_opt(key)?.unwrap_or(false))
     }
 
     /// Returns a boolean; `None` if the key is missing.
@@ -47,8 +47,8 @@ impl Query {
     /// # Errors
     ///
     /// As [`Query::flag`].
-    pub(crate) fn wish(&self, key: &str) -> Result<Option<bool>, ApiError> {
-        match self.text(key) {
+    pub(crate) fn get_bool_opt(&self, key: &str) -> Result<Option<bool>, ApiError> {
+        match self.get(key) {
             None | Some("") => Ok(None),
             Some("0" | "false" | "False") => Ok(Some(false)),
             Some("1" | "true" | "True") => Ok(Some(true)),
@@ -64,8 +64,8 @@ impl Query {
     /// # Errors
     ///
     /// 422 if the value is not a number.
-    pub(crate) fn number(&self, key: &str) -> Result<Option<usize>, ApiError> {
-        let Some(text) = self.text(key).filter(|text| !text.is_empty()) else { return Ok(None) };
+    pub(crate) fn get_usize(&self, key: &str) -> Result<Option<usize>, ApiError> {
+        let Some(text) = self.get(key).filter(|text| !text.is_empty()) else { return Ok(None) };
         let number = text.parse();
         number
             .map(Some)
@@ -76,11 +76,11 @@ impl Query {
     pub(crate) fn list(&self, key: &str) -> Vec<String> {
         let values = self.0.iter().filter(|(name, _)| name == key).map(|(_, value)| value);
         // Some clients send an empty value for an empty list.
-        values.filter(|value| !value.is_empty()).flat_map(|value| each(value)).collect()
+        values.filter(|value| !value.is_empty()).flat_map(|value| split_json_list(value)).collect()
     }
 
     /// Returns a path with these parameters, which repeats the request.
-    pub(crate) fn again(&self, path: &str) -> String {
+    pub(crate) fn path_with_query(&self, path: &str) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.0.iter().filter(|(_, value)| !value.is_empty()));
         match query.finish() {
@@ -90,7 +90,7 @@ impl Query {
     }
 }
 
-fn each(value: &str) -> Vec<String> {
+fn split_json_list(value: &str) -> Vec<String> {
     match serde_json::from_str(value) {
         Ok(Value::Array(items)) => {
             items.into_iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
@@ -105,24 +105,30 @@ mod tests {
 
     #[test]
     fn parameters_of_both_clients_are_parsed() {
-        let python = Query::parse("wait=true&stream_mode=values&stream_mode=custom&limit=7");
-        let js = Query::parse("wait=1&stream_mode=%5B%22values%22%2C%22custom%22%5D");
+        let python = QueryParams::parse("wait=true&stream_mode=values&stream_mode=custom&limit=7");
+        let js = QueryParams::parse("wait=1&stream_mode=%5B%22values%22%2C%22custom%22%5D");
         for query in [&python, &js] {
-            assert_eq!(query.flag("wait"), Ok(true));
-            assert_eq!((query.flag("other"), query.wish("other")), (Ok(false), Ok(None)));
+            assert_eq!(query.get_bool("wait"), Ok(true));
+            assert_eq!(
+                (query.get_bool("other"), query.get_bool_opt("other")),
+                (Ok(false), Ok(None))
+            );
             assert_eq!(query.list("stream_mode"), ["values", "custom"]);
         }
-        assert_eq!(python.number("limit"), Ok(Some(7)));
-        assert!(python.flag("limit").is_err());
-        assert!(python.number("wait").is_err());
+        assert_eq!(python.get_usize("limit"), Ok(Some(7)));
+        assert!(python.get_bool("limit").is_err());
+        assert!(python.get_usize("wait").is_err());
     }
 
     #[test]
     fn query_is_repeated_without_empty_values() {
         let query =
-            Query::parse("stream_mode=values&stream_mode=custom&cancel_on_disconnect=&x=%20");
-        assert_eq!(query.again("stream"), "stream?stream_mode=values&stream_mode=custom&x=+");
-        assert_eq!(Query::parse("stream_mode=").again("stream"), "stream");
-        assert_eq!(Query::parse("stream_mode=").list("stream_mode"), Vec::<String>::new());
+            QueryParams::parse("stream_mode=values&stream_mode=custom&cancel_on_disconnect=&x=%20");
+        assert_eq!(
+            query.path_with_query("stream"),
+            "stream?stream_mode=values&stream_mode=custom&x=+"
+        );
+        assert_eq!(QueryParams::parse("stream_mode=").path_with_query("stream"), "stream");
+        assert_eq!(QueryParams::parse("stream_mode=").list("stream_mode"), Vec::<String>::new());
     }
 }

@@ -41,7 +41,7 @@ impl KnownRun {
         let run = RunId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
         let record = server.ports().store.run(&run).await?;
         let Some(record) = record.filter(|record| record.thread == thread.id) else {
-            crate::caller::uuid("run", id)?;
+            crate::extractors::parse_uuid("run", id)?;
             return Err(ApiError::missing("run", id));
         };
         Self::of(server, thread, record).await

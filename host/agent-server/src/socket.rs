@@ -21,9 +21,9 @@ use wattle_project::agent_server::id::EventId;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
 
-use crate::caller::Caller;
 use crate::command::{Target, end, perform, refused};
 use crate::error::ApiError;
+use crate::extractors::Caller;
 use crate::feed::{Feed, Ready};
 use crate::state::AgentServer;
 use crate::wire::command::{Code, Command, Reconnect, Refusal, Subscribe, Unsubscribe, done};

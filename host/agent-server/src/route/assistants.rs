@@ -15,13 +15,13 @@ use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::assistants::{self, kept, made, of_graph};
-use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
 use crate::doc::{Kept, attempts};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs::{self, NotFound};
 use crate::page::{self, Page};
-use crate::query::Query;
+use crate::query::QueryParams;
 use crate::route::search::{PAGE, holds};
 use crate::route::threads::remove;
 use crate::state::AgentServer;
@@ -79,13 +79,13 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
 async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<AssistantCreate>,
+    JsonBody(request): JsonBody<AssistantCreate>,
 ) -> Result<Json<Assistant>, ApiError> {
     let graph = graphs::of_assistant(server.engine().catalog(), &request.graph_id)?;
     let (config, context) = settled(request.config, request.context)?;
     check_config(&config)?;
     let id = match &request.assistant_id {
-        Some(id) => uuid("assistant", id)?,
+        Some(id) => parse_uuid("assistant", id)?,
         None => Uuid::now_v7(),
     };
     let if_exists = request.if_exists.unwrap_or_default();
@@ -190,7 +190,7 @@ async fn known(
 async fn read(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Assistant>, ApiError> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
         let found = known(&server, &caller, uuid).await?;
@@ -218,7 +218,7 @@ async fn own(
         }
         Err(why) => why,
     };
-    let made = match uuid("assistant", id) {
+    let made = match parse_uuid("assistant", id) {
         Ok(made) => made,
         Err(malformed) => return Err(why.into_error(|| malformed)),
     };
@@ -238,8 +238,8 @@ async fn own(
 async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<AssistantPatch>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<AssistantPatch>,
 ) -> Result<Json<Assistant>, ApiError> {
     changed(&server, &caller, &id, &Change::Version(Box::new(request))).await
 }
@@ -311,10 +311,10 @@ fn patched(
 async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<StatusCode, ApiError> {
-    let with_threads = query.flag("delete_threads")?;
+    let with_threads = query.get_bool("delete_threads")?;
     let own_server = server.clone();
     let work = async move { take_away(&own_server, &caller, &id, with_threads).await };
     whole(&server, Box::pin(work)).await?;
@@ -356,8 +356,8 @@ async fn take_away(
 async fn versions(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<AssistantVersions>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<AssistantVersions>,
 ) -> Result<Page, ApiError> {
     let all = match graphs::look_up(server.engine().catalog(), &id) {
         Ok(graph) => vec![of_graph(&graph)],
@@ -386,8 +386,8 @@ async fn versions(
 async fn latest(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<AssistantLatest>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<AssistantLatest>,
 ) -> Result<Json<Assistant>, ApiError> {
     if let Ok(graph) = graphs::look_up(server.engine().catalog(), &id) {
         let own = of_graph(&graph);

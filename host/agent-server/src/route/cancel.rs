@@ -8,9 +8,9 @@ use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStat
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::answer;
-use crate::caller::{Body, Caller, Place};
 use crate::error::ApiError;
-use crate::query::Query;
+use crate::extractors::{Caller, JsonBody, PathParams};
+use crate::query::QueryParams;
 use crate::run::KnownRun;
 use crate::state::AgentServer;
 use crate::submit::cancel;
@@ -40,8 +40,8 @@ const LISTED: usize = 1_000;
 pub(super) async fn one(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place((id, run)): Place<(String, String)>,
-    query: Query,
+    PathParams((id, run)): PathParams<(String, String)>,
+    query: QueryParams,
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
@@ -53,10 +53,10 @@ pub(super) async fn cancelled(
     server: &AgentServer,
     caller: &Caller,
     run: KnownRun,
-    query: &Query,
+    query: &QueryParams,
 ) -> Result<Response, ApiError> {
     let forget = forgets(query)?;
-    let wait = query.flag("wait")?;
+    let wait = query.get_bool("wait")?;
     cancel(server, &run.asked.reference(), forget, caller.principal.as_ref()).await?;
     if wait {
         return Ok(answer::wait(server, run.asked.reference(), None, caller.response.clone()));
@@ -64,8 +64,8 @@ pub(super) async fn cancelled(
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-fn forgets(query: &Query) -> Result<bool, ApiError> {
-    match query.text("action") {
+fn forgets(query: &QueryParams) -> Result<bool, ApiError> {
+    match query.get("action") {
         None | Some("interrupt") => Ok(false),
         Some("rollback") => Ok(true),
         Some(other) => {
@@ -87,8 +87,8 @@ fn forgets(query: &Query) -> Result<bool, ApiError> {
 pub(super) async fn several(
     State(server): State<AgentServer>,
     caller: Caller,
-    query: Query,
-    Body(request): Body<CancelRuns>,
+    query: QueryParams,
+    JsonBody(request): JsonBody<CancelRuns>,
 ) -> Result<StatusCode, ApiError> {
     request.check()?;
     let forget = forgets(&query)?;

@@ -10,10 +10,10 @@ use uuid::Uuid;
 use wattle_project::agent_server::time::format_time_with_micros;
 
 use crate::assistants;
-use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::cron::{CronDoc, Due, dues, shelf};
 use crate::doc::{Kept, attempts};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs;
 use crate::order;
 use crate::page::{self, Page};
@@ -81,7 +81,7 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
 async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<CronCreate>,
+    JsonBody(request): JsonBody<CronCreate>,
 ) -> Result<Json<Cron>, ApiError> {
     make(&server, &caller, None, &request).await
 }
@@ -98,8 +98,8 @@ async fn create(
 async fn create_on_thread(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<CronCreate>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<CronCreate>,
 ) -> Result<Json<Cron>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     make(&server, &caller, Some(thread.id.to_string()), &request).await
@@ -173,7 +173,7 @@ fn time(text: &str) -> Result<i64, ApiError> {
 async fn read(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Cron>, ApiError> {
     let doc = find(&server, &caller, &id).await?.doc;
     Ok(Json(doc.shape(server.now_ms())))
@@ -182,7 +182,7 @@ async fn read(
 /// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
 /// the entry is read first to find the tenant.
 async fn find(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, ApiError> {
-    let cron = uuid("cron", id)?.to_string();
+    let cron = parse_uuid("cron", id)?.to_string();
     let missing = || ApiError::missing("cron", id);
     let mut tenant = caller.tenant.clone();
     if tenant.is_none() {
@@ -204,8 +204,8 @@ async fn find(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<Cr
 async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(change): Body<CronPatch>,
+    PathParams(id): PathParams<String>,
+    JsonBody(change): JsonBody<CronPatch>,
 ) -> Result<Json<Cron>, ApiError> {
     let changed = attempts(|| async {
         let old = find(&server, &caller, &id).await?;
@@ -256,7 +256,7 @@ fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), ApiError> {
 async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
     find(&server, &caller, &id).await?.doc.forget(server.ports()).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -303,7 +303,7 @@ async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronDo
 async fn search(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<CronSearch>,
+    JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
     let now_ms = server.now_ms();
     let mut found = wanted(&server, &caller, &request).await?;
@@ -334,7 +334,7 @@ async fn search(
 async fn count(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<CronSearch>,
+    JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<Json<usize>, ApiError> {
     Ok(Json(wanted(&server, &caller, &request).await?.len()))
 }

@@ -11,11 +11,11 @@ use wattle_run::run_walk::RunWalk;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use crate::asked::{Point, point_of};
-use crate::caller::{Body, Caller, Place};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::namespaces;
 use crate::page::{self, Page};
-use crate::query::Query;
+use crate::query::QueryParams;
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::ThreadStatePart;
@@ -42,13 +42,13 @@ const READ: usize = 16;
 pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<Page, ApiError> {
     let record = caller.thread(&server, &id).await?;
-    let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
+    let limit = query.get_usize("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let request = HistoryRequest {
-        before: query.text("before").map(|id| Before::Id(id.to_owned())),
+        before: query.get("before").map(|id| Before::Id(id.to_owned())),
         select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
@@ -65,8 +65,8 @@ pub(super) async fn get(
 pub(super) async fn post(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<HistoryRequest>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<HistoryRequest>,
 ) -> Result<Page, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;

@@ -24,12 +24,12 @@ use wattle_project::agent_server::v1::HEARTBEAT;
 use wattle_project::agent_server::v2::StreamEvent;
 use wattle_run::json::bounded::JsonBudget;
 
-use crate::caller::{Body, Caller, Place};
 use crate::command::{Target, perform};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::feed::{Feed, Ready};
 use crate::joined::{self, Parts};
-use crate::query::Query;
+use crate::query::QueryParams;
 use crate::socket::{self, Pass};
 use crate::state::AgentServer;
 use crate::stream::of_events;
@@ -60,7 +60,7 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
 async fn commands(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let thread = thread(&server, &caller, &id).await?;
@@ -102,8 +102,8 @@ async fn thread(server: &AgentServer, caller: &Caller, id: &str) -> Result<Threa
 async fn events(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(wanted): Body<Subscribe>,
+    PathParams(id): PathParams<String>,
+    JsonBody(wanted): JsonBody<Subscribe>,
 ) -> Result<Response, ApiError> {
     let subscription = wanted.subscription()?;
     let thread = thread(&server, &caller, &id).await?;
@@ -162,7 +162,7 @@ impl Told {
 async fn open(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
     permit: Option<Extension<RequestPermit>>,
     rate_limit: Option<Extension<CallerRateLimit>>,
     limit: Option<Extension<BodyLimit>>,
@@ -196,8 +196,8 @@ async fn open(
 async fn runs(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let record = caller.thread(&server, &id).await?;

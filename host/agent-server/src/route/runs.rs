@@ -15,12 +15,12 @@ use wattle_run::run_walk::RunWalk;
 use crate::answer::{self, placed};
 use crate::asked;
 use crate::asked::run::AskedRun;
-use crate::caller::{Body, Caller, Place};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::order::{self, Created};
 use crate::page::Page;
 use crate::presence::Presence;
-use crate::query::Query;
+use crate::query::QueryParams;
 use crate::route::search::PAGE;
 use crate::run::KnownRun;
 use crate::state::AgentServer;
@@ -79,8 +79,8 @@ impl Asked {
 pub(super) async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<RunCreate>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), asked::new_run()?);
     let work = async move { order::on_thread(&own, &caller, &id, run, &request).await };
@@ -104,8 +104,8 @@ pub(super) async fn create(
 pub(super) async fn wait(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<RunCreate>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let Asked { run, presence } = begin(&server, caller, id, Arc::new(request)).await?;
@@ -128,8 +128,8 @@ pub(super) async fn wait(
 pub(super) async fn stream(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<RunCreate>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
     let asked = begin(&server, caller, id, request.clone()).await?;
@@ -210,13 +210,13 @@ pub(super) fn segment(id: &str) -> String {
 pub(super) async fn list(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<Page, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    let status = query.text("status").map(status).transpose()?;
-    let mut left_out = query.number("offset")?.unwrap_or(0);
-    let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
+    let status = query.get("status").map(status).transpose()?;
+    let mut left_out = query.get_usize("offset")?.unwrap_or(0);
+    let limit = query.get_usize("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let fields = query.list("select");
     let mut runs = RunWalk::newest_first(server.ports().store.as_ref(), &thread.id);
     if status.is_none() {
@@ -255,7 +255,7 @@ fn status(word: &str) -> Result<RunStatus, ApiError> {
 pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place((id, run)): Place<(String, String)>,
+    PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<Json<Run>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
@@ -275,7 +275,7 @@ pub(super) async fn get(
 pub(super) async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place((id, run)): Place<(String, String)>,
+    PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
@@ -298,8 +298,8 @@ pub(super) async fn delete(
 pub(super) async fn join(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place((id, run)): Place<(String, String)>,
-    query: Query,
+    PathParams((id, run)): PathParams<(String, String)>,
+    query: QueryParams,
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
@@ -311,7 +311,7 @@ pub(super) fn joined(
     server: &AgentServer,
     caller: &Caller,
     run: KnownRun,
-    query: &Query,
+    query: &QueryParams,
 ) -> Result<Response, ApiError> {
     let (place, lease) = (place(&run.asked), caller.response.clone());
     let presence = watching(server, &run, query)?;
@@ -321,9 +321,9 @@ pub(super) fn joined(
 fn watching(
     server: &AgentServer,
     run: &KnownRun,
-    query: &Query,
+    query: &QueryParams,
 ) -> Result<Option<Presence>, ApiError> {
-    let cancels = query.flag(LEAVING)?;
+    let cancels = query.get_bool(LEAVING)?;
     Ok(cancels.then(|| Presence::new(server, run.asked.reference())))
 }
 
@@ -344,15 +344,15 @@ fn watching(
 pub(super) async fn join_stream(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place((id, run)): Place<(String, String)>,
-    query: Query,
+    PathParams((id, run)): PathParams<(String, String)>,
+    query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
     let place = place(&run.asked);
     let response = joined_stream(&server, &thread, run, &query, &headers)?;
-    Ok(placed(response, &place, Some(&query.again("stream"))))
+    Ok(placed(response, &place, Some(&query.path_with_query("stream"))))
 }
 
 /// Returns the stream of a run after the last event that the client has received. If the run has
@@ -361,7 +361,7 @@ pub(super) fn joined_stream(
     server: &AgentServer,
     thread: &ThreadRecord,
     run: KnownRun,
-    query: &Query,
+    query: &QueryParams,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
@@ -375,7 +375,7 @@ pub(super) fn joined_stream(
         subgraphs: subgraphs(&run.asked),
         after: after.unwrap_or(0),
     };
-    query.flag(LEAVING)?;
+    query.get_bool(LEAVING)?;
     if after.is_none() && run.is_over() {
         return Ok(stream::nothing());
     }
@@ -384,7 +384,10 @@ pub(super) fn joined_stream(
 }
 
 /// Returns the stream modes of the request, or else those that were requested with the run.
-fn modes(run: &AskedRun, query: &Query) -> Result<std::collections::BTreeSet<Mode>, ApiError> {
+fn modes(
+    run: &AskedRun,
+    query: &QueryParams,
+) -> Result<std::collections::BTreeSet<Mode>, ApiError> {
     let wanted = query.list("stream_mode");
     if !wanted.is_empty() {
         return Ok(Modes::read(Some(&Modes::Many(wanted)))?);

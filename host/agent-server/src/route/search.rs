@@ -21,8 +21,8 @@ use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::caller::{Body, Caller};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Looks, Page};
 use crate::state::AgentServer;
 use crate::view::{self, TEMPORARY};
@@ -85,7 +85,7 @@ pub(super) async fn search(
     State(server): State<AgentServer>,
     caller: Caller,
     permit: Option<Extension<RequestPermit>>,
-    Body(request): Body<ThreadSearch>,
+    JsonBody(request): JsonBody<ThreadSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
     if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
         leave_control(&server, permit.as_deref())?;
@@ -159,7 +159,7 @@ async fn shown(
 pub(super) async fn count(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<ThreadCount>,
+    JsonBody(request): JsonBody<ThreadCount>,
 ) -> Result<Json<usize>, ApiError> {
     let wanted = Wanted {
         ids: None,
@@ -285,7 +285,7 @@ async fn record(
     id: &ThreadId,
 ) -> Result<Option<ThreadRecord>, ApiError> {
     let head = server.ports().store.thread(id).await?;
-    Ok(head.map(|head| head.record).filter(|record| caller.may_see(record)))
+    Ok(head.map(|head| head.record).filter(|record| caller.can_access(record)))
 }
 
 /// Returns the status by which the store filters. Returns `None` if several statuses of the store
@@ -318,7 +318,7 @@ async fn has_values(
 ) -> Result<bool, ApiError> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
     let latest = server.ports().store.thread_snapshot(id).await?;
-    let latest = latest.filter(|latest| caller.may_see(&latest.head.record));
+    let latest = latest.filter(|latest| caller.can_access(&latest.head.record));
     let Some((head, tuple)) = latest.and_then(|latest| Some((latest.head, latest.tuple?))) else {
         return Ok(false);
     };

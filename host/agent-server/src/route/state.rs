@@ -15,12 +15,12 @@ use wattle_run::time_travel::EditThread;
 
 use crate::asked::{ENDS, Point, fresh, point_of};
 use crate::assistants;
-use crate::caller::{Body, Caller, Place};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::graphs;
 use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::namespaces;
-use crate::query::Query;
+use crate::query::QueryParams;
 use crate::state::AgentServer;
 use crate::view;
 use crate::whole::whole;
@@ -49,11 +49,12 @@ const GRAPH_ID: &str = "graph_id";
 pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
     let record = caller.thread(&server, &id).await?;
-    let state = read(&server, &record, &Namespace::root(), None, query.flag("subgraphs")?).await?;
+    let state =
+        read(&server, &record, &Namespace::root(), None, query.get_bool("subgraphs")?).await?;
     Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
@@ -69,12 +70,13 @@ pub(super) async fn get(
 pub(super) async fn by_id(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place((id, checkpoint)): Place<(String, String)>,
-    query: Query,
+    PathParams((id, checkpoint)): PathParams<(String, String)>,
+    query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let root = Namespace::root();
-    let state = read(&server, &record, &root, Some(&checkpoint), query.flag("subgraphs")?).await?;
+    let state =
+        read(&server, &record, &root, Some(&checkpoint), query.get_bool("subgraphs")?).await?;
     Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
@@ -88,8 +90,8 @@ pub(super) async fn by_id(
 pub(super) async fn at(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<StateRequest>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<StateRequest>,
 ) -> Result<Json<Value>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let checkpoint = &request.checkpoint;
@@ -135,8 +137,8 @@ async fn read(
 pub(super) async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    Body(request): Body<StateUpdate>,
+    PathParams(id): PathParams<String>,
+    JsonBody(request): JsonBody<StateUpdate>,
 ) -> Result<(HeaderMap, Json<Value>), ApiError> {
     let record = caller.thread(&server, &id).await?;
     if server.engine().has_pending(&record.id).await? {

@@ -16,10 +16,10 @@ use crate::answer::{self, placed};
 use crate::asked;
 use crate::asked::run::AskedRun;
 use crate::assistants;
-use crate::caller::{Body, Caller, Place, uuid};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::order::{self, Created};
-use crate::query::Query;
+use crate::query::QueryParams;
 use crate::route::cancel::cancelled;
 use crate::route::runs::{Asked, joined, joined_stream, segment, streamed};
 use crate::run::KnownRun;
@@ -49,7 +49,7 @@ pub(super) struct Batch(#[serde(deserialize_with = "at_most::<BATCH, _, _>")] Ve
 pub(super) async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<RunCreate>,
+    JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), asked::new_run()?);
     let work = async move { order::alone(&own, &caller, run, &request).await };
@@ -70,7 +70,7 @@ pub(super) async fn create(
 pub(super) async fn batch(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(Batch(requests)): Body<Batch>,
+    JsonBody(Batch(requests)): JsonBody<Batch>,
 ) -> Result<Json<Vec<Run>>, ApiError> {
     for request in &requests {
         order::check(&server, request)?;
@@ -104,7 +104,7 @@ pub(super) async fn batch(
 pub(super) async fn wait(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<RunCreate>,
+    JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let Asked { run, presence } = begin(&server, caller, Arc::new(request)).await?;
@@ -127,7 +127,7 @@ pub(super) async fn wait(
 pub(super) async fn stream(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<RunCreate>,
+    JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
     let asked = begin(&server, caller, request.clone()).await?;
@@ -166,7 +166,7 @@ async fn find(
     let run = RunId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
     let begun = server.ports().store.run(&run).await?;
     if begun.is_none() {
-        uuid("run", id)?;
+        parse_uuid("run", id)?;
     }
     let thread = begun.map_or_else(|| id.to_owned(), |record| record.thread.to_string());
     let thread = caller.thread(server, &thread).await.map_err(missing)?;
@@ -181,7 +181,7 @@ async fn find(
 pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Run>, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
     Ok(Json(run.shape()))
@@ -201,8 +201,8 @@ pub(super) async fn get(
 pub(super) async fn join(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<Response, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
     joined(&server, &caller, run, &query)
@@ -224,14 +224,14 @@ pub(super) async fn join(
 pub(super) async fn join_stream(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (thread, run) = find(&server, &caller, &id).await?;
     let place = place(&run.asked);
     let response = joined_stream(&server, &thread, run, &query, &headers)?;
-    Ok(placed(response, &place, Some(&query.again("stream"))))
+    Ok(placed(response, &place, Some(&query.path_with_query("stream"))))
 }
 
 /// Cancels a run.
@@ -249,8 +249,8 @@ pub(super) async fn join_stream(
 pub(super) async fn cancel(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<Response, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
     cancelled(&server, &caller, run, &query).await

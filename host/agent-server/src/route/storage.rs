@@ -9,8 +9,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_graph::id::Namespace;
 
-use crate::caller::{Caller, Place};
 use crate::error::ApiError;
+use crate::extractors::{Caller, PathParams};
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::Storage;
@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
 async fn storage(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let stored = server.ports().store.stored_bytes(&thread.id).await?;

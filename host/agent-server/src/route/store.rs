@@ -11,9 +11,9 @@ use wattle_run::ports::memory::{
     ListNamespaces, MemoryScope, MemorySearch, PutItem, check_key, parse_filter,
 };
 
-use crate::caller::{Body, Caller};
 use crate::error::ApiError;
-use crate::query::Query;
+use crate::extractors::{Caller, JsonBody};
+use crate::query::QueryParams;
 use crate::route::search::PAGE;
 use crate::state::AgentServer;
 use crate::wire::outline::{FoundItems, FoundNamespaces};
@@ -43,7 +43,7 @@ fn whose(caller: &Caller) -> MemoryScope {
 async fn write(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<ItemPut>,
+    JsonBody(request): JsonBody<ItemPut>,
 ) -> Result<StatusCode, ApiError> {
     check_labels(&request.namespace)?;
     let ttl_ms = request.ttl_ms()?;
@@ -69,17 +69,17 @@ async fn write(
 async fn read(
     State(server): State<AgentServer>,
     caller: Caller,
-    query: Query,
+    query: QueryParams,
 ) -> Result<Json<Option<Item>>, ApiError> {
     let text = |key: &str| {
         let missing = || ApiError::unprocessable(format!("the query needs `{key}`"));
-        query.text(key).ok_or_else(missing)
+        query.get(key).ok_or_else(missing)
     };
     let (namespace, key) = (labels_of(text("namespace")?), text("key")?);
     check_labels(&namespace)?;
     check_key(&namespace, key)?;
     let (memory, now_ms, whose) = (&server.ports().memory, server.now_ms(), whose(&caller));
-    let found = if query.wish("refresh_ttl")?.unwrap_or(true) {
+    let found = if query.get_bool_opt("refresh_ttl")?.unwrap_or(true) {
         memory.get(&whose, &namespace, key, now_ms).await?
     } else {
         memory.peek(&whose, &namespace, key, now_ms).await?
@@ -95,7 +95,7 @@ async fn read(
 async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(place): Body<ItemPlace>,
+    JsonBody(place): JsonBody<ItemPlace>,
 ) -> Result<StatusCode, ApiError> {
     check_labels(&place.namespace)?;
     check_key(&place.namespace, &place.key)?;
@@ -112,7 +112,7 @@ async fn delete(
 async fn search(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<ItemSearch>,
+    JsonBody(request): JsonBody<ItemSearch>,
 ) -> Result<Json<Value>, ApiError> {
     check_labels(&request.namespace_prefix)?;
     let filter = request.filter.filter(|filter| !filter.is_null());
@@ -139,7 +139,7 @@ async fn search(
 async fn namespaces(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<NamespaceSearch>,
+    JsonBody(request): JsonBody<NamespaceSearch>,
 ) -> Result<Json<Value>, ApiError> {
     let list = ListNamespaces {
         prefix: request.prefix.unwrap_or_default(),

@@ -12,9 +12,9 @@ use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
-use crate::caller::{Body, Caller, IsOperator, Place, uuid};
 use crate::doc::old;
 use crate::error::ApiError;
+use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
 use crate::keys::IgnoredKeys;
 use crate::route::crons::forget_of_thread;
 use crate::route::state::lived;
@@ -41,7 +41,7 @@ const PRUNED: usize = 1_000;
 pub(super) async fn create(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<ThreadCreate>,
+    JsonBody(request): JsonBody<ThreadCreate>,
 ) -> Result<(HeaderMap, Json<Thread>), ApiError> {
     let own = server.clone();
     let work = async move {
@@ -69,7 +69,7 @@ async fn made(
         };
     }
     let new = NewThread {
-        thread: id.map(|id| parse(&uuid("thread", id)?.to_string())).transpose()?,
+        thread: id.map(|id| parse(&parse_uuid("thread", id)?.to_string())).transpose()?,
         tenant: caller.tenant.clone(),
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(ttl).transpose()?,
@@ -106,7 +106,7 @@ async fn made(
 pub(super) async fn get(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Thread>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     Ok(Json(view::thread(&server, &record).await?))
@@ -126,9 +126,9 @@ pub(super) async fn get(
 pub(super) async fn update(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-    Body(request): Body<ThreadPatch>,
+    JsonBody(request): JsonBody<ThreadPatch>,
 ) -> Result<Response, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let update = UpdateThread {
@@ -159,7 +159,7 @@ pub(super) async fn delete(
     State(server): State<AgentServer>,
     caller: Result<Caller, ApiError>,
     IsOperator(is_operator): IsOperator,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
     if is_operator && server.engine().remove_damaged(&parse(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
@@ -194,7 +194,7 @@ pub(super) async fn remove(
 pub(super) async fn copy(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Thread>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let own = server.clone();
@@ -214,7 +214,7 @@ pub(super) async fn copy(
 pub(super) async fn prune(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<ThreadPrune>,
+    JsonBody(request): JsonBody<ThreadPrune>,
 ) -> Result<Json<Value>, ApiError> {
     let keeps = match request.strategy.as_deref() {
         None | Some("delete") => false,

@@ -8,10 +8,10 @@ use wattle_graph::id::{GraphName, NodeName};
 use wattle_run::app::{App, GraphVersion};
 
 use crate::assistants;
-use crate::caller::{Caller, Place};
 use crate::error::ApiError;
+use crate::extractors::{Caller, PathParams};
 use crate::graphs::AgentGraph;
-use crate::query::Query;
+use crate::query::QueryParams;
 use crate::route::drawing;
 use crate::state::AgentServer;
 use crate::wire::outline::{Drawing, ErrorDocument, GraphSchemas};
@@ -38,8 +38,8 @@ async fn by_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentG
 pub(super) async fn graph(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
     let depth = depth(&query)?.min(DEEPEST);
@@ -47,10 +47,10 @@ pub(super) async fn graph(
 }
 
 /// Returns the number of levels of subgraphs to draw.
-fn depth(query: &Query) -> Result<usize, ApiError> {
-    match query.text("xray").and_then(|text| text.parse().ok()) {
+fn depth(query: &QueryParams) -> Result<usize, ApiError> {
+    match query.get("xray").and_then(|text| text.parse().ok()) {
         Some(depth) => Ok(depth),
-        None => Ok(if query.flag("xray")? { usize::MAX } else { 0 }),
+        None => Ok(if query.get_bool("xray")? { usize::MAX } else { 0 }),
     }
 }
 
@@ -64,7 +64,7 @@ fn depth(query: &Query) -> Result<usize, ApiError> {
 pub(super) async fn schemas(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
     Ok(Json(schemas_of(&found.id, &found.graph_version)))
@@ -100,11 +100,11 @@ fn schemas_of(id: &str, graph_version: &GraphVersion) -> Value {
 pub(super) async fn subgraphs(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place(id): Place<String>,
-    query: Query,
+    PathParams(id): PathParams<String>,
+    query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
-    let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
+    let levels = if query.get_bool("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();
     collect(&found.app, &found.graph_version, "", levels, &mut inside);
     Ok(Json(Value::Object(inside)))
@@ -124,11 +124,11 @@ pub(super) async fn subgraphs(
 pub(super) async fn subgraph(
     State(server): State<AgentServer>,
     caller: Caller,
-    Place((id, namespace)): Place<(String, String)>,
-    query: Query,
+    PathParams((id, namespace)): PathParams<(String, String)>,
+    query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
     let found = by_id(&server, &caller, &id).await?;
-    let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
+    let levels = if query.get_bool("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();
     collect(&found.app, &found.graph_version, "", levels, &mut inside);
     let wanted = without_tasks(&namespace);

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::LARGEST_PAGE;
 use crate::assistants::all;
-use crate::caller::{Body, Caller};
 use crate::error::ApiError;
+use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Page};
 use crate::route::search::{PAGE, holds, pagination};
 use crate::state::AgentServer;
@@ -45,7 +45,7 @@ const FIELDS: &[&str] = &[
 pub(super) async fn search(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<AssistantSearch>,
+    JsonBody(request): JsonBody<AssistantSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
     let wanted = AssistantCount {
         metadata: request.metadata,
@@ -72,7 +72,7 @@ pub(super) async fn search(
 pub(super) async fn count(
     State(server): State<AgentServer>,
     caller: Caller,
-    Body(request): Body<AssistantCount>,
+    JsonBody(request): JsonBody<AssistantCount>,
 ) -> Result<Json<usize>, ApiError> {
     Ok(Json(find(&server, &caller, &request).await?.len()))
 }

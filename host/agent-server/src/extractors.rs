@@ -58,11 +58,11 @@ impl Caller {
         let thread =
             ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
         let head = server.engine().ports().store.thread(&thread).await?;
-        let own = head.map(|head| head.record).filter(|record| self.may_see(record));
+        let own = head.map(|head| head.record).filter(|record| self.can_access(record));
         match &own {
             // Messages are shown as the code of the thread has them.
             Some(record) => server.engine().load_code(record).await,
-            None => drop(uuid("thread", id)?),
+            None => drop(parse_uuid("thread", id)?),
         }
         Ok(own)
     }
@@ -82,7 +82,7 @@ impl Caller {
     }
 
     /// Returns whether the caller may access a thread.
-    pub(crate) fn may_see(&self, record: &ThreadRecord) -> bool {
+    pub(crate) fn can_access(&self, record: &ThreadRecord) -> bool {
         self.tenant.is_none() || record.tenant == self.tenant
     }
 }
@@ -104,15 +104,15 @@ impl FromRequestParts<AgentServer> for IsOperator {
 /// # Errors
 ///
 /// 422 if the string is not a UUID.
-pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, ApiError> {
+pub(crate) fn parse_uuid(what: &str, text: &str) -> Result<Uuid, ApiError> {
     let refused = |_| ApiError::unprocessable(format!("the {what} id `{text}` is not a UUID"));
     Uuid::try_parse(text).map_err(refused)
 }
 
 /// A JSON body. An empty body counts as an empty object.
-pub(crate) struct Body<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<AgentServer> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<AgentServer> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &AgentServer) -> Result<Self, ApiError> {
@@ -123,9 +123,9 @@ impl<T: DeserializeOwned> FromRequest<AgentServer> for Body<T> {
 }
 
 /// The parameters of the path.
-pub(crate) struct Place<T>(pub(crate) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<AgentServer> for Place<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<AgentServer> for PathParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
