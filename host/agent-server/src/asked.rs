@@ -80,7 +80,7 @@ pub(crate) async fn run(
         kwargs: kwargs(request, thread, graph, &run),
         metadata: metadata(request, graph, &ignored),
         assistant: graph.assistant().to_string(),
-        assistant_version: graph.made.as_ref().map_or(1, |made| made.doc.used.number),
+        assistant_version: graph.made.as_ref().map_or(1, |made| made.record.used.number),
         graph_id: graph.id.clone(),
         strategy: request.multitask_strategy.unwrap_or_default().into(),
     };
@@ -418,7 +418,7 @@ fn context(request: &RunCreate) -> Value {
 
 fn metadata(request: &RunCreate, graph: &AgentGraph, ignored: &IgnoredKeys) -> Map<String, Value> {
     let mut metadata = match &graph.made {
-        Some(made) => made.doc.used.metadata.clone(),
+        Some(made) => made.record.used.metadata.clone(),
         None => Map::from_iter([("created_by".to_owned(), "system".into())]),
     };
     metadata.extend(request.metadata.clone().unwrap_or_default());

@@ -8,10 +8,10 @@ use uuid::Uuid;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::Kept;
-use crate::doc::assistant::{AssistantDoc, assistants};
 use crate::error::ApiError;
 use crate::graphs::{self, AgentGraph, Made};
+use crate::records::Versioned;
+use crate::records::assistant::{AssistantRecord, assistant_records};
 use crate::state::AgentServer;
 use crate::wire::request::{Config, RunCreate};
 use crate::wire::shape::Assistant;
@@ -33,8 +33,8 @@ pub(crate) async fn find(
         Err(error) => error,
     };
     let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
-    let doc = made(server, tenant, uuid).await?.ok_or(missing)?;
-    let graph = &doc.used.graph_id;
+    let record = made(server, tenant, uuid).await?.ok_or(missing)?;
+    let graph = &record.used.graph_id;
     let graph = graphs::by_id(catalog, graph).map_err(|why| {
         why.into_error(|| {
             ApiError::conflict(format!(
@@ -42,7 +42,7 @@ pub(crate) async fn find(
             ))
         })
     })?;
-    Ok(AgentGraph { made: Some(Made { id: uuid, doc }), ..graph })
+    Ok(AgentGraph { made: Some(Made { id: uuid, record }), ..graph })
 }
 
 /// Reads an assistant that a client created.
@@ -50,8 +50,8 @@ pub(crate) async fn made(
     server: &AgentServer,
     tenant: Option<&String>,
     id: Uuid,
-) -> Result<Option<AssistantDoc>, Failure> {
-    Ok(kept(server, tenant, id).await?.map(|kept| kept.doc))
+) -> Result<Option<AssistantRecord>, Failure> {
+    Ok(kept(server, tenant, id).await?.map(|kept| kept.value))
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
@@ -59,9 +59,9 @@ pub(crate) async fn kept(
     server: &AgentServer,
     tenant: Option<&String>,
     id: Uuid,
-) -> Result<Option<Kept<AssistantDoc>>, Failure> {
+) -> Result<Option<Versioned<AssistantRecord>>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    assistants(server.ports(), scope).get_to_change(&id.to_string()).await
+    assistant_records(server.ports(), scope).get_versioned(&id.to_string()).await
 }
 
 /// Lists the assistants of a tenant, the default assistants of graphs first.
@@ -70,10 +70,10 @@ pub(crate) async fn all(
     tenant: Option<&String>,
 ) -> Result<Vec<Assistant>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    let made: Vec<AssistantDoc> = assistants(server.ports(), scope).every().await?;
+    let made: Vec<AssistantRecord> = assistant_records(server.ports(), scope).list().await?;
     let own = graphs::all(server.engine().catalog());
     let own = own.iter().map(of_graph);
-    Ok(own.chain(made.iter().map(AssistantDoc::shape)).collect())
+    Ok(own.chain(made.iter().map(AssistantRecord::to_body)).collect())
 }
 
 /// Returns the default assistant of a graph. Its creation time is 0, because no record contains the
@@ -86,10 +86,10 @@ pub(crate) fn of_graph(graph: &AgentGraph) -> Assistant {
 /// Returns the request with the settings of its assistant as defaults. Settings and context are
 /// merged key by key; values of the request replace those of the assistant.
 pub(crate) fn settled<'r>(graph: &AgentGraph, request: &'r RunCreate) -> Cow<'r, RunCreate> {
-    let Some(Made { doc, .. }) = &graph.made else { return Cow::Borrowed(request) };
-    let handed = over(&doc.used.context, request.run_context());
+    let Some(Made { record, .. }) = &graph.made else { return Cow::Borrowed(request) };
+    let handed = over(&record.used.context, request.run_context());
     let own = request.config.as_ref().and_then(|config| serde_json::to_value(config).ok());
-    let config = over(&Value::Object(doc.used.config.clone()), own.unwrap_or_default());
+    let config = over(&Value::Object(record.used.config.clone()), own.unwrap_or_default());
     let mut config: Config = serde_json::from_value(config).unwrap_or_default();
     config.configurable = handed.as_object().cloned();
     Cow::Owned(RunCreate { config: Some(config), context: Some(handed), ..request.clone() })

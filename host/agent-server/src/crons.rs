@@ -19,10 +19,10 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_project::agent_server::time::format_time_with_micros;
 
 use crate::asked::run::CRON_FACT;
-use crate::doc::cron::{CronDoc, Due, dues};
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::order;
+use crate::records::cron::{CronRecord, DueEntry, due_entries};
 use crate::state::AgentServer;
 use crate::wire::request::{IfMissing, run_of};
 
@@ -65,7 +65,7 @@ impl AgentServer {
     /// if no cron has one.
     pub async fn run_crons(&self) -> Option<i64> {
         let looked_ms = self.now_ms();
-        let entries = match dues(self.ports()).every::<Due>().await {
+        let entries = match due_entries(self.ports()).list::<DueEntry>().await {
             Ok(entries) => entries,
             Err(failure) => {
                 tracing::error!(%failure, "failed to list due crons");
@@ -75,7 +75,7 @@ impl AgentServer {
         let mut next = None;
         for due in entries {
             let Some(mut next_ms) = due.next_ms else { continue };
-            if next_ms > looked_ms && due.is_of_the_future(looked_ms) {
+            if next_ms > looked_ms && due.is_from_future(looked_ms) {
                 match self.compute_again(&due, looked_ms).await {
                     Ok(Some(earlier_ms)) => next_ms = earlier_ms,
                     Ok(None) => continue,
@@ -128,16 +128,24 @@ impl AgentServer {
 
     /// Recomputes a due time that was computed while the clock was ahead. Otherwise the run would
     /// be late by the same amount.
-    async fn compute_again(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
+    async fn compute_again(
+        &self,
+        listed: &DueEntry,
+        looked_ms: i64,
+    ) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
-        let Some(entry) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
-        let Some(doc) = entry.doc.document(ports).await? else { return Ok(entry.doc.next_ms) };
-        if entry.doc != *listed {
-            return Ok(entry.doc.next_ms);
+        let Some(entry) = due_entries(ports).get_versioned::<DueEntry>(&key).await? else {
+            return Ok(None);
+        };
+        let Some(record) = entry.value.read_cron(ports).await? else {
+            return Ok(entry.value.next_ms);
+        };
+        if entry.value != *listed {
+            return Ok(entry.value.next_ms);
         }
-        let due = doc.due(looked_ms);
+        let due = record.due_entry(looked_ms);
         let next_ms = due.next_ms;
-        dues(ports).change(&entry, due).await?;
+        due_entries(ports).replace(&entry, due).await?;
         Ok(next_ms)
     }
 
@@ -146,58 +154,60 @@ impl AgentServer {
     /// # Errors
     ///
     /// The failure, if the run must be retried.
-    async fn run_cron(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
+    async fn run_cron(&self, listed: &DueEntry, looked_ms: i64) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
-        let Some(due) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
-        // Another host created the run, or the cron changed while this host created other runs.
-        let (true, Some(due_ms)) = (due.doc == *listed, listed.next_ms) else {
-            return Ok(due.doc.next_ms);
-        };
-        let Some(doc) = due.doc.document(ports).await? else {
-            due.doc.forget(ports).await?;
+        let Some(due) = due_entries(ports).get_versioned::<DueEntry>(&key).await? else {
             return Ok(None);
         };
-        if doc.revision == due.doc.revision {
-            match self.begin_cron(&doc, due_ms).await {
+        // Another host created the run, or the cron changed while this host created other runs.
+        let (true, Some(due_ms)) = (due.value == *listed, listed.next_ms) else {
+            return Ok(due.value.next_ms);
+        };
+        let Some(record) = due.value.read_cron(ports).await? else {
+            due.value.delete(ports).await?;
+            return Ok(None);
+        };
+        if record.revision == due.value.revision {
+            match self.begin_cron(&record, due_ms).await {
                 Ok(()) => {}
                 Err(error) if error.status().is_server_error() => {
                     return Err(Failure::internal(error.detail().to_owned()));
                 }
                 Err(error) => {
                     let why = error.detail();
-                    tracing::warn!(cron = %doc.cron, why, "failed to create a cron run");
-                    if self.has_lost_its_thread(&doc).await? {
-                        doc.forget(ports).await?;
+                    tracing::warn!(cron = %record.cron, why, "failed to create a cron run");
+                    if self.has_lost_its_thread(&record).await? {
+                        record.delete(ports).await?;
                         return Ok(None);
                     }
                 }
             }
         }
-        if let Some(later) = dues(ports).change(&due, doc.due(looked_ms)).await? {
-            return Ok(later.doc.next_ms);
+        if let Some(later) = due_entries(ports).replace(&due, record.due_entry(looked_ms)).await? {
+            return Ok(later.value.next_ms);
         }
         // The cron changed or was deleted while its run was created, or another host stored the due
         // time first.
-        let noted: Option<Due> = dues(ports).get(&key).await?;
+        let noted: Option<DueEntry> = due_entries(ports).get(&key).await?;
         Ok(noted.and_then(|due| due.next_ms))
     }
 
-    async fn begin_cron(&self, doc: &CronDoc, due_ms: i64) -> Result<(), ApiError> {
-        let run = run_id(&doc.cron, due_ms)?;
-        let mut request = run_of(&doc.payload)?;
-        let fact = (CRON_FACT.to_owned(), doc.cron.to_string().into());
+    async fn begin_cron(&self, record: &CronRecord, due_ms: i64) -> Result<(), ApiError> {
+        let run = run_id(&record.cron, due_ms)?;
+        let mut request = run_of(&record.payload)?;
+        let fact = (CRON_FACT.to_owned(), record.cron.to_string().into());
         request.metadata.get_or_insert_default().extend([fact]);
-        let caller = Caller::of(doc.tenant.clone());
-        let thread = doc.thread.as_deref().unwrap_or(run.as_str());
+        let caller = Caller::of(record.tenant.clone());
+        let thread = record.thread.as_deref().unwrap_or(run.as_str());
         if self.has_begun(&run).await? {
             return Ok(());
         }
-        tracing::info!(cron = %doc.cron, %run, "creating a cron run");
-        let asked = if doc.thread.is_some() {
+        tracing::info!(cron = %record.cron, %run, "creating a cron run");
+        let asked = if record.thread.is_some() {
             request.if_not_exists = Some(IfMissing::Reject);
             order::on_thread(self, &caller, thread, run.clone(), &request).await
         } else {
-            request.on_completion = doc.on_run_completed;
+            request.on_completion = record.on_run_completed;
             if request.input().is_none() {
                 request.input = Some(json!({}));
             }
@@ -211,8 +221,8 @@ impl AgentServer {
     }
 
     /// Returns whether the thread of a cron no longer exists, for example because it expired.
-    async fn has_lost_its_thread(&self, doc: &CronDoc) -> Result<bool, Failure> {
-        let Some(thread) = &doc.thread else { return Ok(false) };
+    async fn has_lost_its_thread(&self, record: &CronRecord) -> Result<bool, Failure> {
+        let Some(thread) = &record.thread else { return Ok(false) };
         let Ok(thread) = ThreadId::new(thread) else { return Ok(true) };
         let head = self.ports().store.thread(&thread).await;
         Ok(head.map_err(|error| Failure::internal(error.to_string()))?.is_none())

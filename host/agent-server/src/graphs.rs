@@ -13,8 +13,8 @@ use wattle_project::agent_server::id::assistant_uuid;
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::catalog::Catalog;
 
-use crate::doc::assistant::AssistantDoc;
 use crate::error::ApiError;
+use crate::records::assistant::AssistantRecord;
 
 /// Beginning of the error for an unknown assistant. Client programs search for it.
 const NOT_FOUND: &str = "Assistant not found";
@@ -36,7 +36,7 @@ pub(crate) struct AgentGraph {
 pub(crate) struct Made {
     pub(crate) id: Uuid,
     /// The record of the assistant.
-    pub(crate) doc: AssistantDoc,
+    pub(crate) record: AssistantRecord,
 }
 
 impl AgentGraph {

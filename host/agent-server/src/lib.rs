@@ -16,7 +16,7 @@
 //!   threads and states as JSON. `namespaces`: namespaces of subgraphs.
 //! * `order`: creates the run of a request. `asked`: resolves a request into a run specification.
 //!   `keys`: keys of inputs and updates that name no channel. `submit`: passes the run to the
-//!   engine. `doc`: records that this server stores in addition to threads.
+//!   engine. `records`: records that this server stores in addition to threads.
 //! * `hosts`: takes over the webhooks of dead hosts.
 //! * `crons`: creates the runs of crons that are due. [`webhooks`]: notifies URLs of the end of
 //!   runs.
@@ -32,7 +32,6 @@ mod asked;
 mod assistants;
 mod command;
 mod crons;
-mod doc;
 mod error;
 mod extractors;
 mod feed;
@@ -48,6 +47,7 @@ mod page;
 mod past;
 mod presence;
 mod query;
+mod records;
 mod route;
 mod run;
 mod socket;

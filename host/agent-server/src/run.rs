@@ -11,9 +11,9 @@ use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, RunSer
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::asked::run::{AskedRun, Terms};
-use crate::doc::{old, webhook};
 use crate::error::ApiError;
 use crate::graphs;
+use crate::records::{legacy, webhook};
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::shape::{Run, RunStatus, outcome};
@@ -57,21 +57,24 @@ impl KnownRun {
             // Hosts of older versions stored the request in the memory.
             None if record.created_ms.is_none() => {
                 let (ports, tenant) = (server.ports(), thread.tenant.as_ref());
-                old::run(ports, tenant, &thread.id, &record.id).await?
+                legacy::find_run(ports, tenant, &thread.id, &record.id).await?
             }
             asked => asked,
         };
         let mut asked = asked.unwrap_or_else(|| of_other_api(server, thread, &record));
         if asked.terms.kwargs.get("webhook").is_some_and(Value::is_string) {
-            let problem = webhook::problem(server.ports(), &record.id).await?;
-            asked.terms.kwargs.extend(problem.map(|why| (webhook::PROBLEM.to_owned(), why.into())));
+            let problem = webhook::delivery_error(server.ports(), &record.id).await?;
+            asked
+                .terms
+                .kwargs
+                .extend(problem.map(|why| (webhook::WEBHOOK_ERROR.to_owned(), why.into())));
         }
         Ok(Self { asked, record })
     }
 
     /// Describes the run for clients, as JSON.
-    pub(crate) fn shape(&self) -> Run {
-        self.asked.shape(&self.record)
+    pub(crate) fn to_body(&self) -> Run {
+        self.asked.to_body(&self.record)
     }
 
     /// Returns whether the run has ended.

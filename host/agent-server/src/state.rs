@@ -53,7 +53,7 @@ impl AgentServer {
     /// that ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a
     /// host of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
-        self.enqueue_old_runs().await;
+        self.enqueue_legacy_runs().await;
         self.keep_reconciling();
         self.reconcile().await;
         self.keep_running_crons();

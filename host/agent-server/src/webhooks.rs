@@ -1,6 +1,6 @@
 //! Webhooks: a POST to a client's URL when a run has ended, whatever its result.
 //!
-//! A webhook is stored before its run starts (`crate::doc::webhook`), and deleted after a response
+//! A webhook is stored before its run starts (`crate::records::webhook`), and deleted after a response
 //! with status 2xx. A failed attempt is retried with growing pauses, also after a restart of the
 //! host. A webhook is therefore delivered at least once, and not again after the host has read and
 //! recorded a status 2xx. All attempts have the same `webhook-id`.
@@ -26,9 +26,9 @@ use wattle_run::ports::store::LeaseHolder;
 pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey, SigningKeyError};
 
 use crate::asked::run::AskedRun;
-use crate::doc::webhook::{Hook, hooks};
-use crate::doc::{Kept, attempts};
 use crate::error::ApiError;
+use crate::records::webhook::{WebhookRecord, webhook_records};
+use crate::records::{Versioned, retry_on_conflict};
 use crate::state::AgentServer;
 use crate::wire::webhook::Target;
 
@@ -174,7 +174,7 @@ impl Drop for Beginning {
 /// the run has started or will never exist.
 pub(crate) struct Booking {
     server: AgentServer,
-    hook: Kept<Hook>,
+    webhook: Versioned<WebhookRecord>,
     /// `None` if another task of this host delivers a webhook of the same run.
     claim: Option<Claim>,
     beginning: Option<Beginning>,
@@ -185,15 +185,15 @@ impl Drop for Booking {
     fn drop(&mut self) {
         let _entered = self.runtime.enter();
         self.beginning = None;
-        let hook = self.hook.clone();
+        let webhook = self.webhook.clone();
         if let Some(claim) = self.claim.take() {
-            spawn(hook, claim);
+            spawn(webhook, claim);
             return;
         }
         // The other task may have looked for the run before the run existed, so the delivery starts
         // again after that task has ended.
-        let claim = Claim::wait(self.server.clone(), hook.doc.run.clone());
-        tokio::spawn(async move { spawn(hook, claim.await) });
+        let claim = Claim::wait(self.server.clone(), webhook.value.run.clone());
+        tokio::spawn(async move { spawn(webhook, claim.await) });
     }
 }
 
@@ -213,7 +213,7 @@ pub(crate) async fn book(
     let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
     server.webhooks().check(url)?;
-    let hook = Hook {
+    let webhook = WebhookRecord {
         run: asked.run.clone(),
         thread: asked.thread.clone(),
         tenant: asked.tenant.clone(),
@@ -228,30 +228,31 @@ pub(crate) async fn book(
     // webhook without a run and delete it.
     let beginning = Some(Beginning::new(server, &asked.run));
     let claim = Claim::take(server, &asked.run);
-    let shelf = hooks(server.ports());
-    let stored = attempts(|| async {
-        if let Some(made) = shelf.make(hook.run.as_str(), hook.clone()).await? {
+    let records = webhook_records(server.ports());
+    let stored = retry_on_conflict(|| async {
+        if let Some(made) = records.insert(webhook.run.as_str(), webhook.clone()).await? {
             return Ok(Some(Some(made)));
         }
-        let Some(known) = shelf.get_to_change::<Hook>(hook.run.as_str()).await? else {
+        let Some(known) = records.get_versioned::<WebhookRecord>(webhook.run.as_str()).await?
+        else {
             return Ok(None);
         };
-        if known.doc.has_payload {
+        if known.value.has_payload {
             // A stored payload means that the run has ended.
             return Ok(Some(None));
         }
-        let Hook { host, request, .. } = hook.clone();
-        let again = Hook { host, request, ..known.doc.clone() };
-        Ok::<_, Failure>(shelf.change(&known, again).await?.map(Some))
+        let WebhookRecord { host, request, .. } = webhook.clone();
+        let again = WebhookRecord { host, request, ..known.value.clone() };
+        Ok::<_, Failure>(records.replace(&known, again).await?.map(Some))
     });
     let contested = || {
-        let text = format!("the webhook of run `{}` is being changed; try again", hook.run);
+        let text = format!("the webhook of run `{}` is being changed; try again", webhook.run);
         Failure::new(code::UNAVAILABLE, text)
     };
     let stored = stored.await;
-    if let Ok(Some(Some(hook))) = stored {
+    if let Ok(Some(Some(webhook))) = stored {
         let (server, runtime) = (server.clone(), Handle::current());
-        return Ok(Some(Booking { server, hook, claim, beginning, runtime }));
+        return Ok(Some(Booking { server, webhook, claim, beginning, runtime }));
     }
     // While this request held the claim, another task may have skipped the stored webhook.
     drop((claim, beginning));
@@ -264,8 +265,10 @@ pub(crate) async fn book(
 
 /// Delivers the webhook of a run, if it belongs to this host and no other task delivers it.
 async fn deliver_stored(server: &AgentServer, run: &RunId) {
-    match hooks(server.ports()).get_to_change::<Hook>(run.as_str()).await {
-        Ok(Some(hook)) if hook.doc.host == server.host() => keep_delivering(server, hook),
+    match webhook_records(server.ports()).get_versioned::<WebhookRecord>(run.as_str()).await {
+        Ok(Some(webhook)) if webhook.value.host == server.host() => {
+            keep_delivering(server, webhook)
+        }
         Ok(_) => {}
         Err(failure) => tracing::warn!(%run, %failure, "failed to read a webhook"),
     }
@@ -277,22 +280,22 @@ async fn deliver_stored(server: &AgentServer, run: &RunId) {
 ///
 /// Those of the memory.
 pub(crate) async fn unbook(server: &AgentServer, run: &RunId) -> Result<(), Failure> {
-    hooks(server.ports()).delete(run.as_str()).await
+    webhook_records(server.ports()).delete(run.as_str()).await
 }
 
 /// Delivers a webhook in the background until the host shuts down, unless another task delivers it.
-fn keep_delivering(server: &AgentServer, hook: Kept<Hook>) {
-    if let Some(claim) = Claim::take(server, &hook.doc.run) {
-        spawn(hook, claim);
+fn keep_delivering(server: &AgentServer, webhook: Versioned<WebhookRecord>) {
+    if let Some(claim) = Claim::take(server, &webhook.value.run) {
+        spawn(webhook, claim);
     }
 }
 
-fn spawn(hook: Kept<Hook>, claim: Claim) {
+fn spawn(webhook: Versioned<WebhookRecord>, claim: Claim) {
     tokio::spawn(async move {
         let server = &claim.server;
         let mut stopping = server.api().stopping.clone();
         tokio::select! {
-            () = deliver::deliver(server, hook) => {}
+            () = deliver::deliver(server, webhook) => {}
             // The delivery continues after the next start, or on another host.
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
@@ -304,8 +307,8 @@ fn spawn(hook: Kept<Hook>, claim: Claim) {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn listed(server: &AgentServer) -> Result<Vec<Kept<Hook>>, Failure> {
-    hooks(server.ports()).under("").await
+pub(crate) async fn listed(server: &AgentServer) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
+    webhook_records(server.ports()).list_prefix("").await
 }
 
 /// Takes over and delivers the webhooks of hosts that are not live. Delivers the webhooks of this
@@ -316,16 +319,16 @@ pub(crate) async fn listed(server: &AgentServer) -> Result<Vec<Kept<Hook>>, Fail
 /// Those of the memory.
 pub(crate) async fn take_over(
     server: &AgentServer,
-    listed: Vec<Kept<Hook>>,
+    listed: Vec<Versioned<WebhookRecord>>,
     live: &BTreeSet<LeaseHolder>,
 ) -> Result<(), Failure> {
-    let (own, shelf) = (server.host(), hooks(server.ports()));
-    for hook in listed {
-        if hook.doc.host == own {
-            keep_delivering(server, hook);
-        } else if !live.iter().any(|host| host.0 == hook.doc.host) {
-            let taken = Hook { host: own.to_owned(), ..hook.doc.clone() };
-            if let Some(taken) = shelf.change(&hook, taken).await? {
+    let (own, records) = (server.host(), webhook_records(server.ports()));
+    for webhook in listed {
+        if webhook.value.host == own {
+            keep_delivering(server, webhook);
+        } else if !live.iter().any(|host| host.0 == webhook.value.host) {
+            let taken = WebhookRecord { host: own.to_owned(), ..webhook.value.clone() };
+            if let Some(taken) = records.replace(&webhook, taken).await? {
                 keep_delivering(server, taken);
             }
         }

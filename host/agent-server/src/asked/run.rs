@@ -138,7 +138,7 @@ impl AskedRun {
     }
 
     /// Describes the run for clients, as JSON.
-    pub(crate) fn shape(&self, record: &RunRecord) -> Run {
+    pub(crate) fn to_body(&self, record: &RunRecord) -> Run {
         let changed_ms = record.ended_ms.unwrap_or(record.started_ms);
         Run {
             run_id: self.run.to_string(),

@@ -15,13 +15,13 @@ use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::assistants::{self, kept, made, of_graph};
-use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
-use crate::doc::{Kept, attempts};
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs::{self, NotFound};
 use crate::page::{self, Page};
 use crate::query::QueryParams;
+use crate::records::assistant::{AssistantRecord, AssistantVersion, assistant_records};
+use crate::records::{Versioned, retry_on_conflict};
 use crate::route::search::{PAGE, holds};
 use crate::route::threads::remove;
 use crate::state::AgentServer;
@@ -94,7 +94,7 @@ async fn create(
     }
     check_count(&server, &caller).await?;
     let now_ms = server.now_ms();
-    let used = Version {
+    let used = AssistantVersion {
         number: 1,
         created_ms: now_ms,
         graph_id: graph.id,
@@ -106,10 +106,10 @@ async fn create(
     };
     check_size(&server, &used)?;
     let assistant = id.to_string();
-    let doc =
-        AssistantDoc { id: assistant, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
-    if let Some(doc) = doc.make(server.ports(), &scope(&caller)).await? {
-        return Ok(Json(doc.shape()));
+    let record =
+        AssistantRecord { id: assistant, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
+    if let Some(record) = record.insert(server.ports(), &scope(&caller)).await? {
+        return Ok(Json(record.to_body()));
     }
     // Another host has created the assistant in the meantime.
     match known(&server, &caller, id).await? {
@@ -130,14 +130,14 @@ fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Ap
 }
 
 async fn check_count(server: &AgentServer, caller: &Caller) -> Result<(), ApiError> {
-    let all: Vec<AssistantDoc> = shelf(server.ports(), scope(caller)).every().await?;
+    let all: Vec<AssistantRecord> = assistant_records(server.ports(), scope(caller)).list().await?;
     if all.len() >= TENANT_ASSISTANTS {
         return Err(ApiError::conflict("the maximum number of assistants is reached; delete some"));
     }
     Ok(())
 }
 
-fn check_size(server: &AgentServer, version: &Version) -> Result<(), ApiError> {
+fn check_size(server: &AgentServer, version: &AssistantVersion) -> Result<(), ApiError> {
     server.engine().check_context_size(&version.context)?;
     let texts = version.name.len() + version.description.as_ref().map_or(0, String::len);
     let objects = [&version.config, &version.metadata];
@@ -176,7 +176,7 @@ async fn known(
     id: Uuid,
 ) -> Result<Result<Assistant, NotFound>, ApiError> {
     if let Some(made) = made(server, caller.tenant.as_ref(), id).await? {
-        return Ok(Ok(made.shape()));
+        return Ok(Ok(made.to_body()));
     }
     let graph = graphs::by_uuid(server.engine().catalog(), id);
     Ok(graph.map(|graph| of_graph(&graph)))
@@ -206,7 +206,7 @@ async fn own(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
-) -> Result<Kept<AssistantDoc>, ApiError> {
+) -> Result<Versioned<AssistantRecord>, ApiError> {
     let why = match graphs::look_up(server.engine().catalog(), id) {
         Ok(graph) => {
             let graph = &graph.id;
@@ -251,17 +251,18 @@ fn no_version(assistant: &str, number: u32) -> ApiError {
 /// Returns the version that a change of an assistant creates.
 fn patched(
     server: &AgentServer,
-    doc: &AssistantDoc,
+    record: &AssistantRecord,
     request: AssistantPatch,
-) -> Result<Version, ApiError> {
-    if doc.newest >= VERSIONS {
+) -> Result<AssistantVersion, ApiError> {
+    if record.newest >= VERSIONS {
         let text = format!(
             "assistant `{}` has the maximum of {VERSIONS} versions; create another assistant",
-            doc.id
+            record.id
         );
         return Err(ApiError::conflict(text));
     }
-    let Version { graph_id, config, context, metadata, name, description, .. } = doc.used.clone();
+    let AssistantVersion { graph_id, config, context, metadata, name, description, .. } =
+        record.used.clone();
     let graph_id = match &request.graph_id {
         Some(id) => graphs::of_assistant(server.engine().catalog(), id)?.id,
         None => graph_id,
@@ -282,10 +283,10 @@ fn patched(
         (given, further) => settled(given, further)?,
     };
     check_config(&config)?;
-    let (now_ms, number) = (server.now_ms(), doc.newest.saturating_add(1));
+    let (now_ms, number) = (server.now_ms(), record.newest.saturating_add(1));
     let mut metadata = metadata;
     metadata.extend(request.metadata.unwrap_or_default());
-    let used = Version {
+    let used = AssistantVersion {
         number,
         created_ms: now_ms,
         graph_id,
@@ -327,7 +328,7 @@ async fn take_away(
     id: &str,
     with_threads: bool,
 ) -> Result<(), ApiError> {
-    let doc = own(server, caller, id).await?.doc;
+    let record = own(server, caller, id).await?.value;
     if with_threads {
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
         let mut walk = ThreadWalk::new(server.ports().store.as_ref(), all);
@@ -335,7 +336,7 @@ async fn take_away(
             // An operator sees the threads of all tenants. Ids are unique only within a tenant, so
             // the tenants are compared.
             it.tenant == caller.tenant
-                && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == doc.id.as_str())
+                && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == record.id.as_str())
         };
         while let Some(threads) = walk.next().await? {
             for thread in threads.into_iter().filter(is_its) {
@@ -343,7 +344,7 @@ async fn take_away(
             }
         }
     }
-    Ok(doc.forget(server.ports(), &scope(caller)).await?)
+    Ok(record.delete(server.ports(), &scope(caller)).await?)
 }
 
 /// Lists the versions of an assistant, newest first.
@@ -362,9 +363,9 @@ async fn versions(
     let all = match graphs::look_up(server.engine().catalog(), &id) {
         Ok(graph) => vec![of_graph(&graph)],
         Err(_) => {
-            let doc = own(&server, &caller, &id).await?.doc;
-            let all = doc.versions(server.ports(), &scope(&caller)).await?;
-            all.iter().map(|version| version.shape(&doc.id)).collect()
+            let record = own(&server, &caller, &id).await?.value;
+            let all = record.versions(server.ports(), &scope(&caller)).await?;
+            all.iter().map(|version| version.to_body(&record.id)).collect()
         }
     };
     let wanted = Value::Object(request.metadata.unwrap_or_default());
@@ -413,20 +414,21 @@ async fn changed(
     change: &Change,
 ) -> Result<Json<Assistant>, ApiError> {
     let (ports, scope) = (server.ports(), scope(caller));
-    let changed = attempts(|| async {
+    let changed = retry_on_conflict(|| async {
         let old = own(server, caller, id).await?;
         let used = match change {
-            Change::Version(patch) => patched(server, &old.doc, AssistantPatch::clone(patch))?,
+            Change::Version(patch) => patched(server, &old.value, AssistantPatch::clone(patch))?,
             Change::Use(number) => {
-                let used = old.doc.version(ports, &scope, *number).await?;
-                let used = used.filter(|it| it.number <= old.doc.newest);
+                let used = old.value.version(ports, &scope, *number).await?;
+                let used = used.filter(|it| it.number <= old.value.newest);
                 used.ok_or_else(|| no_version(id, *number))?
             }
         };
-        let newest = old.doc.newest.max(used.number);
-        let doc = AssistantDoc { updated_ms: server.now_ms(), newest, used, ..old.doc.clone() };
-        Ok::<_, ApiError>(doc.replace(ports, &scope, &old).await?)
+        let newest = old.value.newest.max(used.number);
+        let record =
+            AssistantRecord { updated_ms: server.now_ms(), newest, used, ..old.value.clone() };
+        Ok::<_, ApiError>(record.replace(ports, &scope, &old).await?)
     });
-    let doc = changed.await?.ok_or_else(|| contested(id))?;
-    Ok(Json(doc.shape()))
+    let record = changed.await?.ok_or_else(|| contested(id))?;
+    Ok(Json(record.to_body()))
 }

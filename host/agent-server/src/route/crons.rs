@@ -10,13 +10,13 @@ use uuid::Uuid;
 use wattle_project::agent_server::time::format_time_with_micros;
 
 use crate::assistants;
-use crate::doc::cron::{CronDoc, Due, dues, shelf};
-use crate::doc::{Kept, attempts};
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs;
 use crate::order;
 use crate::page::{self, Page};
+use crate::records::cron::{CronRecord, DueEntry, cron_records, due_entries};
+use crate::records::{Versioned, retry_on_conflict};
 use crate::route::search::{PAGE, holds, pagination};
 use crate::state::AgentServer;
 use crate::view;
@@ -112,7 +112,7 @@ async fn make(
     request: &CronCreate,
 ) -> Result<Json<Cron>, ApiError> {
     let now_ms = server.now_ms();
-    let mut doc = CronDoc {
+    let mut record = CronRecord {
         cron: Uuid::now_v7(),
         tenant: caller.tenant.clone(),
         assistant: String::new(),
@@ -127,36 +127,36 @@ async fn make(
         updated_ms: now_ms,
         revision: Uuid::now_v7(),
     };
-    doc.assistant = check(server, &doc).await?;
-    let entries: Vec<Due> = dues(server.ports()).every().await?;
+    record.assistant = check(server, &record).await?;
+    let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
     let own = entries.iter().filter(|due| due.tenant == caller.tenant).count();
     if own >= TENANT_CRONS || entries.len() >= ALL_CRONS {
         return Err(ApiError::conflict("the maximum number of crons is reached; delete some"));
     }
-    doc.save(server.ports(), now_ms).await?;
+    record.save(server.ports(), now_ms).await?;
     server.crons().change();
-    Ok(Json(doc.shape(now_ms)))
+    Ok(Json(record.to_body(now_ms)))
 }
 
 /// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
-async fn check(server: &AgentServer, doc: &CronDoc) -> Result<String, ApiError> {
-    let schedule = Schedule::read(&doc.schedule, doc.timezone.as_deref());
+async fn check(server: &AgentServer, record: &CronRecord) -> Result<String, ApiError> {
+    let schedule = Schedule::read(&record.schedule, record.timezone.as_deref());
     let schedule = schedule.map_err(ApiError::unprocessable)?;
     if schedule.after(server.now_ms()).is_none() {
-        let text = format!("`schedule` matches no future time: `{}`", doc.schedule);
+        let text = format!("`schedule` matches no future time: `{}`", record.schedule);
         return Err(ApiError::unprocessable(text));
     }
-    let bytes = Value::Object(doc.payload.clone()).to_string().len();
+    let bytes = Value::Object(record.payload.clone()).to_string().len();
     if bytes > PAYLOAD_BYTES {
         let text = format!("the payload has {bytes} bytes, more than the limit of {PAYLOAD_BYTES}");
         return Err(ApiError::unprocessable(text));
     }
-    let run = run_of(&doc.payload)?;
+    let run = run_of(&record.payload)?;
     order::check(server, &run)?;
-    if doc.thread.is_none() && run.command().is_some() {
+    if record.thread.is_none() && run.command().is_some() {
         return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
     }
-    let graph = assistants::find(server, doc.tenant.as_ref(), &run.assistant_id).await?;
+    let graph = assistants::find(server, record.tenant.as_ref(), &run.assistant_id).await?;
     Ok(graph.assistant().to_string())
 }
 
@@ -175,21 +175,25 @@ async fn read(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Cron>, ApiError> {
-    let doc = find(&server, &caller, &id).await?.doc;
-    Ok(Json(doc.shape(server.now_ms())))
+    let record = find(&server, &caller, &id).await?.value;
+    Ok(Json(record.to_body(server.now_ms())))
 }
 
 /// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
 /// the entry is read first to find the tenant.
-async fn find(server: &AgentServer, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, ApiError> {
+async fn find(
+    server: &AgentServer,
+    caller: &Caller,
+    id: &str,
+) -> Result<Versioned<CronRecord>, ApiError> {
     let cron = parse_uuid("cron", id)?.to_string();
     let missing = || ApiError::missing("cron", id);
     let mut tenant = caller.tenant.clone();
     if tenant.is_none() {
-        let due: Option<Due> = dues(server.ports()).get(&cron).await?;
+        let due: Option<DueEntry> = due_entries(server.ports()).get(&cron).await?;
         tenant = due.ok_or_else(missing)?.tenant;
     }
-    shelf(server.ports(), tenant.as_ref()).get_to_change(&cron).await?.ok_or_else(missing)
+    cron_records(server.ports(), tenant.as_ref()).get_versioned(&cron).await?.ok_or_else(missing)
 }
 
 /// Changes a cron.
@@ -207,15 +211,15 @@ async fn update(
     PathParams(id): PathParams<String>,
     JsonBody(change): JsonBody<CronPatch>,
 ) -> Result<Json<Cron>, ApiError> {
-    let changed = attempts(|| async {
+    let changed = retry_on_conflict(|| async {
         let old = find(&server, &caller, &id).await?;
-        let (mut doc, now_ms) = (old.doc.clone(), server.now_ms());
-        apply(&mut doc, change.clone())?;
-        doc.assistant = check(&server, &doc).await?;
-        doc.updated_ms = now_ms;
-        doc.revision = Uuid::now_v7();
-        let changed = doc.replace(server.ports(), now_ms, &old).await?;
-        Ok::<_, ApiError>(changed.map(|doc| doc.shape(now_ms)))
+        let (mut record, now_ms) = (old.value.clone(), server.now_ms());
+        apply(&mut record, change.clone())?;
+        record.assistant = check(&server, &record).await?;
+        record.updated_ms = now_ms;
+        record.revision = Uuid::now_v7();
+        let changed = record.replace(server.ports(), now_ms, &old).await?;
+        Ok::<_, ApiError>(changed.map(|record| record.to_body(now_ms)))
     });
     let contested =
         || ApiError::conflict(format!("cron `{id}` is being changed by other requests; try again"));
@@ -224,27 +228,27 @@ async fn update(
     Ok(Json(changed))
 }
 
-fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), ApiError> {
+fn apply(record: &mut CronRecord, change: CronPatch) -> Result<(), ApiError> {
     for (name, value) in change.payload() {
-        match (doc.payload.get_mut(&name), value) {
+        match (record.payload.get_mut(&name), value) {
             // Metadata is merged, like that of threads.
             (Some(Value::Object(known)), Value::Object(further)) if name == "metadata" => {
                 known.extend(further);
             }
-            (_, value) => drop(doc.payload.insert(name, value)),
+            (_, value) => drop(record.payload.insert(name, value)),
         }
     }
     if let Some(schedule) = change.schedule {
-        doc.schedule = schedule;
+        record.schedule = schedule;
     }
     if let Some(timezone) = change.timezone {
-        doc.timezone = timezone;
+        record.timezone = timezone;
     }
     if let Some(end_time) = change.end_time {
-        doc.end_ms = end_time.as_deref().map(time).transpose()?;
+        record.end_ms = end_time.as_deref().map(time).transpose()?;
     }
-    doc.enabled = change.enabled.unwrap_or(doc.enabled);
-    doc.on_run_completed = change.on_run_completed.or(doc.on_run_completed);
+    record.enabled = change.enabled.unwrap_or(record.enabled);
+    record.on_run_completed = change.on_run_completed.or(record.on_run_completed);
     Ok(())
 }
 
@@ -258,7 +262,7 @@ async fn delete(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    find(&server, &caller, &id).await?.doc.forget(server.ports()).await?;
+    find(&server, &caller, &id).await?.value.delete(server.ports()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -268,26 +272,26 @@ pub(super) async fn forget_of_thread(
     tenant: Option<&String>,
     thread: &str,
 ) -> Result<(), ApiError> {
-    let entries: Vec<Due> = dues(server.ports()).every().await?;
+    let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
     let is_of_thread =
-        |due: &&Due| due.tenant.as_ref() == tenant && due.thread.as_deref() == Some(thread);
+        |due: &&DueEntry| due.tenant.as_ref() == tenant && due.thread.as_deref() == Some(thread);
     for due in entries.iter().filter(is_of_thread) {
-        match due.document(server.ports()).await? {
-            Some(doc) => doc.forget(server.ports()).await?,
-            None => due.forget(server.ports()).await?,
+        match due.read_cron(server.ports()).await? {
+            Some(record) => record.delete(server.ports()).await?,
+            None => due.delete(server.ports()).await?,
         }
     }
     Ok(())
 }
 
 /// Returns all crons of a tenant, or of all tenants.
-async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronDoc>, ApiError> {
-    let entries: Vec<Due> = dues(server.ports()).every().await?;
-    let mut docs = Vec::new();
+async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronRecord>, ApiError> {
+    let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
+    let mut records = Vec::new();
     for due in entries.iter().filter(|due| tenant.is_none() || due.tenant.as_ref() == tenant) {
-        docs.extend(due.document(server.ports()).await?);
+        records.extend(due.read_cron(server.ports()).await?);
     }
-    Ok(docs)
+    Ok(records)
 }
 
 /// Lists crons.
@@ -363,7 +367,7 @@ async fn wanted(
             })
     };
     let all = all(server, caller.tenant.as_ref()).await?;
-    Ok(all.iter().map(|doc| doc.shape(now_ms)).filter(is_wanted).collect())
+    Ok(all.iter().map(|record| record.to_body(now_ms)).filter(is_wanted).collect())
 }
 
 /// Sorts crons. A missing value is the smallest. Times are compared as strings, because all of them

@@ -86,7 +86,7 @@ pub(super) async fn create(
     let work = async move { order::on_thread(&own, &caller, &id, run, &request).await };
     let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
     let run = KnownRun::of(&server, &thread, record).await?;
-    Ok(placed(Json(run.shape()).into_response(), &place(&run.asked), None))
+    Ok(placed(Json(run.to_body()).into_response(), &place(&run.asked), None))
 }
 
 /// Creates a run and waits for its result.
@@ -226,7 +226,7 @@ pub(super) async fn list(
     while page.len() < limit
         && let Some(record) = runs.next().await?
     {
-        let run = KnownRun::of(&server, &thread, record).await?.shape();
+        let run = KnownRun::of(&server, &thread, record).await?.to_body();
         if status.is_some_and(|status| run.status != status) {
             continue;
         }
@@ -259,7 +259,7 @@ pub(super) async fn get(
 ) -> Result<Json<Run>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
-    Ok(Json(run.shape()))
+    Ok(Json(run.to_body()))
 }
 
 /// Deletes a run with everything that it wrote.

@@ -55,7 +55,7 @@ pub(super) async fn create(
     let work = async move { order::alone(&own, &caller, run, &request).await };
     let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
     let run = KnownRun::of(&server, &thread, record).await?;
-    Ok(placed(Json(run.shape()).into_response(), &place(&run.asked), None))
+    Ok(placed(Json(run.to_body()).into_response(), &place(&run.asked), None))
 }
 
 /// Creates several stateless runs. All of them are created even if the client disconnects.
@@ -82,7 +82,7 @@ pub(super) async fn batch(
         for request in &requests {
             let created = order::alone(&own, &caller, asked::new_run()?, request).await?;
             let Created { thread, record, .. } = created;
-            runs.push(KnownRun::of(&own, &thread, record).await?.shape());
+            runs.push(KnownRun::of(&own, &thread, record).await?.to_body());
         }
         Ok(runs)
     };
@@ -184,7 +184,7 @@ pub(super) async fn get(
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Run>, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
-    Ok(Json(run.shape()))
+    Ok(Json(run.to_body()))
 }
 
 /// Waits for the result of a run.

@@ -12,10 +12,10 @@ use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
-use crate::doc::old;
 use crate::error::ApiError;
 use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
 use crate::keys::IgnoredKeys;
+use crate::records::legacy;
 use crate::route::crons::forget_of_thread;
 use crate::route::state::lived;
 use crate::state::AgentServer;
@@ -178,7 +178,7 @@ pub(super) async fn remove(
     let own = server.clone();
     let work = async move {
         remove_thread(&own, &thread).await?;
-        old::forget(own.ports(), tenant.as_ref(), &thread).await?;
+        legacy::delete_runs(own.ports(), tenant.as_ref(), &thread).await?;
         forget_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };
     whole(server, Box::pin(work)).await

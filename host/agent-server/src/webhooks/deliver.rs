@@ -13,8 +13,8 @@ use wattle_run::limit::{Limits, NetLimits};
 use wattle_run::ports::Caller;
 
 use super::payload;
-use crate::doc::Kept;
-use crate::doc::webhook::{self, Hook, Payload, hooks};
+use crate::records::Versioned;
+use crate::records::webhook::{self, Payload, WebhookRecord, webhook_records};
 use crate::state::AgentServer;
 use crate::wire::webhook::Target;
 
@@ -44,120 +44,144 @@ enum Miss {
 }
 
 /// Delivers a webhook after the end of its run.
-pub(super) async fn deliver(server: &AgentServer, mut hook: Kept<Hook>) {
-    let due_ms = hook.doc.next_ms.saturating_sub(server.now_ms());
+pub(super) async fn deliver(server: &AgentServer, mut webhook: Versioned<WebhookRecord>) {
+    let due_ms = webhook.value.next_ms.saturating_sub(server.now_ms());
     tokio::time::sleep(Duration::from_millis(u64::try_from(due_ms).unwrap_or(0))).await;
     loop {
-        match step(server, &mut hook).await {
+        match step(server, &mut webhook).await {
             Ok(Next::Nothing) => return,
             Ok(Next::Again(pause)) => tokio::time::sleep(pause).await,
             Err(failure) => {
-                tracing::warn!(run = %hook.doc.run, %failure, "failed to read or write a webhook");
+                tracing::warn!(run = %webhook.value.run, %failure, "failed to read or write a webhook");
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
     }
 }
 
-async fn step(server: &AgentServer, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
+async fn step(
+    server: &AgentServer,
+    webhook: &mut Versioned<WebhookRecord>,
+) -> Result<Next, Failure> {
     let ports = server.ports();
-    if !hook.doc.has_payload {
-        let payload = payload::at_end(server, &hook.doc).await;
+    if !webhook.value.has_payload {
+        let payload = payload::at_end(server, &webhook.value).await;
         let payload = payload.map_err(|error| Failure::internal(error.detail().to_owned()))?;
         // In the meantime, a client may have cancelled and deleted the run, or another host may
         // have taken over the webhook.
-        if !hook.doc.is_own(ports).await? {
-            return look_again(server, hook).await;
+        if !webhook.value.is_unchanged(ports).await? {
+            return look_again(server, webhook).await;
         }
         let Some(payload) = payload else {
-            server.hooks().begun(&hook.doc.run).await;
+            server.hooks().begun(&webhook.value.run).await;
             // If a request that was about to start the run has changed the webhook, it is not
             // deleted.
-            if Hook::forget_unchanged(hook, ports).await? {
+            if WebhookRecord::delete_unchanged(webhook, ports).await? {
                 return Ok(Next::Nothing);
             }
-            return look_again(server, hook).await;
+            return look_again(server, webhook).await;
         };
-        hook.doc.save_payload(ports, &payload).await?;
-        let ready = Hook { has_payload: true, ..hook.doc.clone() };
-        let Some(ready) = hooks(ports).change(hook, ready).await? else {
+        webhook.value.save_payload(ports, &payload).await?;
+        let ready = WebhookRecord { has_payload: true, ..webhook.value.clone() };
+        let Some(ready) = webhook_records(ports).replace(webhook, ready).await? else {
             // If the run was deleted in the meantime, no other task deletes the payload.
-            if hooks(ports).get::<Hook>(hook.doc.run.as_str()).await?.is_none() {
-                hook.doc.forget(ports).await?;
+            if webhook_records(ports)
+                .get::<WebhookRecord>(webhook.value.run.as_str())
+                .await?
+                .is_none()
+            {
+                webhook.value.delete(ports).await?;
             }
-            return look_again(server, hook).await;
+            return look_again(server, webhook).await;
         };
-        *hook = ready;
+        *webhook = ready;
     }
-    if !hook.doc.is_own(ports).await? {
-        return look_again(server, hook).await;
+    if !webhook.value.is_unchanged(ports).await? {
+        return look_again(server, webhook).await;
     }
-    let Some(payload) = hook.doc.payload(ports).await? else {
+    let Some(payload) = webhook.value.payload(ports).await? else {
         // A host that did not find the run has deleted an earlier webhook of the run together with
         // the payload.
-        let again = Hook { has_payload: false, ..hook.doc.clone() };
-        let Some(again) = hooks(ports).change(hook, again).await? else {
-            return look_again(server, hook).await;
+        let again = WebhookRecord { has_payload: false, ..webhook.value.clone() };
+        let Some(again) = webhook_records(ports).replace(webhook, again).await? else {
+            return look_again(server, webhook).await;
         };
-        *hook = again;
+        *webhook = again;
         return Ok(Next::Again(Duration::ZERO));
     };
-    match send(server, &hook.doc, &payload).await {
+    match send(server, &webhook.value, &payload).await {
         Ok(()) => {
-            tracing::info!(run = %hook.doc.run, "webhook delivered");
-            hook.doc.forget(ports).await?;
+            tracing::info!(run = %webhook.value.run, "webhook delivered");
+            webhook.value.delete(ports).await?;
             Ok(Next::Nothing)
         }
-        Err(Miss::Never(why)) => give_up(server, &hook.doc, &why).await,
-        Err(Miss::Retry(why)) => again(server, hook, &why).await,
+        Err(Miss::Never(why)) => give_up(server, &webhook.value, &why).await,
+        Err(Miss::Retry(why)) => again(server, webhook, &why).await,
     }
 }
 
 /// Continues with the stored webhook. Ends the delivery if the webhook was deleted or another host
 /// delivers it.
-async fn look_again(server: &AgentServer, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
-    let stored = hooks(server.ports()).get_to_change::<Hook>(hook.doc.run.as_str()).await?;
-    let stored = stored.filter(|stored| stored.doc.host == hook.doc.host);
+async fn look_again(
+    server: &AgentServer,
+    webhook: &mut Versioned<WebhookRecord>,
+) -> Result<Next, Failure> {
+    let stored = webhook_records(server.ports())
+        .get_versioned::<WebhookRecord>(webhook.value.run.as_str())
+        .await?;
+    let stored = stored.filter(|stored| stored.value.host == webhook.value.host);
     Ok(stored.map_or(Next::Nothing, |stored| {
-        *hook = stored;
+        *webhook = stored;
         Next::Again(Duration::ZERO)
     }))
 }
 
-async fn again(server: &AgentServer, hook: &mut Kept<Hook>, why: &str) -> Result<Next, Failure> {
-    let Some(pause) = server.webhooks().retries.get(hook.doc.attempts).copied() else {
-        return give_up(server, &hook.doc, why).await;
+async fn again(
+    server: &AgentServer,
+    webhook: &mut Versioned<WebhookRecord>,
+    why: &str,
+) -> Result<Next, Failure> {
+    let Some(pause) = server.webhooks().retries.get(webhook.value.attempts).copied() else {
+        return give_up(server, &webhook.value, why).await;
     };
-    let (run, attempts) = (&hook.doc.run, hook.doc.attempts + 1);
+    let (run, attempts) = (&webhook.value.run, webhook.value.attempts + 1);
     tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
     let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
     let next_ms = server.now_ms().saturating_add(pause_ms);
-    let later = Hook { attempts, next_ms, ..hook.doc.clone() };
-    let Some(later) = hooks(server.ports()).change(hook, later).await? else {
+    let later = WebhookRecord { attempts, next_ms, ..webhook.value.clone() };
+    let Some(later) = webhook_records(server.ports()).replace(webhook, later).await? else {
         return Ok(Next::Nothing);
     };
-    *hook = later;
+    *webhook = later;
     Ok(Next::Again(pause))
 }
 
 /// Abandons the delivery, and stores the reason, which the `kwargs` of the run show.
-async fn give_up(server: &AgentServer, hook: &Hook, why: &str) -> Result<Next, Failure> {
-    tracing::warn!(run = %hook.run, why, "webhook delivery abandoned");
+async fn give_up(
+    server: &AgentServer,
+    webhook: &WebhookRecord,
+    why: &str,
+) -> Result<Next, Failure> {
+    tracing::warn!(run = %webhook.run, why, "webhook delivery abandoned");
     let ports = server.ports();
-    webhook::note_problem(ports, &hook.run, why).await?;
-    hook.forget(ports).await?;
+    webhook::save_delivery_error(ports, &webhook.run, why).await?;
+    webhook.delete(ports).await?;
     Ok(Next::Nothing)
 }
 
-async fn send(server: &AgentServer, hook: &Hook, payload: &Payload) -> Result<(), Miss> {
+async fn send(
+    server: &AgentServer,
+    webhook: &WebhookRecord,
+    payload: &Payload,
+) -> Result<(), Miss> {
     // The rules may have changed since the run was requested.
-    let target = server.webhooks().target(&hook.url).map_err(Miss::Never)?;
+    let target = server.webhooks().target(&webhook.url).map_err(Miss::Never)?;
     let net = NetLimits { redirects: 0, ..NetLimits::default() };
     let limits = Limits { net, ..Limits::default() };
     let grants = Grants { http: vec![rule(&target)], limits, ..Grants::default() };
-    let request = request(server, hook, &target, payload);
+    let request = request(server, webhook, &target, payload);
     let ports = server.ports();
-    let sent = ports.net.send(&caller(hook), &grants, &request, &*ports.blobs).await;
+    let sent = ports.net.send(&caller(webhook), &grants, &request, &*ports.blobs).await;
     match sent {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
         Ok(answer) => Err(Miss::Retry(format!("the URL responded with status {}", answer.status))),
@@ -173,9 +197,14 @@ async fn send(server: &AgentServer, hook: &Hook, payload: &Payload) -> Result<()
     }
 }
 
-fn request(server: &AgentServer, hook: &Hook, target: &Target, payload: &Payload) -> HttpRequest {
+fn request(
+    server: &AgentServer,
+    webhook: &WebhookRecord,
+    target: &Target,
+    payload: &Payload,
+) -> HttpRequest {
     let now_ms = server.now_ms();
-    let (id, timestamp_s) = (hook.run.as_str(), now_ms.div_euclid(1_000));
+    let (id, timestamp_s) = (webhook.run.as_str(), now_ms.div_euclid(1_000));
     let body = payload.body(now_ms);
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
@@ -214,9 +243,9 @@ fn rule(target: &Target) -> HttpRule {
     }
 }
 
-fn caller(hook: &Hook) -> Caller {
+fn caller(webhook: &WebhookRecord) -> Caller {
     let app = AppName::new(NAME).expect("it is a name");
     let owner = CallerId::of_app(&app);
     let plugin = PluginName::new(NAME).expect("it is a name");
-    Caller { app, plugin, tenant: hook.tenant.clone(), owner }
+    Caller { app, plugin, tenant: webhook.tenant.clone(), owner }
 }

@@ -8,8 +8,8 @@ use wattle_project::agent_server::failure::message_of;
 use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
-use crate::doc::webhook::{Hook, Payload};
 use crate::error::ApiError;
+use crate::records::webhook::{Payload, WebhookRecord};
 use crate::run::{KnownRun, Turn, turn};
 use crate::state::AgentServer;
 use crate::view;
@@ -29,8 +29,11 @@ struct End {
 /// # Errors
 ///
 /// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
-pub(super) async fn at_end(server: &AgentServer, hook: &Hook) -> Result<Option<Payload>, ApiError> {
-    let run = RunRef { thread: hook.thread.clone(), run: hook.run.clone() };
+pub(super) async fn at_end(
+    server: &AgentServer,
+    webhook: &WebhookRecord,
+) -> Result<Option<Payload>, ApiError> {
+    let run = RunRef { thread: webhook.thread.clone(), run: webhook.run.clone() };
     let end = match turn(server, &run).await? {
         Turn::Begun(_) => ended(server, &run).await?,
         Turn::Failed(failure) => Some(End { values: Value::Null, failure: Some(failure) }),
@@ -73,7 +76,7 @@ async fn ended(server: &AgentServer, run: &RunRef) -> Result<Option<End>, ApiErr
 fn payload(server: &AgentServer, known: &KnownRun, end: End) -> Payload {
     let started_ms = known.record.started_ms;
     let ended_ms = known.record.ended_ms.unwrap_or_else(|| server.now_ms());
-    let mut fields: Map<String, Value> = match json!(known.shape()) {
+    let mut fields: Map<String, Value> = match json!(known.to_body()) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };

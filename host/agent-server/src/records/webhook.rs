@@ -10,11 +10,11 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::{Kept, Shelf};
+use crate::records::{Collection, Versioned};
 
 /// A webhook whose delivery is not complete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Hook {
+pub(crate) struct WebhookRecord {
     pub(crate) run: RunId,
     pub(crate) thread: ThreadId,
     pub(crate) tenant: Option<String>,
@@ -34,31 +34,31 @@ pub(crate) struct Hook {
     pub(crate) request: String,
 }
 
-impl Hook {
+impl WebhookRecord {
     /// Returns whether the stored webhook equals this one: no host has changed, taken over or
     /// deleted it since it was read.
-    pub(crate) async fn is_own(&self, ports: &Ports) -> Result<bool, Failure> {
-        Ok(hooks(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
+    pub(crate) async fn is_unchanged(&self, ports: &Ports) -> Result<bool, Failure> {
+        Ok(webhook_records(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
     }
 
     /// Deletes the webhook and then its payload. Returns `false` without deleting anything if the
     /// webhook was changed since it was read.
-    pub(crate) async fn forget_unchanged(
-        kept: &Kept<Self>,
+    pub(crate) async fn delete_unchanged(
+        versioned: &Versioned<Self>,
         ports: &Ports,
     ) -> Result<bool, Failure> {
-        if !hooks(ports).remove(kept).await? {
+        if !webhook_records(ports).delete_unchanged(versioned).await? {
             return Ok(false);
         }
-        payloads(ports).delete(&kept.key).await?;
+        payload_records(ports).delete(&versioned.key).await?;
         Ok(true)
     }
 
     /// Deletes the webhook first and then its payload, so that a stored webhook never lacks its
     /// payload. The exception is a webhook that is stored again between the two.
-    pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
-        hooks(ports).delete(self.run.as_str()).await?;
-        payloads(ports).delete(self.run.as_str()).await
+    pub(crate) async fn delete(&self, ports: &Ports) -> Result<(), Failure> {
+        webhook_records(ports).delete(self.run.as_str()).await?;
+        payload_records(ports).delete(self.run.as_str()).await
     }
 
     /// Stores the payload, durable when this returns.
@@ -67,12 +67,12 @@ impl Hook {
         ports: &Ports,
         payload: &Payload,
     ) -> Result<(), Failure> {
-        payloads(ports).put(self.run.as_str(), payload, None).await
+        payload_records(ports).put(self.run.as_str(), payload, None).await
     }
 
     /// Reads the stored payload.
     pub(crate) async fn payload(&self, ports: &Ports) -> Result<Option<Payload>, Failure> {
-        payloads(ports).get(self.run.as_str()).await
+        payload_records(ports).get(self.run.as_str()).await
     }
 }
 
@@ -91,31 +91,35 @@ impl Payload {
 
 /// The field of a run's `kwargs` that contains the reason why the delivery of its webhook was
 /// abandoned.
-pub(crate) const PROBLEM: &str = "webhook_error";
+pub(crate) const WEBHOOK_ERROR: &str = "webhook_error";
 
 /// Retention of the reason in milliseconds: 30 days, so that a person can investigate the failure.
-const PROBLEM_MS: u64 = 30 * 86_400_000;
+const DELIVERY_ERROR_TTL_MS: u64 = 30 * 86_400_000;
 
 /// Reads the reason why the delivery of a webhook was abandoned.
-pub(crate) async fn problem(ports: &Ports, run: &RunId) -> Result<Option<String>, Failure> {
-    problems(ports).get(run.as_str()).await
+pub(crate) async fn delivery_error(ports: &Ports, run: &RunId) -> Result<Option<String>, Failure> {
+    delivery_error_records(ports).get(run.as_str()).await
 }
 
 /// Stores the reason why the delivery of a webhook is abandoned.
-pub(crate) async fn note_problem(ports: &Ports, run: &RunId, why: &str) -> Result<(), Failure> {
-    problems(ports).put(run.as_str(), &why, Some(PROBLEM_MS)).await
+pub(crate) async fn save_delivery_error(
+    ports: &Ports,
+    run: &RunId,
+    why: &str,
+) -> Result<(), Failure> {
+    delivery_error_records(ports).put(run.as_str(), &why, Some(DELIVERY_ERROR_TTL_MS)).await
 }
 
-fn problems(ports: &Ports) -> Shelf<'_> {
-    Shelf::new(ports, MemoryScope::Host(None), &["webhook-problems"])
+fn delivery_error_records(ports: &Ports) -> Collection<'_> {
+    Collection::new(ports, MemoryScope::Host(None), &["webhook-problems"])
 }
 
 /// Returns the collection of the webhooks of all tenants. Payloads are in another collection,
 /// because a list reads whole records.
-pub(crate) fn hooks(ports: &Ports) -> Shelf<'_> {
-    Shelf::new(ports, MemoryScope::Host(None), &["webhooks"])
+pub(crate) fn webhook_records(ports: &Ports) -> Collection<'_> {
+    Collection::new(ports, MemoryScope::Host(None), &["webhooks"])
 }
 
-fn payloads(ports: &Ports) -> Shelf<'_> {
-    Shelf::new(ports, MemoryScope::Host(None), &["tidings"])
+fn payload_records(ports: &Ports) -> Collection<'_> {
+    Collection::new(ports, MemoryScope::Host(None), &["tidings"])
 }

@@ -16,12 +16,12 @@ use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, StaleAnswers};
 
 use crate::asked::run::{AskedRun, EngineTerms, Terms};
-use crate::doc::Shelf;
+use crate::records::Collection;
 use crate::state::AgentServer;
 
 /// An old record of a run with its request.
 #[derive(Deserialize)]
-struct OldRun {
+struct LegacyRun {
     run: RunId,
     thread: ThreadId,
     tenant: Option<String>,
@@ -31,7 +31,7 @@ struct OldRun {
     graph_id: String,
     app: AppName,
     graph: GraphName,
-    work: Work,
+    work: LegacyRunKind,
     options: RunOptions,
     #[serde(default)]
     context: Value,
@@ -40,13 +40,13 @@ struct OldRun {
     strategy: Multitask,
     created_ms: i64,
     due_ms: i64,
-    state: State,
+    state: LegacyRunState,
 }
 
 /// What an old run starts from.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Work {
+enum LegacyRunKind {
     Start {
         input: Value,
     },
@@ -75,7 +75,7 @@ enum Work {
 /// started.
 #[derive(PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum State {
+enum LegacyRunState {
     Pending,
     Cancelled,
     Failed,
@@ -83,31 +83,33 @@ enum State {
 
 /// An entry of the old queue.
 #[derive(Deserialize)]
-struct Queued {
+struct LegacyQueueEntry {
     run: RunId,
     thread: ThreadId,
     tenant: Option<String>,
-    stage: Stage,
+    stage: LegacyQueueState,
 }
 
 /// The state of an entry of the old queue.
 #[derive(PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Stage {
+enum LegacyQueueState {
     Waiting,
     Taken,
     Dropped,
 }
 
-impl From<Work> for RunKind {
-    fn from(work: Work) -> Self {
-        match work {
-            Work::Start { input } => Self::Start { input },
-            Work::GoOn => Self::Continue,
-            Work::Answer { resume } => Self::Answer { answer: RunAnswers::Matched(resume) },
-            Work::Fork { checkpoint, input } => Self::Fork { checkpoint, input },
-            Work::Instead { checkpoint, input } => Self::Redo { checkpoint, input },
-            Work::Command { writes, goto, sends, resume, checkpoint } => Self::Command {
+impl From<LegacyRunKind> for RunKind {
+    fn from(kind: LegacyRunKind) -> Self {
+        match kind {
+            LegacyRunKind::Start { input } => Self::Start { input },
+            LegacyRunKind::GoOn => Self::Continue,
+            LegacyRunKind::Answer { resume } => {
+                Self::Answer { answer: RunAnswers::Matched(resume) }
+            }
+            LegacyRunKind::Fork { checkpoint, input } => Self::Fork { checkpoint, input },
+            LegacyRunKind::Instead { checkpoint, input } => Self::Redo { checkpoint, input },
+            LegacyRunKind::Command { writes, goto, sends, resume, checkpoint } => Self::Command {
                 command: Command { writes, goto, sends },
                 answer: resume.map(RunAnswers::Matched),
                 checkpoint,
@@ -116,7 +118,7 @@ impl From<Work> for RunKind {
     }
 }
 
-impl OldRun {
+impl LegacyRun {
     /// Returns the run as a host of this version has it.
     fn into_asked(self) -> (AskedRun, EngineTerms) {
         let asked = AskedRun {
@@ -152,14 +154,14 @@ impl OldRun {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn run(
+pub(crate) async fn find_run(
     ports: &Ports,
     tenant: Option<&String>,
     thread: &ThreadId,
     run: &RunId,
 ) -> Result<Option<AskedRun>, Failure> {
-    let old: Option<OldRun> = runs(ports, tenant, thread).get(run.as_str()).await?;
-    Ok(old.map(|old| old.into_asked().0))
+    let run: Option<LegacyRun> = run_records(ports, tenant, thread).get(run.as_str()).await?;
+    Ok(run.map(|run| run.into_asked().0))
 }
 
 /// Deletes the old records of a thread's runs.
@@ -167,18 +169,18 @@ pub(crate) async fn run(
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn forget(
+pub(crate) async fn delete_runs(
     ports: &Ports,
     tenant: Option<&String>,
     thread: &ThreadId,
 ) -> Result<(), Failure> {
-    runs(ports, tenant, thread).clear().await
+    run_records(ports, tenant, thread).delete_all().await
 }
 
 impl AgentServer {
     /// Enqueues the runs that an older host left in its queue, in the order of their creation. An
     /// entry that cannot be read or enqueued is logged and kept until the next start.
-    pub(crate) async fn enqueue_old_runs(&self) {
+    pub(crate) async fn enqueue_legacy_runs(&self) {
         if let Err(failure) = enqueue(self).await {
             tracing::error!(%failure, "failed to read the queue of an older host");
         }
@@ -187,18 +189,21 @@ impl AgentServer {
 
 async fn enqueue(server: &AgentServer) -> Result<(), Failure> {
     let ports = server.ports();
-    let queue = Shelf::new(ports, MemoryScope::Host(None), &["waiting"]);
+    let queue = Collection::new(ports, MemoryScope::Host(None), &["waiting"]);
     let mut found = Vec::new();
-    for entry in queue.under::<Queued>("").await? {
-        let Queued { run, thread, tenant, stage } = entry.doc;
-        let old: Option<OldRun> = runs(ports, tenant.as_ref(), &thread).get(run.as_str()).await?;
-        let is_pending = |old: &OldRun| stage != Stage::Dropped && old.state == State::Pending;
-        found.push((entry.key, old.filter(is_pending)));
+    for entry in queue.list_prefix::<LegacyQueueEntry>("").await? {
+        let LegacyQueueEntry { run, thread, tenant, stage } = entry.value;
+        let run: Option<LegacyRun> =
+            run_records(ports, tenant.as_ref(), &thread).get(run.as_str()).await?;
+        let is_pending = |run: &LegacyRun| {
+            stage != LegacyQueueState::Dropped && run.state == LegacyRunState::Pending
+        };
+        found.push((entry.key, run.filter(is_pending)));
     }
-    found.sort_by_key(|(_, old)| old.as_ref().map(|old| (old.created_ms, old.run.clone())));
-    for (key, old) in found {
-        if let Some(old) = old
-            && let Err(failure) = enqueue_one(server, old).await
+    found.sort_by_key(|(_, run)| run.as_ref().map(|run| (run.created_ms, run.run.clone())));
+    for (key, run) in found {
+        if let Some(run) = run
+            && let Err(failure) = enqueue_run(server, run).await
         {
             tracing::error!(entry = key, %failure, "failed to enqueue a run of an older host");
             continue;
@@ -208,18 +213,18 @@ async fn enqueue(server: &AgentServer) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn enqueue_one(server: &AgentServer, old: OldRun) -> Result<(), Failure> {
-    let known = server.ports().store.run(&old.run).await;
+async fn enqueue_run(server: &AgentServer, run: LegacyRun) -> Result<(), Failure> {
+    let known = server.ports().store.run(&run.run).await;
     if known.map_err(|error| Failure::internal(error.to_string()))?.is_some() {
         return Ok(());
     }
-    let (mut asked, own) = old.into_asked();
+    let (mut asked, own) = run.into_asked();
     let mut request = asked.request(own, true);
     // The runs keep the order of the queue, whatever their strategies are.
     request.strategy = Multitask::Enqueue;
     server.engine().create_run(request).await.map(drop)
 }
 
-fn runs<'p>(ports: &'p Ports, tenant: Option<&String>, thread: &ThreadId) -> Shelf<'p> {
-    Shelf::new(ports, MemoryScope::Host(tenant.cloned()), &["runs", thread.as_str()])
+fn run_records<'p>(ports: &'p Ports, tenant: Option<&String>, thread: &ThreadId) -> Collection<'p> {
+    Collection::new(ports, MemoryScope::Host(tenant.cloned()), &["runs", thread.as_str()])
 }

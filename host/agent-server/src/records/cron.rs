@@ -13,14 +13,14 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::{Kept, Shelf, attempts};
+use crate::records::{Collection, Versioned, retry_on_conflict};
 use crate::wire::request::{CRON_ID, Completion};
 use crate::wire::schedule::Schedule;
 use crate::wire::shape::Cron;
 
 /// A cron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CronDoc {
+pub(crate) struct CronRecord {
     pub(crate) cron: Uuid,
     pub(crate) tenant: Option<String>,
     /// Id of the assistant.
@@ -43,7 +43,7 @@ pub(crate) struct CronDoc {
     pub(crate) revision: Uuid,
 }
 
-impl CronDoc {
+impl CronRecord {
     /// Returns the first due time after `after_ms`, in milliseconds since 1970; `None` if there is
     /// none. A disabled cron is never due.
     pub(crate) fn next_ms(&self, after_ms: i64) -> Option<i64> {
@@ -58,8 +58,8 @@ impl CronDoc {
     }
 
     /// Returns the entry of the cron with the first due time after `now_ms`.
-    pub(crate) fn due(&self, now_ms: i64) -> Due {
-        Due {
+    pub(crate) fn due_entry(&self, now_ms: i64) -> DueEntry {
+        DueEntry {
             cron: self.cron,
             tenant: self.tenant.clone(),
             thread: self.thread.clone(),
@@ -70,7 +70,7 @@ impl CronDoc {
     }
 
     /// Describes the cron for clients, as JSON.
-    pub(crate) fn shape(&self, now_ms: i64) -> Cron {
+    pub(crate) fn to_body(&self, now_ms: i64) -> Cron {
         let metadata = self.payload.get("metadata").and_then(Value::as_object);
         Cron {
             cron_id: self.cron.to_string(),
@@ -107,8 +107,8 @@ impl CronDoc {
     /// between the two writes: an entry without a cron is deleted when it is due, but a cron
     /// without an entry would never run.
     pub(crate) async fn save(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
-        self.due(now_ms).save(ports).await?;
-        shelf(ports, self.tenant.as_ref()).put(&self.cron.to_string(), self, None).await
+        self.due_entry(now_ms).save(ports).await?;
+        cron_records(ports, self.tenant.as_ref()).put(&self.cron.to_string(), self, None).await
     }
 
     /// Replaces the stored cron and then its entry, durable when this returns. Returns `None` if
@@ -117,46 +117,46 @@ impl CronDoc {
         self,
         ports: &Ports,
         now_ms: i64,
-        old: &Kept<Self>,
+        old: &Versioned<Self>,
     ) -> Result<Option<Self>, Failure> {
-        let (key, due) = (self.cron.to_string(), self.due(now_ms));
+        let (key, due) = (self.cron.to_string(), self.due_entry(now_ms));
         // The scheduler ignores an entry without a due time. Such an entry therefore gets a due
         // time before the cron is written, in case of a crash between the two writes.
         if due.next_ms.is_some()
-            && let Some(entry) = dues(ports).get_to_change::<Due>(&key).await?
-            && entry.doc.next_ms.is_none()
+            && let Some(entry) = due_entries(ports).get_versioned::<DueEntry>(&key).await?
+            && entry.value.next_ms.is_none()
         {
-            dues(ports).change(&entry, due).await?;
+            due_entries(ports).replace(&entry, due).await?;
         }
-        let shelf = shelf(ports, old.doc.tenant.as_ref());
-        let Some(new) = shelf.change(old, self).await? else { return Ok(None) };
-        new.doc.settle(ports, now_ms).await?;
-        Ok(Some(new.doc))
+        let records = cron_records(ports, old.value.tenant.as_ref());
+        let Some(new) = records.replace(old, self).await? else { return Ok(None) };
+        new.value.sync_due_entry(ports, now_ms).await?;
+        Ok(Some(new.value))
     }
 
     /// Updates the entry to match the stored cron, which another request may have changed or
     /// deleted. The entry is read before the cron, so that a concurrent change of the cron makes
     /// the compare-and-swap of the entry fail.
-    async fn settle(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
+    async fn sync_due_entry(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         let key = self.cron.to_string();
-        let settled = attempts(|| async {
-            let entry = dues(ports).get_to_change::<Due>(&key).await?;
-            let doc: Option<Self> = shelf(ports, self.tenant.as_ref()).get(&key).await?;
-            let (Some(entry), Some(doc)) = (entry, doc) else { return Ok(Some(())) };
-            if entry.doc.revision == doc.revision {
+        let synced = retry_on_conflict(|| async {
+            let entry = due_entries(ports).get_versioned::<DueEntry>(&key).await?;
+            let record: Option<Self> = cron_records(ports, self.tenant.as_ref()).get(&key).await?;
+            let (Some(entry), Some(record)) = (entry, record) else { return Ok(Some(())) };
+            if entry.value.revision == record.revision {
                 return Ok(Some(()));
             }
-            Ok(dues(ports).change(&entry, doc.due(now_ms)).await?.map(drop))
+            Ok(due_entries(ports).replace(&entry, record.due_entry(now_ms)).await?.map(drop))
         });
         // If all attempts fail, the scheduler recomputes the entry when it is due.
-        settled.await.map(drop)
+        synced.await.map(drop)
     }
 
     /// Deletes the cron with its entry.
-    pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
+    pub(crate) async fn delete(&self, ports: &Ports) -> Result<(), Failure> {
         let key = self.cron.to_string();
-        shelf(ports, self.tenant.as_ref()).delete(&key).await?;
-        dues(ports).delete(&key).await
+        cron_records(ports, self.tenant.as_ref()).delete(&key).await?;
+        due_entries(ports).delete(&key).await
     }
 }
 
@@ -173,7 +173,7 @@ const CLOCK_SKEW_MS: i64 = 60_000;
 
 /// The entry with the next due time of a cron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Due {
+pub(crate) struct DueEntry {
     pub(crate) cron: Uuid,
     pub(crate) tenant: Option<String>,
     pub(crate) thread: Option<String>,
@@ -187,35 +187,35 @@ pub(crate) struct Due {
     pub(crate) revision: Uuid,
 }
 
-impl Due {
+impl DueEntry {
     /// Writes the entry, durable when this returns.
     async fn save(&self, ports: &Ports) -> Result<(), Failure> {
-        dues(ports).put(&self.cron.to_string(), self, None).await
+        due_entries(ports).put(&self.cron.to_string(), self, None).await
     }
 
     /// Returns whether the entry was computed from a time in the future, because the clock was
     /// ahead at that time.
-    pub(crate) fn is_of_the_future(&self, now_ms: i64) -> bool {
+    pub(crate) fn is_from_future(&self, now_ms: i64) -> bool {
         self.as_of_ms > now_ms.saturating_add(CLOCK_SKEW_MS)
     }
 
     /// Deletes the stored entry.
-    pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
-        dues(ports).delete(&self.cron.to_string()).await
+    pub(crate) async fn delete(&self, ports: &Ports) -> Result<(), Failure> {
+        due_entries(ports).delete(&self.cron.to_string()).await
     }
 
     /// Reads the cron to which the entry belongs.
-    pub(crate) async fn document(&self, ports: &Ports) -> Result<Option<CronDoc>, Failure> {
-        shelf(ports, self.tenant.as_ref()).get(&self.cron.to_string()).await
+    pub(crate) async fn read_cron(&self, ports: &Ports) -> Result<Option<CronRecord>, Failure> {
+        cron_records(ports, self.tenant.as_ref()).get(&self.cron.to_string()).await
     }
 }
 
 /// Returns the collection of the crons of a tenant.
-pub(crate) fn shelf<'p>(ports: &'p Ports, tenant: Option<&String>) -> Shelf<'p> {
-    Shelf::new(ports, MemoryScope::Host(tenant.cloned()), &["crons"])
+pub(crate) fn cron_records<'p>(ports: &'p Ports, tenant: Option<&String>) -> Collection<'p> {
+    Collection::new(ports, MemoryScope::Host(tenant.cloned()), &["crons"])
 }
 
 /// Returns the collection of the due-time entries of all tenants.
-pub(crate) fn dues(ports: &Ports) -> Shelf<'_> {
-    Shelf::new(ports, MemoryScope::Host(None), &["dues"])
+pub(crate) fn due_entries(ports: &Ports) -> Collection<'_> {
+    Collection::new(ports, MemoryScope::Host(None), &["dues"])
 }

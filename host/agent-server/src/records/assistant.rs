@@ -12,12 +12,12 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::{Kept, Shelf};
+use crate::records::{Collection, Versioned};
 use crate::wire::shape::Assistant;
 
 /// The current record of an assistant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct AssistantDoc {
+pub(crate) struct AssistantRecord {
     /// Id of the assistant, a UUID.
     pub(crate) id: String,
     /// Creation time, in milliseconds since 1970.
@@ -27,12 +27,12 @@ pub(crate) struct AssistantDoc {
     /// The highest version number.
     pub(crate) newest: u32,
     /// The version that runs use.
-    pub(crate) used: Version,
+    pub(crate) used: AssistantVersion,
 }
 
 /// One version of an assistant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Version {
+pub(crate) struct AssistantVersion {
     /// Number of the version, from 1.
     pub(crate) number: u32,
     /// Creation time, in milliseconds since 1970.
@@ -51,9 +51,9 @@ pub(crate) struct Version {
     pub(crate) description: Option<String>,
 }
 
-impl Version {
+impl AssistantVersion {
     /// Describes the version for clients, as JSON.
-    pub(crate) fn shape(&self, assistant: &str) -> Assistant {
+    pub(crate) fn to_body(&self, assistant: &str) -> Assistant {
         Assistant {
             assistant_id: assistant.to_owned(),
             graph_id: self.graph_id.clone(),
@@ -69,27 +69,27 @@ impl Version {
     }
 }
 
-impl AssistantDoc {
+impl AssistantRecord {
     /// Describes the assistant for clients, as JSON.
-    pub(crate) fn shape(&self) -> Assistant {
+    pub(crate) fn to_body(&self) -> Assistant {
         Assistant {
             created_at: format_time_with_micros(self.created_ms),
             updated_at: format_time_with_micros(self.updated_ms),
-            ..self.used.shape(&self.id)
+            ..self.used.to_body(&self.id)
         }
     }
 
     /// Inserts a new assistant, durable when this returns. Returns `None` if the id exists.
-    pub(crate) async fn make(
+    pub(crate) async fn insert(
         self,
         ports: &Ports,
         scope: &MemoryScope,
     ) -> Result<Option<Self>, Failure> {
         let id = self.id.clone();
-        let made = assistants(ports, scope.clone()).make(&id, self).await?;
+        let made = assistant_records(ports, scope.clone()).insert(&id, self).await?;
         let Some(made) = made else { return Ok(None) };
-        made.doc.keep_version(ports, scope).await?;
-        Ok(Some(made.doc))
+        made.value.save_version(ports, scope).await?;
+        Ok(Some(made.value))
     }
 
     /// Replaces the stored assistant, durable when this returns. Returns `None` if the assistant
@@ -98,35 +98,35 @@ impl AssistantDoc {
         self,
         ports: &Ports,
         scope: &MemoryScope,
-        old: &Kept<Self>,
+        old: &Versioned<Self>,
     ) -> Result<Option<Self>, Failure> {
         // After a crash, the record may name a version that was not stored. Store it before it is
         // replaced.
-        let number = old.doc.used.number;
-        let kept: Option<Version> =
-            versions(ports, scope.clone(), &self.id).get(&key(number)).await?;
-        if kept.as_ref() != Some(&old.doc.used) {
-            old.doc.keep_version(ports, scope).await?;
+        let number = old.value.used.number;
+        let saved: Option<AssistantVersion> =
+            version_records(ports, scope.clone(), &self.id).get(&version_key(number)).await?;
+        if saved.as_ref() != Some(&old.value.used) {
+            old.value.save_version(ports, scope).await?;
         }
-        let new = assistants(ports, scope.clone()).change(old, self).await?;
+        let new = assistant_records(ports, scope.clone()).replace(old, self).await?;
         let Some(new) = new else { return Ok(None) };
-        if new.doc.newest > old.doc.newest {
-            new.doc.keep_version(ports, scope).await?;
+        if new.value.newest > old.value.newest {
+            new.value.save_version(ports, scope).await?;
         }
-        Ok(Some(new.doc))
+        Ok(Some(new.value))
     }
 
     /// Stores the version in use. The record of the assistant claims the version number first, so
     /// that two requests cannot create two versions with one number.
-    async fn keep_version(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
-        let versions = versions(ports, scope.clone(), &self.id);
-        versions.put(&key(self.used.number), &self.used, None).await
+    async fn save_version(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
+        let versions = version_records(ports, scope.clone(), &self.id);
+        versions.put(&version_key(self.used.number), &self.used, None).await
     }
 
     /// Deletes the assistant with its versions.
-    pub(crate) async fn forget(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
-        assistants(ports, scope.clone()).delete(&self.id).await?;
-        versions(ports, scope.clone(), &self.id).clear().await
+    pub(crate) async fn delete(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
+        assistant_records(ports, scope.clone()).delete(&self.id).await?;
+        version_records(ports, scope.clone(), &self.id).delete_all().await
     }
 
     /// Reads one version.
@@ -135,11 +135,11 @@ impl AssistantDoc {
         ports: &Ports,
         scope: &MemoryScope,
         number: u32,
-    ) -> Result<Option<Version>, Failure> {
+    ) -> Result<Option<AssistantVersion>, Failure> {
         if number == self.used.number {
             return Ok(Some(self.used.clone()));
         }
-        versions(ports, scope.clone(), &self.id).get(&key(number)).await
+        version_records(ports, scope.clone(), &self.id).get(&version_key(number)).await
     }
 
     /// Lists all versions, newest first.
@@ -147,8 +147,9 @@ impl AssistantDoc {
         &self,
         ports: &Ports,
         scope: &MemoryScope,
-    ) -> Result<Vec<Version>, Failure> {
-        let mut all: Vec<Version> = versions(ports, scope.clone(), &self.id).every().await?;
+    ) -> Result<Vec<AssistantVersion>, Failure> {
+        let mut all: Vec<AssistantVersion> =
+            version_records(ports, scope.clone(), &self.id).list().await?;
         // A version above the newest one is a remnant of a deleted assistant with the same id, from
         // a concurrent change. The version in use may not be stored yet.
         all.retain(|version| version.number <= self.newest && version.number != self.used.number);
@@ -159,14 +160,14 @@ impl AssistantDoc {
 }
 
 /// Returns the collection of the assistants of a tenant.
-pub(crate) fn assistants(ports: &Ports, scope: MemoryScope) -> Shelf<'_> {
-    Shelf::new(ports, scope, &["assistants"])
+pub(crate) fn assistant_records(ports: &Ports, scope: MemoryScope) -> Collection<'_> {
+    Collection::new(ports, scope, &["assistants"])
 }
 
-fn versions<'p>(ports: &'p Ports, scope: MemoryScope, assistant: &str) -> Shelf<'p> {
-    Shelf::new(ports, scope, &["assistant-versions", assistant])
+fn version_records<'p>(ports: &'p Ports, scope: MemoryScope, assistant: &str) -> Collection<'p> {
+    Collection::new(ports, scope, &["assistant-versions", assistant])
 }
 
-fn key(number: u32) -> String {
+fn version_key(number: u32) -> String {
     number.to_string()
 }
