@@ -18,7 +18,7 @@ use wattle_run::ports::store::{
 };
 
 use crate::asked::run::{AskedRun, EngineTerms, Terms};
-use crate::assistants::settled;
+use crate::assistants::with_assistant_defaults;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::{self, AgentGraph};
@@ -65,7 +65,7 @@ pub(crate) async fn run(
     request: &RunCreate,
 ) -> Result<(AskedRun, EngineTerms), ApiError> {
     check_graph(server, graph, thread)?;
-    let request = settled(graph, request);
+    let request = with_assistant_defaults(graph, request);
     let request = &*request;
     let mut ignored = IgnoredKeys::default();
     let kind = kind(server, graph, thread, request, &mut ignored).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn run(
         kwargs: kwargs(request, thread, graph, &run),
         metadata: metadata(request, graph, &ignored),
         assistant: graph.assistant().to_string(),
-        assistant_version: graph.made.as_ref().map_or(1, |made| made.record.used.number),
+        assistant_version: graph.stored.as_ref().map_or(1, |stored| stored.record.used.number),
         graph_id: graph.id.clone(),
         strategy: request.multitask_strategy.unwrap_or_default().into(),
     };
@@ -113,7 +113,7 @@ fn check_graph(
     if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
     }
-    let own = graphs::id_of(server.engine().catalog(), &thread.app, &thread.graph);
+    let own = graphs::graph_id(server.engine().catalog(), &thread.app, &thread.graph);
     let (id, wanted) = (&thread.id, &graph.id);
     let text = format!("thread `{id}` is of graph `{own}`; run `{wanted}` on another thread");
     Err(ApiError::conflict(text))
@@ -126,7 +126,7 @@ async fn kind(
     request: &RunCreate,
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, ApiError> {
-    let channels = graphs::conversations(&graph.app, &graph.graph_version);
+    let channels = graphs::message_channels(&graph.app, &graph.graph_version);
     let input = request.read_input(&channels, &mut fresh)?;
     let input = input.map(|input| known_input(server, graph, input, ignored)).transpose()?;
     let checkpoint = checkpoint(thread, request)?;
@@ -226,7 +226,7 @@ async fn commanded(
     stale: StaleAnswers,
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, ApiError> {
-    let channels = graphs::conversations(&graph.app, &graph.graph_version);
+    let channels = graphs::message_channels(&graph.app, &graph.graph_version);
     let mut updates = command.read_update(&channels, &mut fresh)?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
     for one in command.read_goto(&channels, &mut fresh)? {
@@ -417,8 +417,8 @@ fn context(request: &RunCreate) -> Value {
 }
 
 fn metadata(request: &RunCreate, graph: &AgentGraph, ignored: &IgnoredKeys) -> Map<String, Value> {
-    let mut metadata = match &graph.made {
-        Some(made) => made.record.used.metadata.clone(),
+    let mut metadata = match &graph.stored {
+        Some(stored) => stored.record.used.metadata.clone(),
         None => Map::from_iter([("created_by".to_owned(), "system".into())]),
     };
     metadata.extend(request.metadata.clone().unwrap_or_default());

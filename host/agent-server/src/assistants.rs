@@ -9,7 +9,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::MemoryScope;
 
 use crate::error::ApiError;
-use crate::graphs::{self, AgentGraph, Made};
+use crate::graphs::{self, AgentGraph, StoredAssistant};
 use crate::records::Versioned;
 use crate::records::assistant::{AssistantRecord, assistant_records};
 use crate::state::AgentServer;
@@ -33,7 +33,7 @@ pub(crate) async fn find(
         Err(error) => error,
     };
     let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
-    let record = made(server, tenant, uuid).await?.ok_or(missing)?;
+    let record = find_stored(server, tenant, uuid).await?.ok_or(missing)?;
     let graph = &record.used.graph_id;
     let graph = graphs::by_id(catalog, graph).map_err(|why| {
         why.into_error(|| {
@@ -42,20 +42,20 @@ pub(crate) async fn find(
             ))
         })
     })?;
-    Ok(AgentGraph { made: Some(Made { id: uuid, record }), ..graph })
+    Ok(AgentGraph { stored: Some(StoredAssistant { id: uuid, record }), ..graph })
 }
 
 /// Reads an assistant that a client created.
-pub(crate) async fn made(
+pub(crate) async fn find_stored(
     server: &AgentServer,
     tenant: Option<&String>,
     id: Uuid,
 ) -> Result<Option<AssistantRecord>, Failure> {
-    Ok(kept(server, tenant, id).await?.map(|kept| kept.value))
+    Ok(find_versioned(server, tenant, id).await?.map(|versioned| versioned.value))
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
-pub(crate) async fn kept(
+pub(crate) async fn find_versioned(
     server: &AgentServer,
     tenant: Option<&String>,
     id: Uuid,
@@ -65,39 +65,42 @@ pub(crate) async fn kept(
 }
 
 /// Lists the assistants of a tenant, the default assistants of graphs first.
-pub(crate) async fn all(
+pub(crate) async fn list(
     server: &AgentServer,
     tenant: Option<&String>,
 ) -> Result<Vec<Assistant>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    let made: Vec<AssistantRecord> = assistant_records(server.ports(), scope).list().await?;
-    let own = graphs::all(server.engine().catalog());
-    let own = own.iter().map(of_graph);
-    Ok(own.chain(made.iter().map(AssistantRecord::to_body)).collect())
+    let stored: Vec<AssistantRecord> = assistant_records(server.ports(), scope).list().await?;
+    let graphs = graphs::list(server.engine().catalog());
+    let defaults = graphs.iter().map(default_assistant);
+    Ok(defaults.chain(stored.iter().map(AssistantRecord::to_body)).collect())
 }
 
 /// Returns the default assistant of a graph. Its creation time is 0, because no record contains the
 /// time at which the app was loaded.
-pub(crate) fn of_graph(graph: &AgentGraph) -> Assistant {
+pub(crate) fn default_assistant(graph: &AgentGraph) -> Assistant {
     let doc = &graph.app.doc;
     Assistant::of_graph(&graph.id, (!doc.is_empty()).then(|| doc.clone()), 0)
 }
 
 /// Returns the request with the settings of its assistant as defaults. Settings and context are
 /// merged key by key; values of the request replace those of the assistant.
-pub(crate) fn settled<'r>(graph: &AgentGraph, request: &'r RunCreate) -> Cow<'r, RunCreate> {
-    let Some(Made { record, .. }) = &graph.made else { return Cow::Borrowed(request) };
-    let handed = over(&record.used.context, request.run_context());
-    let own = request.config.as_ref().and_then(|config| serde_json::to_value(config).ok());
-    let config = over(&Value::Object(record.used.config.clone()), own.unwrap_or_default());
+pub(crate) fn with_assistant_defaults<'r>(
+    graph: &AgentGraph,
+    request: &'r RunCreate,
+) -> Cow<'r, RunCreate> {
+    let Some(StoredAssistant { record, .. }) = &graph.stored else { return Cow::Borrowed(request) };
+    let context = merge(&record.used.context, request.run_context());
+    let requested = request.config.as_ref().and_then(|config| serde_json::to_value(config).ok());
+    let config = merge(&Value::Object(record.used.config.clone()), requested.unwrap_or_default());
     let mut config: Config = serde_json::from_value(config).unwrap_or_default();
-    config.configurable = handed.as_object().cloned();
-    Cow::Owned(RunCreate { config: Some(config), context: Some(handed), ..request.clone() })
+    config.configurable = context.as_object().cloned();
+    Cow::Owned(RunCreate { config: Some(config), context: Some(context), ..request.clone() })
 }
 
 /// Merges two objects key by key. Keys of `value` replace those of `under`. If either is not an
 /// object, the result is `value`, or `under` if `value` is `null`.
-fn over(under: &Value, value: Value) -> Value {
+fn merge(under: &Value, value: Value) -> Value {
     match (under, value) {
         (Value::Object(under), Value::Object(fields)) => {
             let mut all: Map<String, Value> = under.clone();

@@ -253,6 +253,6 @@ async fn start_after(store: &dyn Store, thread: &ThreadId, since: u64) -> Result
 
 /// Returns the render context of a thread and the name of its graph.
 fn shown(server: &AgentServer, record: &ThreadRecord) -> (ThreadInfo, String) {
-    let graph = graphs::id_of(server.engine().catalog(), &record.app, &record.graph);
+    let graph = graphs::graph_id(server.engine().catalog(), &record.app, &record.graph);
     (view::thread_info(server, record), graph)
 }

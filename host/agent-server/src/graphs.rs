@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::records::assistant::AssistantRecord;
 
 /// Beginning of the error for an unknown assistant. Client programs search for it.
-const NOT_FOUND: &str = "Assistant not found";
+const ASSISTANT_NOT_FOUND: &str = "Assistant not found";
 
 /// A graph of a loaded app.
 #[derive(Clone)]
@@ -28,12 +28,12 @@ pub(crate) struct AgentGraph {
     /// The graph and its version.
     pub(crate) graph_version: Arc<GraphVersion>,
     /// The assistant that a client created, if the request selected one.
-    pub(crate) made: Option<Made>,
+    pub(crate) stored: Option<StoredAssistant>,
 }
 
 /// An assistant that a client created.
 #[derive(Clone)]
-pub(crate) struct Made {
+pub(crate) struct StoredAssistant {
     pub(crate) id: Uuid,
     /// The record of the assistant.
     pub(crate) record: AssistantRecord,
@@ -42,7 +42,7 @@ pub(crate) struct Made {
 impl AgentGraph {
     /// Returns the id of the assistant.
     pub(crate) fn assistant(&self) -> Uuid {
-        self.made.as_ref().map_or_else(|| assistant_uuid(&self.id), |made| made.id)
+        self.stored.as_ref().map_or_else(|| assistant_uuid(&self.id), |stored| stored.id)
     }
 
     /// Returns the name of the graph in its app.
@@ -50,11 +50,11 @@ impl AgentGraph {
         &self.graph_version.graph.name
     }
 
-    fn is(&self, app: &AppName, graph: &GraphName) -> bool {
+    fn is_graph(&self, app: &AppName, graph: &GraphName) -> bool {
         self.app.name == *app && self.name() == graph
     }
 
-    fn answers_to(&self, wanted: &str) -> bool {
+    fn matches_name(&self, wanted: &str) -> bool {
         let (app, graph) = (self.app.name.as_str(), self.name().as_str());
         self.id == wanted
             || wanted.split_once('/') == Some((app, graph))
@@ -63,7 +63,7 @@ impl AgentGraph {
 }
 
 /// Lists all graphs, by app and name.
-pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
+pub(crate) fn list(catalog: &Catalog) -> Vec<AgentGraph> {
     let apps = catalog.apps();
     let is_unique =
         |name: &GraphName| apps.iter().filter(|app| app.graphs.contains_key(name)).count() == 1;
@@ -71,7 +71,7 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
         id: if is_unique(name) { name.to_string() } else { format!("{}/{name}", app.name) },
         app: app.clone(),
         graph_version: graph_version.clone(),
-        made: None,
+        stored: None,
     };
     let of_app = |app: &Arc<App>| -> Vec<AgentGraph> {
         app.graphs.iter().map(|(name, graph_version)| graph(app, name, graph_version)).collect()
@@ -90,7 +90,7 @@ pub(crate) enum NotFound {
 
 impl NotFound {
     /// Returns why a graph was not found, from the check of the apps that may have it.
-    fn after(check: Result<(), Failure>) -> Self {
+    fn from_check(check: Result<(), Failure>) -> Self {
         check.err().map_or(Self::Unknown, Self::Loading)
     }
 
@@ -106,14 +106,14 @@ impl NotFound {
 
 /// Finds a graph by its id.
 pub(crate) fn by_id(catalog: &Catalog, id: &str) -> Result<AgentGraph, NotFound> {
-    let found = all(catalog).into_iter().find(|graph| graph.id == id);
-    found.ok_or_else(|| NotFound::after(catalog.check_all_loaded()))
+    let found = list(catalog).into_iter().find(|graph| graph.id == id);
+    found.ok_or_else(|| NotFound::from_check(catalog.check_all_loaded()))
 }
 
 /// Finds the graph of a default assistant, by the UUID of the assistant.
 pub(crate) fn by_uuid(catalog: &Catalog, assistant: Uuid) -> Result<AgentGraph, NotFound> {
-    let found = all(catalog).into_iter().find(|graph| graph.assistant() == assistant);
-    found.ok_or_else(|| NotFound::after(catalog.check_all_loaded()))
+    let found = list(catalog).into_iter().find(|graph| graph.assistant() == assistant);
+    found.ok_or_else(|| NotFound::from_check(catalog.check_all_loaded()))
 }
 
 /// Finds the graph of a default assistant, by the UUID of the assistant or by the id of the graph.
@@ -121,10 +121,10 @@ pub(crate) fn look_up(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, 
     if let Ok(uuid) = Uuid::try_parse(assistant) {
         return by_uuid(catalog, uuid);
     }
-    let graphs = all(catalog);
+    let graphs = list(catalog);
     let found = graphs.iter().find(|graph| graph.id == assistant).cloned();
-    let found = found.or_else(|| graphs.into_iter().find(|graph| graph.answers_to(assistant)));
-    found.ok_or_else(|| NotFound::after(check_loaded(catalog, assistant)))
+    let found = found.or_else(|| graphs.into_iter().find(|graph| graph.matches_name(assistant)));
+    found.ok_or_else(|| NotFound::from_check(check_loaded(catalog, assistant)))
 }
 
 /// Checks that no app is being loaded for the first time that may have a graph.
@@ -146,10 +146,10 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Api
     look_up(catalog, assistant).map_err(|why| {
         why.into_error(|| {
             if Uuid::try_parse(assistant).is_ok() {
-                return ApiError::not_found(format!("{NOT_FOUND}: `{assistant}`"));
+                return ApiError::not_found(format!("{ASSISTANT_NOT_FOUND}: `{assistant}`"));
             }
             let hint = hint(catalog, assistant);
-            ApiError::unprocessable(format!("{NOT_FOUND}: `{assistant}`; {hint}"))
+            ApiError::unprocessable(format!("{ASSISTANT_NOT_FOUND}: `{assistant}`; {hint}"))
         })
     })
 }
@@ -161,7 +161,7 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Api
 /// 422 without a name, 404 for an unknown graph, 503 while an app is loaded for the first time that
 /// may have the graph. A run that names an unknown graph as its assistant is malformed instead, see
 /// [`find`].
-pub(crate) fn of_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph, ApiError> {
+pub(crate) fn find_for_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph, ApiError> {
     if graph.is_empty() {
         return Err(ApiError::unprocessable("`graph_id` of the request is missing"));
     }
@@ -175,24 +175,24 @@ pub(crate) fn of_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph,
 
 /// Returns the hint for an id that no graph has: the most similar one, and some of all.
 fn hint(catalog: &Catalog, wanted: &str) -> String {
-    let graphs = all(catalog);
+    let graphs = list(catalog);
     suggest::hint(wanted, "available graphs", graphs.iter().map(|graph| graph.id.as_str()))
 }
 
 /// Finds a graph by the names of its app and of the graph.
 pub(crate) fn by_name(catalog: &Catalog, app: &AppName, graph: &GraphName) -> Option<AgentGraph> {
-    all(catalog).into_iter().find(|known| known.is(app, graph))
+    list(catalog).into_iter().find(|known| known.is_graph(app, graph))
 }
 
 /// Returns the id of a graph, whether it is loaded or not.
-pub(crate) fn id_of(catalog: &Catalog, app: &AppName, graph: &GraphName) -> String {
+pub(crate) fn graph_id(catalog: &Catalog, app: &AppName, graph: &GraphName) -> String {
     by_name(catalog, app, graph).map_or_else(|| format!("{app}/{graph}"), |known| known.id)
 }
 
 /// Returns the message channels of a graph and of its subgraphs.
-pub(crate) fn conversations(app: &App, graph_version: &GraphVersion) -> BTreeSet<String> {
+pub(crate) fn message_channels(app: &App, graph_version: &GraphVersion) -> BTreeSet<String> {
     let (mut seen, mut channels) = (BTreeSet::new(), BTreeSet::new());
-    collect(app, graph_version, &mut seen, &mut channels);
+    collect_message_channels(app, graph_version, &mut seen, &mut channels);
     channels
 }
 
@@ -205,9 +205,9 @@ fn collect<'a>(
     if !seen.insert(&graph_version.graph.name) {
         return;
     }
-    let conversation = ReducerDef::BuiltIn(BuiltInReducer::Messages);
+    let messages_reducer = ReducerDef::BuiltIn(BuiltInReducer::Messages);
     for (name, channel) in &graph_version.graph.definition().channels {
-        if channel.reducer == conversation {
+        if channel.reducer == messages_reducer {
             channels.insert(name.to_string());
         }
     }
@@ -215,7 +215,7 @@ fn collect<'a>(
         if let NodeKind::Graph { graph, .. } = &node.body
             && let Some(nested) = app.graphs.get(graph)
         {
-            collect(app, nested, seen, channels);
+            collect_message_channels(app, nested, seen, channels);
         }
     }
 }

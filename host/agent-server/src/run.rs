@@ -85,7 +85,7 @@ impl KnownRun {
 
 /// Describes a run that another API created as if a client of this API had requested it.
 fn of_other_api(server: &AgentServer, thread: &ThreadRecord, record: &RunRecord) -> AskedRun {
-    let graph_id = graphs::id_of(server.engine().catalog(), &thread.app, &thread.graph);
+    let graph_id = graphs::graph_id(server.engine().catalog(), &thread.app, &thread.graph);
     AskedRun {
         run: record.id.clone(),
         thread: record.thread.clone(),

@@ -30,7 +30,7 @@ pub(crate) fn thread_info(server: &AgentServer, record: &ThreadRecord) -> Thread
         thread: record.id.clone(),
         origin: record.origin().clone(),
         channels: code
-            .map(|(app, graph_version)| graphs::conversations(&app, &graph_version))
+            .map(|(app, graph_version)| graphs::message_channels(&app, &graph_version))
             .unwrap_or_default(),
     }
 }
@@ -47,7 +47,7 @@ pub(crate) fn run_thread_info(
         return shown;
     }
     let graph = graphs::by_name(server.engine().catalog(), &asked.app, &asked.graph);
-    let channels = graph.map(|graph| graphs::conversations(&graph.app, &graph.graph_version));
+    let channels = graph.map(|graph| graphs::message_channels(&graph.app, &graph.graph_version));
     ThreadInfo { channels: channels.unwrap_or_default(), ..shown }
 }
 

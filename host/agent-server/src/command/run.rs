@@ -99,5 +99,5 @@ async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String,
             Err(_) => {}
         }
     }
-    Ok(graphs::id_of(server.engine().catalog(), &record.app, &record.graph))
+    Ok(graphs::graph_id(server.engine().catalog(), &record.app, &record.graph))
 }

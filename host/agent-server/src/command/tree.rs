@@ -41,7 +41,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
         }
     };
     let thread_info = view::thread_info(target.server, &record);
-    let name = graphs::id_of(target.server.engine().catalog(), &record.app, &record.graph);
+    let name = graphs::graph_id(target.server.engine().catalog(), &record.app, &record.graph);
     let wanted = Subscription::new(&["lifecycle".to_owned()], Vec::new(), None);
     let wanted = wanted.map_err(|error| refused(&Invalid::from(error).into()))?;
     let graphs = read(target, &run, V2::new(wanted, thread_info, name)).await?;

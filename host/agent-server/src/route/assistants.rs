@@ -14,7 +14,7 @@ use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::assistants::{self, kept, made, of_graph};
+use crate::assistants::{self, default_assistant, find_stored, find_versioned};
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs::{self, NotFound};
@@ -29,7 +29,7 @@ use crate::whole::whole;
 use crate::wire::outline::ErrorDocument;
 use crate::wire::request::{
     AssistantCreate, AssistantLatest, AssistantPatch, AssistantVersions, Config, IfExists, Invalid,
-    settled,
+    normalize_context,
 };
 use crate::wire::shape::Assistant;
 
@@ -38,17 +38,17 @@ const LARGEST_PAGE: usize = 1_000;
 
 /// Maximum number of assistants of a tenant, in addition to the default ones: a list reads all of
 /// their records. Concurrent requests can exceed the limit by a few.
-const TENANT_ASSISTANTS: usize = 1_000;
+const MAX_ASSISTANTS_PER_TENANT: usize = 1_000;
 
 /// Maximum number of versions of an assistant. A list reads all of them, and no version is deleted
 /// before its assistant.
-const VERSIONS: u32 = 1_000;
+const MAX_VERSIONS: u32 = 1_000;
 
 /// Maximum size of one version in bytes, because lists contain whole versions.
-const SETTINGS_BYTES: usize = 64 << 10;
+const MAX_VERSION_BYTES: usize = 64 << 10;
 
 /// Name of an assistant that is created without a name.
-const UNTITLED: &str = "Untitled";
+const DEFAULT_NAME: &str = "Untitled";
 
 /// Metadata key of a thread that contains the id of the assistant of its first run.
 const ASSISTANT_ID: &str = "assistant_id";
@@ -81,16 +81,16 @@ async fn create(
     caller: Caller,
     JsonBody(request): JsonBody<AssistantCreate>,
 ) -> Result<Json<Assistant>, ApiError> {
-    let graph = graphs::of_assistant(server.engine().catalog(), &request.graph_id)?;
-    let (config, context) = settled(request.config, request.context)?;
+    let graph = graphs::find_for_assistant(server.engine().catalog(), &request.graph_id)?;
+    let (config, context) = normalize_context(request.config, request.context)?;
     check_config(&config)?;
     let id = match &request.assistant_id {
         Some(id) => parse_uuid("assistant", id)?,
         None => Uuid::now_v7(),
     };
     let if_exists = request.if_exists.unwrap_or_default();
-    if let Ok(there) = known(&server, &caller, id).await? {
-        return existing(there, if_exists);
+    if let Ok(assistant) = find_by_uuid(&server, &caller, id).await? {
+        return on_existing(assistant, if_exists);
     }
     check_count(&server, &caller).await?;
     let now_ms = server.now_ms();
@@ -101,7 +101,7 @@ async fn create(
         config,
         context,
         metadata: request.metadata.unwrap_or_default(),
-        name: request.name.unwrap_or_else(|| UNTITLED.to_owned()),
+        name: request.name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
         description: request.description,
     };
     check_size(&server, &used)?;
@@ -112,18 +112,18 @@ async fn create(
         return Ok(Json(record.to_body()));
     }
     // Another host has created the assistant in the meantime.
-    match known(&server, &caller, id).await? {
-        Ok(there) => existing(there, if_exists),
-        Err(_) => Err(contested(&id.to_string())),
+    match find_by_uuid(&server, &caller, id).await? {
+        Ok(assistant) => on_existing(assistant, if_exists),
+        Err(_) => Err(write_conflict(&id.to_string())),
     }
 }
 
 /// Returns the response to a request to create an assistant whose id exists.
-fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, ApiError> {
+fn on_existing(assistant: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, ApiError> {
     match if_exists {
-        IfExists::DoNothing => Ok(Json(there)),
+        IfExists::DoNothing => Ok(Json(assistant)),
         IfExists::Raise => {
-            let id = there.assistant_id;
+            let id = assistant.assistant_id;
             Err(ApiError::conflict(format!("assistant `{id}` exists already")))
         }
     }
@@ -131,7 +131,7 @@ fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Ap
 
 async fn check_count(server: &AgentServer, caller: &Caller) -> Result<(), ApiError> {
     let all: Vec<AssistantRecord> = assistant_records(server.ports(), scope(caller)).list().await?;
-    if all.len() >= TENANT_ASSISTANTS {
+    if all.len() >= MAX_ASSISTANTS_PER_TENANT {
         return Err(ApiError::conflict("the maximum number of assistants is reached; delete some"));
     }
     Ok(())
@@ -143,16 +143,16 @@ fn check_size(server: &AgentServer, version: &AssistantVersion) -> Result<(), Ap
     let objects = [&version.config, &version.metadata];
     let objects = objects.map(|fields| Value::Object(fields.clone()).to_string().len());
     let bytes = texts + objects.iter().sum::<usize>() + version.context.to_string().len();
-    if bytes > SETTINGS_BYTES {
+    if bytes > MAX_VERSION_BYTES {
         let text =
-            format!("the assistant has {bytes} bytes, more than the limit of {SETTINGS_BYTES}");
+            format!("the assistant has {bytes} bytes, more than the limit of {MAX_VERSION_BYTES}");
         return Err(ApiError::unprocessable(text));
     }
     Ok(())
 }
 
 /// Returns the error for an assistant that other requests changed during every attempt.
-fn contested(id: &str) -> ApiError {
+fn write_conflict(id: &str) -> ApiError {
     ApiError::conflict(format!("assistant `{id}` is being changed by other requests; try again"))
 }
 
@@ -170,16 +170,16 @@ fn check_config(config: &Map<String, Value>) -> Result<(), ApiError> {
 }
 
 /// Returns the assistant with a UUID: a default one, or one that a client created.
-async fn known(
+async fn find_by_uuid(
     server: &AgentServer,
     caller: &Caller,
     id: Uuid,
 ) -> Result<Result<Assistant, NotFound>, ApiError> {
-    if let Some(made) = made(server, caller.tenant.as_ref(), id).await? {
-        return Ok(Ok(made.to_body()));
+    if let Some(record) = find_stored(server, caller.tenant.as_ref(), id).await? {
+        return Ok(Ok(record.to_body()));
     }
     let graph = graphs::by_uuid(server.engine().catalog(), id);
-    Ok(graph.map(|graph| of_graph(&graph)))
+    Ok(graph.map(|graph| default_assistant(&graph)))
 }
 
 /// Reads an assistant, by its id or by the name of a graph.
@@ -193,16 +193,16 @@ async fn read(
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Assistant>, ApiError> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
-        let found = known(&server, &caller, uuid).await?;
+        let found = find_by_uuid(&server, &caller, uuid).await?;
         let missing = |why: NotFound| why.into_error(|| ApiError::missing("assistant", &id));
         return found.map(Json).map_err(missing);
     }
     let found = assistants::find(&server, caller.tenant.as_ref(), &id).await?;
-    Ok(Json(of_graph(&found)))
+    Ok(Json(default_assistant(&found)))
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
-async fn own(
+async fn get_stored(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
@@ -218,11 +218,11 @@ async fn own(
         }
         Err(why) => why,
     };
-    let made = match parse_uuid("assistant", id) {
-        Ok(made) => made,
+    let uuid = match parse_uuid("assistant", id) {
+        Ok(uuid) => uuid,
         Err(malformed) => return Err(why.into_error(|| malformed)),
     };
-    let found = kept(server, caller.tenant.as_ref(), made).await?;
+    let found = find_versioned(server, caller.tenant.as_ref(), uuid).await?;
     found.ok_or_else(|| why.into_error(|| ApiError::missing("assistant", id)))
 }
 
@@ -241,7 +241,7 @@ async fn update(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<AssistantPatch>,
 ) -> Result<Json<Assistant>, ApiError> {
-    changed(&server, &caller, &id, &Change::Version(Box::new(request))).await
+    apply_change(&server, &caller, &id, &AssistantChange::NewVersion(Box::new(request))).await
 }
 
 fn no_version(assistant: &str, number: u32) -> ApiError {
@@ -249,14 +249,14 @@ fn no_version(assistant: &str, number: u32) -> ApiError {
 }
 
 /// Returns the version that a change of an assistant creates.
-fn patched(
+fn new_version(
     server: &AgentServer,
     record: &AssistantRecord,
     request: AssistantPatch,
 ) -> Result<AssistantVersion, ApiError> {
-    if record.newest >= VERSIONS {
+    if record.newest >= MAX_VERSIONS {
         let text = format!(
-            "assistant `{}` has the maximum of {VERSIONS} versions; create another assistant",
+            "assistant `{}` has the maximum of {MAX_VERSIONS} versions; create another assistant",
             record.id
         );
         return Err(ApiError::conflict(text));
@@ -264,7 +264,7 @@ fn patched(
     let AssistantVersion { graph_id, config, context, metadata, name, description, .. } =
         record.used.clone();
     let graph_id = match &request.graph_id {
-        Some(id) => graphs::of_assistant(server.engine().catalog(), id)?.id,
+        Some(id) => graphs::find_for_assistant(server.engine().catalog(), id)?.id,
         None => graph_id,
     };
     let (config, context) = match (request.config, request.context) {
@@ -274,13 +274,13 @@ fn patched(
         (None, context) => {
             let mut config = config;
             config.remove("configurable");
-            settled(Some(config), context)?
+            normalize_context(Some(config), context)?
         }
         // The context is kept unless the request has a context or `config.configurable`.
         (Some(given), None) if !given.contains_key("configurable") => {
-            settled(Some(given), Some(context))?
+            normalize_context(Some(given), Some(context))?
         }
-        (given, further) => settled(given, further)?,
+        (given, further) => normalize_context(given, further)?,
     };
     check_config(&config)?;
     let (now_ms, number) = (server.now_ms(), record.newest.saturating_add(1));
@@ -316,30 +316,30 @@ async fn delete(
     query: QueryParams,
 ) -> Result<StatusCode, ApiError> {
     let with_threads = query.get_bool("delete_threads")?;
-    let own_server = server.clone();
-    let work = async move { take_away(&own_server, &caller, &id, with_threads).await };
+    let own = server.clone();
+    let work = async move { delete_with_threads(&own, &caller, &id, with_threads).await };
     whole(&server, Box::pin(work)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn take_away(
+async fn delete_with_threads(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
     with_threads: bool,
 ) -> Result<(), ApiError> {
-    let record = own(server, caller, id).await?.value;
+    let record = get_stored(server, caller, id).await?.value;
     if with_threads {
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
         let mut walk = ThreadWalk::new(server.ports().store.as_ref(), all);
-        let is_its = |it: &ThreadSummary| {
+        let uses_assistant = |it: &ThreadSummary| {
             // An operator sees the threads of all tenants. Ids are unique only within a tenant, so
             // the tenants are compared.
             it.tenant == caller.tenant
                 && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == record.id.as_str())
         };
         while let Some(threads) = walk.next().await? {
-            for thread in threads.into_iter().filter(is_its) {
+            for thread in threads.into_iter().filter(uses_assistant) {
                 remove(server, thread.id, thread.tenant).await?;
             }
         }
@@ -361,9 +361,9 @@ async fn versions(
     JsonBody(request): JsonBody<AssistantVersions>,
 ) -> Result<Page, ApiError> {
     let all = match graphs::look_up(server.engine().catalog(), &id) {
-        Ok(graph) => vec![of_graph(&graph)],
+        Ok(graph) => vec![default_assistant(&graph)],
         Err(_) => {
-            let record = own(&server, &caller, &id).await?.value;
+            let record = get_stored(&server, &caller, &id).await?.value;
             let all = record.versions(server.ports(), &scope(&caller)).await?;
             all.iter().map(|version| version.to_body(&record.id)).collect()
         }
@@ -391,34 +391,36 @@ async fn latest(
     JsonBody(request): JsonBody<AssistantLatest>,
 ) -> Result<Json<Assistant>, ApiError> {
     if let Ok(graph) = graphs::look_up(server.engine().catalog(), &id) {
-        let own = of_graph(&graph);
-        let is_own = own.version == request.version;
-        return if is_own { Ok(Json(own)) } else { Err(no_version(&id, request.version)) };
+        let default = default_assistant(&graph);
+        let is_version = default.version == request.version;
+        return if is_version { Ok(Json(default)) } else { Err(no_version(&id, request.version)) };
     }
-    changed(&server, &caller, &id, &Change::Use(request.version)).await
+    apply_change(&server, &caller, &id, &AssistantChange::SelectVersion(request.version)).await
 }
 
 /// A change of an assistant.
-enum Change {
+enum AssistantChange {
     /// Creates a version, which becomes the current one.
-    Version(Box<AssistantPatch>),
+    NewVersion(Box<AssistantPatch>),
     /// Selects an existing version by its number.
-    Use(u32),
+    SelectVersion(u32),
 }
 
 /// Changes an assistant by compare-and-swap.
-async fn changed(
+async fn apply_change(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
-    change: &Change,
+    change: &AssistantChange,
 ) -> Result<Json<Assistant>, ApiError> {
     let (ports, scope) = (server.ports(), scope(caller));
     let changed = retry_on_conflict(|| async {
-        let old = own(server, caller, id).await?;
+        let old = get_stored(server, caller, id).await?;
         let used = match change {
-            Change::Version(patch) => patched(server, &old.value, AssistantPatch::clone(patch))?,
-            Change::Use(number) => {
+            AssistantChange::NewVersion(patch) => {
+                new_version(server, &old.value, AssistantPatch::clone(patch))?
+            }
+            AssistantChange::SelectVersion(number) => {
                 let used = old.value.version(ports, &scope, *number).await?;
                 let used = used.filter(|it| it.number <= old.value.newest);
                 used.ok_or_else(|| no_version(id, *number))?
@@ -429,6 +431,6 @@ async fn changed(
             AssistantRecord { updated_ms: server.now_ms(), newest, used, ..old.value.clone() };
         Ok::<_, ApiError>(record.replace(ports, &scope, &old).await?)
     });
-    let record = changed.await?.ok_or_else(|| contested(id))?;
+    let record = changed.await?.ok_or_else(|| write_conflict(id))?;
     Ok(Json(record.to_body()))
 }

@@ -233,7 +233,7 @@ struct Ground {
     app: AppName,
     graph: GraphName,
     /// The message channels of the graph and of its subgraphs.
-    conversations: BTreeSet<String>,
+    message_channels: BTreeSet<String>,
     /// The channels of the edited graph. `None` if keys that name no channel are not ignored; the
     /// engine then rejects them.
     channels: Option<BTreeSet<ChannelName>>,
@@ -247,8 +247,8 @@ impl Ground {
     ) -> Result<Self, ApiError> {
         let (app, graph) = graph_of(server, record).await?;
         let known = graphs::by_name(server.engine().catalog(), &app, &graph);
-        let conversations =
-            known.as_ref().map(|known| graphs::conversations(&known.app, &known.graph_version));
+        let message_channels =
+            known.as_ref().map(|known| graphs::message_channels(&known.app, &known.graph_version));
         let channels = match server.unknown_keys() {
             UnknownKeys::Reject => None,
             UnknownKeys::Ignore if record.is_unbound() => {
@@ -256,7 +256,7 @@ impl Ground {
             }
             UnknownKeys::Ignore => server.engine().channels(&record.id, namespace).await?,
         };
-        Ok(Self { app, graph, conversations: conversations.unwrap_or_default(), channels })
+        Ok(Self { app, graph, message_channels: message_channels.unwrap_or_default(), channels })
     }
 
     /// Returns whether a key of an update is kept. Records one that is ignored.
@@ -301,7 +301,7 @@ impl Ground {
         };
         for values in each {
             let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
-            let Value::Object(fields) = one.read(&self.conversations, &mut fresh)? else {
+            let Value::Object(fields) = one.read(&self.message_channels, &mut fresh)? else {
                 let text =
                     "`values` must be an object of channel values, or an array of such objects";
                 return Err(ApiError::unprocessable(text));
@@ -333,7 +333,7 @@ impl Ground {
                         has the nodes that ran next";
             return Err(ApiError::unprocessable(text));
         }
-        let mut written = command.read_update(&self.conversations, &mut fresh)?;
+        let mut written = command.read_update(&self.message_channels, &mut fresh)?;
         written.retain(|(name, _)| self.keeps("command.update", name, ignored));
         let writes = written.into_iter().map(write).collect::<Result<_, _>>()?;
         Ok(Edit { as_node: writer(Some(&Value::Bool(true)), as_node)?, writes })

@@ -20,7 +20,7 @@ use wattle_run::json::lenient;
 
 pub use self::assistant::{
     AssistantCount, AssistantCreate, AssistantLatest, AssistantPatch, AssistantSearch,
-    AssistantVersions, settled,
+    AssistantVersions, normalize_context,
 };
 pub use self::command::{Command, Goto};
 pub use self::cron::{CRON_ID, CronCreate, CronPatch, CronSearch, run_of};

@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 use super::LARGEST_PAGE;
-use crate::assistants::all;
+use crate::assistants;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Page};
@@ -82,7 +82,7 @@ async fn find(
     caller: &Caller,
     wanted: &AssistantCount,
 ) -> Result<Vec<Assistant>, ApiError> {
-    let mut found = all(server, caller.tenant.as_ref()).await?;
+    let mut found = assistants::list(server, caller.tenant.as_ref()).await?;
     let name = wanted.name.as_ref().map(|name| name.to_lowercase());
     let facts = wanted.metadata.clone().map(Value::Object);
     found.retain(|assistant| {

@@ -113,7 +113,7 @@ pub struct AssistantCount {
 /// # Errors
 ///
 /// [`Invalid::Value`] if both have values, [`Invalid::Schema`] if either is not an object.
-pub fn settled(
+pub fn normalize_context(
     config: Option<Map<String, Value>>,
     context: Option<Value>,
 ) -> Result<(Map<String, Value>, Value), Invalid> {
@@ -128,7 +128,7 @@ pub fn settled(
         Some(Value::Object(values)) => values,
         Some(_) => return Err(no_object("context")),
     };
-    let handed = match (configurable.is_empty(), context.is_empty()) {
+    let values = match (configurable.is_empty(), context.is_empty()) {
         (false, false) => {
             let why = "`config.configurable` and `context` cannot both be given; use `context`";
             return Err(Invalid::Value(why.to_owned()));
@@ -136,10 +136,10 @@ pub fn settled(
         (false, true) => configurable,
         (true, _) => context,
     };
-    if !handed.is_empty() {
-        config.insert("configurable".to_owned(), Value::Object(handed.clone()));
+    if !values.is_empty() {
+        config.insert("configurable".to_owned(), Value::Object(values.clone()));
     }
-    Ok((config, Value::Object(handed)))
+    Ok((config, Value::Object(values)))
 }
 
 fn no_object(field: &str) -> Invalid {
@@ -154,7 +154,7 @@ mod tests {
 
     fn both(config: Value, context: Value) -> Result<Value, Invalid> {
         let config = config.as_object().cloned();
-        settled(config, Some(context)).map(|(config, context)| json!([config, context]))
+        normalize_context(config, Some(context)).map(|(config, context)| json!([config, context]))
     }
 
     #[test]
