@@ -33,7 +33,7 @@ const PLACES: &[&str] =
     &["thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"];
 
 /// Names that clients use for the end of a graph in `goto` and `as_node`.
-pub(crate) const ENDS: &[&str] = &["__end__", END];
+pub(crate) const END_ALIASES: &[&str] = &["__end__", END];
 
 /// Fields of the request that are returned in the `kwargs` of the run.
 const KWARGS: &[&str] = &[
@@ -231,7 +231,7 @@ async fn commanded(
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
     for one in command.read_goto(&channels, &mut fresh)? {
         match one {
-            Goto::Node(name) if ENDS.contains(&name.as_str()) => {}
+            Goto::Node(name) if END_ALIASES.contains(&name.as_str()) => {}
             Goto::Node(name) => goto.push(node(graph, &name)?),
             Goto::Send { node: name, input } => {
                 sends.push(Send { node: node(graph, &name)?, input, timeout_ms: None });

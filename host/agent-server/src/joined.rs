@@ -263,7 +263,7 @@ async fn own(
 }
 
 async fn changed(server: &AgentServer, thread: &ThreadRecord, id: CheckpointId) -> Option<Value> {
-    let found = view::state_of(server, thread, &Namespace::root(), Some(id)).await.ok()??;
+    let found = view::load_state(server, thread, &Namespace::root(), Some(id)).await.ok()??;
     let state = view::state(server, thread, &found, false).await.ok()?;
     Some(json!(state))
 }

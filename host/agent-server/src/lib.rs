@@ -66,7 +66,7 @@ pub use self::webhooks::Webhooks;
 /// Returns the router of all paths with their OpenAPI descriptions. It has no guards: merge it
 /// behind those of the native API, see [`wattle_api::router_with`].
 pub fn router(server: AgentServer) -> utoipa_axum::router::OpenApiRouter {
-    route::all(server)
+    route::router(server)
 }
 
 /// Returns the router of `GET /ok` only, for a host that is starting: the path responds before

@@ -17,7 +17,7 @@ use crate::extractors::Caller;
 use crate::graphs::AgentGraph;
 use crate::state::AgentServer;
 use crate::submit::submit;
-use crate::view::TEMPORARY;
+use crate::view::STATELESS_MARKER;
 use crate::wire::request::{Completion, IfMissing, RunCreate};
 
 /// TTL in milliseconds of the thread of a stateless run, counted from its last event. It is long
@@ -77,7 +77,10 @@ pub(crate) async fn alone(
     let new = NewThread {
         thread: Some(thread.clone()),
         tenant: caller.tenant.clone(),
-        metadata: ttl.map(|_| (TEMPORARY.to_owned(), Value::Bool(true))).into_iter().collect(),
+        metadata: ttl
+            .map(|_| (STATELESS_MARKER.to_owned(), Value::Bool(true)))
+            .into_iter()
+            .collect(),
         ttl,
         created_ms: None,
     };

@@ -3,7 +3,7 @@
 mod assistants;
 mod cancel;
 mod crons;
-mod drawing;
+mod drawable_graph;
 mod history;
 mod info;
 mod protocol;
@@ -26,7 +26,7 @@ use crate::openapi;
 use crate::state::AgentServer;
 
 /// Returns the router of all paths, with their OpenAPI descriptions.
-pub(crate) fn all(server: AgentServer) -> OpenApiRouter {
+pub(crate) fn router(server: AgentServer) -> OpenApiRouter {
     let described = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(info::ok))
         .routes(routes!(info::info))
@@ -37,8 +37,8 @@ pub(crate) fn all(server: AgentServer) -> OpenApiRouter {
         .routes(routes!(threads::get, threads::update, threads::delete))
         .routes(routes!(threads::copy))
         .routes(routes!(state::get, state::update))
-        .routes(routes!(state::at))
-        .routes(routes!(state::by_id))
+        .routes(routes!(state::get_at_checkpoint))
+        .routes(routes!(state::get_by_id))
         .routes(routes!(history::get, history::post))
         .routes(routes!(runs::list, runs::create))
         .routes(routes!(runs::wait))
@@ -46,12 +46,12 @@ pub(crate) fn all(server: AgentServer) -> OpenApiRouter {
         .routes(routes!(runs::get, runs::delete))
         .routes(routes!(runs::join))
         .routes(routes!(runs::join_stream))
-        .routes(routes!(cancel::one))
+        .routes(routes!(cancel::cancel_run))
         .routes(routes!(stateless::create))
         .routes(routes!(stateless::batch))
         .routes(routes!(stateless::wait))
         .routes(routes!(stateless::stream))
-        .routes(routes!(cancel::several))
+        .routes(routes!(cancel::cancel_runs))
         .routes(routes!(stateless::get))
         .routes(routes!(stateless::join_stream))
         .routes(routes!(stateless::join))

@@ -68,15 +68,15 @@ async fn unbook_all(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiEr
 pub(crate) async fn cancel(
     server: &AgentServer,
     run: &RunRef,
-    forget: bool,
+    rollback: bool,
     principal: Option<&Principal>,
 ) -> Result<(), ApiError> {
     let (own, run, principal) = (server.clone(), run.clone(), principal.cloned());
     let work = async move {
-        if forget {
+        if rollback {
             unbook(&own, &run.run).await?;
         }
-        let cancelled = own.engine().cancel_run(&run, forget, principal.as_ref()).await;
+        let cancelled = own.engine().cancel_run(&run, rollback, principal.as_ref()).await;
         cancelled.map_err(|failure| {
             if failure.code == code::NOT_FOUND {
                 return ApiError::missing("run to cancel", run.run.as_str());

@@ -9,7 +9,7 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_project::agent_server::failure::{cancelled, error_of};
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::RunService as _;
-use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as Stands};
+use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as StoredStatus};
 use wattle_run::time_travel::StateView;
 
 use crate::asked::run::AskedRun;
@@ -19,7 +19,7 @@ use crate::state::AgentServer;
 use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
 
 /// Metadata key that marks the thread of a stateless run. Lists omit such threads.
-pub(crate) const TEMPORARY: &str = "__temporary";
+pub(crate) const STATELESS_MARKER: &str = "__temporary";
 
 /// Returns the render context of a thread. If the code of the thread is not loaded, messages are
 /// rendered as they are stored, so callers load it first.
@@ -56,13 +56,13 @@ pub(crate) fn run_thread_info(
 pub(crate) fn status(
     server: &AgentServer,
     thread: &ThreadId,
-    stands: Stands,
+    status: StoredStatus,
     stopped: bool,
 ) -> ThreadStatus {
     if server.engine().has_known_pending(thread) {
         return ThreadStatus::Busy;
     }
-    ThreadStatus::of(stands, stopped)
+    ThreadStatus::of(status, stopped)
 }
 
 /// Describes a thread, with its current state, as JSON.
@@ -70,12 +70,12 @@ pub(crate) async fn thread(
     server: &AgentServer,
     record: &ThreadRecord,
 ) -> Result<Thread, ApiError> {
-    let state = state_of(server, record, &Namespace::root(), None).await?;
-    thread_at(server, record, state).await
+    let state = load_state(server, record, &Namespace::root(), None).await?;
+    thread_with_state(server, record, state).await
 }
 
 /// Describes a thread as JSON, with a state that was read before, or without a state.
-pub(crate) async fn thread_at(
+pub(crate) async fn thread_with_state(
     server: &AgentServer,
     record: &ThreadRecord,
     state: Option<StateView>,
@@ -84,7 +84,7 @@ pub(crate) async fn thread_at(
     thread.status = status(server, &record.id, record.status, record.stopped);
     if record.stopped {
         thread.error = Some(cancelled());
-    } else if record.status == Stands::Error
+    } else if record.status == StoredStatus::Error
         && let Some(view) = server.engine().thread(&record.id).await?
     {
         thread.error = view.failure.as_ref().map(error_of);
@@ -93,7 +93,7 @@ pub(crate) async fn thread_at(
 }
 
 /// Reads a state of a thread. Returns `None` if the thread has no state yet.
-pub(crate) async fn state_of(
+pub(crate) async fn load_state(
     server: &AgentServer,
     record: &ThreadRecord,
     namespace: &Namespace,
@@ -111,7 +111,7 @@ pub(crate) async fn state_of(
 }
 
 /// Returns the metadata of a thread that is part of each of its states.
-pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
+pub(crate) fn graph_metadata(record: &ThreadRecord) -> Map<String, Value> {
     let known = ["graph_id", "assistant_id"]
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), record.metadata.get(name)?.clone())));
@@ -125,16 +125,16 @@ pub(crate) async fn state(
     view: &StateView,
     with_nested: bool,
 ) -> Result<ThreadState, ApiError> {
-    let (thread_info, facts) = (thread_info(server, record), facts(record));
-    let mut state = ThreadState::new(&thread_info, view, &facts);
+    let (thread_info, graph_metadata) = (thread_info(server, record), graph_metadata(record));
+    let mut state = ThreadState::new(&thread_info, view, &graph_metadata);
     state.metadata.insert("run_id".to_owned(), run_of(server, record, view).await?.as_str().into());
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
             let Some(namespace) = &task.namespace else { continue };
-            let nested = nested(server, record, namespace, task.child).await?;
-            let is_known = |nested: &StateView| task.child.is_some() || had_begun(nested, view);
+            let nested = load_nested(server, record, namespace, task.child).await?;
+            let is_known = |nested: &StateView| task.child.is_some() || existed_at(nested, view);
             if let Some(nested) = nested.filter(is_known) {
-                nest(server, record, &nested, shown).await?;
+                attach_nested(server, record, &nested, shown).await?;
             }
         }
     }
@@ -149,25 +149,25 @@ pub(crate) async fn before_input(
 ) -> Result<ThreadState, ApiError> {
     let before = match made.parent {
         // The parent may have been pruned.
-        Some(parent) => nested(server, record, &made.namespace, Some(parent)).await?,
+        Some(parent) => load_nested(server, record, &made.namespace, Some(parent)).await?,
         None => None,
     };
     let values = before.map_or_else(|| json!({}), |before| before.values);
-    let (thread_info, facts) = (thread_info(server, record), facts(record));
-    let mut state = ThreadState::before_input(&thread_info, made, &values, &facts);
+    let (thread_info, graph_metadata) = (thread_info(server, record), graph_metadata(record));
+    let mut state = ThreadState::before_input(&thread_info, made, &values, &graph_metadata);
     state.metadata.insert("run_id".to_owned(), run_of(server, record, made).await?.as_str().into());
     Ok(state)
 }
 
 /// Reads a state of a task's subgraph. Returns `None` if the subgraph has not run yet, or its
 /// states were deleted.
-async fn nested(
+async fn load_nested(
     server: &AgentServer,
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
 ) -> Result<Option<StateView>, ApiError> {
-    match state_of(server, record, namespace, checkpoint).await {
+    match load_state(server, record, namespace, checkpoint).await {
         Err(error) if error.status() == StatusCode::NOT_FOUND => Ok(None),
         found => found,
     }
@@ -176,12 +176,12 @@ async fn nested(
 /// Returns whether the newest state of a subgraph already existed at a checkpoint of its parent
 /// graph. A subgraph that keeps its state has one namespace for all tasks, so its newest state may
 /// be from a later task. Other subgraphs have one namespace per task.
-fn had_begun(nested: &StateView, around: &StateView) -> bool {
+fn existed_at(nested: &StateView, around: &StateView) -> bool {
     let made_at = nested.parents.get(&around.namespace);
     nested.namespace.task().is_some() || made_at.is_some_and(|at| *at <= around.checkpoint)
 }
 
-async fn nest(
+async fn attach_nested(
     server: &AgentServer,
     record: &ThreadRecord,
     nested: &StateView,
@@ -233,14 +233,17 @@ const VALUES: &str = "values";
 /// # Errors
 ///
 /// 422 for an unknown field.
-pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, ApiError> {
+pub(crate) fn select_state_fields(
+    state: &ThreadState,
+    fields: &[String],
+) -> Result<Value, ApiError> {
     let channel = |field: &String| {
         let name = field.strip_prefix(VALUES)?.strip_prefix('.')?;
         (!name.is_empty()).then(|| name.to_owned())
     };
     let channels: BTreeSet<String> = fields.iter().filter_map(channel).collect();
     if channels.is_empty() {
-        return select(state, Some(fields), STATE_FIELDS);
+        return select_fields(state, Some(fields), STATE_FIELDS);
     }
     let mut whole: Vec<String> =
         fields.iter().filter(|field| channel(field).is_none()).cloned().collect();
@@ -248,7 +251,7 @@ pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, 
     if !are_all_wanted {
         whole.push(VALUES.to_owned());
     }
-    let mut document = select(state, Some(&whole), STATE_FIELDS)?;
+    let mut document = select_fields(state, Some(&whole), STATE_FIELDS)?;
     if !are_all_wanted && let Some(values) = document[VALUES].as_object_mut() {
         values.retain(|name, _| channels.contains(name));
     }
@@ -260,7 +263,7 @@ pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, 
 /// # Errors
 ///
 /// 422 for an unknown field.
-pub(crate) fn select<T: serde::Serialize>(
+pub(crate) fn select_fields<T: serde::Serialize>(
     document: &T,
     fields: Option<&[String]>,
     known: &[&str],

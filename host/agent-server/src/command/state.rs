@@ -17,28 +17,28 @@ use crate::view;
 use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
 
 /// Default number of checkpoints in a reply.
-const PAGE: usize = 10;
+const DEFAULT_PAGE_SIZE: usize = 10;
 
 /// Maximum number of checkpoints in a reply. They are read without their states, but with the
 /// events since then.
-const LARGEST_PAGE: usize = 100;
+const MAX_PAGE_SIZE: usize = 100;
 
 /// Separator of the levels of a namespace.
-const LEVEL: &str = "|";
+const NAMESPACE_SEPARATOR: &str = "|";
 
 /// Returns the current state of a thread or of one of its subgraphs.
 pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, Refusal> {
     let found = match target.find().await? {
         Some(record) => {
             let namespace = namespace(target, &record, &params.namespace).await?;
-            let state = view::state_of(target.server, &record, &namespace, None).await;
+            let state = view::load_state(target.server, &record, &namespace, None).await;
             let state = state.map_err(|error| refused(&error))?;
             state.map(|state| (view::thread_info(target.server, &record), state))
         }
         None => None,
     };
     let Some((thread_info, state)) = found else {
-        let (thread, name) = (target.thread, params.namespace.join(LEVEL));
+        let (thread, name) = (target.thread, params.namespace.join(NAMESPACE_SEPARATOR));
         if name.is_empty() {
             return Ok(json!({ "values": {} }));
         }
@@ -59,7 +59,7 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
     let Some(record) = target.find().await?.filter(|record| !record.is_unbound()) else {
         return Ok(json!({ "checkpoints": [] }));
     };
-    let limit = page::size(params.limit, PAGE, LARGEST_PAGE);
+    let limit = page::size(params.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
     let limit = limit.map_err(|error| refused(&error))?;
     let before = params.before.as_deref().map(|id| of_thread(&record, id)).transpose();
     let query = HistoryQuery {
@@ -71,9 +71,10 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
     };
     let past = target.server.engine().history(&record.id, query).await;
     let past = past.map_err(|failure| refused(&failure.into()))?;
-    let (thread_info, facts) = (view::thread_info(target.server, &record), view::facts(&record));
+    let (thread_info, graph_metadata) =
+        (view::thread_info(target.server, &record), view::graph_metadata(&record));
     let point = |view: &StateView| {
-        let mut metadata = facts.clone();
+        let mut metadata = graph_metadata.clone();
         metadata.extend(view.metadata.clone());
         metadata.insert("source".to_owned(), json!(view.source));
         metadata.insert("run_id".to_owned(), json!(view.run));
@@ -94,6 +95,6 @@ async fn namespace(
     record: &ThreadRecord,
     levels: &[String],
 ) -> Result<Namespace, Refusal> {
-    let found = namespaces::find(target.server, record, &levels.join(LEVEL)).await;
+    let found = namespaces::find(target.server, record, &levels.join(NAMESPACE_SEPARATOR)).await;
     found.map_err(|error| refused(&error))
 }

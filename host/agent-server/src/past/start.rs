@@ -12,7 +12,7 @@ use crate::state::AgentServer;
 const FIRST_PAGE: usize = 2;
 
 /// Maximum number of checkpoints in one read. Each read doubles the number until this limit.
-const LARGEST_PAGE: usize = 16;
+const MAX_PAGE_SIZE: usize = 16;
 
 /// Number of events at the start of a run that are searched for the `forked` event.
 const FIRST_EVENTS: usize = 4;
@@ -51,7 +51,7 @@ pub(super) async fn start(
         if page.is_last {
             return Ok(None);
         }
-        limit = (limit * 2).min(LARGEST_PAGE);
+        limit = (limit * 2).min(MAX_PAGE_SIZE);
     }
 }
 

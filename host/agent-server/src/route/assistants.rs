@@ -1,7 +1,7 @@
 //! Assistants: graphs with settings. Each graph has a default assistant, which cannot be changed.
 
-mod about;
-mod find;
+mod graph;
+mod search;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -22,7 +22,7 @@ use crate::page::{self, Page};
 use crate::query::QueryParams;
 use crate::records::assistant::{AssistantRecord, AssistantVersion, assistant_records};
 use crate::records::{Versioned, retry_on_conflict};
-use crate::route::search::{PAGE, holds};
+use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains};
 use crate::route::threads::remove;
 use crate::state::AgentServer;
 use crate::whole::whole;
@@ -34,7 +34,7 @@ use crate::wire::request::{
 use crate::wire::shape::Assistant;
 
 /// Maximum number of assistants, or of versions of one, in a response.
-const LARGEST_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;
 
 /// Maximum number of assistants of a tenant, in addition to the default ones: a list reads all of
 /// their records. Concurrent requests can exceed the limit by a few.
@@ -56,15 +56,15 @@ const ASSISTANT_ID: &str = "assistant_id";
 pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new()
         .routes(routes!(create))
-        .routes(routes!(find::search))
-        .routes(routes!(find::count))
+        .routes(routes!(search::search))
+        .routes(routes!(search::count))
         .routes(routes!(read, update, delete))
         .routes(routes!(versions))
         .routes(routes!(latest))
-        .routes(routes!(about::graph))
-        .routes(routes!(about::schemas))
-        .routes(routes!(about::subgraphs))
-        .routes(routes!(about::subgraph))
+        .routes(routes!(graph::graph))
+        .routes(routes!(graph::schemas))
+        .routes(routes!(graph::subgraphs))
+        .routes(routes!(graph::subgraph))
 }
 
 /// Creates an assistant.
@@ -369,8 +369,8 @@ async fn versions(
         }
     };
     let wanted = Value::Object(request.metadata.unwrap_or_default());
-    let found = all.into_iter().filter(|it| holds(&it.metadata.clone().into(), &wanted));
-    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
+    let found = all.into_iter().filter(|it| json_contains(&it.metadata.clone().into(), &wanted));
+    let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     let mut page = Page::new(caller.response.clone());
     for version in found.skip(request.offset.unwrap_or(0)).take(limit) {
         page.push(&version)?;

@@ -19,10 +19,10 @@ use crate::wire::outline::ErrorDocument;
 use crate::wire::request::CancelRuns;
 
 /// Maximum number of runs that a request may name. Each of them is looked up.
-const NAMED: usize = 1_000;
+const MAX_RUN_IDS: usize = 1_000;
 
 /// Number of pending runs in one page that is read from the store.
-const LISTED: usize = 1_000;
+const PENDING_PAGE_SIZE: usize = 1_000;
 
 /// Cancels a run.
 #[utoipa::path(post, path = "/threads/{id}/runs/{run}/cancel",
@@ -37,7 +37,7 @@ const LISTED: usize = 1_000;
         (status = 200, body = Value),
         (status = 202),
         (status = 409, body = ErrorDocument)))]
-pub(super) async fn one(
+pub(super) async fn cancel_run(
     State(server): State<AgentServer>,
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
@@ -45,26 +45,26 @@ pub(super) async fn one(
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
-    cancelled(&server, &caller, run, &query).await
+    cancel_and_respond(&server, &caller, run, &query).await
 }
 
 /// Cancels a run. Returns its values if the request waits for them.
-pub(super) async fn cancelled(
+pub(super) async fn cancel_and_respond(
     server: &AgentServer,
     caller: &Caller,
     run: KnownRun,
     query: &QueryParams,
 ) -> Result<Response, ApiError> {
-    let forget = forgets(query)?;
+    let rollback = parse_rollback(query)?;
     let wait = query.get_bool("wait")?;
-    cancel(server, &run.asked.reference(), forget, caller.principal.as_ref()).await?;
+    cancel(server, &run.asked.reference(), rollback, caller.principal.as_ref()).await?;
     if wait {
         return Ok(answer::wait(server, run.asked.reference(), None, caller.response.clone()));
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-fn forgets(query: &QueryParams) -> Result<bool, ApiError> {
+fn parse_rollback(query: &QueryParams) -> Result<bool, ApiError> {
     match query.get("action") {
         None | Some("interrupt") => Ok(false),
         Some("rollback") => Ok(true),
@@ -84,19 +84,19 @@ fn forgets(query: &QueryParams) -> Result<bool, ApiError> {
         (status = 204),
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
-pub(super) async fn several(
+pub(super) async fn cancel_runs(
     State(server): State<AgentServer>,
     caller: Caller,
     query: QueryParams,
     JsonBody(request): JsonBody<CancelRuns>,
 ) -> Result<StatusCode, ApiError> {
     request.check()?;
-    let forget = forgets(&query)?;
-    let meant = match (&request.thread_id, &request.run_ids) {
-        (Some(thread), Some(runs)) => of_thread(&server, &caller, thread, runs).await?,
-        _ => in_status(&server, &caller, request.status.as_deref()).await?,
+    let rollback = parse_rollback(&query)?;
+    let selected = match (&request.thread_id, &request.run_ids) {
+        (Some(thread), Some(runs)) => named_runs(&server, &caller, thread, runs).await?,
+        _ => runs_with_status(&server, &caller, request.status.as_deref()).await?,
     };
-    if meant.is_empty() {
+    if selected.is_empty() {
         let text = match &request.status {
             Some(status) => format!("there is no run to cancel with status `{status}`"),
             None => "none of these runs can be cancelled".to_owned(),
@@ -105,8 +105,8 @@ pub(super) async fn several(
     }
     let own = server.clone();
     let work = async move {
-        for run in meant {
-            match cancel(&own, &run, forget, caller.principal.as_ref()).await {
+        for run in selected {
+            match cancel(&own, &run, rollback, caller.principal.as_ref()).await {
                 // The run has ended in the meantime.
                 Err(error) if error.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
@@ -117,36 +117,36 @@ pub(super) async fn several(
     whole(&server, Box::pin(work)).await
 }
 
-async fn of_thread(
+async fn named_runs(
     server: &AgentServer,
     caller: &Caller,
     thread: &str,
     runs: &[String],
 ) -> Result<Vec<RunRef>, ApiError> {
-    if runs.len() > NAMED {
+    if runs.len() > MAX_RUN_IDS {
         let count = runs.len();
-        let text = format!("a request cancels at most {NAMED} runs, not {count}");
+        let text = format!("a request cancels at most {MAX_RUN_IDS} runs, not {count}");
         return Err(ApiError::unprocessable(text));
     }
     let thread = caller.thread(server, thread).await?;
-    let mut meant = Vec::with_capacity(runs.len());
+    let mut selected = Vec::with_capacity(runs.len());
     for run in runs {
         let run = KnownRun::find(server, &thread, run).await?;
         if !run.is_over() {
-            meant.push(run.asked.reference());
+            selected.push(run.asked.reference());
         }
     }
-    Ok(meant)
+    Ok(selected)
 }
 
-async fn in_status(
+async fn runs_with_status(
     server: &AgentServer,
     caller: &Caller,
     status: Option<&str>,
 ) -> Result<Vec<RunRef>, ApiError> {
-    let mut meant = Vec::new();
+    let mut selected = Vec::new();
     if status != Some("running") {
-        meant.extend(pending(server, caller).await?);
+        selected.extend(pending_runs(server, caller).await?);
     }
     if status != Some("pending") {
         let query = ThreadQuery {
@@ -157,20 +157,20 @@ async fn in_status(
         let mut walk = ThreadWalk::new(server.ports().store.as_ref(), query);
         while let Some(threads) = walk.next().await? {
             let runs = threads.into_iter();
-            meant.extend(
+            selected.extend(
                 runs.filter_map(|thread| Some(RunRef { thread: thread.id, run: thread.run? })),
             );
         }
     }
-    Ok(meant)
+    Ok(selected)
 }
 
 /// Returns the pending runs of all threads that the caller may access.
-async fn pending(server: &AgentServer, caller: &Caller) -> Result<Vec<RunRef>, ApiError> {
+async fn pending_runs(server: &AgentServer, caller: &Caller) -> Result<Vec<RunRef>, ApiError> {
     let store = &server.ports().store;
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let query = PendingQuery { after, limit: LISTED, ..PendingQuery::default() };
+        let query = PendingQuery { after, limit: PENDING_PAGE_SIZE, ..PendingQuery::default() };
         let page = store.pending(&query).await?;
         let Some(last) = page.last() else { return Ok(found) };
         after = Some(last.position);

@@ -17,7 +17,7 @@ use crate::order;
 use crate::page::{self, Page};
 use crate::records::cron::{CronRecord, DueEntry, cron_records, due_entries};
 use crate::records::{Versioned, retry_on_conflict};
-use crate::route::search::{PAGE, holds, pagination};
+use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains, pagination_headers};
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::{CronCount, CronPart, ErrorDocument};
@@ -26,18 +26,18 @@ use crate::wire::schedule::{Schedule, read_time};
 use crate::wire::shape::Cron;
 
 /// Maximum number of crons of a tenant, because a list reads all of their records.
-const TENANT_CRONS: usize = 1_000;
+const MAX_CRONS_PER_TENANT: usize = 1_000;
 
 /// Maximum number of crons of all tenants, because the scheduler reads all entries several times a
 /// minute.
-const ALL_CRONS: usize = 10_000;
+const MAX_CRONS: usize = 10_000;
 
 /// Maximum size in bytes of the run request of a cron, because lists of crons contain whole
 /// requests.
-const PAYLOAD_BYTES: usize = 64 << 10;
+const MAX_PAYLOAD_BYTES: usize = 64 << 10;
 
 /// Maximum number of crons in a response.
-const LARGEST_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;
 
 /// Fields that `select` accepts.
 const FIELDS: &[&str] = &[
@@ -83,7 +83,7 @@ async fn create(
     caller: Caller,
     JsonBody(request): JsonBody<CronCreate>,
 ) -> Result<Json<Cron>, ApiError> {
-    make(&server, &caller, None, &request).await
+    create_cron(&server, &caller, None, &request).await
 }
 
 /// Creates a cron whose runs are on one thread.
@@ -102,10 +102,10 @@ async fn create_on_thread(
     JsonBody(request): JsonBody<CronCreate>,
 ) -> Result<Json<Cron>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    make(&server, &caller, Some(thread.id.to_string()), &request).await
+    create_cron(&server, &caller, Some(thread.id.to_string()), &request).await
 }
 
-async fn make(
+async fn create_cron(
     server: &AgentServer,
     caller: &Caller,
     thread: Option<String>,
@@ -119,7 +119,7 @@ async fn make(
         thread,
         schedule: request.schedule.clone(),
         timezone: request.timezone.clone(),
-        end_ms: request.end_time.as_deref().map(time).transpose()?,
+        end_ms: request.end_time.as_deref().map(parse_end_time).transpose()?,
         enabled: request.enabled.unwrap_or(true),
         on_run_completed: request.on_run_completed,
         payload: request.payload(),
@@ -127,10 +127,10 @@ async fn make(
         updated_ms: now_ms,
         revision: Uuid::now_v7(),
     };
-    record.assistant = check(server, &record).await?;
+    record.assistant = validate(server, &record).await?;
     let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
     let own = entries.iter().filter(|due| due.tenant == caller.tenant).count();
-    if own >= TENANT_CRONS || entries.len() >= ALL_CRONS {
+    if own >= MAX_CRONS_PER_TENANT || entries.len() >= MAX_CRONS {
         return Err(ApiError::conflict("the maximum number of crons is reached; delete some"));
     }
     record.save(server.ports(), now_ms).await?;
@@ -139,7 +139,7 @@ async fn make(
 }
 
 /// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
-async fn check(server: &AgentServer, record: &CronRecord) -> Result<String, ApiError> {
+async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, ApiError> {
     let schedule = Schedule::read(&record.schedule, record.timezone.as_deref());
     let schedule = schedule.map_err(ApiError::unprocessable)?;
     if schedule.after(server.now_ms()).is_none() {
@@ -147,8 +147,9 @@ async fn check(server: &AgentServer, record: &CronRecord) -> Result<String, ApiE
         return Err(ApiError::unprocessable(text));
     }
     let bytes = Value::Object(record.payload.clone()).to_string().len();
-    if bytes > PAYLOAD_BYTES {
-        let text = format!("the payload has {bytes} bytes, more than the limit of {PAYLOAD_BYTES}");
+    if bytes > MAX_PAYLOAD_BYTES {
+        let text =
+            format!("the payload has {bytes} bytes, more than the limit of {MAX_PAYLOAD_BYTES}");
         return Err(ApiError::unprocessable(text));
     }
     let run = run_of(&record.payload)?;
@@ -160,7 +161,7 @@ async fn check(server: &AgentServer, record: &CronRecord) -> Result<String, ApiE
     Ok(graph.assistant().to_string())
 }
 
-fn time(text: &str) -> Result<i64, ApiError> {
+fn parse_end_time(text: &str) -> Result<i64, ApiError> {
     read_time(text)
         .ok_or_else(|| ApiError::unprocessable(format!("`end_time` is invalid: `{text}`")))
 }
@@ -215,15 +216,15 @@ async fn update(
         let old = find(&server, &caller, &id).await?;
         let (mut record, now_ms) = (old.value.clone(), server.now_ms());
         apply(&mut record, change.clone())?;
-        record.assistant = check(&server, &record).await?;
+        record.assistant = validate(&server, &record).await?;
         record.updated_ms = now_ms;
         record.revision = Uuid::now_v7();
         let changed = record.replace(server.ports(), now_ms, &old).await?;
         Ok::<_, ApiError>(changed.map(|record| record.to_body(now_ms)))
     });
-    let contested =
+    let write_conflict =
         || ApiError::conflict(format!("cron `{id}` is being changed by other requests; try again"));
-    let changed = changed.await?.ok_or_else(contested)?;
+    let changed = changed.await?.ok_or_else(write_conflict)?;
     server.crons().change();
     Ok(Json(changed))
 }
@@ -245,7 +246,7 @@ fn apply(record: &mut CronRecord, change: CronPatch) -> Result<(), ApiError> {
         record.timezone = timezone;
     }
     if let Some(end_time) = change.end_time {
-        record.end_ms = end_time.as_deref().map(time).transpose()?;
+        record.end_ms = end_time.as_deref().map(parse_end_time).transpose()?;
     }
     record.enabled = change.enabled.unwrap_or(record.enabled);
     record.on_run_completed = change.on_run_completed.or(record.on_run_completed);
@@ -267,7 +268,7 @@ async fn delete(
 }
 
 /// Deletes the crons of a thread, which is about to be deleted.
-pub(super) async fn forget_of_thread(
+pub(super) async fn delete_crons_of_thread(
     server: &AgentServer,
     tenant: Option<&String>,
     thread: &str,
@@ -285,7 +286,10 @@ pub(super) async fn forget_of_thread(
 }
 
 /// Returns all crons of a tenant, or of all tenants.
-async fn all(server: &AgentServer, tenant: Option<&String>) -> Result<Vec<CronRecord>, ApiError> {
+async fn list_records(
+    server: &AgentServer,
+    tenant: Option<&String>,
+) -> Result<Vec<CronRecord>, ApiError> {
     let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
     let mut records = Vec::new();
     for due in entries.iter().filter(|due| tenant.is_none() || due.tenant.as_ref() == tenant) {
@@ -310,21 +314,21 @@ async fn search(
     JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
     let now_ms = server.now_ms();
-    let mut found = wanted(&server, &caller, &request).await?;
+    let mut found = find_matching(&server, &caller, &request).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
-    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
+    let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     let fields = request.select.as_deref();
-    let tells_now = fields.is_some_and(|fields| fields.iter().any(|field| field == NOW));
+    let includes_now = fields.is_some_and(|fields| fields.iter().any(|field| field == NOW));
     let mut page = Page::new(caller.response.clone());
     for cron in found.iter().skip(offset).take(limit) {
-        let mut shown = view::select(cron, fields, FIELDS)?;
-        if tells_now {
+        let mut shown = view::select_fields(cron, fields, FIELDS)?;
+        if includes_now {
             shown[NOW] = json!(format_time_with_micros(now_ms));
         }
         page.push(&shown)?;
     }
-    Ok((pagination(found.len(), offset, page.len()), page))
+    Ok((pagination_headers(found.len(), offset, page.len()), page))
 }
 
 /// Counts crons.
@@ -340,10 +344,10 @@ async fn count(
     caller: Caller,
     JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<Json<usize>, ApiError> {
-    Ok(Json(wanted(&server, &caller, &request).await?.len()))
+    Ok(Json(find_matching(&server, &caller, &request).await?.len()))
 }
 
-async fn wanted(
+async fn find_matching(
     server: &AgentServer,
     caller: &Caller,
     request: &CronSearch,
@@ -355,19 +359,19 @@ async fn wanted(
         id => id.map(str::to_owned),
     };
     let now_ms = server.now_ms();
-    let is_wanted = |cron: &Cron| {
+    let matches = |cron: &Cron| {
         let metadata = request.metadata.as_ref();
         assistant.as_ref().is_none_or(|id| *id == cron.assistant_id)
             && (request.thread_id.is_none() || request.thread_id == cron.thread_id)
             && request.enabled.is_none_or(|enabled| enabled == cron.enabled)
-            && metadata.is_none_or(|facts| {
-                facts.iter().all(|(name, fact)| {
-                    cron.metadata.get(name).is_some_and(|known| holds(known, fact))
+            && metadata.is_none_or(|wanted| {
+                wanted.iter().all(|(name, value)| {
+                    cron.metadata.get(name).is_some_and(|known| json_contains(known, value))
                 })
             })
     };
-    let all = all(server, caller.tenant.as_ref()).await?;
-    Ok(all.iter().map(|record| record.to_body(now_ms)).filter(is_wanted).collect())
+    let records = list_records(server, caller.tenant.as_ref()).await?;
+    Ok(records.iter().map(|record| record.to_body(now_ms)).filter(matches).collect())
 }
 
 /// Sorts crons. A missing value is the smallest. Times are compared as strings, because all of them

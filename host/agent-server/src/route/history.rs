@@ -22,13 +22,13 @@ use crate::wire::outline::ThreadStatePart;
 use crate::wire::request::{Before, HistoryRequest};
 
 /// Default number of states in a response.
-const PAGE: usize = 1;
+const DEFAULT_PAGE_SIZE: usize = 1;
 
 /// Maximum number of states in a response. Each state is complete.
-const LARGEST_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;
 
 /// Number of states that are read at a time. All of them are in memory.
-const READ: usize = 16;
+const READ_BATCH: usize = 16;
 
 /// Lists the history of a thread, newest first.
 #[utoipa::path(get, path = "/threads/{id}/history",
@@ -46,13 +46,13 @@ pub(super) async fn get(
     query: QueryParams,
 ) -> Result<Page, ApiError> {
     let record = caller.thread(&server, &id).await?;
-    let limit = query.get_usize("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
+    let limit = query.get_usize("limit")?.unwrap_or(DEFAULT_PAGE_SIZE).min(MAX_PAGE_SIZE);
     let request = HistoryRequest {
         before: query.get("before").map(|id| Before::Id(id.to_owned())),
         select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
-    read(&server, &caller, &record, request, limit).await
+    list_states(&server, &caller, &record, request, limit).await
 }
 
 /// Lists the states in the history of a thread that match a filter, newest first.
@@ -69,12 +69,12 @@ pub(super) async fn post(
     JsonBody(request): JsonBody<HistoryRequest>,
 ) -> Result<Page, ApiError> {
     let record = caller.thread(&server, &id).await?;
-    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
-    read(&server, &caller, &record, request, limit).await
+    let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
+    list_states(&server, &caller, &record, request, limit).await
 }
 
 /// Lists at most `wanted` states.
-async fn read(
+async fn list_states(
     server: &AgentServer,
     caller: &Caller,
     record: &ThreadRecord,
@@ -83,16 +83,17 @@ async fn read(
 ) -> Result<Page, ApiError> {
     let before = request.before.as_ref().and_then(Before::id);
     let before = before.map(|id| point_of(record, id)).transpose()?;
-    let place = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
-    let Some(mut filter) = filter(record, request.metadata.unwrap_or_default()) else {
+    let namespace = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
+    let Some(mut filter) = checkpoint_filter(record, request.metadata.unwrap_or_default()) else {
         return Ok(Page::new(caller.response.clone()));
     };
-    own_run(server, record, &mut filter).await?;
+    translate_run(server, record, &mut filter).await?;
     if record.is_unbound() || wanted == 0 {
         return Ok(Page::new(caller.response.clone()));
     }
     let mut query = HistoryQuery {
-        namespace: namespaces::find(server, record, place.as_deref().unwrap_or_default()).await?,
+        namespace: namespaces::find(server, record, namespace.as_deref().unwrap_or_default())
+            .await?,
         before: None,
         filter,
         limit: None,
@@ -104,16 +105,16 @@ async fn read(
         Some(Point::Made(id)) => {
             query.before = Some(id);
             // The state before an input follows the checkpoint that the input made.
-            if let Some(made) = input(server, record, &query, id).await? {
+            if let Some(made) = find_input(server, record, &query, id).await? {
                 let state = view::before_input(server, record, &made).await?;
-                states.push(&view::selected(&state, &fields)?)?;
+                states.push(&view::select_state_fields(&state, &fields)?)?;
             }
         }
         Some(Point::BeforeInput(made)) => query.before = Some(made),
         None => {}
     }
     while states.len() < wanted {
-        query.limit = Some(READ.min(wanted - states.len()));
+        query.limit = Some(READ_BATCH.min(wanted - states.len()));
         let page = server.engine().history(&record.id, query.clone()).await?;
         for view in &page.items {
             // The states before inputs count against the limit, too.
@@ -121,10 +122,10 @@ async fn read(
                 break;
             }
             let state = view::state(server, record, view, false).await?;
-            states.push(&view::selected(&state, &fields)?)?;
+            states.push(&view::select_state_fields(&state, &fields)?)?;
             if view.source == CheckpointSource::Input && states.len() < wanted {
                 let state = view::before_input(server, record, view).await?;
-                states.push(&view::selected(&state, &fields)?)?;
+                states.push(&view::select_state_fields(&state, &fields)?)?;
             }
         }
         match page.items.last() {
@@ -136,7 +137,7 @@ async fn read(
 }
 
 /// Returns the checkpoint with an id, if an input made it and the query matches it.
-async fn input(
+async fn find_input(
     server: &AgentServer,
     record: &ThreadRecord,
     query: &HistoryQuery,
@@ -153,16 +154,19 @@ async fn input(
 
 /// Returns the filter for checkpoints. Returns `None` if the metadata of the thread itself does not
 /// match.
-fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<String, Value>> {
-    let facts = view::facts(record);
+fn checkpoint_filter(
+    record: &ThreadRecord,
+    wanted: Map<String, Value>,
+) -> Option<BTreeMap<String, Value>> {
+    let graph_metadata = view::graph_metadata(record);
     let mut filter = BTreeMap::new();
     for (name, value) in wanted {
         match name.as_str() {
             "run_id" => drop(filter.insert("run".to_owned(), value)),
             "thread_id" if value == record.id.as_str() => {}
             "thread_id" => return None,
-            name if facts.contains_key(name) => {
-                if facts[name] != value {
+            name if graph_metadata.contains_key(name) => {
+                if graph_metadata[name] != value {
                     return None;
                 }
             }
@@ -174,7 +178,7 @@ fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<
 
 /// Replaces the run in the filter. The states of a copied thread contain the runs of the original
 /// thread, but the store finds them by the runs of the copy.
-async fn own_run(
+async fn translate_run(
     server: &AgentServer,
     record: &ThreadRecord,
     filter: &mut BTreeMap<String, Value>,

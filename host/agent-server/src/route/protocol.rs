@@ -40,13 +40,13 @@ use crate::wire::outline::{
 };
 
 /// Event ids that clients send to request all events.
-const ALL: &[&str] = &["-", "0", "0-0"];
+const FROM_START_IDS: &[&str] = &["-", "0", "0-0"];
 
 pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new()
         .routes(routes!(commands))
-        .routes(routes!(runs))
-        .routes(routes!(events, open))
+        .routes(routes!(thread_stream))
+        .routes(routes!(events, open_websocket))
 }
 
 /// Executes a command.
@@ -63,7 +63,7 @@ async fn commands(
     PathParams(id): PathParams<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let thread = thread(&server, &caller, &id).await?;
+    let thread = thread_id(&server, &caller, &id).await?;
     let body = wattle_api::body::read(request, server.api().config.body_limit_bytes).await?;
     let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
     let command = match body.parse::<_, ApiError>(read).await? {
@@ -81,7 +81,7 @@ async fn commands(
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
-async fn thread(server: &AgentServer, caller: &Caller, id: &str) -> Result<ThreadId, ApiError> {
+async fn thread_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<ThreadId, ApiError> {
     let thread = ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
     let own = caller.find_thread(server, id).await?;
     if own.is_none() && server.ports().store.thread(&thread).await?.is_some() {
@@ -106,25 +106,25 @@ async fn events(
     JsonBody(wanted): JsonBody<Subscribe>,
 ) -> Result<Response, ApiError> {
     let subscription = wanted.subscription()?;
-    let thread = thread(&server, &caller, &id).await?;
+    let thread = thread_id(&server, &caller, &id).await?;
     let mut feed = Feed::new(&server, caller.tenant, &thread);
     feed.subscribe(String::new(), subscription, wanted.since.unwrap_or(0));
-    let told = Told { feed, ready: VecDeque::new(), is_over: false };
-    let body = stream::unfold(told, |mut told| async move {
-        let bytes = told.next().await?;
-        Some((Ok::<_, Infallible>(bytes), told))
+    let events = EventStreamBody { feed, ready: VecDeque::new(), is_over: false };
+    let body = stream::unfold(events, |mut events| async move {
+        let bytes = events.next().await?;
+        Some((Ok::<_, Infallible>(bytes), events))
     });
     Ok(of_events(HttpBody::from_stream(body)))
 }
 
 /// The events of subscriptions as server-sent events.
-struct Told {
+struct EventStreamBody {
     feed: Feed,
     ready: VecDeque<Bytes>,
     is_over: bool,
 }
 
-impl Told {
+impl EventStreamBody {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
@@ -159,7 +159,7 @@ impl Told {
     responses(
         (status = 101),
         (status = 400, body = ErrorDocument)))]
-async fn open(
+async fn open_websocket(
     State(server): State<AgentServer>,
     caller: Caller,
     PathParams(id): PathParams<String>,
@@ -174,7 +174,7 @@ async fn open(
             "open a WebSocket here, or request a stream with POST: {why}"
         ))
     })?;
-    let thread = thread(&server, &caller, &id).await;
+    let thread = thread_id(&server, &caller, &id).await;
     let pass = Pass {
         permit: permit.map(|Extension(permit)| permit),
         rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
@@ -193,7 +193,7 @@ async fn open(
         ("stream_mode" = Option<Vec<String>>, Query, description = "alias of `stream_modes`, as official clients send it"),
         ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
-async fn runs(
+async fn thread_stream(
     State(server): State<AgentServer>,
     caller: Caller,
     PathParams(id): PathParams<String>,
@@ -206,7 +206,8 @@ async fn runs(
     let parts = Parts::read(&names)?;
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(|id| {
-        let number = if ALL.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
+        let number =
+            if FROM_START_IDS.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
         number.ok_or_else(|| ApiError::unprocessable(format!("`{id}` is not an event id")))
     });
     joined::answer(&server, &record, parts, after.transpose()?).await

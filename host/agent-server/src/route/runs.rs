@@ -21,7 +21,7 @@ use crate::order::{self, Created};
 use crate::page::Page;
 use crate::presence::Presence;
 use crate::query::QueryParams;
-use crate::route::search::PAGE;
+use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::run::KnownRun;
 use crate::state::AgentServer;
 use crate::stream::{self, Wish};
@@ -33,7 +33,7 @@ use crate::wire::request::{Modes, RunCreate};
 use crate::wire::shape::{Run, RunStatus};
 
 /// Maximum number of runs in a response.
-const LARGEST_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;
 
 /// Fields that `select` accepts.
 const FIELDS: &[&str] = &[
@@ -49,16 +49,16 @@ const FIELDS: &[&str] = &[
 ];
 
 /// Query parameter that cancels the run when its client disconnects.
-const LEAVING: &str = "cancel_on_disconnect";
+const CANCEL_ON_DISCONNECT: &str = "cancel_on_disconnect";
 
 /// A run that a request created.
-pub(super) struct Asked {
+pub(super) struct GuardedRun {
     pub(super) run: KnownRun,
     /// Guard that cancels the run when its client disconnects, if the request asks for this.
     pub(super) presence: Option<Presence>,
 }
 
-impl Asked {
+impl GuardedRun {
     pub(super) fn new(server: &AgentServer, created: Created, request: &RunCreate) -> Self {
         let Created { asked, record, .. } = created;
         let presence = Presence::of(server, &asked, request);
@@ -86,7 +86,7 @@ pub(super) async fn create(
     let work = async move { order::on_thread(&own, &caller, &id, run, &request).await };
     let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
     let run = KnownRun::of(&server, &thread, record).await?;
-    Ok(placed(Json(run.to_body()).into_response(), &place(&run.asked), None))
+    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.asked), None))
 }
 
 /// Creates a run and waits for its result.
@@ -108,9 +108,10 @@ pub(super) async fn wait(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
-    let Asked { run, presence } = begin(&server, caller, id, Arc::new(request)).await?;
-    let place = place(&run.asked);
-    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &place, Some("join")))
+    let GuardedRun { run, presence } =
+        create_guarded(&server, caller, id, Arc::new(request)).await?;
+    let path = run_path(&run.asked);
+    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &path, Some("join")))
 }
 
 /// Creates a run and streams its events.
@@ -132,20 +133,20 @@ pub(super) async fn stream(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let asked = begin(&server, caller, id, request.clone()).await?;
-    let place = place(&asked.run.asked);
-    let response = streamed(&server, asked, &request).await?;
-    Ok(placed(response, &place, Some("stream")))
+    let asked = create_guarded(&server, caller, id, request.clone()).await?;
+    let path = run_path(&asked.run.asked);
+    let response = stream_response(&server, asked, &request).await?;
+    Ok(placed(response, &path, Some("stream")))
 }
 
 /// Returns the stream of a run that the request created.
-pub(super) async fn streamed(
+pub(super) async fn stream_response(
     server: &AgentServer,
-    asked: Asked,
+    asked: GuardedRun,
     request: &RunCreate,
 ) -> Result<Response, ApiError> {
-    let Asked { run, presence } = asked;
-    let thread = record(server, &run.asked).await?;
+    let GuardedRun { run, presence } = asked;
+    let thread = load_thread(server, &run.asked).await?;
     let wish = Wish {
         modes: Modes::read(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
@@ -156,35 +157,42 @@ pub(super) async fn streamed(
 
 /// Creates a run, even if the client disconnects in the meantime. Dropping its guard then cancels
 /// the run, if the request asks for this.
-async fn begin(
+async fn create_guarded(
     server: &AgentServer,
     caller: Caller,
     id: String,
     request: Arc<RunCreate>,
-) -> Result<Asked, ApiError> {
+) -> Result<GuardedRun, ApiError> {
     let own = server.clone();
     let work = async move {
         let run = asked::new_run()?;
         let created = order::on_thread(&own, &caller, &id, run, &request).await?;
-        Ok(Asked::new(&own, created, &request))
+        Ok(GuardedRun::new(&own, created, &request))
     };
     whole(server, Box::pin(work)).await
 }
 
 /// Returns the thread of a run after the run was created.
-pub(super) async fn record(server: &AgentServer, run: &AskedRun) -> Result<ThreadRecord, ApiError> {
+pub(super) async fn load_thread(
+    server: &AgentServer,
+    run: &AskedRun,
+) -> Result<ThreadRecord, ApiError> {
     let head = server.ports().store.thread(&run.thread).await?;
     let head = head.ok_or_else(|| ApiError::missing("thread", run.thread.as_str()))?;
     Ok(head.record)
 }
 
-fn place(run: &AskedRun) -> String {
-    format!("/threads/{}/runs/{}", segment(run.thread.as_str()), segment(run.run.as_str()))
+fn run_path(run: &AskedRun) -> String {
+    format!(
+        "/threads/{}/runs/{}",
+        encode_path_segment(run.thread.as_str()),
+        encode_path_segment(run.run.as_str())
+    )
 }
 
 /// Encodes an id as one segment of a path, because ids of the native API can contain any
 /// characters.
-pub(super) fn segment(id: &str) -> String {
+pub(super) fn encode_path_segment(id: &str) -> String {
     let mut text = String::with_capacity(id.len());
     for byte in id.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
@@ -214,13 +222,13 @@ pub(super) async fn list(
     query: QueryParams,
 ) -> Result<Page, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    let status = query.get("status").map(status).transpose()?;
-    let mut left_out = query.get_usize("offset")?.unwrap_or(0);
-    let limit = query.get_usize("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
+    let status = query.get("status").map(parse_status).transpose()?;
+    let mut to_skip = query.get_usize("offset")?.unwrap_or(0);
+    let limit = query.get_usize("limit")?.unwrap_or(DEFAULT_PAGE_SIZE).min(MAX_PAGE_SIZE);
     let fields = query.list("select");
     let mut runs = RunWalk::newest_first(server.ports().store.as_ref(), &thread.id);
     if status.is_none() {
-        runs = runs.skip(std::mem::take(&mut left_out));
+        runs = runs.skip(std::mem::take(&mut to_skip));
     }
     let mut page = Page::new(caller.response.clone());
     while page.len() < limit
@@ -230,16 +238,16 @@ pub(super) async fn list(
         if status.is_some_and(|status| run.status != status) {
             continue;
         }
-        if left_out > 0 {
-            left_out -= 1;
+        if to_skip > 0 {
+            to_skip -= 1;
             continue;
         }
-        page.push(&view::select(&run, Some(&fields), FIELDS)?)?;
+        page.push(&view::select_fields(&run, Some(&fields), FIELDS)?)?;
     }
     Ok(page)
 }
 
-fn status(word: &str) -> Result<RunStatus, ApiError> {
+fn parse_status(word: &str) -> Result<RunStatus, ApiError> {
     serde_json::from_value(word.into())
         .map_err(|_| ApiError::unprocessable(format!("`{word}` is not a status of runs")))
 }
@@ -303,27 +311,27 @@ pub(super) async fn join(
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
-    joined(&server, &caller, run, &query)
+    join_response(&server, &caller, run, &query)
 }
 
 /// Returns a response that waits for the result of a run, with the path of the run.
-pub(super) fn joined(
+pub(super) fn join_response(
     server: &AgentServer,
     caller: &Caller,
     run: KnownRun,
     query: &QueryParams,
 ) -> Result<Response, ApiError> {
-    let (place, lease) = (place(&run.asked), caller.response.clone());
-    let presence = watching(server, &run, query)?;
-    Ok(placed(answer::wait(server, run.asked.reference(), presence, lease), &place, Some("join")))
+    let (path, lease) = (run_path(&run.asked), caller.response.clone());
+    let presence = requested_guard(server, &run, query)?;
+    Ok(placed(answer::wait(server, run.asked.reference(), presence, lease), &path, Some("join")))
 }
 
-fn watching(
+fn requested_guard(
     server: &AgentServer,
     run: &KnownRun,
     query: &QueryParams,
 ) -> Result<Option<Presence>, ApiError> {
-    let cancels = query.get_bool(LEAVING)?;
+    let cancels = query.get_bool(CANCEL_ON_DISCONNECT)?;
     Ok(cancels.then(|| Presence::new(server, run.asked.reference())))
 }
 
@@ -350,14 +358,14 @@ pub(super) async fn join_stream(
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = KnownRun::find(&server, &thread, &run).await?;
-    let place = place(&run.asked);
-    let response = joined_stream(&server, &thread, run, &query, &headers)?;
-    Ok(placed(response, &place, Some(&query.path_with_query("stream"))))
+    let path = run_path(&run.asked);
+    let response = join_stream_response(&server, &thread, run, &query, &headers)?;
+    Ok(placed(response, &path, Some(&query.path_with_query("stream"))))
 }
 
 /// Returns the stream of a run after the last event that the client has received. If the run has
 /// ended and the request has no event id, the stream is empty.
-pub(super) fn joined_stream(
+pub(super) fn join_stream_response(
     server: &AgentServer,
     thread: &ThreadRecord,
     run: KnownRun,
@@ -371,20 +379,20 @@ pub(super) fn joined_stream(
     });
     let after = after.transpose()?;
     let wish = Wish {
-        modes: modes(&run.asked, query)?,
-        subgraphs: subgraphs(&run.asked),
+        modes: stream_modes(&run.asked, query)?,
+        subgraphs: includes_subgraphs(&run.asked),
         after: after.unwrap_or(0),
     };
-    query.get_bool(LEAVING)?;
+    query.get_bool(CANCEL_ON_DISCONNECT)?;
     if after.is_none() && run.is_over() {
         return Ok(stream::nothing());
     }
-    let presence = watching(server, &run, query)?;
+    let presence = requested_guard(server, &run, query)?;
     Ok(stream::answer(server, thread, run, wish, presence))
 }
 
 /// Returns the stream modes of the request, or else those that were requested with the run.
-fn modes(
+fn stream_modes(
     run: &AskedRun,
     query: &QueryParams,
 ) -> Result<std::collections::BTreeSet<Mode>, ApiError> {
@@ -397,6 +405,6 @@ fn modes(
     Ok(Modes::read(asked.as_ref())?)
 }
 
-fn subgraphs(run: &AskedRun) -> bool {
+fn includes_subgraphs(run: &AskedRun) -> bool {
     run.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false)
 }

@@ -18,29 +18,31 @@ use wattle_api::traffic::CutReason;
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_graph::weight::weight;
 use wattle_run::limit::LIST_BYTES;
-use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands, ThreadSummary};
+use wattle_run::ports::store::{
+    ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus, ThreadSummary,
+};
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Looks, Page};
 use crate::state::AgentServer;
-use crate::view::{self, TEMPORARY};
+use crate::view::{self, STATELESS_MARKER};
 use crate::wire::extract::Extract;
 use crate::wire::outline::ThreadPart;
 use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
 use crate::wire::shape::ThreadStatus;
 
 /// Default number of items in a response.
-pub(super) const PAGE: usize = 10;
+pub(super) const DEFAULT_PAGE_SIZE: usize = 10;
 
 /// Maximum number of threads in a response. Each thread contains its whole state, so [`Page`]
 /// limits their total size as well.
-const LARGEST_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;
 
 /// Maximum number of ids for which each thread is read separately. For more ids, all threads are
 /// listed, which takes a remote store a request for each thousand threads.
-const NAMED: usize = 100;
+const MAX_DIRECT_LOOKUPS: usize = 100;
 
 /// Fields that `select` accepts.
 const FIELDS: &[&str] = &[
@@ -59,10 +61,10 @@ const FIELDS: &[&str] = &[
 ];
 
 /// Fields that are read from the state.
-const OF_STATE: &[&str] = &["state_updated_at", "values", "interrupts"];
+const STATE_FIELDS: &[&str] = &["state_updated_at", "values", "interrupts"];
 
 /// Returns the response headers with the total number of matches and the offset of the next page.
-pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap {
+pub(super) fn pagination_headers(total: usize, offset: usize, shown: usize) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert("x-pagination-total", HeaderValue::from(total));
     let next = offset.saturating_add(shown);
@@ -92,32 +94,34 @@ pub(super) async fn search(
     }
     let extract = Extract::read(&request.extract.unwrap_or_default());
     let extract = extract.map_err(ApiError::unprocessable)?;
-    let wanted = Wanted {
+    let filter = ThreadFilter {
         ids: request.ids.as_deref(),
         metadata: request.metadata.as_ref(),
         values: request.values.as_ref(),
         status: request.status,
     };
-    let mut found = wanted.found(&server, &caller).await?;
+    let mut found = filter.find(&server, &caller).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
-    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
+    let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     // One more thread than the page contains shows whether there is a next page.
     let most = offset.saturating_add(limit + 1);
-    let found = wanted.with_values(&server, &caller, found, most).await?;
+    let found = filter.match_values(&server, &caller, found, most).await?;
     let (total, of_page) = (found.len(), found.into_iter().skip(offset).take(limit));
     let (mut page, listed) = (Page::new(caller.response.clone()), of_page.len());
     for thread in of_page {
         let record = match thread.record {
             Some(record) => Some(*record),
-            None => record(&server, &caller, &thread.id).await?,
+            None => find_record(&server, &caller, &thread.id).await?,
         };
         // A thread that was deleted meanwhile is left out.
         if let Some(record) = record {
-            page.push(&shown(&server, &record, request.select.as_deref(), &extract).await?)?;
+            page.push(
+                &render_thread(&server, &record, request.select.as_deref(), &extract).await?,
+            )?;
         }
     }
-    Ok((pagination(total, offset, listed), page))
+    Ok((pagination_headers(total, offset, listed), page))
 }
 
 /// Counts a search that reads states as another request than one of the control plane, which would
@@ -131,19 +135,23 @@ fn leave_control(server: &AgentServer, permit: Option<&RequestPermit>) -> Result
 }
 
 /// Returns a thread with the selected fields. Reads its state only if a selected field needs it.
-async fn shown(
+async fn render_thread(
     server: &AgentServer,
     record: &ThreadRecord,
     fields: Option<&[String]>,
     extract: &Extract,
 ) -> Result<Value, ApiError> {
     let fields = fields.filter(|fields| !fields.is_empty());
-    let is_of_state = |field: &String| OF_STATE.contains(&field.as_str());
-    let reads = !extract.is_empty() || fields.is_none_or(|fields| fields.iter().any(is_of_state));
-    let state =
-        if reads { view::state_of(server, record, &Namespace::root(), None).await? } else { None };
-    let thread = view::thread_at(server, record, state).await?;
-    let mut document = view::select(&thread, fields, FIELDS)?;
+    let is_state_field = |field: &String| STATE_FIELDS.contains(&field.as_str());
+    let needs_state =
+        !extract.is_empty() || fields.is_none_or(|fields| fields.iter().any(is_state_field));
+    let state = if needs_state {
+        view::load_state(server, record, &Namespace::root(), None).await?
+    } else {
+        None
+    };
+    let thread = view::thread_with_state(server, record, state).await?;
+    let mut document = view::select_fields(&thread, fields, FIELDS)?;
     if !extract.is_empty() {
         document["extracted"] = extract.of(&json!(thread));
     }
@@ -161,18 +169,18 @@ pub(super) async fn count(
     caller: Caller,
     JsonBody(request): JsonBody<ThreadCount>,
 ) -> Result<Json<usize>, ApiError> {
-    let wanted = Wanted {
+    let filter = ThreadFilter {
         ids: None,
         metadata: request.metadata.as_ref(),
         values: request.values.as_ref(),
         status: request.status,
     };
-    let found = wanted.found(&server, &caller).await?;
-    Ok(Json(wanted.with_values(&server, &caller, found, usize::MAX).await?.len()))
+    let found = filter.find(&server, &caller).await?;
+    Ok(Json(filter.match_values(&server, &caller, found, usize::MAX).await?.len()))
 }
 
 /// A thread that matches a search, with what threads are sorted by.
-struct Found {
+struct MatchedThread {
     id: ThreadId,
     status: ThreadStatus,
     created_ms: i64,
@@ -181,7 +189,7 @@ struct Found {
     record: Option<Box<ThreadRecord>>,
 }
 
-impl From<ThreadSummary> for Found {
+impl From<ThreadSummary> for MatchedThread {
     fn from(thread: ThreadSummary) -> Self {
         let ThreadSummary { id, status, stopped, created_ms, updated_ms, .. } = thread;
         let status = ThreadStatus::of(status, stopped);
@@ -189,27 +197,31 @@ impl From<ThreadSummary> for Found {
     }
 }
 
-struct Wanted<'r> {
+struct ThreadFilter<'r> {
     ids: Option<&'r [String]>,
     metadata: Option<&'r Map<String, Value>>,
     values: Option<&'r Map<String, Value>>,
     status: Option<ThreadStatus>,
 }
 
-impl Wanted<'_> {
+impl ThreadFilter<'_> {
     /// Returns the threads that match all conditions except those on values.
-    async fn found(&self, server: &AgentServer, caller: &Caller) -> Result<Vec<Found>, ApiError> {
+    async fn find(
+        &self,
+        server: &AgentServer,
+        caller: &Caller,
+    ) -> Result<Vec<MatchedThread>, ApiError> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let mut found = Vec::new();
         match &ids {
-            Some(ids) if ids.len() <= NAMED => {
+            Some(ids) if ids.len() <= MAX_DIRECT_LOOKUPS => {
                 // Together, the kept records take no more memory than a page of a list.
                 let mut room = LIST_BYTES;
                 // Invalid ids name no thread.
                 for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
-                    let Some(record) = record(server, caller, &id).await? else { continue };
+                    let Some(record) = find_record(server, caller, &id).await? else { continue };
                     let thread = ThreadSummary::from(&record);
-                    if !self.has_facts(server, &thread) {
+                    if !self.matches_summary(server, &thread) {
                         continue;
                     }
                     let bytes = thread.memory_bytes().saturating_add(weight(&record.context));
@@ -217,7 +229,7 @@ impl Wanted<'_> {
                         room = left;
                         Box::new(record)
                     });
-                    found.push(Found { record, ..Found::from(thread) });
+                    found.push(MatchedThread { record, ..MatchedThread::from(thread) });
                 }
             }
             _ => {
@@ -232,9 +244,9 @@ impl Wanted<'_> {
                 let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
                 while let Some(threads) = walk.next().await? {
                     let matching = threads.into_iter().filter(|thread| {
-                        is_named(thread.id.as_str()) && self.has_facts(server, thread)
+                        is_named(thread.id.as_str()) && self.matches_summary(server, thread)
                     });
-                    found.extend(matching.map(Found::from));
+                    found.extend(matching.map(MatchedThread::from));
                 }
             }
         }
@@ -243,13 +255,13 @@ impl Wanted<'_> {
 
     /// Returns at most `most` threads that contain the values. Each comparison reads the state of a
     /// thread.
-    async fn with_values(
+    async fn match_values(
         &self,
         server: &AgentServer,
         caller: &Caller,
-        found: Vec<Found>,
+        found: Vec<MatchedThread>,
         most: usize,
-    ) -> Result<Vec<Found>, ApiError> {
+    ) -> Result<Vec<MatchedThread>, ApiError> {
         let Some(values) = self.values.filter(|values| !values.is_empty()) else {
             return Ok(found);
         };
@@ -265,21 +277,21 @@ impl Wanted<'_> {
         Ok(with_values)
     }
 
-    fn has_facts(&self, server: &AgentServer, thread: &ThreadSummary) -> bool {
-        let is_shown = !thread.metadata.contains_key(TEMPORARY);
+    fn matches_summary(&self, server: &AgentServer, thread: &ThreadSummary) -> bool {
+        let is_visible = !thread.metadata.contains_key(STATELESS_MARKER);
         let status = || view::status(server, &thread.id, thread.status, thread.stopped);
-        let stands = self.status.is_none_or(|wanted| status() == wanted);
-        let facts = self.metadata.is_none_or(|wanted| {
+        let has_status = self.status.is_none_or(|wanted| status() == wanted);
+        let has_metadata = self.metadata.is_none_or(|wanted| {
             wanted.iter().all(|(name, value)| {
-                thread.metadata.get(name).is_some_and(|known| holds(known, value))
+                thread.metadata.get(name).is_some_and(|known| json_contains(known, value))
             })
         });
-        is_shown && stands && facts
+        is_visible && has_status && has_metadata
     }
 }
 
 /// Returns a thread that the caller may access.
-async fn record(
+async fn find_record(
     server: &AgentServer,
     caller: &Caller,
     id: &ThreadId,
@@ -290,21 +302,21 @@ async fn record(
 
 /// Returns the status by which the store filters. Returns `None` if several statuses of the store
 /// match.
-fn store_status(status: ThreadStatus) -> Option<Stands> {
+fn store_status(status: ThreadStatus) -> Option<StoredStatus> {
     match status {
-        ThreadStatus::Interrupted => Some(Stands::Interrupted),
-        ThreadStatus::Error => Some(Stands::Error),
-        ThreadStatus::Idle => Some(Stands::Idle),
+        ThreadStatus::Interrupted => Some(StoredStatus::Interrupted),
+        ThreadStatus::Error => Some(StoredStatus::Error),
+        ThreadStatus::Idle => Some(StoredStatus::Idle),
         ThreadStatus::Busy => None,
     }
 }
 
 /// Returns whether a value contains another one. Objects may have additional fields.
-pub(super) fn holds(known: &Value, wanted: &Value) -> bool {
+pub(super) fn json_contains(known: &Value, wanted: &Value) -> bool {
     match (known, wanted) {
         (Value::Object(known), Value::Object(wanted)) => wanted
             .iter()
-            .all(|(name, value)| known.get(name).is_some_and(|known| holds(known, value))),
+            .all(|(name, value)| known.get(name).is_some_and(|known| json_contains(known, value))),
         _ => known == wanted,
     }
 }
@@ -326,11 +338,13 @@ async fn has_values(
     looks.count(&state)?;
     server.engine().load_code(&head.record).await;
     let values = view::thread_info(server, &head.record).values(&state);
-    Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
+    Ok(wanted
+        .iter()
+        .all(|(name, value)| values.get(name).is_some_and(|it| json_contains(it, value))))
 }
 
-fn sort(found: &mut [Found], by: Option<&str>, order: SortOrder) -> Result<(), ApiError> {
-    let compare: fn(&Found, &Found) -> Ordering = match by.unwrap_or("updated_at") {
+fn sort(found: &mut [MatchedThread], by: Option<&str>, order: SortOrder) -> Result<(), ApiError> {
+    let compare: fn(&MatchedThread, &MatchedThread) -> Ordering = match by.unwrap_or("updated_at") {
         "thread_id" => |one, other| one.id.cmp(&other.id),
         "created_at" => |one, other| one.created_ms.cmp(&other.created_ms),
         "updated_at" | "state_updated_at" => |one, other| one.updated_ms.cmp(&other.updated_ms),

@@ -13,7 +13,7 @@ use wattle_graph::step::{Edit, EditAs};
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::EditThread;
 
-use crate::asked::{ENDS, Point, fresh, point_of};
+use crate::asked::{END_ALIASES, Point, fresh, point_of};
 use crate::assistants;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
@@ -28,12 +28,13 @@ use crate::wire::outline::{ErrorDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
 
-/// Names that clients use for the input as the writer of an update: [`INPUT`] for the superstep in
-/// which an input is pending, and [`START`] for the one that writes it to the channels.
-const INPUTS: &[&str] = &[START, INPUT];
-const START: &str = "__start__";
-const INPUT: &str = "__input__";
-const COPY: &str = "__copy__";
+/// Names that clients use for the input as the writer of an update: [`INPUT_NODE`] for the
+/// superstep in which an input is pending, and [`START_NODE`] for the one that writes it to the
+/// channels.
+const INPUT_ALIASES: &[&str] = &[START_NODE, INPUT_NODE];
+const START_NODE: &str = "__start__";
+const INPUT_NODE: &str = "__input__";
+const COPY_NODE: &str = "__copy__";
 
 /// Metadata key of a thread with the id of its graph.
 const GRAPH_ID: &str = "graph_id";
@@ -55,7 +56,7 @@ pub(super) async fn get(
     let record = caller.thread(&server, &id).await?;
     let state =
         read(&server, &record, &Namespace::root(), None, query.get_bool("subgraphs")?).await?;
-    Ok(Json(view::selected(&state, &query.list("select"))?))
+    Ok(Json(view::select_state_fields(&state, &query.list("select"))?))
 }
 
 /// Reads the state of a thread at a checkpoint.
@@ -67,7 +68,7 @@ pub(super) async fn get(
         ("subgraphs" = Option<bool>, Query, description = "true to include the states of subgraphs"),
         ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = ThreadStatePart)))]
-pub(super) async fn by_id(
+pub(super) async fn get_by_id(
     State(server): State<AgentServer>,
     caller: Caller,
     PathParams((id, checkpoint)): PathParams<(String, String)>,
@@ -77,7 +78,7 @@ pub(super) async fn by_id(
     let root = Namespace::root();
     let state =
         read(&server, &record, &root, Some(&checkpoint), query.get_bool("subgraphs")?).await?;
-    Ok(Json(view::selected(&state, &query.list("select"))?))
+    Ok(Json(view::select_state_fields(&state, &query.list("select"))?))
 }
 
 /// Reads the state of a thread, or of one of its subgraphs, at a checkpoint.
@@ -87,7 +88,7 @@ pub(super) async fn by_id(
     params(("id" = String, Path, description = "id of the thread")),
     request_body = StateRequest,
     responses((status = 200, body = ThreadStatePart)))]
-pub(super) async fn at(
+pub(super) async fn get_at_checkpoint(
     State(server): State<AgentServer>,
     caller: Caller,
     PathParams(id): PathParams<String>,
@@ -98,7 +99,7 @@ pub(super) async fn at(
     let namespace = namespaces::find(&server, &record, &checkpoint.checkpoint_ns).await?;
     let nested = request.subgraphs.unwrap_or(false);
     let state = read(&server, &record, &namespace, checkpoint.id(), nested).await?;
-    Ok(Json(view::selected(&state, &request.select.unwrap_or_default())?))
+    Ok(Json(view::select_state_fields(&state, &request.select.unwrap_or_default())?))
 }
 
 async fn read(
@@ -113,7 +114,7 @@ async fn read(
     let checkpoint = point.map(|point| match point {
         Point::Made(checkpoint) | Point::BeforeInput(checkpoint) => checkpoint,
     });
-    let found = view::state_of(server, record, namespace, checkpoint).await?;
+    let found = view::load_state(server, record, namespace, checkpoint).await?;
     match found {
         Some(made) if matches!(point, Some(Point::BeforeInput(_))) => {
             view::before_input(server, record, &made).await
@@ -145,11 +146,11 @@ pub(super) async fn update(
         let text = format!("thread `{id}` has a pending run; change the state after that run");
         return Err(ApiError::conflict(text));
     }
-    let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
-    let namespace = namespaces::find(&server, &record, place.unwrap_or_default()).await?;
-    let ground = Ground::of(&server, &record, &namespace).await?;
+    let namespace = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
+    let namespace = namespaces::find(&server, &record, namespace.unwrap_or_default()).await?;
+    let target = EditTarget::load(&server, &record, &namespace).await?;
     let mut ignored = IgnoredKeys::default();
-    let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
+    let edit = target.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
     let checkpoint = match request.checkpoint_id().map(|id| point_of(&record, id)).transpose()? {
         Some(Point::BeforeInput(_)) => {
             let text = "the state before an input cannot be changed; start a run from it with \
@@ -163,7 +164,7 @@ pub(super) async fn update(
         namespace,
         checkpoint,
         principal: caller.principal.clone(),
-        ..ground.request(&record, vec![vec![edit]])
+        ..target.request(&record, vec![vec![edit]])
     };
     let own = server.clone();
     let work = async move { Ok(own.engine().edit(edited).await?) };
@@ -184,32 +185,32 @@ pub(super) async fn update(
 ///
 /// 400 if the metadata of the thread contains no graph, 422 for supersteps that do not fit the
 /// graph.
-pub(super) async fn lived(
+pub(super) async fn write_history(
     server: &AgentServer,
     caller: &Caller,
     record: &ThreadRecord,
     steps: Vec<Superstep>,
 ) -> Result<IgnoredKeys, ApiError> {
-    let ground = Ground::of(server, record, &Namespace::root()).await?;
+    let target = EditTarget::load(server, record, &Namespace::root()).await?;
     let mut ignored = IgnoredKeys::default();
     let edits = |step: Superstep| -> Result<Vec<Edit>, ApiError> {
-        step.updates.into_iter().map(|update| ground.lived(update, &mut ignored)).collect()
+        step.updates.into_iter().map(|update| target.history_edit(update, &mut ignored)).collect()
     };
-    let steps = with_whole_inputs(steps).into_iter().map(edits).collect::<Result<_, _>>()?;
+    let steps = join_input_supersteps(steps).into_iter().map(edits).collect::<Result<_, _>>()?;
     let principal = caller.principal.clone();
-    let edit = EditThread { principal, ..ground.request(record, steps) };
+    let edit = EditThread { principal, ..target.request(record, steps) };
     server.engine().edit(edit).await?;
     Ok(ignored)
 }
 
 /// Joins the two supersteps of an input. The engine has one checkpoint for them, and the state
 /// before an input is shown with it. What the second superstep wrote is the input.
-fn with_whole_inputs(steps: Vec<Superstep>) -> Vec<Superstep> {
+fn join_input_supersteps(steps: Vec<Superstep>) -> Vec<Superstep> {
     let mut whole = Vec::with_capacity(steps.len());
     let mut steps = steps.into_iter().peekable();
     while let Some(mut step) = steps.next() {
-        if only_writer(&step) == Some(INPUT)
-            && let Some(written) = steps.next_if(|next| only_writer(next) == Some(START))
+        if only_writer(&step) == Some(INPUT_NODE)
+            && let Some(written) = steps.next_if(|next| only_writer(next) == Some(START_NODE))
         {
             for (update, written) in step.updates.iter_mut().zip(written.updates) {
                 *update = UpdateInput { as_node: update.as_node.take(), ..written };
@@ -229,7 +230,7 @@ fn only_writer(step: &Superstep) -> Option<&str> {
 }
 
 /// The graph of a thread, for edits of its state.
-struct Ground {
+struct EditTarget {
     app: AppName,
     graph: GraphName,
     /// The message channels of the graph and of its subgraphs.
@@ -239,13 +240,13 @@ struct Ground {
     channels: Option<BTreeSet<ChannelName>>,
 }
 
-impl Ground {
-    async fn of(
+impl EditTarget {
+    async fn load(
         server: &AgentServer,
         record: &ThreadRecord,
         namespace: &Namespace,
     ) -> Result<Self, ApiError> {
-        let (app, graph) = graph_of(server, record).await?;
+        let (app, graph) = graph_of_thread(server, record).await?;
         let known = graphs::by_name(server.engine().catalog(), &app, &graph);
         let message_channels =
             known.as_ref().map(|known| graphs::message_channels(&known.app, &known.graph_version));
@@ -260,7 +261,7 @@ impl Ground {
     }
 
     /// Returns whether a key of an update is kept. Records one that is ignored.
-    fn keeps(&self, field: &str, key: &str, ignored: &mut IgnoredKeys) -> bool {
+    fn accepts(&self, field: &str, key: &str, ignored: &mut IgnoredKeys) -> bool {
         let channels = self.channels.as_ref();
         channels.is_none_or(|channels| ignored.keep(field, key, channels.contains(key)))
     }
@@ -285,7 +286,7 @@ impl Ground {
         as_node: Option<&str>,
         ignored: &mut IgnoredKeys,
     ) -> Result<Edit, ApiError> {
-        Ok(Edit { as_node: writer(values, as_node)?, writes: self.writes(values, ignored)? })
+        Ok(Edit { as_node: parse_as_node(values, as_node)?, writes: self.writes(values, ignored)? })
     }
 
     fn writes(
@@ -307,8 +308,8 @@ impl Ground {
                 return Err(ApiError::unprocessable(text));
             };
             for field in fields {
-                if self.keeps("values", &field.0, ignored) {
-                    writes.push(write(field)?);
+                if self.accepts("values", &field.0, ignored) {
+                    writes.push(channel_write(field)?);
                 }
             }
         }
@@ -317,14 +318,22 @@ impl Ground {
 
     /// Converts an update of a past superstep. An update cannot select the next nodes: the next
     /// superstep determines them.
-    fn lived(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, ApiError> {
-        let is_input = update.as_node.as_deref() == Some(INPUT);
-        let edit = self.past_edit(update, ignored)?;
+    fn history_edit(
+        &self,
+        update: UpdateInput,
+        ignored: &mut IgnoredKeys,
+    ) -> Result<Edit, ApiError> {
+        let is_input = update.as_node.as_deref() == Some(INPUT_NODE);
+        let edit = self.superstep_edit(update, ignored)?;
         let as_node = if is_input { EditAs::RunInput } else { edit.as_node };
         Ok(Edit { as_node, ..edit })
     }
 
-    fn past_edit(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, ApiError> {
+    fn superstep_edit(
+        &self,
+        update: UpdateInput,
+        ignored: &mut IgnoredKeys,
+    ) -> Result<Edit, ApiError> {
         let UpdateInput { values, command, as_node } = update;
         let as_node = as_node.as_deref();
         let Some(command) = command else { return self.edit(values.as_ref(), as_node, ignored) };
@@ -334,14 +343,14 @@ impl Ground {
             return Err(ApiError::unprocessable(text));
         }
         let mut written = command.read_update(&self.message_channels, &mut fresh)?;
-        written.retain(|(name, _)| self.keeps("command.update", name, ignored));
-        let writes = written.into_iter().map(write).collect::<Result<_, _>>()?;
-        Ok(Edit { as_node: writer(Some(&Value::Bool(true)), as_node)?, writes })
+        written.retain(|(name, _)| self.accepts("command.update", name, ignored));
+        let writes = written.into_iter().map(channel_write).collect::<Result<_, _>>()?;
+        Ok(Edit { as_node: parse_as_node(Some(&Value::Bool(true)), as_node)?, writes })
     }
 }
 
 /// Returns the graph of a thread. If the thread has not run yet, its metadata contains the graph.
-async fn graph_of(
+async fn graph_of_thread(
     server: &AgentServer,
     record: &ThreadRecord,
 ) -> Result<(AppName, GraphName), ApiError> {
@@ -360,20 +369,20 @@ async fn graph_of(
     Ok((graph.app.name.clone(), graph.name().clone()))
 }
 
-fn writer(values: Option<&Value>, as_node: Option<&str>) -> Result<EditAs, ApiError> {
+fn parse_as_node(values: Option<&Value>, as_node: Option<&str>) -> Result<EditAs, ApiError> {
     Ok(match as_node {
         None if values.is_none_or(Value::is_null) => EditAs::Copy,
         None => EditAs::Infer,
-        Some(name) if INPUTS.contains(&name) => EditAs::Input,
-        Some(COPY) => EditAs::Copy,
-        Some(name) if ENDS.contains(&name) => EditAs::End,
+        Some(name) if INPUT_ALIASES.contains(&name) => EditAs::Input,
+        Some(COPY_NODE) => EditAs::Copy,
+        Some(name) if END_ALIASES.contains(&name) => EditAs::End,
         Some(name) => EditAs::Node(
             NodeName::new(name).map_err(|error| ApiError::unprocessable(error.to_string()))?,
         ),
     })
 }
 
-fn write((name, value): (String, Value)) -> Result<Write, ApiError> {
+fn channel_write((name, value): (String, Value)) -> Result<Write, ApiError> {
     let channel = ChannelName::new(&name);
     let channel = channel.map_err(|error| ApiError::unprocessable(error.to_string()))?;
     Ok(Write { channel, value, overwrite: false })

@@ -20,8 +20,10 @@ use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::order::{self, Created};
 use crate::query::QueryParams;
-use crate::route::cancel::cancelled;
-use crate::route::runs::{Asked, joined, joined_stream, segment, streamed};
+use crate::route::cancel::cancel_and_respond;
+use crate::route::runs::{
+    GuardedRun, encode_path_segment, join_response, join_stream_response, stream_response,
+};
 use crate::run::KnownRun;
 use crate::state::AgentServer;
 use crate::whole::whole;
@@ -30,7 +32,7 @@ use crate::wire::request::{RunCreate, at_most};
 use crate::wire::shape::Run;
 
 /// Maximum number of runs in a batch.
-const BATCH: usize = 100;
+const MAX_BATCH: usize = 100;
 
 /// A batch of run requests.
 #[derive(Deserialize)]
@@ -55,7 +57,7 @@ pub(super) async fn create(
     let work = async move { order::alone(&own, &caller, run, &request).await };
     let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
     let run = KnownRun::of(&server, &thread, record).await?;
-    Ok(placed(Json(run.to_body()).into_response(), &place(&run.asked), None))
+    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.asked), None))
 }
 
 /// Creates several stateless runs. All of them are created even if the client disconnects.
@@ -107,9 +109,9 @@ pub(super) async fn wait(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
-    let Asked { run, presence } = begin(&server, caller, Arc::new(request)).await?;
-    let place = place(&run.asked);
-    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &place, Some("join")))
+    let GuardedRun { run, presence } = create_guarded(&server, caller, Arc::new(request)).await?;
+    let path = run_path(&run.asked);
+    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &path, Some("join")))
 }
 
 /// Creates a stateless run and streams its events.
@@ -130,27 +132,27 @@ pub(super) async fn stream(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let asked = begin(&server, caller, request.clone()).await?;
-    let place = place(&asked.run.asked);
-    Ok(placed(streamed(&server, asked, &request).await?, &place, Some("stream")))
+    let asked = create_guarded(&server, caller, request.clone()).await?;
+    let path = run_path(&asked.run.asked);
+    Ok(placed(stream_response(&server, asked, &request).await?, &path, Some("stream")))
 }
 
 /// Creates a stateless run, even if the client disconnects in the meantime.
-async fn begin(
+async fn create_guarded(
     server: &AgentServer,
     caller: Caller,
     request: Arc<RunCreate>,
-) -> Result<Asked, ApiError> {
+) -> Result<GuardedRun, ApiError> {
     let own = server.clone();
     let work = async move {
         let created = order::alone(&own, &caller, asked::new_run()?, &request).await?;
-        Ok(Asked::new(&own, created, &request))
+        Ok(GuardedRun::new(&own, created, &request))
     };
     whole(server, Box::pin(work)).await
 }
 
-fn place(run: &AskedRun) -> String {
-    format!("/runs/{}", segment(run.run.as_str()))
+fn run_path(run: &AskedRun) -> String {
+    format!("/runs/{}", encode_path_segment(run.run.as_str()))
 }
 
 /// Finds a run and its thread by the id of the run.
@@ -205,7 +207,7 @@ pub(super) async fn join(
     query: QueryParams,
 ) -> Result<Response, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
-    joined(&server, &caller, run, &query)
+    join_response(&server, &caller, run, &query)
 }
 
 /// Streams the events of a run.
@@ -229,9 +231,9 @@ pub(super) async fn join_stream(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (thread, run) = find(&server, &caller, &id).await?;
-    let place = place(&run.asked);
-    let response = joined_stream(&server, &thread, run, &query, &headers)?;
-    Ok(placed(response, &place, Some(&query.path_with_query("stream"))))
+    let path = run_path(&run.asked);
+    let response = join_stream_response(&server, &thread, run, &query, &headers)?;
+    Ok(placed(response, &path, Some(&query.path_with_query("stream"))))
 }
 
 /// Cancels a run.
@@ -253,5 +255,5 @@ pub(super) async fn cancel(
     query: QueryParams,
 ) -> Result<Response, ApiError> {
     let (_, run) = find(&server, &caller, &id).await?;
-    cancelled(&server, &caller, run, &query).await
+    cancel_and_respond(&server, &caller, run, &query).await
 }

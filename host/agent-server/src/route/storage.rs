@@ -32,7 +32,7 @@ async fn storage(
 ) -> Result<Json<Value>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let stored = server.ports().store.stored_bytes(&thread.id).await?;
-    let state = view::state_of(&server, &thread, &Namespace::root(), None).await?;
+    let state = view::load_state(&server, &thread, &Namespace::root(), None).await?;
     let values = state.map(|state| state.values).unwrap_or_default();
     let channels: BTreeMap<_, _> = values
         .as_object()

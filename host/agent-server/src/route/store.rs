@@ -14,7 +14,7 @@ use wattle_run::ports::memory::{
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::query::QueryParams;
-use crate::route::search::PAGE;
+use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::state::AgentServer;
 use crate::wire::outline::{FoundItems, FoundNamespaces};
 use crate::wire::request::{
@@ -23,7 +23,7 @@ use crate::wire::request::{
 use crate::wire::shape::{FoundItem, Item};
 
 /// Default number of namespaces in a response.
-const NAMESPACES: usize = 100;
+const DEFAULT_NAMESPACE_LIMIT: usize = 100;
 
 pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new()
@@ -32,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
         .routes(routes!(namespaces))
 }
 
-fn whose(caller: &Caller) -> MemoryScope {
+fn memory_scope(caller: &Caller) -> MemoryScope {
     MemoryScope::Tenant(caller.tenant.clone())
 }
 
@@ -55,7 +55,7 @@ async fn write(
         key: request.key,
         value: Value::Object(request.value),
     };
-    server.engine().put_document(&whose(&caller), item).await?;
+    server.engine().put_document(&memory_scope(&caller), item).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -78,11 +78,12 @@ async fn read(
     let (namespace, key) = (labels_of(text("namespace")?), text("key")?);
     check_labels(&namespace)?;
     check_key(&namespace, key)?;
-    let (memory, now_ms, whose) = (&server.ports().memory, server.now_ms(), whose(&caller));
+    let (memory, now_ms, memory_scope) =
+        (&server.ports().memory, server.now_ms(), memory_scope(&caller));
     let found = if query.get_bool_opt("refresh_ttl")?.unwrap_or(true) {
-        memory.get(&whose, &namespace, key, now_ms).await?
+        memory.get(&memory_scope, &namespace, key, now_ms).await?
     } else {
-        memory.peek(&whose, &namespace, key, now_ms).await?
+        memory.peek(&memory_scope, &namespace, key, now_ms).await?
     };
     Ok(Json(found.map(Item::from)))
 }
@@ -99,7 +100,7 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     check_labels(&place.namespace)?;
     check_key(&place.namespace, &place.key)?;
-    server.ports().memory.delete(&whose(&caller), &place.namespace, &place.key).await?;
+    server.ports().memory.delete(&memory_scope(&caller), &place.namespace, &place.key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -120,12 +121,13 @@ async fn search(
         prefix: request.namespace_prefix,
         filter: filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default(),
         query: request.query.filter(|query| !query.trim().is_empty()),
-        limit: request.limit.unwrap_or(PAGE).min(MEMORY_RESULTS),
+        limit: request.limit.unwrap_or(DEFAULT_PAGE_SIZE).min(MEMORY_RESULTS),
         offset: request.offset.unwrap_or(0),
         peek: !request.refresh_ttl.unwrap_or(true),
     };
     search.check()?;
-    let found = server.ports().memory.search(&whose(&caller), &search, server.now_ms()).await?;
+    let found =
+        server.ports().memory.search(&memory_scope(&caller), &search, server.now_ms()).await?;
     let items: Vec<FoundItem> = found.into_iter().map(FoundItem::from).collect();
     Ok(Json(json!({ "items": items })))
 }
@@ -145,12 +147,13 @@ async fn namespaces(
         prefix: request.prefix.unwrap_or_default(),
         suffix: request.suffix.unwrap_or_default(),
         max_depth: request.max_depth,
-        limit: request.limit.unwrap_or(NAMESPACES).min(MEMORY_RESULTS),
+        limit: request.limit.unwrap_or(DEFAULT_NAMESPACE_LIMIT).min(MEMORY_RESULTS),
         offset: request.offset.unwrap_or(0),
     };
     check_labels(&list.prefix)?;
     check_labels(&list.suffix)?;
     list.check()?;
-    let found = server.ports().memory.namespaces(&whose(&caller), &list, server.now_ms()).await?;
+    let found =
+        server.ports().memory.namespaces(&memory_scope(&caller), &list, server.now_ms()).await?;
     Ok(Json(json!({ "namespaces": found })))
 }

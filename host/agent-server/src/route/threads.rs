@@ -16,8 +16,8 @@ use crate::error::ApiError;
 use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
 use crate::keys::IgnoredKeys;
 use crate::records::legacy;
-use crate::route::crons::forget_of_thread;
-use crate::route::state::lived;
+use crate::route::crons::delete_crons_of_thread;
+use crate::route::state::write_history;
 use crate::state::AgentServer;
 use crate::submit::remove_thread;
 use crate::view;
@@ -28,7 +28,7 @@ use crate::wire::shape::Thread;
 
 /// Maximum number of threads that a request may prune, because the request may have to delete each
 /// of them.
-const PRUNED: usize = 1_000;
+const MAX_PRUNED_THREADS: usize = 1_000;
 
 /// Creates a thread.
 #[utoipa::path(post, path = "/threads", operation_id = "agent_create_thread", tag = "agent-threads",
@@ -45,34 +45,34 @@ pub(super) async fn create(
 ) -> Result<(HeaderMap, Json<Thread>), ApiError> {
     let own = server.clone();
     let work = async move {
-        let (record, ignored) = made(&own, &caller, request).await?;
+        let (record, ignored) = create_with_history(&own, &caller, request).await?;
         Ok((ignored.headers(), Json(view::thread(&own, &record).await?)))
     };
     whole(&server, Box::pin(work)).await
 }
 
 /// Creates a thread with its history. Returns the keys of the history that were ignored.
-async fn made(
+async fn create_with_history(
     server: &AgentServer,
     caller: &Caller,
     request: ThreadCreate,
 ) -> Result<(ThreadRecord, IgnoredKeys), ApiError> {
-    let nothing = IgnoredKeys::default();
+    let none_ignored = IgnoredKeys::default();
     let id = request.thread_id.as_deref();
     let if_exists = request.if_exists.unwrap_or_default();
     if let Some(id) = id
         && let Some(record) = caller.find_thread(server, id).await?
     {
         return match if_exists {
-            IfExists::DoNothing => Ok((record, nothing)),
+            IfExists::DoNothing => Ok((record, none_ignored)),
             IfExists::Raise => Err(ApiError::conflict(format!("thread `{id}` already exists"))),
         };
     }
     let new = NewThread {
-        thread: id.map(|id| parse(&parse_uuid("thread", id)?.to_string())).transpose()?,
+        thread: id.map(|id| parse_thread_id(&parse_uuid("thread", id)?.to_string())).transpose()?,
         tenant: caller.tenant.clone(),
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
-        ttl: request.ttl.map(ttl).transpose()?,
+        ttl: request.ttl.map(parse_ttl).transpose()?,
         created_ms: None,
     };
     let record = match (server.engine().create_thread(new).await, id) {
@@ -80,15 +80,15 @@ async fn made(
         // Another request has created the thread in the meantime.
         (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
             let known = caller.find_thread(server, id).await?;
-            return known.map(|record| (record, nothing)).ok_or_else(|| failure.into());
+            return known.map(|record| (record, none_ignored)).ok_or_else(|| failure.into());
         }
         (Err(failure), _) => return Err(failure.into()),
     };
     let steps = request.supersteps.unwrap_or_default();
     if steps.is_empty() {
-        return Ok((record, nothing));
+        return Ok((record, none_ignored));
     }
-    match lived(server, caller, &record, steps).await {
+    match write_history(server, caller, &record, steps).await {
         Ok(ignored) => Ok((caller.thread(server, record.id.as_str()).await?, ignored)),
         Err(error) => {
             server.engine().delete_thread(&record.id).await?;
@@ -135,7 +135,7 @@ pub(super) async fn update(
         thread: record.id,
         tenant: record.tenant,
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
-        ttl: request.ttl.map(ttl).transpose()?,
+        ttl: request.ttl.map(parse_ttl).transpose()?,
     };
     let own = server.clone();
     let work = async move { Ok(own.engine().update_thread(update).await?) };
@@ -161,7 +161,7 @@ pub(super) async fn delete(
     IsOperator(is_operator): IsOperator,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    if is_operator && server.engine().remove_damaged(&parse(&id)?).await? {
+    if is_operator && server.engine().remove_damaged(&parse_thread_id(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     let record = caller?.thread(&server, &id).await?;
@@ -179,7 +179,7 @@ pub(super) async fn remove(
     let work = async move {
         remove_thread(&own, &thread).await?;
         legacy::delete_runs(own.ports(), tenant.as_ref(), &thread).await?;
-        forget_of_thread(&own, tenant.as_ref(), thread.as_str()).await
+        delete_crons_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };
     whole(server, Box::pin(work)).await
 }
@@ -216,7 +216,7 @@ pub(super) async fn prune(
     caller: Caller,
     JsonBody(request): JsonBody<ThreadPrune>,
 ) -> Result<Json<Value>, ApiError> {
-    let keeps = match request.strategy.as_deref() {
+    let keeps_latest = match request.strategy.as_deref() {
         None | Some("delete") => false,
         Some("keep_latest") => true,
         Some(other) => {
@@ -225,8 +225,8 @@ pub(super) async fn prune(
         }
     };
     let count = request.thread_ids.len();
-    if count > PRUNED {
-        let text = format!("a request prunes at most {PRUNED} threads, not {count}");
+    if count > MAX_PRUNED_THREADS {
+        let text = format!("a request prunes at most {MAX_PRUNED_THREADS} threads, not {count}");
         return Err(ApiError::unprocessable(text));
     }
     // Look up all threads before the first one is changed.
@@ -237,7 +237,7 @@ pub(super) async fn prune(
     }
     let pruned = found.len();
     for (thread, tenant) in found {
-        if keeps {
+        if keeps_latest {
             let own = server.clone();
             let keep = PruneStrategy::KeepLatest;
             let work = async move { Ok(own.engine().prune(&thread, keep).await?) };
@@ -249,11 +249,11 @@ pub(super) async fn prune(
     Ok(Json(json!({ "pruned_count": pruned })))
 }
 
-fn parse(id: &str) -> Result<ThreadId, ApiError> {
+fn parse_thread_id(id: &str) -> Result<ThreadId, ApiError> {
     ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
-fn ttl(wish: TtlWish) -> Result<ThreadTtl, ApiError> {
+fn parse_ttl(wish: TtlWish) -> Result<ThreadTtl, ApiError> {
     let read = wish.ttl().read();
     read.ok_or_else(|| ApiError::unprocessable("`ttl` must be a number of minutes, zero or more"))
 }

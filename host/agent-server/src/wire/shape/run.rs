@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use wattle_graph::event::RunStatus as Stands;
+use wattle_graph::event::RunStatus as StoredStatus;
 use wattle_graph::failure::code;
 use wattle_run::ports::store::RunRecord;
 
@@ -32,12 +32,12 @@ impl RunStatus {
     pub fn of(record: &RunRecord) -> Self {
         let too_long = || record.failure.as_ref().is_some_and(|it| it.code == code::TIMEOUT);
         match record.status {
-            Stands::Pending => Self::Pending,
-            Stands::Running => Self::Running,
-            Stands::Completed | Stands::Interrupted => Self::Success,
-            Stands::Failed if too_long() => Self::Timeout,
-            Stands::Failed => Self::Error,
-            Stands::Cancelled => Self::Interrupted,
+            StoredStatus::Pending => Self::Pending,
+            StoredStatus::Running => Self::Running,
+            StoredStatus::Completed | StoredStatus::Interrupted => Self::Success,
+            StoredStatus::Failed if too_long() => Self::Timeout,
+            StoredStatus::Failed => Self::Error,
+            StoredStatus::Cancelled => Self::Interrupted,
         }
     }
 

@@ -73,7 +73,11 @@ pub struct Task {
 
 impl ThreadState {
     /// Describes the state at a checkpoint. Adds `facts` to the metadata of the checkpoint.
-    pub fn new(thread_info: &ThreadInfo, view: &StateView, facts: &Map<String, Value>) -> Self {
+    pub fn new(
+        thread_info: &ThreadInfo,
+        view: &StateView,
+        graph_metadata: &Map<String, Value>,
+    ) -> Self {
         let at = |id| thread_info.checkpoint(&view.namespace, id);
         let mut checkpoint = at(view.checkpoint);
         if !view.namespace.is_root() {
@@ -92,7 +96,7 @@ impl ThreadState {
             values: thread_info.values(&view.values),
             next: view.next.iter().map(ToString::to_string).collect(),
             tasks: view.tasks.iter().map(|task| Task::new(thread_info, task)).collect(),
-            metadata: metadata(thread_info, view, facts),
+            metadata: metadata(thread_info, view, graph_metadata),
             created_at: Some(format_time_with_micros(view.at_ms)),
             checkpoint_id: checkpoint.checkpoint_id.clone(),
             parent_checkpoint_id: parent.as_ref().and_then(|parent| parent.checkpoint_id.clone()),
@@ -109,11 +113,11 @@ impl ThreadState {
         thread_info: &ThreadInfo,
         made: &StateView,
         before: &Value,
-        facts: &Map<String, Value>,
+        graph_metadata: &Map<String, Value>,
     ) -> Self {
         let checkpoint = thread_info.input(&made.namespace, made.checkpoint);
         let parent = made.parent.map(|id| thread_info.checkpoint(&made.namespace, id));
-        let mut metadata = metadata(thread_info, made, facts);
+        let mut metadata = metadata(thread_info, made, graph_metadata);
         metadata.insert("step".to_owned(), (i64::from(made.step) - 1).into());
         let task = Task {
             id: checkpoint.checkpoint_id.clone().unwrap_or_default(),
@@ -187,13 +191,13 @@ fn graph_of(thread_info: &ThreadInfo, namespace: &Namespace, view: &TaskView) ->
 fn metadata(
     thread_info: &ThreadInfo,
     view: &StateView,
-    facts: &Map<String, Value>,
+    graph_metadata: &Map<String, Value>,
 ) -> Map<String, Value> {
     let parents = view
         .parents
         .iter()
         .map(|(space, id)| (namespace_text(space), Value::String(thread_info.checkpoint_id(*id))));
-    let mut metadata = facts.clone();
+    let mut metadata = graph_metadata.clone();
     metadata.extend(view.metadata.clone());
     metadata.extend([
         ("run_id".to_owned(), view.run.as_str().into()),

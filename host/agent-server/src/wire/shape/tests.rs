@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::CheckpointSource;
-use wattle_graph::event::{RunStatus as Stands, Write};
+use wattle_graph::event::{RunStatus as StoredStatus, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
 use wattle_project::agent_server::thread_info::ThreadInfo;
@@ -96,8 +96,8 @@ fn address_of_a_stateful_subgraph_has_a_checkpoint() {
 
 #[test]
 fn state_has_all_fields_of_clients() {
-    let facts = Map::from_iter([("graph_id".to_owned(), "agent".into())]);
-    let state = json!(ThreadState::new(&thread_info(), &view(""), &facts));
+    let graph_metadata = Map::from_iter([("graph_id".to_owned(), "agent".into())]);
+    let state = json!(ThreadState::new(&thread_info(), &view(""), &graph_metadata));
     let (two, one) = (
         thread_info().checkpoint_id(CheckpointId(2)),
         thread_info().checkpoint_id(CheckpointId(1)),
@@ -195,17 +195,20 @@ fn interrupted_run_has_the_status_success() {
         origin: None,
         spec: None,
     };
-    for (stands, code, status) in [
-        (Stands::Pending, "", RunStatus::Pending),
-        (Stands::Running, "", RunStatus::Running),
-        (Stands::Completed, "", RunStatus::Success),
-        (Stands::Interrupted, "", RunStatus::Success),
-        (Stands::Failed, "denied", RunStatus::Error),
-        (Stands::Failed, "timeout", RunStatus::Timeout),
-        (Stands::Cancelled, "", RunStatus::Interrupted),
+    for (stored, code, status) in [
+        (StoredStatus::Pending, "", RunStatus::Pending),
+        (StoredStatus::Running, "", RunStatus::Running),
+        (StoredStatus::Completed, "", RunStatus::Success),
+        (StoredStatus::Interrupted, "", RunStatus::Success),
+        (StoredStatus::Failed, "denied", RunStatus::Error),
+        (StoredStatus::Failed, "timeout", RunStatus::Timeout),
+        (StoredStatus::Cancelled, "", RunStatus::Interrupted),
     ] {
-        assert_eq!(RunStatus::of(&record(stands, code)), status);
-        assert_eq!(status.is_over(), !matches!(stands, Stands::Pending | Stands::Running));
+        assert_eq!(RunStatus::of(&record(stored, code)), status);
+        assert_eq!(
+            status.is_over(),
+            !matches!(stored, StoredStatus::Pending | StoredStatus::Running)
+        );
     }
 }
 

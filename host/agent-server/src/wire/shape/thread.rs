@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadStatus as Stands, ThreadTtl};
+use wattle_run::ports::store::{
+    PruneStrategy, ThreadRecord, ThreadStatus as StoredStatus, ThreadTtl,
+};
 use wattle_run::time_travel::StateView;
 
 use wattle_project::agent_server::document::Interrupt;
@@ -36,13 +38,13 @@ pub enum ThreadStatus {
 impl ThreadStatus {
     /// Returns the status of a thread for clients. `stopped` is that of its record: for the native
     /// API, a thread whose run was cancelled is idle.
-    pub fn of(status: Stands, stopped: bool) -> Self {
+    pub fn of(status: StoredStatus, stopped: bool) -> Self {
         match status {
-            Stands::Idle if stopped => Self::Interrupted,
-            Stands::Idle => Self::Idle,
-            Stands::Running => Self::Busy,
-            Stands::Interrupted => Self::Interrupted,
-            Stands::Error => Self::Error,
+            StoredStatus::Idle if stopped => Self::Interrupted,
+            StoredStatus::Idle => Self::Idle,
+            StoredStatus::Running => Self::Busy,
+            StoredStatus::Interrupted => Self::Interrupted,
+            StoredStatus::Error => Self::Error,
         }
     }
 }

@@ -7,12 +7,12 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::LARGEST_PAGE;
+use super::MAX_PAGE_SIZE;
 use crate::assistants;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Page};
-use crate::route::search::{PAGE, holds, pagination};
+use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains, pagination_headers};
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::AssistantPart;
@@ -55,12 +55,12 @@ pub(super) async fn search(
     let mut found = find(&server, &caller, &wanted).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let (total, offset) = (found.len(), request.offset.unwrap_or(0));
-    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
+    let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     let mut page = Page::new(caller.response.clone());
     for assistant in found.iter().skip(offset).take(limit) {
-        page.push(&view::select(assistant, request.select.as_deref(), FIELDS)?)?;
+        page.push(&view::select_fields(assistant, request.select.as_deref(), FIELDS)?)?;
     }
-    Ok((pagination(total, offset, page.len()), page))
+    Ok((pagination_headers(total, offset, page.len()), page))
 }
 
 /// Counts assistants.
@@ -84,12 +84,15 @@ async fn find(
 ) -> Result<Vec<Assistant>, ApiError> {
     let mut found = assistants::list(server, caller.tenant.as_ref()).await?;
     let name = wanted.name.as_ref().map(|name| name.to_lowercase());
-    let facts = wanted.metadata.clone().map(Value::Object);
+    let metadata = wanted.metadata.clone().map(Value::Object);
     found.retain(|assistant| {
         let is_of_graph = wanted.graph_id.as_ref().is_none_or(|id| *id == assistant.graph_id);
         let is_named = |name: &String| assistant.name.to_lowercase().contains(name);
-        let has = |facts: &Value| holds(&Value::Object(assistant.metadata.clone()), facts);
-        is_of_graph && name.as_ref().is_none_or(is_named) && facts.as_ref().is_none_or(has)
+        let has_metadata =
+            |wanted: &Value| json_contains(&Value::Object(assistant.metadata.clone()), wanted);
+        is_of_graph
+            && name.as_ref().is_none_or(is_named)
+            && metadata.as_ref().is_none_or(has_metadata)
     });
     Ok(found)
 }
@@ -115,9 +118,9 @@ fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(
             SortOrder::Asc => compare(one, other),
             SortOrder::Desc => compare(other, one),
         };
-        let alike =
+        let by_graph =
             || (&one.graph_id, &one.assistant_id).cmp(&(&other.graph_id, &other.assistant_id));
-        by.then_with(alike)
+        by.then_with(by_graph)
     });
     Ok(())
 }

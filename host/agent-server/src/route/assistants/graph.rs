@@ -12,17 +12,17 @@ use crate::error::ApiError;
 use crate::extractors::{Caller, PathParams};
 use crate::graphs::AgentGraph;
 use crate::query::QueryParams;
-use crate::route::drawing;
+use crate::route::drawable_graph;
 use crate::state::AgentServer;
 use crate::wire::outline::{Drawing, ErrorDocument, GraphSchemas};
 
 /// Separator of the levels of a namespace.
-const LEVEL: char = '|';
+const NAMESPACE_SEPARATOR: char = '|';
 
 /// Maximum number of levels of subgraphs in a response. The levels of an app are not limited.
-const DEEPEST: usize = 16;
+const MAX_SUBGRAPH_LEVELS: usize = 16;
 
-async fn by_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentGraph, ApiError> {
+async fn resolve(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentGraph, ApiError> {
     assistants::find(server, caller.tenant.as_ref(), id).await
 }
 
@@ -41,9 +41,9 @@ pub(super) async fn graph(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = by_id(&server, &caller, &id).await?;
-    let depth = depth(&query)?.min(DEEPEST);
-    Ok(Json(drawing::of(&found.app, &found.graph_version.graph, depth)))
+    let found = resolve(&server, &caller, &id).await?;
+    let depth = depth(&query)?.min(MAX_SUBGRAPH_LEVELS);
+    Ok(Json(drawable_graph::draw(&found.app, &found.graph_version.graph, depth)))
 }
 
 /// Returns the number of levels of subgraphs to draw.
@@ -66,7 +66,7 @@ pub(super) async fn schemas(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = by_id(&server, &caller, &id).await?;
+    let found = resolve(&server, &caller, &id).await?;
     Ok(Json(schemas_of(&found.id, &found.graph_version)))
 }
 
@@ -103,11 +103,11 @@ pub(super) async fn subgraphs(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = by_id(&server, &caller, &id).await?;
-    let levels = if query.get_bool("recurse")? { DEEPEST } else { 1 };
-    let mut inside = Map::new();
-    collect(&found.app, &found.graph_version, "", levels, &mut inside);
-    Ok(Json(Value::Object(inside)))
+    let found = resolve(&server, &caller, &id).await?;
+    let levels = if query.get_bool("recurse")? { MAX_SUBGRAPH_LEVELS } else { 1 };
+    let mut schemas_by_namespace = Map::new();
+    collect_schemas(&found.app, &found.graph_version, "", levels, &mut schemas_by_namespace);
+    Ok(Json(Value::Object(schemas_by_namespace)))
 }
 
 /// Returns the schemas of the subgraph with a namespace. The response is empty if it does not
@@ -127,40 +127,43 @@ pub(super) async fn subgraph(
     PathParams((id, namespace)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = by_id(&server, &caller, &id).await?;
-    let levels = if query.get_bool("recurse")? { DEEPEST } else { 1 };
-    let mut inside = Map::new();
-    collect(&found.app, &found.graph_version, "", levels, &mut inside);
-    let wanted = without_tasks(&namespace);
-    inside.retain(|name, _| *name == wanted);
-    Ok(Json(Value::Object(inside)))
+    let found = resolve(&server, &caller, &id).await?;
+    let levels = if query.get_bool("recurse")? { MAX_SUBGRAPH_LEVELS } else { 1 };
+    let mut schemas_by_namespace = Map::new();
+    collect_schemas(&found.app, &found.graph_version, "", levels, &mut schemas_by_namespace);
+    let wanted = strip_task_ids(&namespace);
+    schemas_by_namespace.retain(|name, _| *name == wanted);
+    Ok(Json(Value::Object(schemas_by_namespace)))
 }
 
 /// Removes the task ids from a namespace.
-fn without_tasks(namespace: &str) -> String {
+fn strip_task_ids(namespace: &str) -> String {
     let level = |level: &str| level.split(':').next().unwrap_or_default().to_owned();
-    namespace.split(LEVEL).map(level).collect::<Vec<_>>().join("|")
+    namespace.split(NAMESPACE_SEPARATOR).map(level).collect::<Vec<_>>().join("|")
 }
 
-fn collect(
+fn collect_schemas(
     app: &App,
     graph_version: &GraphVersion,
-    around: &str,
+    parent: &str,
     levels: usize,
-    inside: &mut Map<String, Value>,
+    schemas_by_namespace: &mut Map<String, Value>,
 ) {
     if levels == 0 {
         return;
     }
-    for (node, graph, nested) in nested(app, graph_version) {
-        let name =
-            if around.is_empty() { node.to_string() } else { format!("{around}{LEVEL}{node}") };
-        inside.insert(name.clone(), schemas_of(graph.as_str(), nested));
-        collect(app, nested, &name, levels - 1, inside);
+    for (node, graph, nested) in subgraph_nodes(app, graph_version) {
+        let name = if parent.is_empty() {
+            node.to_string()
+        } else {
+            format!("{parent}{NAMESPACE_SEPARATOR}{node}")
+        };
+        schemas_by_namespace.insert(name.clone(), schemas_of(graph.as_str(), nested));
+        collect_schemas(app, nested, &name, levels - 1, schemas_by_namespace);
     }
 }
 
-fn nested<'a>(
+fn subgraph_nodes<'a>(
     app: &'a App,
     graph_version: &'a GraphVersion,
 ) -> impl Iterator<Item = (&'a NodeName, &'a GraphName, &'a GraphVersion)> {
@@ -176,7 +179,7 @@ mod tests {
 
     #[test]
     fn task_ids_are_removed_from_a_namespace() {
-        assert_eq!(without_tasks("a:0af3|b|c:1.2"), "a|b|c");
-        assert_eq!(without_tasks("a"), "a");
+        assert_eq!(strip_task_ids("a:0af3|b|c:1.2"), "a|b|c");
+        assert_eq!(strip_task_ids("a"), "a");
     }
 }
