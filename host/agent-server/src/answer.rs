@@ -15,7 +15,7 @@ use wattle_run::hostcall::runs::RunRef;
 
 use crate::follow::HEARTBEAT;
 use crate::presence::Presence;
-use crate::run::ended;
+use crate::run::wait_for_result;
 use crate::state::AgentServer;
 
 /// Whitespace that keeps the connection alive. Before a JSON value it has no meaning.
@@ -41,7 +41,7 @@ pub(crate) fn wait(
     lease: Option<ResponseReservation>,
 ) -> Response {
     let server = server.clone();
-    let ending: Ending = Box::pin(async move { ended(&server, run).await });
+    let ending: Ending = Box::pin(async move { wait_for_result(&server, run).await });
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (headers, Body::from_stream(body(ending, presence, lease))).into_response()
 }

@@ -18,11 +18,11 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_project::agent_server::time::format_time_with_micros;
 
-use crate::asked::run::CRON_FACT;
+use crate::create_run;
 use crate::error::ApiError;
 use crate::extractors::Caller;
-use crate::order;
 use crate::records::cron::{CronRecord, DueEntry, due_entries};
+use crate::resolve::run::CRON_ID_KEY;
 use crate::state::AgentServer;
 use crate::wire::request::{IfMissing, run_of};
 
@@ -195,28 +195,28 @@ impl AgentServer {
     async fn begin_cron(&self, record: &CronRecord, due_ms: i64) -> Result<(), ApiError> {
         let run = run_id(&record.cron, due_ms)?;
         let mut request = run_of(&record.payload)?;
-        let fact = (CRON_FACT.to_owned(), record.cron.to_string().into());
-        request.metadata.get_or_insert_default().extend([fact]);
+        let metadata = (CRON_ID_KEY.to_owned(), record.cron.to_string().into());
+        request.metadata.get_or_insert_default().extend([metadata]);
         let caller = Caller::of(record.tenant.clone());
         let thread = record.thread.as_deref().unwrap_or(run.as_str());
         if self.has_begun(&run).await? {
             return Ok(());
         }
         tracing::info!(cron = %record.cron, %run, "creating a cron run");
-        let asked = if record.thread.is_some() {
+        let created = if record.thread.is_some() {
             request.if_not_exists = Some(IfMissing::Reject);
-            order::on_thread(self, &caller, thread, run.clone(), &request).await
+            create_run::create_on_thread(self, &caller, thread, run.clone(), &request).await
         } else {
             request.on_completion = record.on_run_completed;
             if request.input().is_none() {
                 request.input = Some(json!({}));
             }
-            order::alone(self, &caller, run.clone(), &request).await
+            create_run::create_stateless(self, &caller, run.clone(), &request).await
         };
-        match asked {
+        match created {
             // Another host has created the run in the meantime.
             Err(_) if matches!(self.has_begun(&run).await, Ok(true)) => Ok(()),
-            asked => asked.map(drop),
+            created => created.map(drop),
         }
     }
 

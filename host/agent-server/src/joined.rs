@@ -21,10 +21,10 @@ use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
 use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
-use crate::asked::run::AskedRun;
 use crate::error::ApiError;
 use crate::feed::{Ready, ThreadLog, run_start};
-use crate::run::KnownRun;
+use crate::resolve::run::RequestedRun;
+use crate::run::StoredRun;
 use crate::state::AgentServer;
 use crate::stream::{Shower, error, of_events};
 use crate::view;
@@ -218,22 +218,24 @@ async fn shower(
     run: &RunId,
     parts: Parts,
 ) -> Result<Option<Shower>, ApiError> {
-    let KnownRun { asked, record } = match KnownRun::find(server, thread, run.as_str()).await {
+    let StoredRun { requested, record } = match StoredRun::find(server, thread, run.as_str()).await
+    {
         Ok(known) => known,
         // No run has this id; the id may not even be a UUID.
         Err(error) if error.status().is_client_error() => return Ok(None),
         Err(error) => return Err(error),
     };
-    let modes = if parts.runs { modes(&asked) } else { BTreeSet::new() };
-    let subgraphs = asked.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
-    let mut shower = Shower::new(server, thread, &asked, modes, subgraphs);
+    let modes = if parts.runs { modes(&requested) } else { BTreeSet::new() };
+    let subgraphs =
+        requested.client.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
+    let mut shower = Shower::new(server, thread, &requested, modes, subgraphs);
     shower.know(record);
     Ok(Some(shower))
 }
 
 /// Returns the stream modes that were requested with the run.
-fn modes(asked: &AskedRun) -> BTreeSet<Mode> {
-    let modes = asked.terms.kwargs.get("stream_mode").cloned();
+fn modes(requested: &RequestedRun) -> BTreeSet<Mode> {
+    let modes = requested.client.kwargs.get("stream_mode").cloned();
     let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());
     Modes::read(modes.as_ref()).unwrap_or_default()
 }

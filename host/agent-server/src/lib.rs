@@ -28,9 +28,9 @@
 //!   stream.
 
 mod answer;
-mod asked;
 mod assistants;
 mod command;
+mod create_run;
 mod crons;
 mod error;
 mod extractors;
@@ -42,12 +42,12 @@ mod joined;
 mod keys;
 mod namespaces;
 mod openapi;
-mod order;
 mod page;
 mod past;
 mod presence;
 mod query;
 mod records;
+mod resolve;
 mod route;
 mod run;
 mod socket;

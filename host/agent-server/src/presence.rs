@@ -3,7 +3,7 @@
 use tokio::runtime::Handle;
 use wattle_run::hostcall::runs::RunRef;
 
-use crate::asked::run::AskedRun;
+use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
 use crate::submit::cancel;
 use crate::wire::request::{Disconnect, RunCreate};
@@ -24,9 +24,13 @@ impl Presence {
     }
 
     /// Creates the guard for the client of a run, if the request cancels the run on a disconnect.
-    pub(crate) fn of(server: &AgentServer, asked: &AskedRun, request: &RunCreate) -> Option<Self> {
+    pub(crate) fn of(
+        server: &AgentServer,
+        requested: &RequestedRun,
+        request: &RunCreate,
+    ) -> Option<Self> {
         let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
-        cancels.then(|| Self::new(server, asked.reference()))
+        cancels.then(|| Self::new(server, requested.run_ref()))
     }
 
     /// Disarms the guard when the response ends without a disconnect.

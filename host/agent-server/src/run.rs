@@ -10,24 +10,24 @@ use wattle_project::agent_server::id::assistant_uuid;
 use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, RunService as _};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
-use crate::asked::run::{AskedRun, Terms};
 use crate::error::ApiError;
 use crate::graphs;
 use crate::records::{legacy, webhook};
+use crate::resolve::run::{ClientFields, RequestedRun};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::shape::{Run, RunStatus, outcome};
+use crate::wire::shape::{Run, RunStatus, run_values};
 
 /// A run of a thread.
 #[derive(Clone)]
-pub(crate) struct KnownRun {
+pub(crate) struct StoredRun {
     /// The run as the client requested it.
-    pub(crate) asked: AskedRun,
+    pub(crate) requested: RequestedRun,
     /// The record of the engine.
     pub(crate) record: RunRecord,
 }
 
-impl KnownRun {
+impl StoredRun {
     /// Finds a run of a thread by its id.
     ///
     /// # Errors
@@ -44,49 +44,49 @@ impl KnownRun {
             crate::extractors::parse_uuid("run", id)?;
             return Err(ApiError::missing("run", id));
         };
-        Self::of(server, thread, record).await
+        Self::load(server, thread, record).await
     }
 
     /// Returns the run of a record, with its request.
-    pub(crate) async fn of(
+    pub(crate) async fn load(
         server: &AgentServer,
         thread: &ThreadRecord,
         record: RunRecord,
     ) -> Result<Self, ApiError> {
-        let asked = match AskedRun::of(&record, thread) {
+        let requested = match RequestedRun::from_record(&record, thread) {
             // Hosts of older versions stored the request in the memory.
             None if record.created_ms.is_none() => {
                 let (ports, tenant) = (server.ports(), thread.tenant.as_ref());
                 legacy::find_run(ports, tenant, &thread.id, &record.id).await?
             }
-            asked => asked,
+            requested => requested,
         };
-        let mut asked = asked.unwrap_or_else(|| of_other_api(server, thread, &record));
-        if asked.terms.kwargs.get("webhook").is_some_and(Value::is_string) {
-            let problem = webhook::delivery_error(server.ports(), &record.id).await?;
-            asked
-                .terms
+        let mut requested = requested.unwrap_or_else(|| from_other_api(server, thread, &record));
+        if requested.client.kwargs.get("webhook").is_some_and(Value::is_string) {
+            let error = webhook::delivery_error(server.ports(), &record.id).await?;
+            requested
+                .client
                 .kwargs
-                .extend(problem.map(|why| (webhook::WEBHOOK_ERROR.to_owned(), why.into())));
+                .extend(error.map(|why| (webhook::WEBHOOK_ERROR.to_owned(), why.into())));
         }
-        Ok(Self { asked, record })
+        Ok(Self { requested, record })
     }
 
     /// Describes the run for clients, as JSON.
     pub(crate) fn to_body(&self) -> Run {
-        self.asked.to_body(&self.record)
+        self.requested.to_body(&self.record)
     }
 
     /// Returns whether the run has ended.
-    pub(crate) fn is_over(&self) -> bool {
-        RunStatus::of(&self.record).is_over()
+    pub(crate) fn has_ended(&self) -> bool {
+        RunStatus::of(&self.record).has_ended()
     }
 }
 
 /// Describes a run that another API created as if a client of this API had requested it.
-fn of_other_api(server: &AgentServer, thread: &ThreadRecord, record: &RunRecord) -> AskedRun {
+fn from_other_api(server: &AgentServer, thread: &ThreadRecord, record: &RunRecord) -> RequestedRun {
     let graph_id = graphs::graph_id(server.engine().catalog(), &thread.app, &thread.graph);
-    AskedRun {
+    RequestedRun {
         run: record.id.clone(),
         thread: record.thread.clone(),
         tenant: thread.tenant.clone(),
@@ -94,7 +94,7 @@ fn of_other_api(server: &AgentServer, thread: &ThreadRecord, record: &RunRecord)
         graph: thread.graph.clone(),
         created_ms: record.created_ms(),
         due_ms: record.due_ms(),
-        terms: Terms {
+        client: ClientFields {
             assistant: assistant_uuid(&graph_id).to_string(),
             assistant_version: 1,
             graph_id,
@@ -106,15 +106,15 @@ fn of_other_api(server: &AgentServer, thread: &ThreadRecord, record: &RunRecord)
 }
 
 /// The result of waiting for the start of a run.
-pub(crate) enum Turn {
+pub(crate) enum StartOutcome {
     /// The run has started.
-    Begun(Box<RunRecord>),
+    Started(Box<RunRecord>),
     /// The run failed before it started.
     Failed(Failure),
     /// The run was cancelled before it started, or deleted.
-    Gone,
+    Removed,
     /// The host is shutting down.
-    Stopping,
+    ShuttingDown,
 }
 
 /// Waits until a run has started, or can no longer start.
@@ -122,30 +122,33 @@ pub(crate) enum Turn {
 /// # Errors
 ///
 /// Those of the store, and `unavailable` if the engine shuts down.
-pub(crate) async fn turn(server: &AgentServer, run: &RunRef) -> Result<Turn, Failure> {
+pub(crate) async fn wait_for_start(
+    server: &AgentServer,
+    run: &RunRef,
+) -> Result<StartOutcome, Failure> {
     let mut stopping = server.api().stopping.clone();
     let record = tokio::select! {
         record = server.engine().wait_started(run) => record?,
-        _ = stopping.wait_for(|stopping| *stopping) => return Ok(Turn::Stopping),
+        _ = stopping.wait_for(|stopping| *stopping) => return Ok(StartOutcome::ShuttingDown),
     };
     Ok(match record {
-        None => Turn::Gone,
-        Some(record) if record.has_started() => Turn::Begun(Box::new(record)),
-        Some(record) => record.failure.map_or(Turn::Gone, Turn::Failed),
+        None => StartOutcome::Removed,
+        Some(record) if record.has_started() => StartOutcome::Started(Box::new(record)),
+        Some(record) => record.failure.map_or(StartOutcome::Removed, StartOutcome::Failed),
     })
 }
 
 /// Waits for the end of a run. Returns its values with its pending interrupts, or its failure.
 /// Returns `None` if the host shuts down earlier.
-pub(crate) async fn ended(server: &AgentServer, run: RunRef) -> Option<Value> {
-    let end = end(server, run).await;
+pub(crate) async fn wait_for_result(server: &AgentServer, run: RunRef) -> Option<Value> {
+    let end = wait_for_end(server, run).await;
     let is_stopping = *server.api().stopping.borrow();
     match end {
-        Ok(End::Values(values)) => Some(values),
-        Ok(End::Stopping) => None,
+        Ok(RunEnd::Values(values)) => Some(values),
+        Ok(RunEnd::ShuttingDown) => None,
         // The shutdown is not a failure of the run.
         Err(error) if is_stopping && error.status() == StatusCode::SERVICE_UNAVAILABLE => None,
-        Ok(End::Failed(failure)) => Some(json!({ ERROR: error_of(&failure) })),
+        Ok(RunEnd::Failed(failure)) => Some(json!({ ERROR: error_of(&failure) })),
         Err(error) => {
             Some(json!({ ERROR: { "error": code::INTERNAL, "message": error.detail() } }))
         }
@@ -153,30 +156,30 @@ pub(crate) async fn ended(server: &AgentServer, run: RunRef) -> Option<Value> {
 }
 
 /// The result of waiting for the end of a run.
-enum End {
+enum RunEnd {
     /// The values of the thread at the end of the run.
     Values(Value),
     /// The run failed before it started.
     Failed(Failure),
     /// The host is shutting down.
-    Stopping,
+    ShuttingDown,
 }
 
-async fn end(server: &AgentServer, run: RunRef) -> Result<End, ApiError> {
+async fn wait_for_end(server: &AgentServer, run: RunRef) -> Result<RunEnd, ApiError> {
     let thread = run.thread.clone();
-    let ended = match turn(server, &run).await? {
+    let ended = match wait_for_start(server, &run).await? {
         // A run that ends within the grace period of a shutdown still gets its response.
-        Turn::Begun(_) => server.engine().wait(&run).await?,
-        Turn::Failed(failure) => return Ok(End::Failed(failure)),
-        Turn::Stopping => return Ok(End::Stopping),
-        Turn::Gone => {
+        StartOutcome::Started(_) => server.engine().wait(&run).await?,
+        StartOutcome::Failed(failure) => return Ok(RunEnd::Failed(failure)),
+        StartOutcome::ShuttingDown => return Ok(RunEnd::ShuttingDown),
+        StartOutcome::Removed => {
             let view = server.engine().thread(&thread).await?;
             let state = view.map(|view| view.state).unwrap_or_default();
             EndedRun { run, outcome: RunOutcome::Cancelled, state }
         }
     };
     let head = server.ports().store.thread(&thread).await?;
-    let Some(head) = head else { return Ok(End::Values(ended.state)) };
+    let Some(head) = head else { return Ok(RunEnd::Values(ended.state)) };
     server.engine().load_code(&head.record).await;
-    Ok(End::Values(outcome(&view::thread_info(server, &head.record), &ended)))
+    Ok(RunEnd::Values(run_values(&view::thread_info(server, &head.record), &ended)))
 }

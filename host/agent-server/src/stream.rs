@@ -21,11 +21,11 @@ use wattle_project::projection::Projection as _;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
-use crate::asked::run::AskedRun;
 use crate::follow::{HEARTBEAT as SILENCE, Log, Next};
 use crate::past::Past;
 use crate::presence::Presence;
-use crate::run::{KnownRun, Turn, turn};
+use crate::resolve::run::RequestedRun;
+use crate::run::{StartOutcome, StoredRun, wait_for_start};
 use crate::state::AgentServer;
 use crate::view;
 
@@ -43,7 +43,7 @@ pub(crate) struct Wish {
 pub(crate) fn answer(
     server: &AgentServer,
     thread: &ThreadRecord,
-    run: KnownRun,
+    run: StoredRun,
     wish: Wish,
     presence: Option<Presence>,
 ) -> Response {
@@ -81,16 +81,16 @@ impl Shower {
     pub(crate) fn new(
         server: &AgentServer,
         thread: &ThreadRecord,
-        asked: &AskedRun,
+        requested: &RequestedRun,
         modes: BTreeSet<Mode>,
         subgraphs: bool,
     ) -> Self {
         let context = Context {
-            thread_info: view::run_thread_info(server, thread, asked),
-            run: asked.run.clone(),
-            graph_id: asked.terms.graph_id.clone(),
-            assistant_id: asked.terms.assistant.clone(),
-            metadata: asked.terms.metadata.clone(),
+            thread_info: view::run_thread_info(server, thread, requested),
+            run: requested.run.clone(),
+            graph_id: requested.client.graph_id.clone(),
+            assistant_id: requested.client.assistant.clone(),
+            metadata: requested.client.metadata.clone(),
         };
         let v1 = V1::new(modes, subgraphs, context);
         let past = Past::new(server, &thread.id, v1.needs_states());
@@ -134,15 +134,15 @@ impl Frames {
     fn new(
         server: &AgentServer,
         thread: &ThreadRecord,
-        run: KnownRun,
+        run: StoredRun,
         wish: Wish,
         presence: Option<Presence>,
     ) -> Self {
-        let KnownRun { asked, record } = run;
+        let StoredRun { requested, record } = run;
         let mut frames = Self {
             server: server.clone(),
-            run: asked.reference(),
-            shower: Shower::new(server, thread, &asked, wish.modes, wish.subgraphs),
+            run: requested.run_ref(),
+            shower: Shower::new(server, thread, &requested, wish.modes, wish.subgraphs),
             after: wish.after,
             presence,
             ready: VecDeque::new(),
@@ -168,15 +168,17 @@ impl Frames {
             match &mut self.phase {
                 Phase::Over => return self.end(),
                 Phase::Waiting => {
-                    let waited = tokio::time::timeout(SILENCE, turn(&self.server, &self.run)).await;
-                    let Ok(turn) = waited else { return Some(HEARTBEAT.into()) };
-                    match turn {
-                        Ok(Turn::Begun(record)) => self.read(*record),
-                        Ok(Turn::Gone) => self.phase = Phase::Over,
+                    let waited =
+                        tokio::time::timeout(SILENCE, wait_for_start(&self.server, &self.run))
+                            .await;
+                    let Ok(outcome) = waited else { return Some(HEARTBEAT.into()) };
+                    match outcome {
+                        Ok(StartOutcome::Started(record)) => self.read(*record),
+                        Ok(StartOutcome::Removed) => self.phase = Phase::Over,
                         // The run has not ended, so the client reconnects.
-                        Ok(Turn::Stopping) => return self.end(),
+                        Ok(StartOutcome::ShuttingDown) => return self.end(),
                         Err(_) if *self.server.api().stopping.borrow() => return self.end(),
-                        Ok(Turn::Failed(failure)) | Err(failure) => {
+                        Ok(StartOutcome::Failed(failure)) | Err(failure) => {
                             self.ready.push_back(error(&failure));
                             self.phase = Phase::Over;
                         }

@@ -9,8 +9,8 @@ use wattle_graph::principal::Principal;
 use wattle_run::hostcall::runs::{Multitask, RunRef};
 use wattle_run::ports::store::{PendingQuery, RunRecord, ThreadStatus};
 
-use crate::asked::run::{AskedRun, EngineTerms};
 use crate::error::ApiError;
+use crate::resolve::run::{EngineFields, RequestedRun};
 use crate::state::AgentServer;
 use crate::webhooks::{book, unbook};
 use crate::whole::whole;
@@ -24,22 +24,22 @@ use crate::whole::whole;
 /// and those of the engine.
 pub(crate) async fn submit(
     server: &AgentServer,
-    asked: &mut AskedRun,
-    own: EngineTerms,
+    requested: &mut RequestedRun,
+    engine: EngineFields,
 ) -> Result<RunRecord, ApiError> {
     // The webhook is stored before the run can start. Dropping the booking starts the delivery, at
     // a time when it is known whether the run exists.
-    let _booking = book(server, asked).await?;
-    if asked.terms.strategy == Multitask::Rollback {
-        unbook_all(server, &asked.thread).await?;
+    let _booking = book(server, requested).await?;
+    if requested.client.strategy == Multitask::Rollback {
+        unbook_all(server, &requested.thread).await?;
     }
-    let is_of_cron = asked.is_of_cron();
-    let failure = match server.engine().create_run(asked.request(own, is_of_cron)).await {
+    let is_cron_run = requested.is_cron_run();
+    let failure = match server.engine().create_run(requested.request(engine, is_cron_run)).await {
         Ok(record) => return Ok(record),
         Err(failure) => failure,
     };
     // Another host may have created the same run of the cron.
-    let known = if is_of_cron { server.ports().store.run(&asked.run).await? } else { None };
+    let known = if is_cron_run { server.ports().store.run(&requested.run).await? } else { None };
     known.ok_or_else(|| failure.into())
 }
 

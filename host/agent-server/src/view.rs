@@ -12,9 +12,9 @@ use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as StoredStatus};
 use wattle_run::time_travel::StateView;
 
-use crate::asked::run::AskedRun;
 use crate::error::ApiError;
 use crate::graphs;
+use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
 use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
 
@@ -40,13 +40,13 @@ pub(crate) fn thread_info(server: &AgentServer, record: &ThreadRecord) -> Thread
 pub(crate) fn run_thread_info(
     server: &AgentServer,
     record: &ThreadRecord,
-    asked: &AskedRun,
+    requested: &RequestedRun,
 ) -> ThreadInfo {
     let shown = thread_info(server, record);
     if !record.is_unbound() {
         return shown;
     }
-    let graph = graphs::by_name(server.engine().catalog(), &asked.app, &asked.graph);
+    let graph = graphs::by_name(server.engine().catalog(), &requested.app, &requested.graph);
     let channels = graph.map(|graph| graphs::message_channels(&graph.app, &graph.graph_version));
     ThreadInfo { channels: channels.unwrap_or_default(), ..shown }
 }

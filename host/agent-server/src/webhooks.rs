@@ -25,10 +25,10 @@ use wattle_run::ports::store::LeaseHolder;
 
 pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey, SigningKeyError};
 
-use crate::asked::run::AskedRun;
 use crate::error::ApiError;
 use crate::records::webhook::{WebhookRecord, webhook_records};
 use crate::records::{Versioned, retry_on_conflict};
+use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
 use crate::wire::webhook::Target;
 
@@ -208,15 +208,15 @@ impl Drop for Booking {
 /// 422 for a URL that the rules do not permit.
 pub(crate) async fn book(
     server: &AgentServer,
-    asked: &AskedRun,
+    requested: &RequestedRun,
 ) -> Result<Option<Booking>, ApiError> {
-    let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
+    let url = requested.client.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
     server.webhooks().check(url)?;
     let webhook = WebhookRecord {
-        run: asked.run.clone(),
-        thread: asked.thread.clone(),
-        tenant: asked.tenant.clone(),
+        run: requested.run.clone(),
+        thread: requested.thread.clone(),
+        tenant: requested.tenant.clone(),
         url: url.to_owned(),
         attempts: 0,
         next_ms: server.now_ms(),
@@ -226,8 +226,8 @@ pub(crate) async fn book(
     };
     // Register the request before the webhook is stored. Otherwise another task could find the
     // webhook without a run and delete it.
-    let beginning = Some(Beginning::new(server, &asked.run));
-    let claim = Claim::take(server, &asked.run);
+    let beginning = Some(Beginning::new(server, &requested.run));
+    let claim = Claim::take(server, &requested.run);
     let records = webhook_records(server.ports());
     let stored = retry_on_conflict(|| async {
         if let Some(made) = records.insert(webhook.run.as_str(), webhook.clone()).await? {
@@ -256,7 +256,7 @@ pub(crate) async fn book(
     }
     // While this request held the claim, another task may have skipped the stored webhook.
     drop((claim, beginning));
-    deliver_stored(server, &asked.run).await;
+    deliver_stored(server, &requested.run).await;
     match stored? {
         Some(_) => Ok(None),
         None => Err(contested().into()),

@@ -5,11 +5,11 @@ use wattle_run::hostcall::runs::{InterruptView, RunService as _};
 use wattle_run::ports::store::ThreadRecord;
 
 use super::{Target, refused};
-use crate::asked;
+use crate::create_run;
 use crate::error::ApiError;
 use crate::graphs;
-use crate::order;
-use crate::run::KnownRun;
+use crate::resolve;
+use crate::run::StoredRun;
 use crate::wire::command::{Code, InputRespond, Refusal, RunStart, StateFork};
 use crate::wire::request::RunCreate;
 
@@ -51,7 +51,7 @@ pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value
     let record = target.has_run().await?;
     let request = params.request(assistant(target, &record).await?)?;
     if let Some(id) = &request.checkpoint_id {
-        asked::point_of(&record, id).map_err(|error| no_checkpoint(&error))?;
+        resolve::parse_point(&record, id).map_err(|error| no_checkpoint(&error))?;
     }
     let mut begun = begin(target, &request).await.map_err(|refusal| match refusal.code {
         // The format of the id is valid for this thread, but the checkpoint does not exist.
@@ -69,9 +69,10 @@ pub(super) fn no_checkpoint(error: &ApiError) -> Refusal {
 async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusal> {
     let Target { server, caller, thread } = target;
     let begun = async {
-        let run = asked::new_run()?;
+        let run = resolve::new_run_id()?;
         let command = server.holds().command(thread, &run);
-        let begun = order::on_thread(server, caller, thread.as_str(), run, request).await?;
+        let begun =
+            create_run::create_on_thread(server, caller, thread.as_str(), run, request).await?;
         command.answered();
         Ok(begun)
     };
@@ -79,7 +80,7 @@ async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusa
         404 => Refusal::new(Code::NoSuchRun, error.detail()),
         _ => refused(&error),
     })?;
-    Ok(json!({ "run_id": created.asked.run }))
+    Ok(json!({ "run_id": created.requested.run }))
 }
 
 async fn open(target: &Target<'_>) -> Result<Vec<InterruptView>, Refusal> {
@@ -92,8 +93,8 @@ async fn open(target: &Target<'_>) -> Result<Vec<InterruptView>, Refusal> {
 async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String, Refusal> {
     let server = target.server;
     if let Some(run) = &record.run {
-        match KnownRun::find(server, record, run.as_str()).await {
-            Ok(run) => return Ok(run.asked.terms.assistant),
+        match StoredRun::find(server, record, run.as_str()).await {
+            Ok(run) => return Ok(run.requested.client.assistant),
             Err(error) if error.status().is_server_error() => return Err(refused(&error)),
             // The run was deleted.
             Err(_) => {}

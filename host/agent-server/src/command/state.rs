@@ -10,9 +10,9 @@ use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use super::run::no_checkpoint;
 use super::{Target, refused};
-use crate::asked::of_thread;
 use crate::namespaces;
 use crate::page;
+use crate::resolve::parse_checkpoint_id;
 use crate::view;
 use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
 
@@ -61,7 +61,7 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
     };
     let limit = page::size(params.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
     let limit = limit.map_err(|error| refused(&error))?;
-    let before = params.before.as_deref().map(|id| of_thread(&record, id)).transpose();
+    let before = params.before.as_deref().map(|id| parse_checkpoint_id(&record, id)).transpose();
     let query = HistoryQuery {
         namespace: namespace(target, &record, &params.namespace).await?,
         before: before.map_err(|error| no_checkpoint(&error))?,

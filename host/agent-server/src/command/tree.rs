@@ -10,7 +10,7 @@ use wattle_project::projection::{EventState, Projection as _};
 use super::{Target, refused};
 use crate::feed::{Ready, ThreadLog};
 use crate::graphs;
-use crate::run::KnownRun;
+use crate::run::StoredRun;
 use crate::view;
 use crate::wire::command::{Code, GetTree, Refusal};
 use crate::wire::request::Invalid;
@@ -31,8 +31,8 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
     let no_run = |why: String| Refusal::new(Code::NoSuchRun, why);
     let run = match (&params.run_id, &record.run) {
         (Some(id), _) => {
-            let known = KnownRun::find(target.server, &record, id).await;
-            known.map_err(|error| no_run(error.detail().to_owned()))?.asked.run
+            let known = StoredRun::find(target.server, &record, id).await;
+            known.map_err(|error| no_run(error.detail().to_owned()))?.requested.run
         }
         (None, Some(run)) => run.clone(),
         (None, None) => {

@@ -15,8 +15,8 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, StaleAnswers};
 
-use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::records::Collection;
+use crate::resolve::run::{ClientFields, EngineFields, RequestedRun};
 use crate::state::AgentServer;
 
 /// An old record of a run with its request.
@@ -120,8 +120,8 @@ impl From<LegacyRunKind> for RunKind {
 
 impl LegacyRun {
     /// Returns the run as a host of this version has it.
-    fn into_asked(self) -> (AskedRun, EngineTerms) {
-        let asked = AskedRun {
+    fn into_requested(self) -> (RequestedRun, EngineFields) {
+        let requested = RequestedRun {
             run: self.run,
             thread: self.thread,
             tenant: self.tenant,
@@ -129,7 +129,7 @@ impl LegacyRun {
             graph: self.graph,
             created_ms: self.created_ms,
             due_ms: self.due_ms,
-            terms: Terms {
+            client: ClientFields {
                 assistant: self.assistant,
                 assistant_version: self.assistant_version,
                 graph_id: self.graph_id,
@@ -138,14 +138,14 @@ impl LegacyRun {
                 strategy: self.strategy,
             },
         };
-        let own = EngineTerms {
+        let engine = EngineFields {
             kind: self.work.into(),
             stale_answers: StaleAnswers::default(),
             options: self.options,
             context: self.context,
             principal: None,
         };
-        (asked, own)
+        (requested, engine)
     }
 }
 
@@ -159,9 +159,9 @@ pub(crate) async fn find_run(
     tenant: Option<&String>,
     thread: &ThreadId,
     run: &RunId,
-) -> Result<Option<AskedRun>, Failure> {
+) -> Result<Option<RequestedRun>, Failure> {
     let run: Option<LegacyRun> = run_records(ports, tenant, thread).get(run.as_str()).await?;
-    Ok(run.map(|run| run.into_asked().0))
+    Ok(run.map(|run| run.into_requested().0))
 }
 
 /// Deletes the old records of a thread's runs.
@@ -218,8 +218,8 @@ async fn enqueue_run(server: &AgentServer, run: LegacyRun) -> Result<(), Failure
     if known.map_err(|error| Failure::internal(error.to_string()))?.is_some() {
         return Ok(());
     }
-    let (mut asked, own) = run.into_asked();
-    let mut request = asked.request(own, true);
+    let (mut requested, engine) = run.into_requested();
+    let mut request = requested.request(engine, true);
     // The runs keep the order of the queue, whatever their strategies are.
     request.strategy = Multitask::Enqueue;
     server.engine().create_run(request).await.map(drop)

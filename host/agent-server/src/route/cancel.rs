@@ -11,7 +11,7 @@ use crate::answer;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::query::QueryParams;
-use crate::run::KnownRun;
+use crate::run::StoredRun;
 use crate::state::AgentServer;
 use crate::submit::cancel;
 use crate::whole::whole;
@@ -44,7 +44,7 @@ pub(super) async fn cancel_run(
     query: QueryParams,
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    let run = KnownRun::find(&server, &thread, &run).await?;
+    let run = StoredRun::find(&server, &thread, &run).await?;
     cancel_and_respond(&server, &caller, run, &query).await
 }
 
@@ -52,14 +52,14 @@ pub(super) async fn cancel_run(
 pub(super) async fn cancel_and_respond(
     server: &AgentServer,
     caller: &Caller,
-    run: KnownRun,
+    run: StoredRun,
     query: &QueryParams,
 ) -> Result<Response, ApiError> {
     let rollback = parse_rollback(query)?;
     let wait = query.get_bool("wait")?;
-    cancel(server, &run.asked.reference(), rollback, caller.principal.as_ref()).await?;
+    cancel(server, &run.requested.run_ref(), rollback, caller.principal.as_ref()).await?;
     if wait {
-        return Ok(answer::wait(server, run.asked.reference(), None, caller.response.clone()));
+        return Ok(answer::wait(server, run.requested.run_ref(), None, caller.response.clone()));
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -131,9 +131,9 @@ async fn named_runs(
     let thread = caller.thread(server, thread).await?;
     let mut selected = Vec::with_capacity(runs.len());
     for run in runs {
-        let run = KnownRun::find(server, &thread, run).await?;
-        if !run.is_over() {
-            selected.push(run.asked.reference());
+        let run = StoredRun::find(server, &thread, run).await?;
+        if !run.has_ended() {
+            selected.push(run.requested.run_ref());
         }
     }
     Ok(selected)

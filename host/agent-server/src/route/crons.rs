@@ -10,10 +10,10 @@ use uuid::Uuid;
 use wattle_project::agent_server::time::format_time_with_micros;
 
 use crate::assistants;
+use crate::create_run;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs;
-use crate::order;
 use crate::page::{self, Page};
 use crate::records::cron::{CronRecord, DueEntry, cron_records, due_entries};
 use crate::records::{Versioned, retry_on_conflict};
@@ -153,7 +153,7 @@ async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, A
         return Err(ApiError::unprocessable(text));
     }
     let run = run_of(&record.payload)?;
-    order::check(server, &run)?;
+    create_run::check(server, &run)?;
     if record.thread.is_none() && run.command().is_some() {
         return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
     }

@@ -10,12 +10,12 @@ use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
-use crate::asked::{Point, point_of};
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::namespaces;
 use crate::page::{self, Page};
 use crate::query::QueryParams;
+use crate::resolve::{Point, parse_point};
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::outline::ThreadStatePart;
@@ -82,7 +82,7 @@ async fn list_states(
     wanted: usize,
 ) -> Result<Page, ApiError> {
     let before = request.before.as_ref().and_then(Before::id);
-    let before = before.map(|id| point_of(record, id)).transpose()?;
+    let before = before.map(|id| parse_point(record, id)).transpose()?;
     let namespace = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
     let Some(mut filter) = checkpoint_filter(record, request.metadata.unwrap_or_default()) else {
         return Ok(Page::new(caller.response.clone()));
@@ -102,7 +102,7 @@ async fn list_states(
     let fields = request.select.unwrap_or_default();
     let mut states = Page::new(caller.response.clone());
     match before {
-        Some(Point::Made(id)) => {
+        Some(Point::Checkpoint(id)) => {
             query.before = Some(id);
             // The state before an input follows the checkpoint that the input made.
             if let Some(made) = find_input(server, record, &query, id).await? {

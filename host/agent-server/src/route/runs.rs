@@ -13,16 +13,16 @@ use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 
 use crate::answer::{self, placed};
-use crate::asked;
-use crate::asked::run::AskedRun;
+use crate::create_run::{self, CreatedRun};
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
-use crate::order::{self, Created};
 use crate::page::Page;
 use crate::presence::Presence;
 use crate::query::QueryParams;
+use crate::resolve;
+use crate::resolve::run::RequestedRun;
 use crate::route::search::DEFAULT_PAGE_SIZE;
-use crate::run::KnownRun;
+use crate::run::StoredRun;
 use crate::state::AgentServer;
 use crate::stream::{self, Wish};
 use crate::submit::remove;
@@ -53,16 +53,16 @@ const CANCEL_ON_DISCONNECT: &str = "cancel_on_disconnect";
 
 /// A run that a request created.
 pub(super) struct GuardedRun {
-    pub(super) run: KnownRun,
+    pub(super) run: StoredRun,
     /// Guard that cancels the run when its client disconnects, if the request asks for this.
     pub(super) presence: Option<Presence>,
 }
 
 impl GuardedRun {
-    pub(super) fn new(server: &AgentServer, created: Created, request: &RunCreate) -> Self {
-        let Created { asked, record, .. } = created;
-        let presence = Presence::of(server, &asked, request);
-        Self { run: KnownRun { asked, record }, presence }
+    pub(super) fn new(server: &AgentServer, created: CreatedRun, request: &RunCreate) -> Self {
+        let CreatedRun { requested, record, .. } = created;
+        let presence = Presence::of(server, &requested, request);
+        Self { run: StoredRun { requested, record }, presence }
     }
 }
 
@@ -82,11 +82,11 @@ pub(super) async fn create(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
-    let (own, run) = (server.clone(), asked::new_run()?);
-    let work = async move { order::on_thread(&own, &caller, &id, run, &request).await };
-    let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
-    let run = KnownRun::of(&server, &thread, record).await?;
-    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.asked), None))
+    let (own, run) = (server.clone(), resolve::new_run_id()?);
+    let work = async move { create_run::create_on_thread(&own, &caller, &id, run, &request).await };
+    let CreatedRun { thread, record, .. } = whole(&server, Box::pin(work)).await?;
+    let run = StoredRun::load(&server, &thread, record).await?;
+    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
 /// Creates a run and waits for its result.
@@ -110,8 +110,8 @@ pub(super) async fn wait(
     let lease = caller.response.clone();
     let GuardedRun { run, presence } =
         create_guarded(&server, caller, id, Arc::new(request)).await?;
-    let path = run_path(&run.asked);
-    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &path, Some("join")))
+    let path = run_path(&run.requested);
+    Ok(placed(answer::wait(&server, run.requested.run_ref(), presence, lease), &path, Some("join")))
 }
 
 /// Creates a run and streams its events.
@@ -133,20 +133,20 @@ pub(super) async fn stream(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let asked = create_guarded(&server, caller, id, request.clone()).await?;
-    let path = run_path(&asked.run.asked);
-    let response = stream_response(&server, asked, &request).await?;
+    let guarded = create_guarded(&server, caller, id, request.clone()).await?;
+    let path = run_path(&guarded.run.requested);
+    let response = stream_response(&server, guarded, &request).await?;
     Ok(placed(response, &path, Some("stream")))
 }
 
 /// Returns the stream of a run that the request created.
 pub(super) async fn stream_response(
     server: &AgentServer,
-    asked: GuardedRun,
+    guarded: GuardedRun,
     request: &RunCreate,
 ) -> Result<Response, ApiError> {
-    let GuardedRun { run, presence } = asked;
-    let thread = load_thread(server, &run.asked).await?;
+    let GuardedRun { run, presence } = guarded;
+    let thread = load_thread(server, &run.requested).await?;
     let wish = Wish {
         modes: Modes::read(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
@@ -165,8 +165,8 @@ async fn create_guarded(
 ) -> Result<GuardedRun, ApiError> {
     let own = server.clone();
     let work = async move {
-        let run = asked::new_run()?;
-        let created = order::on_thread(&own, &caller, &id, run, &request).await?;
+        let run = resolve::new_run_id()?;
+        let created = create_run::create_on_thread(&own, &caller, &id, run, &request).await?;
         Ok(GuardedRun::new(&own, created, &request))
     };
     whole(server, Box::pin(work)).await
@@ -175,14 +175,14 @@ async fn create_guarded(
 /// Returns the thread of a run after the run was created.
 pub(super) async fn load_thread(
     server: &AgentServer,
-    run: &AskedRun,
+    run: &RequestedRun,
 ) -> Result<ThreadRecord, ApiError> {
     let head = server.ports().store.thread(&run.thread).await?;
     let head = head.ok_or_else(|| ApiError::missing("thread", run.thread.as_str()))?;
     Ok(head.record)
 }
 
-fn run_path(run: &AskedRun) -> String {
+fn run_path(run: &RequestedRun) -> String {
     format!(
         "/threads/{}/runs/{}",
         encode_path_segment(run.thread.as_str()),
@@ -234,7 +234,7 @@ pub(super) async fn list(
     while page.len() < limit
         && let Some(record) = runs.next().await?
     {
-        let run = KnownRun::of(&server, &thread, record).await?.to_body();
+        let run = StoredRun::load(&server, &thread, record).await?.to_body();
         if status.is_some_and(|status| run.status != status) {
             continue;
         }
@@ -266,7 +266,7 @@ pub(super) async fn get(
     PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<Json<Run>, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    let run = KnownRun::find(&server, &thread, &run).await?;
+    let run = StoredRun::find(&server, &thread, &run).await?;
     Ok(Json(run.to_body()))
 }
 
@@ -286,8 +286,8 @@ pub(super) async fn delete(
     PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    let run = KnownRun::find(&server, &thread, &run).await?;
-    remove(&server, &thread.id, &run.asked.run).await?;
+    let run = StoredRun::find(&server, &thread, &run).await?;
+    remove(&server, &thread.id, &run.requested.run).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -310,7 +310,7 @@ pub(super) async fn join(
     query: QueryParams,
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    let run = KnownRun::find(&server, &thread, &run).await?;
+    let run = StoredRun::find(&server, &thread, &run).await?;
     join_response(&server, &caller, run, &query)
 }
 
@@ -318,21 +318,21 @@ pub(super) async fn join(
 pub(super) fn join_response(
     server: &AgentServer,
     caller: &Caller,
-    run: KnownRun,
+    run: StoredRun,
     query: &QueryParams,
 ) -> Result<Response, ApiError> {
-    let (path, lease) = (run_path(&run.asked), caller.response.clone());
+    let (path, lease) = (run_path(&run.requested), caller.response.clone());
     let presence = requested_guard(server, &run, query)?;
-    Ok(placed(answer::wait(server, run.asked.reference(), presence, lease), &path, Some("join")))
+    Ok(placed(answer::wait(server, run.requested.run_ref(), presence, lease), &path, Some("join")))
 }
 
 fn requested_guard(
     server: &AgentServer,
-    run: &KnownRun,
+    run: &StoredRun,
     query: &QueryParams,
 ) -> Result<Option<Presence>, ApiError> {
     let cancels = query.get_bool(CANCEL_ON_DISCONNECT)?;
-    Ok(cancels.then(|| Presence::new(server, run.asked.reference())))
+    Ok(cancels.then(|| Presence::new(server, run.requested.run_ref())))
 }
 
 /// Streams the events of a run.
@@ -357,8 +357,8 @@ pub(super) async fn join_stream(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let thread = caller.thread(&server, &id).await?;
-    let run = KnownRun::find(&server, &thread, &run).await?;
-    let path = run_path(&run.asked);
+    let run = StoredRun::find(&server, &thread, &run).await?;
+    let path = run_path(&run.requested);
     let response = join_stream_response(&server, &thread, run, &query, &headers)?;
     Ok(placed(response, &path, Some(&query.path_with_query("stream"))))
 }
@@ -368,7 +368,7 @@ pub(super) async fn join_stream(
 pub(super) fn join_stream_response(
     server: &AgentServer,
     thread: &ThreadRecord,
-    run: KnownRun,
+    run: StoredRun,
     query: &QueryParams,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -379,12 +379,12 @@ pub(super) fn join_stream_response(
     });
     let after = after.transpose()?;
     let wish = Wish {
-        modes: stream_modes(&run.asked, query)?,
-        subgraphs: includes_subgraphs(&run.asked),
+        modes: stream_modes(&run.requested, query)?,
+        subgraphs: includes_subgraphs(&run.requested),
         after: after.unwrap_or(0),
     };
     query.get_bool(CANCEL_ON_DISCONNECT)?;
-    if after.is_none() && run.is_over() {
+    if after.is_none() && run.has_ended() {
         return Ok(stream::nothing());
     }
     let presence = requested_guard(server, &run, query)?;
@@ -393,18 +393,18 @@ pub(super) fn join_stream_response(
 
 /// Returns the stream modes of the request, or else those that were requested with the run.
 fn stream_modes(
-    run: &AskedRun,
+    run: &RequestedRun,
     query: &QueryParams,
 ) -> Result<std::collections::BTreeSet<Mode>, ApiError> {
     let wanted = query.list("stream_mode");
     if !wanted.is_empty() {
         return Ok(Modes::read(Some(&Modes::Many(wanted)))?);
     }
-    let asked = run.terms.kwargs.get("stream_mode").cloned();
-    let asked = asked.and_then(|asked| serde_json::from_value::<Modes>(asked).ok());
-    Ok(Modes::read(asked.as_ref())?)
+    let modes = run.client.kwargs.get("stream_mode").cloned();
+    let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());
+    Ok(Modes::read(modes.as_ref())?)
 }
 
-fn includes_subgraphs(run: &AskedRun) -> bool {
-    run.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false)
+fn includes_subgraphs(run: &RequestedRun) -> bool {
+    run.client.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false)
 }

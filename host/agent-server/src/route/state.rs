@@ -13,7 +13,6 @@ use wattle_graph::step::{Edit, EditAs};
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::EditThread;
 
-use crate::asked::{END_ALIASES, Point, fresh, point_of};
 use crate::assistants;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
@@ -21,6 +20,7 @@ use crate::graphs;
 use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::namespaces;
 use crate::query::QueryParams;
+use crate::resolve::{END_ALIASES, Point, new_message_id, parse_point};
 use crate::state::AgentServer;
 use crate::view;
 use crate::whole::whole;
@@ -110,9 +110,9 @@ async fn read(
     with_nested: bool,
 ) -> Result<ThreadState, ApiError> {
     let checkpoint = checkpoint.filter(|id| !id.is_empty());
-    let point = checkpoint.map(|id| point_of(record, id)).transpose()?;
+    let point = checkpoint.map(|id| parse_point(record, id)).transpose()?;
     let checkpoint = point.map(|point| match point {
-        Point::Made(checkpoint) | Point::BeforeInput(checkpoint) => checkpoint,
+        Point::Checkpoint(checkpoint) | Point::BeforeInput(checkpoint) => checkpoint,
     });
     let found = view::load_state(server, record, namespace, checkpoint).await?;
     match found {
@@ -151,13 +151,13 @@ pub(super) async fn update(
     let target = EditTarget::load(&server, &record, &namespace).await?;
     let mut ignored = IgnoredKeys::default();
     let edit = target.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
-    let checkpoint = match request.checkpoint_id().map(|id| point_of(&record, id)).transpose()? {
+    let checkpoint = match request.checkpoint_id().map(|id| parse_point(&record, id)).transpose()? {
         Some(Point::BeforeInput(_)) => {
             let text = "the state before an input cannot be changed; start a run from it with \
                         another `input`";
             return Err(ApiError::unprocessable(text));
         }
-        Some(Point::Made(checkpoint)) => Some(checkpoint),
+        Some(Point::Checkpoint(checkpoint)) => Some(checkpoint),
         None => None,
     };
     let edited = EditThread {
@@ -302,7 +302,8 @@ impl EditTarget {
         };
         for values in each {
             let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
-            let Value::Object(fields) = one.read(&self.message_channels, &mut fresh)? else {
+            let Value::Object(fields) = one.read(&self.message_channels, &mut new_message_id)?
+            else {
                 let text =
                     "`values` must be an object of channel values, or an array of such objects";
                 return Err(ApiError::unprocessable(text));
@@ -342,7 +343,7 @@ impl EditTarget {
                         has the nodes that ran next";
             return Err(ApiError::unprocessable(text));
         }
-        let mut written = command.read_update(&self.message_channels, &mut fresh)?;
+        let mut written = command.read_update(&self.message_channels, &mut new_message_id)?;
         written.retain(|(name, _)| self.accepts("command.update", name, ignored));
         let writes = written.into_iter().map(channel_write).collect::<Result<_, _>>()?;
         Ok(Edit { as_node: parse_as_node(Some(&Value::Bool(true)), as_node)?, writes })

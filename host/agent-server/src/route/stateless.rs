@@ -13,18 +13,18 @@ use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::answer::{self, placed};
-use crate::asked;
-use crate::asked::run::AskedRun;
 use crate::assistants;
+use crate::create_run::{self, CreatedRun};
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
-use crate::order::{self, Created};
 use crate::query::QueryParams;
+use crate::resolve;
+use crate::resolve::run::RequestedRun;
 use crate::route::cancel::cancel_and_respond;
 use crate::route::runs::{
     GuardedRun, encode_path_segment, join_response, join_stream_response, stream_response,
 };
-use crate::run::KnownRun;
+use crate::run::StoredRun;
 use crate::state::AgentServer;
 use crate::whole::whole;
 use crate::wire::outline::{ErrorDocument, StreamedEvent};
@@ -53,11 +53,11 @@ pub(super) async fn create(
     caller: Caller,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
-    let (own, run) = (server.clone(), asked::new_run()?);
-    let work = async move { order::alone(&own, &caller, run, &request).await };
-    let Created { thread, record, .. } = whole(&server, Box::pin(work)).await?;
-    let run = KnownRun::of(&server, &thread, record).await?;
-    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.asked), None))
+    let (own, run) = (server.clone(), resolve::new_run_id()?);
+    let work = async move { create_run::create_stateless(&own, &caller, run, &request).await };
+    let CreatedRun { thread, record, .. } = whole(&server, Box::pin(work)).await?;
+    let run = StoredRun::load(&server, &thread, record).await?;
+    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
 /// Creates several stateless runs. All of them are created even if the client disconnects.
@@ -75,16 +75,18 @@ pub(super) async fn batch(
     JsonBody(Batch(requests)): JsonBody<Batch>,
 ) -> Result<Json<Vec<Run>>, ApiError> {
     for request in &requests {
-        order::check(&server, request)?;
+        create_run::check(&server, request)?;
         assistants::find(&server, caller.tenant.as_ref(), &request.assistant_id).await?;
     }
     let own = server.clone();
     let work = async move {
         let mut runs = Vec::with_capacity(requests.len());
         for request in &requests {
-            let created = order::alone(&own, &caller, asked::new_run()?, request).await?;
-            let Created { thread, record, .. } = created;
-            runs.push(KnownRun::of(&own, &thread, record).await?.to_body());
+            let created =
+                create_run::create_stateless(&own, &caller, resolve::new_run_id()?, request)
+                    .await?;
+            let CreatedRun { thread, record, .. } = created;
+            runs.push(StoredRun::load(&own, &thread, record).await?.to_body());
         }
         Ok(runs)
     };
@@ -110,8 +112,8 @@ pub(super) async fn wait(
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let GuardedRun { run, presence } = create_guarded(&server, caller, Arc::new(request)).await?;
-    let path = run_path(&run.asked);
-    Ok(placed(answer::wait(&server, run.asked.reference(), presence, lease), &path, Some("join")))
+    let path = run_path(&run.requested);
+    Ok(placed(answer::wait(&server, run.requested.run_ref(), presence, lease), &path, Some("join")))
 }
 
 /// Creates a stateless run and streams its events.
@@ -132,9 +134,9 @@ pub(super) async fn stream(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let asked = create_guarded(&server, caller, request.clone()).await?;
-    let path = run_path(&asked.run.asked);
-    Ok(placed(stream_response(&server, asked, &request).await?, &path, Some("stream")))
+    let guarded = create_guarded(&server, caller, request.clone()).await?;
+    let path = run_path(&guarded.run.requested);
+    Ok(placed(stream_response(&server, guarded, &request).await?, &path, Some("stream")))
 }
 
 /// Creates a stateless run, even if the client disconnects in the meantime.
@@ -145,13 +147,14 @@ async fn create_guarded(
 ) -> Result<GuardedRun, ApiError> {
     let own = server.clone();
     let work = async move {
-        let created = order::alone(&own, &caller, asked::new_run()?, &request).await?;
+        let created =
+            create_run::create_stateless(&own, &caller, resolve::new_run_id()?, &request).await?;
         Ok(GuardedRun::new(&own, created, &request))
     };
     whole(server, Box::pin(work)).await
 }
 
-fn run_path(run: &AskedRun) -> String {
+fn run_path(run: &RequestedRun) -> String {
     format!("/runs/{}", encode_path_segment(run.run.as_str()))
 }
 
@@ -160,19 +163,19 @@ async fn find(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
-) -> Result<(ThreadRecord, KnownRun), ApiError> {
+) -> Result<(ThreadRecord, StoredRun), ApiError> {
     // The error must not reveal that the run belongs to another tenant.
     let missing = |error: ApiError| {
         if error.status().is_client_error() { ApiError::missing("run", id) } else { error }
     };
     let run = RunId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
-    let begun = server.ports().store.run(&run).await?;
-    if begun.is_none() {
+    let stored = server.ports().store.run(&run).await?;
+    if stored.is_none() {
         parse_uuid("run", id)?;
     }
-    let thread = begun.map_or_else(|| id.to_owned(), |record| record.thread.to_string());
+    let thread = stored.map_or_else(|| id.to_owned(), |record| record.thread.to_string());
     let thread = caller.thread(server, &thread).await.map_err(missing)?;
-    let run = KnownRun::find(server, &thread, id).await?;
+    let run = StoredRun::find(server, &thread, id).await?;
     Ok((thread, run))
 }
 
@@ -231,7 +234,7 @@ pub(super) async fn join_stream(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (thread, run) = find(&server, &caller, &id).await?;
-    let path = run_path(&run.asked);
+    let path = run_path(&run.requested);
     let response = join_stream_response(&server, &thread, run, &query, &headers)?;
     Ok(placed(response, &path, Some(&query.path_with_query("stream"))))
 }

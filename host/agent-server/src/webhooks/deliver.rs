@@ -65,7 +65,7 @@ async fn step(
 ) -> Result<Next, Failure> {
     let ports = server.ports();
     if !webhook.value.has_payload {
-        let payload = payload::at_end(server, &webhook.value).await;
+        let payload = payload::wait_for_payload(server, &webhook.value).await;
         let payload = payload.map_err(|error| Failure::internal(error.detail().to_owned()))?;
         // In the meantime, a client may have cancelled and deleted the run, or another host may
         // have taken over the webhook.

@@ -10,16 +10,16 @@ use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
 use crate::error::ApiError;
 use crate::records::webhook::{Payload, WebhookRecord};
-use crate::run::{KnownRun, Turn, turn};
+use crate::run::{StartOutcome, StoredRun, wait_for_start};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::shape::outcome;
+use crate::wire::shape::run_values;
 
 /// Maximum size in bytes of the values in a payload. A client reads larger values through the API.
-const VALUES_BYTES: u64 = 4 << 20;
+const MAX_VALUES_BYTES: u64 = 4 << 20;
 
 /// The end of a run.
-struct End {
+struct RunEnd {
     values: Value,
     failure: Option<Failure>,
 }
@@ -29,33 +29,35 @@ struct End {
 /// # Errors
 ///
 /// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
-pub(super) async fn at_end(
+pub(super) async fn wait_for_payload(
     server: &AgentServer,
     webhook: &WebhookRecord,
 ) -> Result<Option<Payload>, ApiError> {
     let run = RunRef { thread: webhook.thread.clone(), run: webhook.run.clone() };
-    let end = match turn(server, &run).await? {
-        Turn::Begun(_) => ended(server, &run).await?,
-        Turn::Failed(failure) => Some(End { values: Value::Null, failure: Some(failure) }),
-        Turn::Gone => Some(End { values: Value::Null, failure: None }),
-        Turn::Stopping => {
+    let end = match wait_for_start(server, &run).await? {
+        StartOutcome::Started(_) => wait_for_end(server, &run).await?,
+        StartOutcome::Failed(failure) => {
+            Some(RunEnd { values: Value::Null, failure: Some(failure) })
+        }
+        StartOutcome::Removed => Some(RunEnd { values: Value::Null, failure: None }),
+        StartOutcome::ShuttingDown => {
             return Err(Failure::new(code::UNAVAILABLE, "the host is shutting down").into());
         }
     };
-    let (Some(end), Some(known)) = (end, known(server, &run).await?) else { return Ok(None) };
-    Ok(Some(payload(server, &known, end)))
+    let (Some(end), Some(known)) = (end, find_run(server, &run).await?) else { return Ok(None) };
+    Ok(Some(build_payload(server, &known, end)))
 }
 
 /// Finds the run. Returns `None` if it was deleted.
-async fn known(server: &AgentServer, run: &RunRef) -> Result<Option<KnownRun>, ApiError> {
+async fn find_run(server: &AgentServer, run: &RunRef) -> Result<Option<StoredRun>, ApiError> {
     let Some(head) = server.ports().store.thread(&run.thread).await? else { return Ok(None) };
-    match KnownRun::find(server, &head.record, run.run.as_str()).await {
+    match StoredRun::find(server, &head.record, run.run.as_str()).await {
         Err(error) if error.status() == StatusCode::NOT_FOUND => Ok(None),
         known => known.map(Some),
     }
 }
 
-async fn ended(server: &AgentServer, run: &RunRef) -> Result<Option<End>, ApiError> {
+async fn wait_for_end(server: &AgentServer, run: &RunRef) -> Result<Option<RunEnd>, ApiError> {
     let ended = match server.engine().wait(run).await {
         Ok(ended) => ended,
         Err(failure) if failure.code == code::NOT_FOUND => return Ok(None),
@@ -67,13 +69,13 @@ async fn ended(server: &AgentServer, run: &RunRef) -> Result<Option<End>, ApiErr
     let thread_info = view::thread_info(server, &head.record);
     Ok(Some(match &ended.outcome {
         RunOutcome::Failed { failure } => {
-            End { values: thread_info.values(&ended.state), failure: Some(failure.clone()) }
+            RunEnd { values: thread_info.values(&ended.state), failure: Some(failure.clone()) }
         }
-        _ => End { values: outcome(&thread_info, &ended), failure: None },
+        _ => RunEnd { values: run_values(&thread_info, &ended), failure: None },
     }))
 }
 
-fn payload(server: &AgentServer, known: &KnownRun, end: End) -> Payload {
+fn build_payload(server: &AgentServer, known: &StoredRun, end: RunEnd) -> Payload {
     let started_ms = known.record.started_ms;
     let ended_ms = known.record.ended_ms.unwrap_or_else(|| server.now_ms());
     let mut fields: Map<String, Value> = match json!(known.to_body()) {
@@ -82,7 +84,7 @@ fn payload(server: &AgentServer, known: &KnownRun, end: End) -> Payload {
     };
     fields.insert("run_started_at".to_owned(), format_time_with_micros(started_ms).into());
     fields.insert("run_ended_at".to_owned(), format_time_with_micros(ended_ms).into());
-    let fits = json_text::has_at_most(&end.values, VALUES_BYTES);
+    let fits = json_text::has_at_most(&end.values, MAX_VALUES_BYTES);
     fields.insert("values".to_owned(), if fits { end.values } else { Value::Null });
     if let Some(failure) = end.failure {
         fields.insert("error".to_owned(), message_of(&failure).into());

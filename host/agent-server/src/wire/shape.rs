@@ -12,7 +12,7 @@ mod thread;
 pub use self::assistant::Assistant;
 pub use self::cron::Cron;
 pub use self::item::{FoundItem, Item};
-pub use self::outcome::outcome;
+pub use self::outcome::run_values;
 pub use self::run::{Run, RunStatus};
 pub use self::state::{Task, ThreadState};
 pub use self::thread::{Thread, ThreadStatus, Ttl, TtlStrategy};

@@ -11,7 +11,7 @@ use super::question::interrupt;
 /// Returns the values of a run that has ended, with its pending interrupts. A run at a breakpoint
 /// has none: clients take the key for an interrupt, also with an empty list. For a failed run,
 /// returns the failure instead of the values: the request for the result itself succeeded.
-pub fn outcome(thread_info: &ThreadInfo, ended: &EndedRun) -> Value {
+pub fn run_values(thread_info: &ThreadInfo, ended: &EndedRun) -> Value {
     match &ended.outcome {
         RunOutcome::Failed { failure } => {
             Value::Object(Map::from_iter([(ERROR.to_owned(), error_of(failure))]))

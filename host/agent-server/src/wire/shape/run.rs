@@ -42,7 +42,7 @@ impl RunStatus {
     }
 
     /// Returns whether the run has ended.
-    pub fn is_over(self) -> bool {
+    pub fn has_ended(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }
 }

@@ -12,7 +12,7 @@ use wattle_run::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
 use wattle_run::ports::store::{RunOptions, RunRecord};
 use wattle_run::time_travel::{StateView, TaskView};
 
-use super::{Assistant, RunStatus, ThreadState, outcome};
+use super::{Assistant, RunStatus, ThreadState, run_values};
 
 fn thread_info() -> ThreadInfo {
     let thread = ThreadId::new("t").unwrap();
@@ -174,7 +174,7 @@ fn outcome_has_values_interrupts_or_the_failure() {
             json!({ "__error__": { "error": "denied", "message": "not allowed" } }),
         ),
     ] {
-        assert_eq!(outcome(&thread_info(), &ended(ends)), expected);
+        assert_eq!(run_values(&thread_info(), &ended(ends)), expected);
     }
 }
 
@@ -206,7 +206,7 @@ fn interrupted_run_has_the_status_success() {
     ] {
         assert_eq!(RunStatus::of(&record(stored, code)), status);
         assert_eq!(
-            status.is_over(),
+            status.has_ended(),
             !matches!(stored, StoredStatus::Pending | StoredStatus::Running)
         );
     }

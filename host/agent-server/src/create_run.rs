@@ -9,12 +9,12 @@ use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::metadata;
 use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl};
 
-use crate::asked;
-use crate::asked::run::AskedRun;
 use crate::assistants;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::AgentGraph;
+use crate::resolve;
+use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
 use crate::submit::submit;
 use crate::view::STATELESS_MARKER;
@@ -22,14 +22,14 @@ use crate::wire::request::{Completion, IfMissing, RunCreate};
 
 /// TTL in milliseconds of the thread of a stateless run, counted from its last event. It is long
 /// enough for a client to reconnect after a lost connection or a crash of the host.
-const KEPT_MS: u64 = 60_000;
+const STATELESS_THREAD_TTL_MS: u64 = 60_000;
 
 /// A run that was created.
-pub(crate) struct Created {
+pub(crate) struct CreatedRun {
     /// The thread before the run.
     pub(crate) thread: ThreadRecord,
     /// The run as the client requested it.
-    pub(crate) asked: AskedRun,
+    pub(crate) requested: RequestedRun,
     /// The record of the run.
     pub(crate) record: RunRecord,
 }
@@ -39,18 +39,18 @@ pub(crate) struct Created {
 /// # Errors
 ///
 /// 404 for a missing thread, 422 and 400 for an invalid run, and those of [`submit`].
-pub(crate) async fn on_thread(
+pub(crate) async fn create_on_thread(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
     run: RunId,
     request: &RunCreate,
-) -> Result<Created, ApiError> {
+) -> Result<CreatedRun, ApiError> {
     check(server, request)?;
     let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
-    let may_make = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
-    let thread = existing_or_new(server, caller, id, may_make).await?;
-    begin_on(server, caller, &graph, thread, run, request).await
+    let create_if_missing = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
+    let thread = get_or_create_thread(server, caller, id, create_if_missing).await?;
+    submit_on(server, caller, &graph, thread, run, request).await
 }
 
 /// Creates a stateless run. Its thread has the id of the run.
@@ -59,12 +59,12 @@ pub(crate) async fn on_thread(
 ///
 /// 400 for a run that needs an existing thread, 409 if a thread with the id exists; otherwise those
 /// of [`on_thread`].
-pub(crate) async fn alone(
+pub(crate) async fn create_stateless(
     server: &AgentServer,
     caller: &Caller,
     run: RunId,
     request: &RunCreate,
-) -> Result<Created, ApiError> {
+) -> Result<CreatedRun, ApiError> {
     check(server, request)?;
     let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
     if request.command().is_some() || request.input().is_none() {
@@ -72,8 +72,8 @@ pub(crate) async fn alone(
         return Err(ApiError::bad_request(text));
     }
     let keep = request.on_completion.unwrap_or_default() == Completion::Keep;
-    let ttl = (!keep).then(|| temporary(request));
-    let thread = parse(run.as_str())?;
+    let ttl = (!keep).then(|| stateless_ttl(request));
+    let thread = parse_thread_id(run.as_str())?;
     let new = NewThread {
         thread: Some(thread.clone()),
         tenant: caller.tenant.clone(),
@@ -86,24 +86,24 @@ pub(crate) async fn alone(
     };
     let (record, is_new) = match server.engine().create_thread(new).await {
         Ok(record) => (record, true),
-        Err(failure) => (left_over(server, caller, &run, failure).await?, false),
+        Err(failure) => (adopt_existing_thread(server, caller, &run, failure).await?, false),
     };
-    let created = begin_on(server, caller, &graph, record, run, request).await;
+    let created = submit_on(server, caller, &graph, record, run, request).await;
     if created.is_err() && is_new {
-        take_back(server, &thread).await;
+        delete_unused_thread(server, &thread).await;
     }
     created
 }
 
 /// Deletes the thread of a run that was not created, unless the thread has a run. A failure is only
 /// logged: the client gets the reason why its run was not created.
-async fn take_back(server: &AgentServer, thread: &ThreadId) {
-    let done = match has_runs(server, thread).await {
+async fn delete_unused_thread(server: &AgentServer, thread: &ThreadId) {
+    let deleted = match has_runs(server, thread).await {
         Ok(true) => Ok(()),
         Ok(false) => server.engine().delete_thread(thread).await.map_err(ApiError::from),
         Err(error) => Err(error),
     };
-    if let Err(error) = done {
+    if let Err(error) = deleted {
         let why = error.detail();
         tracing::warn!(%thread, why, "failed to delete the thread of a run that did not start");
     }
@@ -117,7 +117,7 @@ async fn has_runs(server: &AgentServer, thread: &ThreadId) -> Result<bool, ApiEr
 
 /// Returns the empty thread that another host created for the same run of a cron and left without
 /// the run.
-async fn left_over(
+async fn adopt_existing_thread(
     server: &AgentServer,
     caller: &Caller,
     run: &RunId,
@@ -132,8 +132,8 @@ async fn left_over(
         return Err(failure.into());
     }
     let known = caller.find_thread(server, run.as_str()).await?;
-    let own = known.filter(|record| record.is_unbound() && record.tenant == caller.tenant);
-    own.ok_or_else(|| failure.into())
+    let adopted = known.filter(|record| record.is_unbound() && record.tenant == caller.tenant);
+    adopted.ok_or_else(|| failure.into())
 }
 
 /// Checks that a run can be created from a request.
@@ -153,24 +153,25 @@ pub(crate) fn check(server: &AgentServer, request: &RunCreate) -> Result<(), Api
     }
 }
 
-async fn begin_on(
+async fn submit_on(
     server: &AgentServer,
     caller: &Caller,
     graph: &AgentGraph,
     thread: ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<Created, ApiError> {
-    let (mut asked, own) = asked::run(server, caller, graph, &thread, run, request).await?;
-    let record = submit(server, &mut asked, own).await?;
-    Ok(Created { thread, asked, record })
+) -> Result<CreatedRun, ApiError> {
+    let (mut requested, engine) =
+        resolve::resolve_run(server, caller, graph, &thread, run, request).await?;
+    let record = submit(server, &mut requested, engine).await?;
+    Ok(CreatedRun { thread, requested, record })
 }
 
 /// Returns the TTL of the thread of a stateless run. Every event of the thread restarts the TTL.
-fn temporary(request: &RunCreate) -> ThreadTtl {
+fn stateless_ttl(request: &RunCreate) -> ThreadTtl {
     let wait_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     #[expect(clippy::cast_sign_loss, reason = "it was checked that it is not negative")]
-    let after_ms = KEPT_MS.saturating_add(wait_ms as u64);
+    let after_ms = STATELESS_THREAD_TTL_MS.saturating_add(wait_ms as u64);
     ThreadTtl { after_ms, strategy: PruneStrategy::Delete }
 }
 
@@ -179,19 +180,19 @@ fn temporary(request: &RunCreate) -> ThreadTtl {
 /// # Errors
 ///
 /// 404 if the thread does not exist and the request does not allow a new one.
-pub(crate) async fn existing_or_new(
+pub(crate) async fn get_or_create_thread(
     server: &AgentServer,
     caller: &Caller,
     id: &str,
-    may_make: bool,
+    create_if_missing: bool,
 ) -> Result<ThreadRecord, ApiError> {
     if let Some(record) = caller.find_thread(server, id).await? {
         return Ok(record);
     }
-    if !may_make {
+    if !create_if_missing {
         return Err(ApiError::missing("thread", id));
     }
-    let thread = Some(parse(id)?);
+    let thread = Some(parse_thread_id(id)?);
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
     match server.engine().create_thread(new).await {
         Ok(record) => Ok(record),
@@ -201,6 +202,6 @@ pub(crate) async fn existing_or_new(
     }
 }
 
-fn parse(id: &str) -> Result<ThreadId, ApiError> {
+fn parse_thread_id(id: &str) -> Result<ThreadId, ApiError> {
     ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }

@@ -18,17 +18,17 @@ use crate::wire::shape::{Run, RunStatus};
 
 /// Maximum size in bytes of an input that the record of a run stores as the client wrote it. A
 /// larger input is only in the log. Lists of runs read whole records, so these must be small.
-const KEPT_INPUT_BYTES: u64 = 64 << 10;
+const MAX_STORED_INPUT_BYTES: u64 = 64 << 10;
 
 /// The metadata key of a run that contains the id of its cron.
-pub(crate) const CRON_FACT: &str = "cron_id";
+pub(crate) const CRON_ID_KEY: &str = "cron_id";
 
 /// The field of `kwargs` that contains the input.
 const INPUT: &str = "input";
 
 /// A run as a client requested it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AskedRun {
+pub(crate) struct RequestedRun {
     pub(crate) run: RunId,
     pub(crate) thread: ThreadId,
     pub(crate) tenant: Option<String>,
@@ -39,12 +39,12 @@ pub(crate) struct AskedRun {
     /// Earliest start, in milliseconds since 1970.
     pub(crate) due_ms: i64,
     /// The part that only clients see.
-    pub(crate) terms: Terms,
+    pub(crate) client: ClientFields,
 }
 
 /// The part of a run that only the engine needs. Its input, answers and context may be large.
 #[derive(Debug)]
-pub(crate) struct EngineTerms {
+pub(crate) struct EngineFields {
     pub(crate) kind: RunKind,
     /// What happens to answers whose interrupts are not pending.
     pub(crate) stale_answers: StaleAnswers,
@@ -56,7 +56,7 @@ pub(crate) struct EngineTerms {
 
 /// The part of a run that only clients of this server see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Terms {
+pub(crate) struct ClientFields {
     /// Id of the assistant.
     pub(crate) assistant: String,
     /// Version of the assistant that the run uses.
@@ -69,16 +69,16 @@ pub(crate) struct Terms {
     pub(crate) strategy: Multitask,
 }
 
-impl AskedRun {
+impl RequestedRun {
     /// Creates the run from its record; `None` if another API created the record.
-    pub(crate) fn of(record: &RunRecord, thread: &ThreadRecord) -> Option<Self> {
+    pub(crate) fn from_record(record: &RunRecord, thread: &ThreadRecord) -> Option<Self> {
         let spec = record.spec.as_deref()?;
-        let mut terms = Terms::deserialize(&spec.client).ok()?;
+        let mut client = ClientFields::deserialize(&spec.client).ok()?;
         // A large input is not in `kwargs`. Until the run starts, its specification contains the
         // input as channel values.
-        if terms.kwargs.get(INPUT).is_some_and(Value::is_null) {
+        if client.kwargs.get(INPUT).is_some_and(Value::is_null) {
             let input = spec.kind.input().cloned().unwrap_or_default();
-            terms.kwargs.insert(INPUT.to_owned(), input);
+            client.kwargs.insert(INPUT.to_owned(), input);
         }
         Some(Self {
             run: record.id.clone(),
@@ -88,52 +88,52 @@ impl AskedRun {
             graph: spec.graph.clone().unwrap_or_else(|| thread.graph.clone()),
             created_ms: record.created_ms(),
             due_ms: spec.due_ms,
-            terms,
+            client,
         })
     }
 
     /// Returns the request to the engine. Drops a large input from the part for clients, because
     /// only the log keeps it.
-    pub(crate) fn request(&mut self, own: EngineTerms, is_patient: bool) -> CreateRun {
-        let Terms { graph_id, assistant, kwargs, strategy, .. } = &mut self.terms;
-        let is_large = |input| !json_text::has_at_most(input, KEPT_INPUT_BYTES);
+    pub(crate) fn request(&mut self, engine: EngineFields, may_stay_pending: bool) -> CreateRun {
+        let ClientFields { graph_id, assistant, kwargs, strategy, .. } = &mut self.client;
+        let is_large = |input| !json_text::has_at_most(input, MAX_STORED_INPUT_BYTES);
         if kwargs.get(INPUT).is_some_and(is_large) {
             kwargs.insert(INPUT.to_owned(), Value::Null);
         }
         // The thread records the graph and the assistant of its first run in its metadata.
-        let facts = [("graph_id", &*graph_id), ("assistant_id", &*assistant)];
-        let metadata = facts.map(|(name, id)| (name.to_owned(), json!(id))).into();
+        let ids = [("graph_id", &*graph_id), ("assistant_id", &*assistant)];
+        let metadata = ids.map(|(name, id)| (name.to_owned(), json!(id))).into();
         CreateRun {
             thread: Some(self.thread.clone()),
             creates_thread: false,
             run: Some(self.run.clone()),
             tenant: self.tenant.clone(),
             strategy: *strategy,
-            options: own.options,
-            may_stay_pending: is_patient,
+            options: engine.options,
+            may_stay_pending,
             spec: RunSpec {
-                kind: own.kind,
-                stale_answers: own.stale_answers,
+                kind: engine.kind,
+                stale_answers: engine.stale_answers,
                 app: self.app.clone(),
                 graph: Some(self.graph.clone()),
-                context: own.context,
+                context: engine.context,
                 metadata,
                 due_ms: self.due_ms,
                 ttl: None,
-                client: json!(self.terms),
-                principal: own.principal,
+                client: json!(self.client),
+                principal: engine.principal,
             },
         }
     }
 
     /// Returns whether a cron created the run. If so, another host may create the same run at the
     /// same time.
-    pub(crate) fn is_of_cron(&self) -> bool {
-        self.terms.metadata.contains_key(CRON_FACT)
+    pub(crate) fn is_cron_run(&self) -> bool {
+        self.client.metadata.contains_key(CRON_ID_KEY)
     }
 
     /// Returns the reference of the run for the engine.
-    pub(crate) fn reference(&self) -> RunRef {
+    pub(crate) fn run_ref(&self) -> RunRef {
         RunRef { thread: self.thread.clone(), run: self.run.clone() }
     }
 
@@ -143,13 +143,13 @@ impl AskedRun {
         Run {
             run_id: self.run.to_string(),
             thread_id: self.thread.to_string(),
-            assistant_id: self.terms.assistant.clone(),
+            assistant_id: self.client.assistant.clone(),
             created_at: format_time_with_micros(self.created_ms),
             updated_at: format_time_with_micros(changed_ms),
-            metadata: self.terms.metadata.clone(),
+            metadata: self.client.metadata.clone(),
             status: RunStatus::of(record),
-            kwargs: Value::Object(self.terms.kwargs.clone()),
-            multitask_strategy: self.terms.strategy.into(),
+            kwargs: Value::Object(self.client.kwargs.clone()),
+            multitask_strategy: self.client.strategy.into(),
         }
     }
 }

@@ -17,26 +17,26 @@ use wattle_run::ports::store::{
     Durability, RunAnswers, RunKind, RunOptions, StaleAnswers, ThreadRecord, ThreadStatus,
 };
 
-use crate::asked::run::{AskedRun, EngineTerms, Terms};
 use crate::assistants::with_assistant_defaults;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::{self, AgentGraph};
 use crate::keys::{IgnoredKeys, UnknownKeys};
+use crate::resolve::run::{ClientFields, EngineFields, RequestedRun};
 use crate::state::AgentServer;
 
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
 /// Keys of `config.configurable` that address a thread, a checkpoint or a run. They are not part of
 /// the run context.
-const PLACES: &[&str] =
+const RESERVED_CONFIGURABLE_KEYS: &[&str] =
     &["thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"];
 
 /// Names that clients use for the end of a graph in `goto` and `as_node`.
 pub(crate) const END_ALIASES: &[&str] = &["__end__", END];
 
 /// Fields of the request that are returned in the `kwargs` of the run.
-const KWARGS: &[&str] = &[
+const KWARGS_FIELDS: &[&str] = &[
     "input",
     "command",
     "config",
@@ -56,19 +56,19 @@ const KWARGS: &[&str] = &[
 ///
 /// 422 for an invalid value, 400 for values that cannot be combined or an interrupt that cannot be
 /// answered, 409 for a thread of another graph.
-pub(crate) async fn run(
+pub(crate) async fn resolve_run(
     server: &AgentServer,
     caller: &Caller,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<(AskedRun, EngineTerms), ApiError> {
+) -> Result<(RequestedRun, EngineFields), ApiError> {
     check_graph(server, graph, thread)?;
     let request = with_assistant_defaults(graph, request);
     let request = &*request;
     let mut ignored = IgnoredKeys::default();
-    let kind = kind(server, graph, thread, request, &mut ignored).await?;
+    let kind = resolve_kind(server, graph, thread, request, &mut ignored).await?;
     let context = context(request);
     let checked = &graph.graph_version.graph;
     let is_long = is_long_validation(checked, [&context]);
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     block_in_place_in_turn(owner, is_long, || checked.check_context(&context)).await?;
     let now_ms = server.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
-    let terms = Terms {
+    let client = ClientFields {
         kwargs: kwargs(request, thread, graph, &run),
         metadata: metadata(request, graph, &ignored),
         assistant: graph.assistant().to_string(),
@@ -84,7 +84,7 @@ pub(crate) async fn run(
         graph_id: graph.id.clone(),
         strategy: request.multitask_strategy.unwrap_or_default().into(),
     };
-    let asked = AskedRun {
+    let requested = RequestedRun {
         run,
         thread: thread.id.clone(),
         tenant: thread.tenant.clone(),
@@ -92,16 +92,16 @@ pub(crate) async fn run(
         graph: graph.name().clone(),
         created_ms: now_ms,
         due_ms: now_ms.saturating_add(after_ms as i64),
-        terms,
+        client,
     };
-    let own = EngineTerms {
+    let engine = EngineFields {
         kind,
         stale_answers: stale_answers(request),
         options: options(graph, request),
         context,
         principal: caller.principal.clone(),
     };
-    Ok((asked, own))
+    Ok((requested, engine))
 }
 
 /// Checks the graph of a run: every run of a thread has the graph of the first one.
@@ -113,13 +113,14 @@ fn check_graph(
     if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
     }
-    let own = graphs::graph_id(server.engine().catalog(), &thread.app, &thread.graph);
+    let thread_graph = graphs::graph_id(server.engine().catalog(), &thread.app, &thread.graph);
     let (id, wanted) = (&thread.id, &graph.id);
-    let text = format!("thread `{id}` is of graph `{own}`; run `{wanted}` on another thread");
+    let text =
+        format!("thread `{id}` is of graph `{thread_graph}`; run `{wanted}` on another thread");
     Err(ApiError::conflict(text))
 }
 
-async fn kind(
+async fn resolve_kind(
     server: &AgentServer,
     graph: &AgentGraph,
     thread: &ThreadRecord,
@@ -127,9 +128,9 @@ async fn kind(
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, ApiError> {
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
-    let input = request.read_input(&channels, &mut fresh)?;
+    let input = request.read_input(&channels, &mut new_message_id)?;
     let input = input.map(|input| known_input(server, graph, input, ignored)).transpose()?;
-    let checkpoint = checkpoint(thread, request)?;
+    let checkpoint = resolve_point(thread, request)?;
     if let Some(command) = request.command() {
         let checkpoint = match checkpoint {
             Some(Point::BeforeInput(_)) => {
@@ -137,14 +138,14 @@ async fn kind(
                     "a `command` cannot start before an input; name a checkpoint after the input";
                 return Err(ApiError::unprocessable(text));
             }
-            Some(Point::Made(checkpoint)) => Some(checkpoint),
+            Some(Point::Checkpoint(checkpoint)) => Some(checkpoint),
             None => None,
         };
         let stale = stale_answers(request);
-        return commanded(server, graph, thread, command, checkpoint, stale, ignored).await;
+        return resolve_command(server, graph, thread, command, checkpoint, stale, ignored).await;
     }
     match (input, checkpoint) {
-        (input, Some(Point::Made(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
+        (input, Some(Point::Checkpoint(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
         // The input made this checkpoint, so its state already contains the input to replace.
         (None, Some(Point::BeforeInput(checkpoint))) => {
             Ok(RunKind::Fork { checkpoint, input: None })
@@ -168,12 +169,12 @@ async fn kind(
 /// # Errors
 ///
 /// None in practice: a UUID is a valid run id.
-pub(crate) fn new_run() -> Result<RunId, ApiError> {
-    RunId::new(fresh()).map_err(|error| ApiError::unprocessable(error.to_string()))
+pub(crate) fn new_run_id() -> Result<RunId, ApiError> {
+    RunId::new(new_message_id()).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
 /// Generates an id for a message without an id.
-pub(crate) fn fresh() -> String {
+pub(crate) fn new_message_id() -> String {
     Uuid::now_v7().to_string()
 }
 
@@ -217,7 +218,7 @@ fn check_channels<'n>(
 }
 
 /// Resolves the `command` of a request.
-async fn commanded(
+async fn resolve_command(
     server: &AgentServer,
     graph: &AgentGraph,
     thread: &ThreadRecord,
@@ -227,14 +228,14 @@ async fn commanded(
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, ApiError> {
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
-    let mut updates = command.read_update(&channels, &mut fresh)?;
+    let mut updates = command.read_update(&channels, &mut new_message_id)?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
-    for one in command.read_goto(&channels, &mut fresh)? {
+    for one in command.read_goto(&channels, &mut new_message_id)? {
         match one {
             Goto::Node(name) if END_ALIASES.contains(&name.as_str()) => {}
-            Goto::Node(name) => goto.push(node(graph, &name)?),
+            Goto::Node(name) => goto.push(find_node(graph, &name)?),
             Goto::Send { node: name, input } => {
-                sends.push(Send { node: node(graph, &name)?, input, timeout_ms: None });
+                sends.push(Send { node: find_node(graph, &name)?, input, timeout_ms: None });
             }
         }
     }
@@ -277,7 +278,7 @@ async fn commanded(
 }
 
 /// Finds a node of the graph by its name.
-fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, ApiError> {
+fn find_node(graph: &AgentGraph, name: &str) -> Result<NodeName, ApiError> {
     let nodes = graph.graph_version.graph.nodes();
     if let Some(node) = nodes.keys().find(|node| node.as_str() == name) {
         return Ok(node.clone());
@@ -315,12 +316,12 @@ async fn check_answerable(
         return Ok(());
     }
     let view = server.engine().thread(&thread.id).await?;
-    let open = view.map(|view| view.interrupts).unwrap_or_default();
-    let answers = answers_by_interrupt(&open, resume, stale);
+    let interrupts = view.map(|view| view.interrupts).unwrap_or_default();
+    let answers = answers_by_interrupt(&interrupts, resume, stale);
     answers.map(drop).map_err(|failure| ApiError::bad_request(failure.message))
 }
 
-fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point>, ApiError> {
+fn resolve_point(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point>, ApiError> {
     let configured = || {
         let configurable = request.config.as_ref()?.configurable.as_ref()?;
         configurable.get("checkpoint_id")?.as_str()
@@ -331,14 +332,14 @@ fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point
                     edit the subgraph with `POST /threads/{id}/state`, then run the thread";
         return Err(ApiError::unprocessable(text));
     }
-    named.map(|id| point_of(thread, id)).transpose()
+    named.map(|id| parse_point(thread, id)).transpose()
 }
 
 /// A position in the history of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     /// The state of a checkpoint.
-    Made(CheckpointId),
+    Checkpoint(CheckpointId),
     /// The state before the input that made a checkpoint.
     BeforeInput(CheckpointId),
 }
@@ -348,10 +349,10 @@ pub(crate) enum Point {
 /// # Errors
 ///
 /// 404 if the id is not one of this thread.
-pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, ApiError> {
+pub(crate) fn parse_point(thread: &ThreadRecord, id: &str) -> Result<Point, ApiError> {
     match input_of(thread.origin(), id) {
         Some(made) => Ok(Point::BeforeInput(made)),
-        None => of_thread(thread, id).map(Point::Made),
+        None => parse_checkpoint_id(thread, id).map(Point::Checkpoint),
     }
 }
 
@@ -360,7 +361,10 @@ pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, ApiErro
 /// # Errors
 ///
 /// 404 if the id is not one of this thread.
-pub(crate) fn of_thread(thread: &ThreadRecord, id: &str) -> Result<CheckpointId, ApiError> {
+pub(crate) fn parse_checkpoint_id(
+    thread: &ThreadRecord,
+    id: &str,
+) -> Result<CheckpointId, ApiError> {
     checkpoint_of(thread.origin(), id).ok_or_else(|| ApiError::missing("checkpoint", id))
 }
 
@@ -369,15 +373,15 @@ fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {
     RunOptions {
         recursion_limit: config.and_then(|config| config.recursion_limit),
         max_concurrency: config.and_then(|config| config.max_concurrency),
-        interrupt_before: request.interrupt_before.as_ref().map(|named| nodes(graph, named)),
-        interrupt_after: request.interrupt_after.as_ref().map(|named| nodes(graph, named)),
+        interrupt_before: request.interrupt_before.as_ref().map(|named| to_node_set(graph, named)),
+        interrupt_after: request.interrupt_after.as_ref().map(|named| to_node_set(graph, named)),
         durability: durability(request),
     }
 }
 
 /// Converts a selection of nodes. Ignores names that the graph does not have, as a LangGraph server
 /// does: clients send one list to several graphs.
-fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
+fn to_node_set(graph: &AgentGraph, named: &Nodes) -> NodeSet {
     let Some(names) = named.names() else { return NodeSet::All };
     let known = graph.graph_version.graph.nodes().keys();
     NodeSet::Named(
@@ -409,7 +413,7 @@ fn durability(request: &RunCreate) -> Durability {
 fn context(request: &RunCreate) -> Value {
     match request.run_context() {
         Value::Object(mut values) => {
-            values.retain(|name, _| !PLACES.contains(&name.as_str()));
+            values.retain(|name, _| !RESERVED_CONFIGURABLE_KEYS.contains(&name.as_str()));
             if values.is_empty() { Value::Null } else { Value::Object(values) }
         }
         other => other,
@@ -434,25 +438,25 @@ fn kwargs(
     graph: &AgentGraph,
     run: &RunId,
 ) -> Map<String, Value> {
-    let Ok(Value::Object(mut asked)) = serde_json::to_value(request) else { return Map::new() };
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(request) else { return Map::new() };
     let field = |name: &&str| {
-        let value = asked.remove(*name).unwrap_or_default();
+        let value = fields.remove(*name).unwrap_or_default();
         ((*name).to_owned(), value)
     };
-    let mut kwargs: Map<String, Value> = KWARGS.iter().map(field).collect();
+    let mut kwargs: Map<String, Value> = KWARGS_FIELDS.iter().map(field).collect();
     if !kwargs["config"].is_object() {
         kwargs.insert("config".into(), json!({}));
     }
-    let places = json!({
+    let ids = json!({
         "run_id": run,
         "thread_id": thread.id,
         "graph_id": graph.id,
         "assistant_id": graph.assistant(),
     });
-    if let (Value::Object(places), Some(config)) = (places, kwargs["config"].as_object_mut()) {
+    if let (Value::Object(ids), Some(config)) = (ids, kwargs["config"].as_object_mut()) {
         let configurable = config.entry("configurable").or_insert_with(|| json!({}));
         if let Some(configurable) = configurable.as_object_mut() {
-            configurable.extend(places);
+            configurable.extend(ids);
         }
     }
     kwargs.insert("subgraphs".into(), request.stream_subgraphs.unwrap_or(false).into());
