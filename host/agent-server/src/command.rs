@@ -14,13 +14,13 @@ use wattle_run::ports::store::ThreadRecord;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::state::AgentServer;
-use crate::wire::command::{Code, Command, Refusal, done};
+use crate::wire::command::{Command, CommandError, ErrorCode, success_reply};
 
 /// Prefix of the commands that manage subscriptions and need a WebSocket connection.
-const OF_CONNECTIONS: &str = "subscription.";
+const SUBSCRIPTION_PREFIX: &str = "subscription.";
 
 /// The thread of a command, and the caller that sent it.
-pub(crate) struct Target<'a> {
+pub(crate) struct CommandContext<'a> {
     pub(crate) server: &'a AgentServer,
     pub(crate) caller: &'a Caller,
     /// The thread, which may not exist yet.
@@ -28,63 +28,64 @@ pub(crate) struct Target<'a> {
 }
 
 /// Executes a command. Returns the reply, also if the command fails.
-pub(crate) async fn perform(target: &Target<'_>, command: &Command) -> Value {
-    let answered = match end(target).await {
-        Ok(end) => (attempt(target, command).await).map(|result| done(command.id, &result, end)),
-        Err(refusal) => Err(refusal),
+pub(crate) async fn execute(context: &CommandContext<'_>, command: &Command) -> Value {
+    let reply = match last_event_number(context).await {
+        Ok(number) => (dispatch(context, command).await)
+            .map(|result| success_reply(command.id, &result, number)),
+        Err(error) => Err(error),
     };
-    answered.unwrap_or_else(|refusal| refusal.answer(Some(command.id)))
+    reply.unwrap_or_else(|error| error.reply(Some(command.id)))
 }
 
-async fn attempt(target: &Target<'_>, command: &Command) -> Result<Value, Refusal> {
+async fn dispatch(context: &CommandContext<'_>, command: &Command) -> Result<Value, CommandError> {
     match command.method.as_str() {
-        "run.start" => run::start(target, command.read()?).await,
-        "input.respond" => run::respond(target, command.read()?).await,
-        "state.fork" => run::fork(target, command.read()?).await,
-        "state.get" => state::get(target, command.read()?).await,
-        "state.listCheckpoints" => state::list(target, command.read()?).await,
-        "agent.getTree" => tree::get(target, command.read()?).await,
-        method if method.starts_with(OF_CONNECTIONS) => {
+        "run.start" => run::start(context, command.params()?).await,
+        "input.respond" => run::respond(context, command.params()?).await,
+        "state.fork" => run::fork(context, command.params()?).await,
+        "state.get" => state::get(context, command.params()?).await,
+        "state.listCheckpoints" => state::list(context, command.params()?).await,
+        "agent.getTree" => tree::get(context, command.params()?).await,
+        method if method.starts_with(SUBSCRIPTION_PREFIX) => {
             let why = format!("`{method}` needs a WebSocket; other streams have one subscription");
-            Err(Refusal::new(Code::NotSupported, why))
+            Err(CommandError::new(ErrorCode::NotSupported, why))
         }
         method => {
             let why = format!("there is no command `{method}`");
-            Err(Refusal::new(Code::UnknownCommand, why))
+            Err(CommandError::new(ErrorCode::UnknownCommand, why))
         }
     }
 }
 
 /// Returns the number of the last event of a thread so far.
-pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
-    let head = target.server.ports().store.thread(target.thread).await;
-    let head = head.map_err(|error| refused(&error.into()))?;
+pub(crate) async fn last_event_number(context: &CommandContext<'_>) -> Result<u64, CommandError> {
+    let head = context.server.ports().store.thread(context.thread).await;
+    let head = head.map_err(|error| to_command_error(&error.into()))?;
     Ok(head.map_or(0, |head| EventId::end_of(head.last_seq)))
 }
 
-impl Target<'_> {
+impl CommandContext<'_> {
     /// Finds the thread; `None` if it does not exist or the caller may not access it.
-    async fn find(&self) -> Result<Option<ThreadRecord>, Refusal> {
+    async fn find(&self) -> Result<Option<ThreadRecord>, CommandError> {
         let found = self.caller.find_thread(self.server, self.thread.as_str()).await;
-        found.map_err(|error| refused(&error))
+        found.map_err(|error| to_command_error(&error))
     }
 
     /// Returns the thread. Fails if it has never run.
-    async fn has_run(&self) -> Result<ThreadRecord, Refusal> {
+    async fn require_started_thread(&self) -> Result<ThreadRecord, CommandError> {
         let found = self.find().await?.filter(|record| !record.is_unbound());
         found.ok_or_else(|| {
             let why = format!("nothing has run on thread `{}` yet", self.thread);
-            Refusal::new(Code::NoSuchRun, why)
+            CommandError::new(ErrorCode::NoSuchRun, why)
         })
     }
 }
 
 /// Converts an API error to an error of the protocol.
-pub(crate) fn refused(error: &ApiError) -> Refusal {
+pub(crate) fn to_command_error(error: &ApiError) -> CommandError {
     let code = match error.status() {
-        status if status.is_server_error() => Code::UnknownError,
-        StatusCode::NOT_IMPLEMENTED => Code::NotSupported,
-        _ => Code::InvalidArgument,
+        status if status.is_server_error() => ErrorCode::UnknownError,
+        StatusCode::NOT_IMPLEMENTED => ErrorCode::NotSupported,
+        _ => ErrorCode::InvalidArgument,
     };
-    Refusal::new(code, error.detail())
+    CommandError::new(code, error.detail())
 }

@@ -58,7 +58,7 @@ pub(crate) async fn create_on_thread(
 /// # Errors
 ///
 /// 400 for a run that needs an existing thread, 409 if a thread with the id exists; otherwise those
-/// of [`on_thread`].
+/// of [`create_on_thread`].
 pub(crate) async fn create_stateless(
     server: &AgentServer,
     caller: &Caller,

@@ -27,40 +27,40 @@
 //!   `socket`: commands and events over one WebSocket. `joined`: all runs of a thread as one
 //!   stream.
 
-mod answer;
 mod assistants;
 mod command;
 mod create_run;
 mod crons;
+mod detached;
+mod disconnect;
 mod error;
+mod event_states;
 mod extractors;
-mod feed;
-mod follow;
 mod graphs;
 mod hosts;
-mod joined;
-mod keys;
 mod namespaces;
 mod openapi;
 mod page;
-mod past;
-mod presence;
 mod query;
 mod records;
 mod resolve;
 mod route;
 mod run;
-mod socket;
+mod run_stream;
+mod run_tail;
 pub mod state;
-mod stream;
 mod submit;
+mod subscriptions;
+mod thread_stream;
+mod unknown_keys;
 mod view;
+mod wait_response;
 pub mod webhooks;
-mod whole;
+mod websocket;
 pub mod wire;
 
-pub use self::keys::UnknownKeys;
 pub use self::state::{AgentServer, AgentServerConfig};
+pub use self::unknown_keys::UnknownKeys;
 pub use self::webhooks::Webhooks;
 
 /// Returns the router of all paths with their OpenAPI descriptions. It has no guards: merge it

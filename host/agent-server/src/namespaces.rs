@@ -15,10 +15,10 @@ use crate::state::AgentServer;
 
 /// Maximum number of states of a parent graph that are searched for a task. The request may read as
 /// many states as a page of the history has.
-const SEARCHED: usize = 1_000;
+const MAX_SEARCHED_STATES: usize = 1_000;
 
 /// Number of states that are read at a time. All of them are in memory.
-const READ: usize = 16;
+const READ_BATCH: usize = 16;
 
 /// Returns the namespace that a request names. A level without the path of a call stands for the
 /// subgraph that states name for its task: of several, the interrupted one, or else the newest. A
@@ -81,9 +81,9 @@ async fn subgraph_of(
     task: &TaskId,
 ) -> Result<Option<Namespace>, ApiError> {
     let namespace = parent.clone();
-    let mut query = HistoryQuery { namespace, limit: Some(READ), ..HistoryQuery::default() };
+    let mut query = HistoryQuery { namespace, limit: Some(READ_BATCH), ..HistoryQuery::default() };
     let mut searched = 0;
-    while searched < SEARCHED {
+    while searched < MAX_SEARCHED_STATES {
         let page = server.engine().history(&record.id, query.clone()).await?;
         let mut tasks = page.items.iter().flat_map(|view| &view.tasks);
         if let Some(found) = tasks.find(|found| found.id == *task) {

@@ -46,7 +46,7 @@ impl QueryParams {
     ///
     /// # Errors
     ///
-    /// As [`Query::flag`].
+    /// As [`QueryParams::get_bool`].
     pub(crate) fn get_bool_opt(&self, key: &str) -> Result<Option<bool>, ApiError> {
         match self.get(key) {
             None | Some("") => Ok(None),

@@ -21,9 +21,9 @@ use crate::assistants::with_assistant_defaults;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::{self, AgentGraph};
-use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::resolve::run::{ClientFields, EngineFields, RequestedRun};
 use crate::state::AgentServer;
+use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
@@ -428,7 +428,7 @@ fn metadata(request: &RunCreate, graph: &AgentGraph, ignored: &IgnoredKeys) -> M
     metadata.extend(request.metadata.clone().unwrap_or_default());
     metadata.insert("graph_id".into(), graph.id.clone().into());
     metadata.insert("assistant_id".into(), graph.assistant().to_string().into());
-    ignored.note(&mut metadata);
+    ignored.add_to_metadata(&mut metadata);
     metadata
 }
 

@@ -7,9 +7,9 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
 use crate::crons::Crons;
-use crate::feed::Holds;
-use crate::keys::UnknownKeys;
-use crate::webhooks::{Hooks, Webhooks};
+use crate::subscriptions::EventDelays;
+use crate::unknown_keys::UnknownKeys;
+use crate::webhooks::{DeliveryTasks, Webhooks};
 
 /// Settings of the Agent Server API.
 #[derive(Clone, Debug, Default)]
@@ -28,8 +28,8 @@ struct Inner {
     api: ApiState,
     crons: Crons,
     config: AgentServerConfig,
-    hooks: Hooks,
-    holds: Holds,
+    delivery_tasks: DeliveryTasks,
+    event_delays: EventDelays,
 }
 
 impl AgentServer {
@@ -44,8 +44,8 @@ impl AgentServer {
             api: api.clone(),
             crons: Crons::default(),
             config,
-            hooks: Hooks::default(),
-            holds: Holds::default(),
+            delivery_tasks: DeliveryTasks::default(),
+            event_delays: EventDelays::default(),
         }))
     }
 
@@ -88,13 +88,13 @@ impl AgentServer {
         self.0.config.unknown_keys
     }
 
-    pub(crate) fn hooks(&self) -> &Hooks {
-        &self.0.hooks
+    pub(crate) fn delivery_tasks(&self) -> &DeliveryTasks {
+        &self.0.delivery_tasks
     }
 
     /// Returns the delays of starts, pauses and ends of runs.
-    pub(crate) fn holds(&self) -> &Holds {
-        &self.0.holds
+    pub(crate) fn event_delays(&self) -> &EventDelays {
+        &self.0.event_delays
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

@@ -9,11 +9,11 @@ use wattle_graph::principal::Principal;
 use wattle_run::hostcall::runs::{Multitask, RunRef};
 use wattle_run::ports::store::{PendingQuery, RunRecord, ThreadStatus};
 
+use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::resolve::run::{EngineFields, RequestedRun};
 use crate::state::AgentServer;
 use crate::webhooks::{book, unbook};
-use crate::whole::whole;
 
 /// Starts a run or enqueues it. Returns its record when this is durable. The caller must not be
 /// dropped when the client disconnects.
@@ -84,7 +84,7 @@ pub(crate) async fn cancel(
             failure.into()
         })
     };
-    whole(server, Box::pin(work)).await
+    run_detached(server, Box::pin(work)).await
 }
 
 /// Deletes a run and what it wrote. An active run is cancelled first.
@@ -102,7 +102,7 @@ pub(crate) async fn remove(
         unbook(&own, &run.run).await?;
         Ok(own.engine().remove_run(&run).await?)
     };
-    whole(server, Box::pin(work)).await
+    run_detached(server, Box::pin(work)).await
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled.

@@ -208,7 +208,7 @@ async fn run_of(
 }
 
 /// Fields of a state that `select` accepts. The last one stands for the fields that name one
-/// channel, which [`selected`] reads itself; it is here for the message about an unknown field.
+/// channel, which [`select_state_fields`] reads itself; it is here for the message about an unknown field.
 const STATE_FIELDS: &[&str] = &[
     VALUES,
     "next",

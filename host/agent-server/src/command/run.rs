@@ -4,98 +4,112 @@ use serde_json::{Value, json};
 use wattle_run::hostcall::runs::{InterruptView, RunService as _};
 use wattle_run::ports::store::ThreadRecord;
 
-use super::{Target, refused};
+use super::{CommandContext, to_command_error};
 use crate::create_run;
 use crate::error::ApiError;
 use crate::graphs;
 use crate::resolve;
 use crate::run::StoredRun;
-use crate::wire::command::{Code, InputRespond, Refusal, RunStart, StateFork};
+use crate::wire::command::{CommandError, ErrorCode, InputRespond, RunStart, StateFork};
 use crate::wire::request::RunCreate;
 
 /// Creates a run, and its thread if it does not exist. If an interrupt is pending, the input
 /// answers it, unless the run starts from an earlier checkpoint.
-pub(super) async fn start(target: &Target<'_>, params: RunStart) -> Result<Value, Refusal> {
-    let may_answer = params.input.is_some() && !params.forks();
-    let known = if may_answer { target.find().await? } else { None };
+pub(super) async fn start(
+    context: &CommandContext<'_>,
+    params: RunStart,
+) -> Result<Value, CommandError> {
+    let may_answer = params.input.is_some() && !params.is_fork();
+    let known = if may_answer { context.find().await? } else { None };
     let answers = match known.filter(|record| !record.is_unbound()) {
-        Some(_) => !open(target).await?.is_empty(),
+        Some(_) => !pending_interrupts(context).await?.is_empty(),
         None => false,
     };
-    begin(target, &params.request(answers)?).await
+    create(context, &params.request(answers)?).await
 }
 
 /// Answers interrupts with a run of the assistant of the last run.
-pub(super) async fn respond(target: &Target<'_>, params: InputRespond) -> Result<Value, Refusal> {
+pub(super) async fn respond(
+    context: &CommandContext<'_>,
+    params: InputRespond,
+) -> Result<Value, CommandError> {
     let answers = params.answers()?;
-    let record = target.has_run().await?;
-    let open = open(target).await?;
-    let is_open = |id: &String| open.iter().any(|question| question.id == *id);
-    if let Some(id) = answers.keys().find(|id| !is_open(id)) {
-        let why = match open.as_slice() {
+    let record = context.require_started_thread().await?;
+    let pending = pending_interrupts(context).await?;
+    let is_pending = |id: &String| pending.iter().any(|interrupt| interrupt.id == *id);
+    if let Some(id) = answers.keys().find(|id| !is_pending(id)) {
+        let why = match pending.as_slice() {
             [] => format!("interrupt `{id}` is not pending, and no other is"),
-            open => {
+            pending => {
                 let ids: Vec<String> =
-                    open.iter().map(|question| format!("`{}`", question.id)).collect();
+                    pending.iter().map(|interrupt| format!("`{}`", interrupt.id)).collect();
                 format!("interrupt `{id}` is not pending; pending interrupts: {}", ids.join(", "))
             }
         };
-        return Err(Refusal::new(Code::NoSuchInterrupt, why));
+        return Err(CommandError::new(ErrorCode::NoSuchInterrupt, why));
     }
-    let assistant = assistant(target, &record).await?;
-    begin(target, &params.request(assistant, answers)).await
+    let assistant = last_assistant(context, &record).await?;
+    create(context, &params.request(assistant, answers)).await
 }
 
 /// Creates a run from an earlier checkpoint, with the assistant of the last run.
-pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value, Refusal> {
-    let record = target.has_run().await?;
-    let request = params.request(assistant(target, &record).await?)?;
+pub(super) async fn fork(
+    context: &CommandContext<'_>,
+    params: StateFork,
+) -> Result<Value, CommandError> {
+    let record = context.require_started_thread().await?;
+    let request = params.request(last_assistant(context, &record).await?)?;
     if let Some(id) = &request.checkpoint_id {
         resolve::parse_point(&record, id).map_err(|error| no_checkpoint(&error))?;
     }
-    let mut begun = begin(target, &request).await.map_err(|refusal| match refusal.code {
+    let mut result = create(context, &request).await.map_err(|error| match error.code {
         // The format of the id is valid for this thread, but the checkpoint does not exist.
-        Code::NoSuchRun => Refusal { code: Code::NoSuchCheckpoint, ..refusal },
-        _ => refusal,
+        ErrorCode::NoSuchRun => CommandError { code: ErrorCode::NoSuchCheckpoint, ..error },
+        _ => error,
     })?;
-    begun["thread_id"] = json!(target.thread);
-    Ok(begun)
+    result["thread_id"] = json!(context.thread);
+    Ok(result)
 }
 
-pub(super) fn no_checkpoint(error: &ApiError) -> Refusal {
-    Refusal::new(Code::NoSuchCheckpoint, error.detail())
+pub(super) fn no_checkpoint(error: &ApiError) -> CommandError {
+    CommandError::new(ErrorCode::NoSuchCheckpoint, error.detail())
 }
 
-async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusal> {
-    let Target { server, caller, thread } = target;
-    let begun = async {
+async fn create(context: &CommandContext<'_>, request: &RunCreate) -> Result<Value, CommandError> {
+    let CommandContext { server, caller, thread } = context;
+    let creation = async {
         let run = resolve::new_run_id()?;
-        let command = server.holds().command(thread, &run);
-        let begun =
+        let command = server.event_delays().command(thread, &run);
+        let created =
             create_run::create_on_thread(server, caller, thread.as_str(), run, request).await?;
-        command.answered();
-        Ok(begun)
+        command.reply_sent();
+        Ok(created)
     };
-    let created = begun.await.map_err(|error: ApiError| match error.status().as_u16() {
-        404 => Refusal::new(Code::NoSuchRun, error.detail()),
-        _ => refused(&error),
+    let created = creation.await.map_err(|error: ApiError| match error.status().as_u16() {
+        404 => CommandError::new(ErrorCode::NoSuchRun, error.detail()),
+        _ => to_command_error(&error),
     })?;
     Ok(json!({ "run_id": created.requested.run }))
 }
 
-async fn open(target: &Target<'_>) -> Result<Vec<InterruptView>, Refusal> {
-    let view = target.server.engine().thread(target.thread).await;
-    let view = view.map_err(|failure| refused(&failure.into()))?;
+async fn pending_interrupts(
+    context: &CommandContext<'_>,
+) -> Result<Vec<InterruptView>, CommandError> {
+    let view = context.server.engine().thread(context.thread).await;
+    let view = view.map_err(|failure| to_command_error(&failure.into()))?;
     Ok(view.map(|view| view.interrupts).unwrap_or_default())
 }
 
 /// Returns the assistant of the last run of a thread.
-async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String, Refusal> {
-    let server = target.server;
+async fn last_assistant(
+    context: &CommandContext<'_>,
+    record: &ThreadRecord,
+) -> Result<String, CommandError> {
+    let server = context.server;
     if let Some(run) = &record.run {
         match StoredRun::find(server, record, run.as_str()).await {
             Ok(run) => return Ok(run.requested.client.assistant),
-            Err(error) if error.status().is_server_error() => return Err(refused(&error)),
+            Err(error) if error.status().is_server_error() => return Err(to_command_error(&error)),
             // The run was deleted.
             Err(_) => {}
         }

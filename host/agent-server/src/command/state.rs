@@ -9,12 +9,12 @@ use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use super::run::no_checkpoint;
-use super::{Target, refused};
+use super::{CommandContext, to_command_error};
 use crate::namespaces;
 use crate::page;
 use crate::resolve::parse_checkpoint_id;
 use crate::view;
-use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
+use crate::wire::command::{CommandError, ErrorCode, GetState, ListCheckpoints};
 
 /// Default number of checkpoints in a reply.
 const DEFAULT_PAGE_SIZE: usize = 10;
@@ -27,23 +27,26 @@ const MAX_PAGE_SIZE: usize = 100;
 const NAMESPACE_SEPARATOR: &str = "|";
 
 /// Returns the current state of a thread or of one of its subgraphs.
-pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, Refusal> {
-    let found = match target.find().await? {
+pub(super) async fn get(
+    context: &CommandContext<'_>,
+    params: GetState,
+) -> Result<Value, CommandError> {
+    let found = match context.find().await? {
         Some(record) => {
-            let namespace = namespace(target, &record, &params.namespace).await?;
-            let state = view::load_state(target.server, &record, &namespace, None).await;
-            let state = state.map_err(|error| refused(&error))?;
-            state.map(|state| (view::thread_info(target.server, &record), state))
+            let namespace = namespace(context, &record, &params.namespace).await?;
+            let state = view::load_state(context.server, &record, &namespace, None).await;
+            let state = state.map_err(|error| to_command_error(&error))?;
+            state.map(|state| (view::thread_info(context.server, &record), state))
         }
         None => None,
     };
     let Some((thread_info, state)) = found else {
-        let (thread, name) = (target.thread, params.namespace.join(NAMESPACE_SEPARATOR));
+        let (thread, name) = (context.thread, params.namespace.join(NAMESPACE_SEPARATOR));
         if name.is_empty() {
             return Ok(json!({ "values": {} }));
         }
         let why = format!("no graph has run in `{name}` of thread `{thread}`");
-        return Err(Refusal::new(Code::NoSuchNamespace, why));
+        return Err(CommandError::new(ErrorCode::NoSuchNamespace, why));
     };
     let mut values = thread_info.values(&state.values);
     if let (Value::Object(values), Some(keys)) = (&mut values, &params.keys) {
@@ -55,24 +58,27 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
 }
 
 /// Lists the checkpoints of a thread, newest first, without their states.
-pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result<Value, Refusal> {
-    let Some(record) = target.find().await?.filter(|record| !record.is_unbound()) else {
+pub(super) async fn list(
+    context: &CommandContext<'_>,
+    params: ListCheckpoints,
+) -> Result<Value, CommandError> {
+    let Some(record) = context.find().await?.filter(|record| !record.is_unbound()) else {
         return Ok(json!({ "checkpoints": [] }));
     };
     let limit = page::size(params.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
-    let limit = limit.map_err(|error| refused(&error))?;
+    let limit = limit.map_err(|error| to_command_error(&error))?;
     let before = params.before.as_deref().map(|id| parse_checkpoint_id(&record, id)).transpose();
     let query = HistoryQuery {
-        namespace: namespace(target, &record, &params.namespace).await?,
+        namespace: namespace(context, &record, &params.namespace).await?,
         before: before.map_err(|error| no_checkpoint(&error))?,
         filter: BTreeMap::new(),
         limit: Some(limit),
         without_states: true,
     };
-    let past = target.server.engine().history(&record.id, query).await;
-    let past = past.map_err(|failure| refused(&failure.into()))?;
+    let past = context.server.engine().history(&record.id, query).await;
+    let past = past.map_err(|failure| to_command_error(&failure.into()))?;
     let (thread_info, graph_metadata) =
-        (view::thread_info(target.server, &record), view::graph_metadata(&record));
+        (view::thread_info(context.server, &record), view::graph_metadata(&record));
     let point = |view: &StateView| {
         let mut metadata = graph_metadata.clone();
         metadata.extend(view.metadata.clone());
@@ -91,10 +97,10 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
 }
 
 async fn namespace(
-    target: &Target<'_>,
+    context: &CommandContext<'_>,
     record: &ThreadRecord,
     levels: &[String],
-) -> Result<Namespace, Refusal> {
-    let found = namespaces::find(target.server, record, &levels.join(NAMESPACE_SEPARATOR)).await;
-    found.map_err(|error| refused(&error))
+) -> Result<Namespace, CommandError> {
+    let found = namespaces::find(context.server, record, &levels.join(NAMESPACE_SEPARATOR)).await;
+    found.map_err(|error| to_command_error(&error))
 }

@@ -15,6 +15,7 @@ use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::assistants::{self, default_assistant, find_stored, find_versioned};
+use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs::{self, NotFound};
@@ -25,7 +26,6 @@ use crate::records::{Versioned, retry_on_conflict};
 use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains};
 use crate::route::threads::remove;
 use crate::state::AgentServer;
-use crate::whole::whole;
 use crate::wire::outline::ErrorDocument;
 use crate::wire::request::{
     AssistantCreate, AssistantLatest, AssistantPatch, AssistantVersions, Config, IfExists, Invalid,
@@ -318,7 +318,7 @@ async fn delete(
     let with_threads = query.get_bool("delete_threads")?;
     let own = server.clone();
     let work = async move { delete_with_threads(&own, &caller, &id, with_threads).await };
-    whole(&server, Box::pin(work)).await?;
+    run_detached(&server, Box::pin(work)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

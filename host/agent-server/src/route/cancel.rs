@@ -7,14 +7,14 @@ use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStatus};
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::answer;
+use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::query::QueryParams;
 use crate::run::StoredRun;
 use crate::state::AgentServer;
 use crate::submit::cancel;
-use crate::whole::whole;
+use crate::wait_response;
 use crate::wire::outline::ErrorDocument;
 use crate::wire::request::CancelRuns;
 
@@ -59,7 +59,12 @@ pub(super) async fn cancel_and_respond(
     let wait = query.get_bool("wait")?;
     cancel(server, &run.requested.run_ref(), rollback, caller.principal.as_ref()).await?;
     if wait {
-        return Ok(answer::wait(server, run.requested.run_ref(), None, caller.response.clone()));
+        return Ok(wait_response::wait_response(
+            server,
+            run.requested.run_ref(),
+            None,
+            caller.response.clone(),
+        ));
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -114,7 +119,7 @@ pub(super) async fn cancel_runs(
         }
         Ok(StatusCode::NO_CONTENT)
     };
-    whole(&server, Box::pin(work)).await
+    run_detached(&server, Box::pin(work)).await
 }
 
 async fn named_runs(

@@ -24,16 +24,16 @@ use wattle_project::agent_server::v1::HEARTBEAT;
 use wattle_project::agent_server::v2::StreamEvent;
 use wattle_run::json::bounded::JsonBudget;
 
-use crate::command::{Target, perform};
+use crate::command::{CommandContext, execute};
+use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
-use crate::feed::{Feed, Ready};
-use crate::joined::{self, Parts};
 use crate::query::QueryParams;
-use crate::socket::{self, Pass};
+use crate::run_stream::sse_response;
 use crate::state::AgentServer;
-use crate::stream::of_events;
-use crate::whole::whole;
+use crate::subscriptions::{Subscriptions, ThreadTailItem};
+use crate::thread_stream::{self, ThreadStreamModes};
+use crate::websocket::{self, ConnectionLimits};
 use crate::wire::command::{Command, Subscribe};
 use crate::wire::outline::{
     CommandAnswer, CommandDocument, CommandRefused, ErrorDocument, StreamedEvent,
@@ -68,16 +68,16 @@ async fn commands(
     let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
     let command = match body.parse::<_, ApiError>(read).await? {
         Ok(command) => command,
-        Err(refusal) => {
-            return Ok((StatusCode::BAD_REQUEST, Json(refusal.answer(None))).into_response());
+        Err(error) => {
+            return Ok((StatusCode::BAD_REQUEST, Json(error.reply(None))).into_response());
         }
     };
     let own = server.clone();
     let work = async move {
-        let target = Target { server: &own, caller: &caller, thread: &thread };
-        Ok(perform(&target, &command).await)
+        let context = CommandContext { server: &own, caller: &caller, thread: &thread };
+        Ok(execute(&context, &command).await)
     };
-    Ok(Json(whole(&server, Box::pin(work)).await?).into_response())
+    Ok(Json(run_detached(&server, Box::pin(work)).await?).into_response())
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
@@ -107,43 +107,44 @@ async fn events(
 ) -> Result<Response, ApiError> {
     let subscription = wanted.subscription()?;
     let thread = thread_id(&server, &caller, &id).await?;
-    let mut feed = Feed::new(&server, caller.tenant, &thread);
-    feed.subscribe(String::new(), subscription, wanted.since.unwrap_or(0));
-    let events = EventStreamBody { feed, ready: VecDeque::new(), is_over: false };
+    let mut subscriptions = Subscriptions::new(&server, caller.tenant, &thread);
+    subscriptions.subscribe(String::new(), subscription, wanted.since.unwrap_or(0));
+    let events = EventStreamBody { subscriptions, pending: VecDeque::new(), is_over: false };
     let body = stream::unfold(events, |mut events| async move {
         let bytes = events.next().await?;
         Some((Ok::<_, Infallible>(bytes), events))
     });
-    Ok(of_events(HttpBody::from_stream(body)))
+    Ok(sse_response(HttpBody::from_stream(body)))
 }
 
 /// The events of subscriptions as server-sent events.
 struct EventStreamBody {
-    feed: Feed,
-    ready: VecDeque<Bytes>,
+    subscriptions: Subscriptions,
+    pending: VecDeque<Bytes>,
     is_over: bool,
 }
 
 impl EventStreamBody {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(bytes) = self.ready.pop_front() {
+            if let Some(bytes) = self.pending.pop_front() {
                 return Some(bytes);
             }
             if self.is_over {
                 return None;
             }
-            match self.feed.ready().await {
-                Ready::Event => {
-                    let sent = self.feed.take().await;
-                    self.ready.extend(sent.iter().map(StreamEvent::to_bytes));
+            match self.subscriptions.next().await {
+                ThreadTailItem::Event => {
+                    let events = self.subscriptions.next_events().await;
+                    self.pending.extend(events.iter().map(StreamEvent::to_bytes));
                 }
-                Ready::Anew => {}
-                Ready::Silence => return Some(HEARTBEAT.into()),
-                Ready::Gone | Ready::Stopping => return None,
-                Ready::Unreadable(_) => {
+                ThreadTailItem::Replaced => {}
+                ThreadTailItem::Heartbeat => return Some(HEARTBEAT.into()),
+                ThreadTailItem::Gone | ThreadTailItem::ShuttingDown => return None,
+                ThreadTailItem::ReadFailed(_) => {
                     self.is_over = true;
-                    let frame = format!("event: error\r\ndata: {}\r\n\r\n", socket::unreadable());
+                    let frame =
+                        format!("event: error\r\ndata: {}\r\n\r\n", websocket::read_failed());
                     return Some(frame.into());
                 }
             }
@@ -175,12 +176,12 @@ async fn open_websocket(
         ))
     })?;
     let thread = thread_id(&server, &caller, &id).await;
-    let pass = Pass {
+    let limits = ConnectionLimits {
         permit: permit.map(|Extension(permit)| permit),
         rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
-        limit: limit.map(|Extension(limit)| limit),
+        body_limit: limit.map(|Extension(limit)| limit),
     };
-    Ok(socket::open(server, caller, thread, pass, upgrade))
+    Ok(websocket::accept(server, caller, thread, limits, upgrade))
 }
 
 /// Streams all runs of a thread.
@@ -203,12 +204,12 @@ async fn thread_stream(
     let record = caller.thread(&server, &id).await?;
     // The reference server reads `stream_modes`, but its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
-    let parts = Parts::read(&names)?;
+    let modes = ThreadStreamModes::read(&names)?;
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(|id| {
         let number =
             if FROM_START_IDS.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
         number.ok_or_else(|| ApiError::unprocessable(format!("`{id}` is not an event id")))
     });
-    joined::answer(&server, &record, parts, after.transpose()?).await
+    thread_stream::response(&server, &record, modes, after.transpose()?).await
 }

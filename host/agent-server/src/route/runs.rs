@@ -12,22 +12,22 @@ use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 
-use crate::answer::{self, placed};
 use crate::create_run::{self, CreatedRun};
+use crate::detached::run_detached;
+use crate::disconnect::DisconnectGuard;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::page::Page;
-use crate::presence::Presence;
 use crate::query::QueryParams;
 use crate::resolve;
 use crate::resolve::run::RequestedRun;
 use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::run::StoredRun;
+use crate::run_stream::{self, RunStreamOptions};
 use crate::state::AgentServer;
-use crate::stream::{self, Wish};
 use crate::submit::remove;
 use crate::view;
-use crate::whole::whole;
+use crate::wait_response::{self, with_location_headers};
 use crate::wire::outline::{ErrorDocument, RunPart, StreamedEvent};
 use crate::wire::request::{Modes, RunCreate};
 use crate::wire::shape::{Run, RunStatus};
@@ -55,14 +55,14 @@ const CANCEL_ON_DISCONNECT: &str = "cancel_on_disconnect";
 pub(super) struct GuardedRun {
     pub(super) run: StoredRun,
     /// Guard that cancels the run when its client disconnects, if the request asks for this.
-    pub(super) presence: Option<Presence>,
+    pub(super) disconnect_guard: Option<DisconnectGuard>,
 }
 
 impl GuardedRun {
     pub(super) fn new(server: &AgentServer, created: CreatedRun, request: &RunCreate) -> Self {
         let CreatedRun { requested, record, .. } = created;
-        let presence = Presence::of(server, &requested, request);
-        Self { run: StoredRun { requested, record }, presence }
+        let disconnect_guard = DisconnectGuard::from_request(server, &requested, request);
+        Self { run: StoredRun { requested, record }, disconnect_guard }
     }
 }
 
@@ -84,9 +84,9 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), resolve::new_run_id()?);
     let work = async move { create_run::create_on_thread(&own, &caller, &id, run, &request).await };
-    let CreatedRun { thread, record, .. } = whole(&server, Box::pin(work)).await?;
+    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(work)).await?;
     let run = StoredRun::load(&server, &thread, record).await?;
-    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
+    Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
 /// Creates a run and waits for its result.
@@ -108,10 +108,14 @@ pub(super) async fn wait(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
-    let GuardedRun { run, presence } =
+    let GuardedRun { run, disconnect_guard } =
         create_guarded(&server, caller, id, Arc::new(request)).await?;
     let path = run_path(&run.requested);
-    Ok(placed(answer::wait(&server, run.requested.run_ref(), presence, lease), &path, Some("join")))
+    Ok(with_location_headers(
+        wait_response::wait_response(&server, run.requested.run_ref(), disconnect_guard, lease),
+        &path,
+        Some("join"),
+    ))
 }
 
 /// Creates a run and streams its events.
@@ -136,7 +140,7 @@ pub(super) async fn stream(
     let guarded = create_guarded(&server, caller, id, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
     let response = stream_response(&server, guarded, &request).await?;
-    Ok(placed(response, &path, Some("stream")))
+    Ok(with_location_headers(response, &path, Some("stream")))
 }
 
 /// Returns the stream of a run that the request created.
@@ -145,14 +149,14 @@ pub(super) async fn stream_response(
     guarded: GuardedRun,
     request: &RunCreate,
 ) -> Result<Response, ApiError> {
-    let GuardedRun { run, presence } = guarded;
+    let GuardedRun { run, disconnect_guard } = guarded;
     let thread = load_thread(server, &run.requested).await?;
-    let wish = Wish {
+    let options = RunStreamOptions {
         modes: Modes::read(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
         after: 0,
     };
-    Ok(stream::answer(server, &thread, run, wish, presence))
+    Ok(run_stream::response(server, &thread, run, options, disconnect_guard))
 }
 
 /// Creates a run, even if the client disconnects in the meantime. Dropping its guard then cancels
@@ -169,7 +173,7 @@ async fn create_guarded(
         let created = create_run::create_on_thread(&own, &caller, &id, run, &request).await?;
         Ok(GuardedRun::new(&own, created, &request))
     };
-    whole(server, Box::pin(work)).await
+    run_detached(server, Box::pin(work)).await
 }
 
 /// Returns the thread of a run after the run was created.
@@ -322,17 +326,21 @@ pub(super) fn join_response(
     query: &QueryParams,
 ) -> Result<Response, ApiError> {
     let (path, lease) = (run_path(&run.requested), caller.response.clone());
-    let presence = requested_guard(server, &run, query)?;
-    Ok(placed(answer::wait(server, run.requested.run_ref(), presence, lease), &path, Some("join")))
+    let disconnect_guard = requested_guard(server, &run, query)?;
+    Ok(with_location_headers(
+        wait_response::wait_response(server, run.requested.run_ref(), disconnect_guard, lease),
+        &path,
+        Some("join"),
+    ))
 }
 
 fn requested_guard(
     server: &AgentServer,
     run: &StoredRun,
     query: &QueryParams,
-) -> Result<Option<Presence>, ApiError> {
+) -> Result<Option<DisconnectGuard>, ApiError> {
     let cancels = query.get_bool(CANCEL_ON_DISCONNECT)?;
-    Ok(cancels.then(|| Presence::new(server, run.requested.run_ref())))
+    Ok(cancels.then(|| DisconnectGuard::new(server, run.requested.run_ref())))
 }
 
 /// Streams the events of a run.
@@ -360,7 +368,7 @@ pub(super) async fn join_stream(
     let run = StoredRun::find(&server, &thread, &run).await?;
     let path = run_path(&run.requested);
     let response = join_stream_response(&server, &thread, run, &query, &headers)?;
-    Ok(placed(response, &path, Some(&query.path_with_query("stream"))))
+    Ok(with_location_headers(response, &path, Some(&query.path_with_query("stream"))))
 }
 
 /// Returns the stream of a run after the last event that the client has received. If the run has
@@ -378,17 +386,17 @@ pub(super) fn join_stream_response(
         number.ok_or_else(|| ApiError::unprocessable(format!("`{id}` is not an event id")))
     });
     let after = after.transpose()?;
-    let wish = Wish {
+    let options = RunStreamOptions {
         modes: stream_modes(&run.requested, query)?,
         subgraphs: includes_subgraphs(&run.requested),
         after: after.unwrap_or(0),
     };
     query.get_bool(CANCEL_ON_DISCONNECT)?;
     if after.is_none() && run.has_ended() {
-        return Ok(stream::nothing());
+        return Ok(run_stream::empty_response());
     }
-    let presence = requested_guard(server, &run, query)?;
-    Ok(stream::answer(server, thread, run, wish, presence))
+    let disconnect_guard = requested_guard(server, &run, query)?;
+    Ok(run_stream::response(server, thread, run, options, disconnect_guard))
 }
 
 /// Returns the stream modes of the request, or else those that were requested with the run.

@@ -14,16 +14,16 @@ use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::EditThread;
 
 use crate::assistants;
+use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::graphs;
-use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::namespaces;
 use crate::query::QueryParams;
 use crate::resolve::{END_ALIASES, Point, new_message_id, parse_point};
 use crate::state::AgentServer;
+use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::view;
-use crate::whole::whole;
 use crate::wire::outline::{ErrorDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
@@ -168,7 +168,7 @@ pub(super) async fn update(
     };
     let own = server.clone();
     let work = async move { Ok(own.engine().edit(edited).await?) };
-    let view = whole(&server, Box::pin(work)).await?;
+    let view = run_detached(&server, Box::pin(work)).await?;
     let checkpoint =
         view::thread_info(&server, &record).checkpoint(&view.namespace, view.checkpoint);
     let updated = json!({

@@ -12,9 +12,9 @@ use wattle_graph::id::RunId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
 
-use crate::answer::{self, placed};
 use crate::assistants;
 use crate::create_run::{self, CreatedRun};
+use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::query::QueryParams;
@@ -26,7 +26,7 @@ use crate::route::runs::{
 };
 use crate::run::StoredRun;
 use crate::state::AgentServer;
-use crate::whole::whole;
+use crate::wait_response::{self, with_location_headers};
 use crate::wire::outline::{ErrorDocument, StreamedEvent};
 use crate::wire::request::{RunCreate, at_most};
 use crate::wire::shape::Run;
@@ -55,9 +55,9 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), resolve::new_run_id()?);
     let work = async move { create_run::create_stateless(&own, &caller, run, &request).await };
-    let CreatedRun { thread, record, .. } = whole(&server, Box::pin(work)).await?;
+    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(work)).await?;
     let run = StoredRun::load(&server, &thread, record).await?;
-    Ok(placed(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
+    Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
 /// Creates several stateless runs. All of them are created even if the client disconnects.
@@ -90,7 +90,7 @@ pub(super) async fn batch(
         }
         Ok(runs)
     };
-    Ok(Json(whole(&server, Box::pin(work)).await?))
+    Ok(Json(run_detached(&server, Box::pin(work)).await?))
 }
 
 /// Creates a stateless run and waits for its result.
@@ -111,9 +111,14 @@ pub(super) async fn wait(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
-    let GuardedRun { run, presence } = create_guarded(&server, caller, Arc::new(request)).await?;
+    let GuardedRun { run, disconnect_guard } =
+        create_guarded(&server, caller, Arc::new(request)).await?;
     let path = run_path(&run.requested);
-    Ok(placed(answer::wait(&server, run.requested.run_ref(), presence, lease), &path, Some("join")))
+    Ok(with_location_headers(
+        wait_response::wait_response(&server, run.requested.run_ref(), disconnect_guard, lease),
+        &path,
+        Some("join"),
+    ))
 }
 
 /// Creates a stateless run and streams its events.
@@ -136,7 +141,11 @@ pub(super) async fn stream(
     let request = Arc::new(request);
     let guarded = create_guarded(&server, caller, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
-    Ok(placed(stream_response(&server, guarded, &request).await?, &path, Some("stream")))
+    Ok(with_location_headers(
+        stream_response(&server, guarded, &request).await?,
+        &path,
+        Some("stream"),
+    ))
 }
 
 /// Creates a stateless run, even if the client disconnects in the meantime.
@@ -151,7 +160,7 @@ async fn create_guarded(
             create_run::create_stateless(&own, &caller, resolve::new_run_id()?, &request).await?;
         Ok(GuardedRun::new(&own, created, &request))
     };
-    whole(server, Box::pin(work)).await
+    run_detached(server, Box::pin(work)).await
 }
 
 fn run_path(run: &RequestedRun) -> String {
@@ -236,7 +245,7 @@ pub(super) async fn join_stream(
     let (thread, run) = find(&server, &caller, &id).await?;
     let path = run_path(&run.requested);
     let response = join_stream_response(&server, &thread, run, &query, &headers)?;
-    Ok(placed(response, &path, Some(&query.path_with_query("stream"))))
+    Ok(with_location_headers(response, &path, Some(&query.path_with_query("stream"))))
 }
 
 /// Cancels a run.

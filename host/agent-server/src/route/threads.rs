@@ -12,16 +12,16 @@ use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
+use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
-use crate::keys::IgnoredKeys;
 use crate::records::legacy;
 use crate::route::crons::delete_crons_of_thread;
 use crate::route::state::write_history;
 use crate::state::AgentServer;
 use crate::submit::remove_thread;
+use crate::unknown_keys::IgnoredKeys;
 use crate::view;
-use crate::whole::whole;
 use crate::wire::outline::{ErrorDocument, Pruned};
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
 use crate::wire::shape::Thread;
@@ -48,7 +48,7 @@ pub(super) async fn create(
         let (record, ignored) = create_with_history(&own, &caller, request).await?;
         Ok((ignored.headers(), Json(view::thread(&own, &record).await?)))
     };
-    whole(&server, Box::pin(work)).await
+    run_detached(&server, Box::pin(work)).await
 }
 
 /// Creates a thread with its history. Returns the keys of the history that were ignored.
@@ -139,7 +139,7 @@ pub(super) async fn update(
     };
     let own = server.clone();
     let work = async move { Ok(own.engine().update_thread(update).await?) };
-    let record = whole(&server, Box::pin(work)).await?;
+    let record = run_detached(&server, Box::pin(work)).await?;
     if headers.get("prefer").is_some_and(|prefer| prefer == "return=minimal") {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -181,7 +181,7 @@ pub(super) async fn remove(
         legacy::delete_runs(own.ports(), tenant.as_ref(), &thread).await?;
         delete_crons_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };
-    whole(server, Box::pin(work)).await
+    run_detached(server, Box::pin(work)).await
 }
 
 /// Copies a thread with its history.
@@ -199,7 +199,7 @@ pub(super) async fn copy(
     let record = caller.thread(&server, &id).await?;
     let own = server.clone();
     let work = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
-    let copy = whole(&server, Box::pin(work)).await?;
+    let copy = run_detached(&server, Box::pin(work)).await?;
     let record = caller.thread(&server, copy.as_str()).await?;
     Ok(Json(view::thread(&server, &record).await?))
 }
@@ -241,7 +241,7 @@ pub(super) async fn prune(
             let own = server.clone();
             let keep = PruneStrategy::KeepLatest;
             let work = async move { Ok(own.engine().prune(&thread, keep).await?) };
-            whole(&server, Box::pin(work)).await?;
+            run_detached(&server, Box::pin(work)).await?;
         } else {
             remove(&server, thread, tenant).await?;
         }

@@ -28,7 +28,7 @@ pub struct Command {
 
 /// The error code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum ErrorCode {
     /// A parameter is invalid, or the state of the thread does not permit it.
     InvalidArgument,
     /// The name of the command is unknown.
@@ -49,8 +49,8 @@ pub enum Code {
     NotSupported,
 }
 
-impl Code {
-    fn word(self) -> &'static str {
+impl ErrorCode {
+    fn as_str(self) -> &'static str {
         match self {
             Self::InvalidArgument => "invalid_argument",
             Self::UnknownCommand => "unknown_command",
@@ -67,29 +67,29 @@ impl Code {
 
 /// The error of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CommandError {
     /// The error code.
-    pub code: Code,
+    pub code: ErrorCode,
     /// Human-readable message.
     pub message: String,
 }
 
-impl Refusal {
+impl CommandError {
     /// Creates an error.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
     /// Returns the reply to a command. Without an `id`, returns the reply to a message that is not
     /// a command.
-    pub fn answer(&self, id: Option<u64>) -> Value {
-        json!({ "type": "error", "id": id, "error": self.code.word(), "message": self.message })
+    pub fn reply(&self, id: Option<u64>) -> Value {
+        json!({ "type": "error", "id": id, "error": self.code.as_str(), "message": self.message })
     }
 }
 
-impl From<JsonLimit> for Refusal {
+impl From<JsonLimit> for CommandError {
     fn from(exceeded: JsonLimit) -> Self {
-        Self::new(Code::InvalidArgument, format!("the command cannot be read: {exceeded}"))
+        Self::new(ErrorCode::InvalidArgument, format!("the command cannot be read: {exceeded}"))
     }
 }
 
@@ -99,7 +99,7 @@ impl Command {
     /// # Errors
     ///
     /// As for [`parse_within`](Self::parse_within).
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, CommandError> {
         Self::parse_within(bytes, &JsonBudget::default())
     }
 
@@ -107,9 +107,9 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] if the message is not a command, or exceeds the budget.
-    pub fn parse_within(bytes: &[u8], budget: &JsonBudget) -> Result<Self, Refusal> {
-        let invalid = |why: String| Refusal::new(Code::InvalidArgument, why);
+    /// [`ErrorCode::InvalidArgument`] if the message is not a command, or exceeds the budget.
+    pub fn parse_within(bytes: &[u8], budget: &JsonBudget) -> Result<Self, CommandError> {
+        let invalid = |why: String| CommandError::new(ErrorCode::InvalidArgument, why);
         let mut document: Value = lenient::parse_request(bytes, budget, |bytes| {
             budget.parse_slice(bytes).map_err(|error| match error {
                 JsonError::Syntax(error) => {
@@ -132,20 +132,20 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] with the path of the invalid parameter.
-    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Refusal> {
+    /// [`ErrorCode::InvalidArgument`] with the path of the invalid parameter.
+    pub fn params<T: serde::de::DeserializeOwned>(&self) -> Result<T, CommandError> {
         let read = serde_path_to_error::deserialize(StructFromMap(&self.params));
         read.map_err(|error| {
-            let (method, place) = (&self.method, error.path().to_string());
+            let (method, path) = (&self.method, error.path().to_string());
             let message = format!("`{place}` of `{method}` cannot be read: {}", error.inner());
-            Refusal::new(Code::InvalidArgument, message)
+            CommandError::new(ErrorCode::InvalidArgument, message)
         })
     }
 }
 
 /// Returns the reply to a command that succeeded. `through` is the number of the last event that
 /// the result includes. Events that the command causes have higher numbers.
-pub fn done(id: u64, result: &Value, through: u64) -> Value {
+pub fn success_reply(id: u64, result: &Value, through: u64) -> Value {
     let meta = json!({ "applied_through_seq": through });
     json!({ "type": "success", "id": id, "result": result, "meta": meta })
 }
@@ -158,16 +158,16 @@ mod tests {
     fn reply_has_the_number_of_its_command() {
         let command = Command::parse(br#"{"id": 3, "method": "state.get"}"#).unwrap();
         assert_eq!((command.id, command.params), (3, json!({})));
-        let answer = done(3, &json!({ "run_id": "r" }), 1_999);
+        let answer = success_reply(3, &json!({ "run_id": "r" }), 1_999);
         let expected = json!({
             "type": "success", "id": 3, "result": { "run_id": "r" },
             "meta": { "applied_through_seq": 1_999 },
         });
         assert_eq!(answer, expected);
-        let refused = Refusal::new(Code::NoSuchRun, "no").answer(Some(3));
+        let refused = CommandError::new(ErrorCode::NoSuchRun, "no").reply(Some(3));
         let expected = json!({ "type": "error", "id": 3, "error": "no_such_run", "message": "no" });
         assert_eq!(refused, expected);
-        assert_eq!(Refusal::new(Code::NoSuchRun, "no").answer(None)["id"], Value::Null);
+        assert_eq!(CommandError::new(ErrorCode::NoSuchRun, "no").reply(None)["id"], Value::Null);
     }
 
     #[test]
@@ -182,10 +182,10 @@ mod tests {
         for text in ["", "{", "[]", "{\"id\": 1}", r#"{"id": -1, "method": "m"}"#, r#"{"id":1.5}"#]
         {
             let refused = Command::parse(text.as_bytes()).unwrap_err();
-            assert_eq!(refused.code, Code::InvalidArgument, "{text}");
+            assert_eq!(refused.code, ErrorCode::InvalidArgument, "{text}");
         }
         let command =
             Command::parse(br#"{"id": 1, "method": "run.start", "params": [1]}"#).unwrap();
-        assert_eq!(command.read::<RunStart>().unwrap_err().code, Code::InvalidArgument);
+        assert_eq!(command.params::<RunStart>().unwrap_err().code, ErrorCode::InvalidArgument);
     }
 }

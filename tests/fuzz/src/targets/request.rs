@@ -106,16 +106,16 @@ fn item_put(body: &[u8]) {
 
 fn commands(body: &[u8]) {
     let Ok(command) = command::Command::parse(body) else { return };
-    let answers = command.read::<command::InputRespond>().map(|it| it.answers());
+    let answers = command.params::<command::InputRespond>().map(|it| it.answers());
     drop(answers);
-    let _ = command.read::<command::RunStart>().map(|it| (it.forks(), it.request(true)));
-    let _ = command.read::<command::StateFork>().map(|it| it.request("graph".to_owned()));
-    let _ = command.read::<command::Subscribe>().map(|it| it.subscription());
-    let _ = command.read::<command::GetState>();
-    let _ = command.read::<command::GetTree>();
-    let _ = command.read::<command::ListCheckpoints>();
-    let _ = command.read::<command::Unsubscribe>();
-    let _ = command.read::<command::Reconnect>();
+    let _ = command.params::<command::RunStart>().map(|it| (it.is_fork(), it.request(true)));
+    let _ = command.params::<command::StateFork>().map(|it| it.request("graph".to_owned()));
+    let _ = command.params::<command::Subscribe>().map(|it| it.subscription());
+    let _ = command.params::<command::GetState>();
+    let _ = command.params::<command::GetTree>();
+    let _ = command.params::<command::ListCheckpoints>();
+    let _ = command.params::<command::Unsubscribe>();
+    let _ = command.params::<command::Reconnect>();
 }
 
 /// Messages of clients become messages of the host and are converted back.

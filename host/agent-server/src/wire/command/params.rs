@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use wattle_project::agent_server::v2::Subscription;
 
-use super::{Code, Refusal};
+use super::{CommandError, ErrorCode};
 use crate::wire::request::{self, Config, IfMissing, Modes, Multitask, RunCreate};
 
 /// Stream modes of a run that a command creates. They apply to the streams of the single run.
-const MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
+const STREAM_MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
 
 /// The parameters of `run.start`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -37,11 +37,11 @@ impl RunStart {
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] if there is no assistant.
-    pub fn request(self, answers: bool) -> Result<RunCreate, Refusal> {
+    /// [`ErrorCode::InvalidArgument`] if there is no assistant.
+    pub fn request(self, answers: bool) -> Result<RunCreate, CommandError> {
         let Some(assistant_id) = self.assistant_id.filter(|id| !id.is_empty()) else {
             let why = "`run.start` needs an `assistant_id`";
-            return Err(Refusal::new(Code::InvalidArgument, why));
+            return Err(CommandError::new(ErrorCode::InvalidArgument, why));
         };
         let strategy = self.multitask_strategy.or(self.multitask_strategy_older);
         let resume = |value| request::Command { resume: Some(value), ..Default::default() };
@@ -61,7 +61,7 @@ impl RunStart {
     }
 
     /// Returns whether the run starts from an earlier checkpoint.
-    pub fn forks(&self) -> bool {
+    pub fn is_fork(&self) -> bool {
         let configurable = self.config.as_ref().and_then(|config| config.configurable.as_ref());
         let checkpoint = configurable.and_then(|places| places.get("checkpoint_id"));
         checkpoint.is_some_and(|id| !id.is_null())
@@ -69,8 +69,8 @@ impl RunStart {
 }
 
 /// Returns a run of an assistant with the settings that all commands share.
-fn of(assistant_id: String) -> RunCreate {
-    let modes = MODES.iter().map(|mode| (*mode).to_owned()).collect();
+fn run_request(assistant_id: String) -> RunCreate {
+    let modes = STREAM_MODES.iter().map(|mode| (*mode).to_owned()).collect();
     RunCreate {
         assistant_id,
         stream_mode: Some(Modes::Many(modes)),
@@ -120,8 +120,8 @@ impl InputRespond {
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] if there are none.
-    pub fn answers(&self) -> Result<Map<String, Value>, Refusal> {
+    /// [`ErrorCode::InvalidArgument`] if there are none.
+    pub fn answers(&self) -> Result<Map<String, Value>, CommandError> {
         let one = self.interrupt_id.iter().map(|id| (id.clone(), self.response.clone()));
         let answers: Map<String, Value> = match &self.responses {
             Some(many) => {
@@ -131,7 +131,7 @@ impl InputRespond {
         };
         if answers.is_empty() {
             let why = "`input.respond` needs an `interrupt_id`, or one in each of `responses`";
-            return Err(Refusal::new(Code::InvalidArgument, why));
+            return Err(CommandError::new(ErrorCode::InvalidArgument, why));
         }
         Ok(answers)
     }
@@ -192,11 +192,11 @@ impl StateFork {
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] without a checkpoint.
-    pub fn request(self, assistant: String) -> Result<RunCreate, Refusal> {
+    /// [`ErrorCode::InvalidArgument`] without a checkpoint.
+    pub fn request(self, assistant: String) -> Result<RunCreate, CommandError> {
         let Some(checkpoint) = self.checkpoint_id.filter(|id| !id.is_empty()) else {
             let why = "`state.fork` needs a `checkpoint_id`";
-            return Err(Refusal::new(Code::InvalidArgument, why));
+            return Err(CommandError::new(ErrorCode::InvalidArgument, why));
         };
         Ok(RunCreate {
             checkpoint_id: Some(checkpoint),
@@ -265,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    fn read<T: serde::de::DeserializeOwned>(params: Value) -> T {
+    fn params<T: serde::de::DeserializeOwned>(params: Value) -> T {
         serde_json::from_value(params).unwrap()
     }
 
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn input_answers_the_pending_interrupt() {
         let start: RunStart = read(json!({ "assistant_id": "agent", "input": { "a": 1 } }));
-        assert!(!start.forks());
+        assert!(!start.is_fork());
         let request = start.clone().request(true).unwrap();
         assert_eq!(request.input, None);
         assert_eq!(request.command.unwrap().resume, Some(json!({ "a": 1 })));
@@ -298,8 +298,8 @@ mod tests {
         assert_eq!((request.input, request.command), (Some(json!({ "a": 1 })), None));
         let config = json!({ "configurable": { "checkpoint_id": "c" } });
         let start: RunStart = read(json!({ "config": config }));
-        assert!(start.forks());
-        assert_eq!(start.request(false).unwrap_err().code, Code::InvalidArgument);
+        assert!(start.is_fork());
+        assert_eq!(start.request(false).unwrap_err().code, ErrorCode::InvalidArgument);
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
         }
         for params in [json!({}), json!({ "responses": [] }), json!({ "response": 1 })] {
             let refused = read::<InputRespond>(params).answers().unwrap_err();
-            assert_eq!(refused.code, Code::InvalidArgument);
+            assert_eq!(refused.code, ErrorCode::InvalidArgument);
         }
     }
 }

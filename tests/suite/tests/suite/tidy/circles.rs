@@ -21,7 +21,7 @@ use super::sources;
 const KNOWN: &[(&str, &str)] = &[
     (
         "host/agent-server",
-        "assistants create_run crons extractors resolve state submit view webhooks whole",
+        "assistants create_run crons detached extractors resolve state submit view webhooks",
     ),
     ("host/agent-server", "wire::request::command wire::request::run"),
     (

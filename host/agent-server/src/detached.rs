@@ -13,11 +13,11 @@ use crate::state::AgentServer;
 /// # Errors
 ///
 /// Those of the future; 500 if it panics.
-pub(crate) async fn whole<T: Send + 'static>(
+pub(crate) async fn run_detached<T: Send + 'static>(
     server: &AgentServer,
-    work: BoxFuture<'static, Result<T, ApiError>>,
+    future: BoxFuture<'static, Result<T, ApiError>>,
 ) -> Result<T, ApiError> {
-    let done = detached::run(server.api().stopping.clone(), work).await;
-    let broken = || Err(Failure::internal("internal error: the request handler panicked").into());
-    done.unwrap_or_else(broken)
+    let result = detached::run(server.api().stopping.clone(), future).await;
+    let panicked = || Err(Failure::internal("internal error: the request handler panicked").into());
+    result.unwrap_or_else(panicked)
 }

@@ -22,11 +22,11 @@ use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
 use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
 use crate::error::ApiError;
-use crate::feed::{Ready, ThreadLog, run_start};
 use crate::resolve::run::RequestedRun;
 use crate::run::StoredRun;
+use crate::run_stream::{RunRenderer, error_event, sse_response};
 use crate::state::AgentServer;
-use crate::stream::{Shower, error, of_events};
+use crate::subscriptions::{ThreadTail, ThreadTailItem, run_start};
 use crate::view;
 use crate::wire::request::Modes;
 
@@ -38,28 +38,28 @@ const STATE_UPDATE: &str = "state_update";
 
 /// The stream modes of a thread.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct ThreadStreamModes {
     /// The server-sent events of each run's stream.
-    pub(crate) runs: bool,
+    pub(crate) run_modes: bool,
     /// The starts and ends of runs.
     pub(crate) lifecycle: bool,
     /// Changes of the state by clients.
-    pub(crate) updates: bool,
+    pub(crate) state_updates: bool,
 }
 
-impl Parts {
+impl ThreadStreamModes {
     /// Parses the names of modes; `run_modes` by default.
     ///
     /// # Errors
     ///
     /// 422 for an unknown name.
     pub(crate) fn read(names: &[String]) -> Result<Self, ApiError> {
-        let mut parts = Self { runs: names.is_empty(), ..Self::default() };
+        let mut modes = Self { run_modes: names.is_empty(), ..Self::default() };
         for name in names {
             match name.as_str() {
-                "run_modes" => parts.runs = true,
-                "lifecycle" => parts.lifecycle = true,
-                STATE_UPDATE => parts.updates = true,
+                "run_modes" => modes.run_modes = true,
+                "lifecycle" => modes.lifecycle = true,
+                STATE_UPDATE => modes.state_updates = true,
                 other => {
                     let text = format!(
                         "`{other}` is not a stream mode of a thread; use one of run_modes, \
@@ -69,14 +69,14 @@ impl Parts {
                 }
             }
         }
-        Ok(parts)
+        Ok(modes)
     }
 
-    fn wants(self, frame: &Frame) -> bool {
+    fn includes(self, frame: &Frame) -> bool {
         match frame.event.as_str() {
-            METADATA => self.runs || self.lifecycle,
-            STATE_UPDATE => self.updates,
-            _ => self.runs,
+            METADATA => self.run_modes || self.lifecycle,
+            STATE_UPDATE => self.state_updates,
+            _ => self.run_modes,
         }
     }
 }
@@ -86,39 +86,39 @@ impl Parts {
 /// # Errors
 ///
 /// Those of the store.
-pub(crate) async fn answer(
+pub(crate) async fn response(
     server: &AgentServer,
     thread: &ThreadRecord,
-    parts: Parts,
+    modes: ThreadStreamModes,
     after: Option<u64>,
 ) -> Result<Response, ApiError> {
-    let joined = Joined::new(server, thread, parts, after).await?;
-    let body = stream::unfold(joined, |mut joined| async move {
-        let bytes = joined.next().await?;
-        Some((Ok::<_, Infallible>(bytes), joined))
+    let thread_stream = ThreadStream::new(server, thread, modes, after).await?;
+    let body = stream::unfold(thread_stream, |mut thread_stream| async move {
+        let bytes = thread_stream.next().await?;
+        Some((Ok::<_, Infallible>(bytes), thread_stream))
     });
-    Ok(of_events(Body::from_stream(body)))
+    Ok(sse_response(Body::from_stream(body)))
 }
 
-struct Joined {
+struct ThreadStream {
     server: AgentServer,
-    parts: Parts,
-    log: ThreadLog,
+    modes: ThreadStreamModes,
+    tail: ThreadTail,
     after: u64,
     /// Whether the log is read from where the stream begins.
-    has_begun: bool,
+    is_positioned: bool,
     /// The run of the current event with its encoder. The encoder is `None` for an event of an
     /// edit, which belongs to no run.
-    run: Option<(RunId, Option<Shower>)>,
-    ready: VecDeque<Bytes>,
+    run: Option<(RunId, Option<RunRenderer>)>,
+    pending: VecDeque<Bytes>,
     is_over: bool,
 }
 
-impl Joined {
+impl ThreadStream {
     async fn new(
         server: &AgentServer,
         thread: &ThreadRecord,
-        parts: Parts,
+        modes: ThreadStreamModes,
         after: Option<u64>,
     ) -> Result<Self, ApiError> {
         let store = &server.ports().store;
@@ -129,79 +129,79 @@ impl Joined {
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         Ok(Self {
             server: server.clone(),
-            parts,
-            log: ThreadLog::new(server, thread.tenant.clone(), &thread.id, 0),
+            modes,
+            tail: ThreadTail::new(server, thread.tenant.clone(), &thread.id, 0),
             after,
-            has_begun: after == 0,
+            is_positioned: after == 0,
             run: None,
-            ready: VecDeque::new(),
+            pending: VecDeque::new(),
             is_over: false,
         })
     }
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(bytes) = self.ready.pop_front() {
+            if let Some(bytes) = self.pending.pop_front() {
                 return Some(bytes);
             }
             if self.is_over {
                 return None;
             }
-            if !self.has_begun
-                && let Err(error) = self.begin().await
+            if !self.is_positioned
+                && let Err(error) = self.seek_start().await
             {
-                self.break_off(&error.into());
+                self.fail(&error.into());
                 continue;
             }
-            match self.log.ready().await {
-                Ready::Event => {
-                    if let Err(error) = self.take().await {
+            match self.tail.next().await {
+                ThreadTailItem::Event => {
+                    if let Err(error) = self.encode_next().await {
                         // The server-sent events of this log event are omitted. A client that
                         // reconnects receives them.
-                        let thread = self.log.id();
+                        let thread = self.tail.id();
                         tracing::warn!(%thread, error = error.detail(), "thread stream aborted");
-                        self.break_off(&Failure::internal(error.detail()));
+                        self.fail(&Failure::internal(error.detail()));
                     }
                 }
-                Ready::Anew => (self.after, self.run) = (0, None),
-                Ready::Silence => return Some(HEARTBEAT.into()),
-                Ready::Gone | Ready::Stopping => return None,
-                Ready::Unreadable(failure) => self.break_off(&failure),
+                ThreadTailItem::Replaced => (self.after, self.run) = (0, None),
+                ThreadTailItem::Heartbeat => return Some(HEARTBEAT.into()),
+                ThreadTailItem::Gone | ThreadTailItem::ShuttingDown => return None,
+                ThreadTailItem::ReadFailed(failure) => self.fail(&failure),
             }
         }
     }
 
     /// Finds the first event of the run that the client was reading.
-    async fn begin(&mut self) -> Result<(), StoreError> {
-        let (store, thread) = (self.server.ports().store.clone(), self.log.id().clone());
+    async fn seek_start(&mut self) -> Result<(), StoreError> {
+        let (store, thread) = (self.server.ports().store.clone(), self.tail.id().clone());
         let first = run_start(store.as_ref(), &thread, EventId::seq_of(self.after)).await?;
-        self.log.seek(first.saturating_sub(1));
-        self.has_begun = true;
+        self.tail.seek(first.saturating_sub(1));
+        self.is_positioned = true;
         Ok(())
     }
 
     /// Sends the event `error` and ends the stream.
-    fn break_off(&mut self, failure: &Failure) {
-        self.ready.push_back(error(failure));
+    fn fail(&mut self, failure: &Failure) {
+        self.pending.push_back(error_event(failure));
         self.is_over = true;
     }
 
-    async fn take(&mut self) -> Result<(), ApiError> {
-        let Some(event) = self.log.pop() else { return Ok(()) };
-        let Some(ThreadHead { record, .. }) = self.log.head() else { return Ok(()) };
+    async fn encode_next(&mut self) -> Result<(), ApiError> {
+        let Some(event) = self.tail.pop() else { return Ok(()) };
+        let Some(ThreadHead { record, .. }) = self.tail.head() else { return Ok(()) };
         if self.run.as_ref().is_none_or(|(run, _)| *run != event.run) {
-            let shower = shower(&self.server, record, &event.run, self.parts).await?;
-            self.run = Some((event.run.clone(), shower));
+            let renderer = run_renderer(&self.server, record, &event.run, self.modes).await?;
+            self.run = Some((event.run.clone(), renderer));
         }
         let mut frames = match &mut self.run {
-            Some((_, Some(shower))) => shower.take(&event).await,
+            Some((_, Some(renderer))) => renderer.encode(&event).await,
             _ => Vec::new(),
         };
         let id = EventId::new(&event, frames.len());
-        let own = own(&self.server, record, &event, self.parts).await;
-        frames.extend(own.map(|(name, data)| Frame { event: name.to_owned(), data, id }));
-        let is_new = |frame: &&Frame| frame.id.number > self.after && self.parts.wants(frame);
-        self.ready.extend(frames.iter().filter(is_new).map(Frame::to_bytes));
+        let frame = thread_frame(&self.server, record, &event, self.modes).await;
+        frames.extend(frame.map(|(name, data)| Frame { event: name.to_owned(), data, id }));
+        let is_new = |frame: &&Frame| frame.id.number > self.after && self.modes.includes(frame);
+        self.pending.extend(frames.iter().filter(is_new).map(Frame::to_bytes));
         Ok(())
     }
 }
@@ -212,12 +212,12 @@ impl Joined {
 ///
 /// Those of the store. They end the stream, because skipping the run would lose its server-sent
 /// events.
-async fn shower(
+async fn run_renderer(
     server: &AgentServer,
     thread: &ThreadRecord,
     run: &RunId,
-    parts: Parts,
-) -> Result<Option<Shower>, ApiError> {
+    modes: ThreadStreamModes,
+) -> Result<Option<RunRenderer>, ApiError> {
     let StoredRun { requested, record } = match StoredRun::find(server, thread, run.as_str()).await
     {
         Ok(known) => known,
@@ -225,27 +225,27 @@ async fn shower(
         Err(error) if error.status().is_client_error() => return Ok(None),
         Err(error) => return Err(error),
     };
-    let modes = if parts.runs { modes(&requested) } else { BTreeSet::new() };
+    let run_modes = if modes.run_modes { run_stream_modes(&requested) } else { BTreeSet::new() };
     let subgraphs =
         requested.client.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
-    let mut shower = Shower::new(server, thread, &requested, modes, subgraphs);
-    shower.know(record);
-    Ok(Some(shower))
+    let mut renderer = RunRenderer::new(server, thread, &requested, run_modes, subgraphs);
+    renderer.set_run(record);
+    Ok(Some(renderer))
 }
 
 /// Returns the stream modes that were requested with the run.
-fn modes(requested: &RequestedRun) -> BTreeSet<Mode> {
+fn run_stream_modes(requested: &RequestedRun) -> BTreeSet<Mode> {
     let modes = requested.client.kwargs.get("stream_mode").cloned();
     let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());
     Modes::read(modes.as_ref()).unwrap_or_default()
 }
 
 /// Returns the server-sent event of a log event that the stream of a single run does not contain.
-async fn own(
+async fn thread_frame(
     server: &AgentServer,
     thread: &ThreadRecord,
     event: &Event,
-    parts: Parts,
+    modes: ThreadStreamModes,
 ) -> Option<(&'static str, Value)> {
     if !event.namespace.is_root() {
         return None;
@@ -255,16 +255,20 @@ async fn own(
             Some((METADATA, json!({ "status": "run_done", "run_id": event.run })))
         }
         EventKind::Checkpointed(made)
-            if parts.updates && made.source == CheckpointSource::Update =>
+            if modes.state_updates && made.source == CheckpointSource::Update =>
         {
-            let state = changed(server, thread, made.checkpoint).await?;
+            let state = updated_state(server, thread, made.checkpoint).await?;
             Some((STATE_UPDATE, json!({ "state": state, "thread_id": thread.id })))
         }
         _ => None,
     }
 }
 
-async fn changed(server: &AgentServer, thread: &ThreadRecord, id: CheckpointId) -> Option<Value> {
+async fn updated_state(
+    server: &AgentServer,
+    thread: &ThreadRecord,
+    id: CheckpointId,
+) -> Option<Value> {
     let found = view::load_state(server, thread, &Namespace::root(), Some(id)).await.ok()??;
     let state = view::state(server, thread, &found, false).await.ok()?;
     Some(json!(state))

@@ -9,22 +9,22 @@ use crate::submit::cancel;
 use crate::wire::request::{Disconnect, RunCreate};
 
 /// A connected client. Dropping the value cancels the run, unless the response was complete.
-pub(crate) struct Presence {
+pub(crate) struct DisconnectGuard {
     server: AgentServer,
     run: RunRef,
     /// The runtime on which the cancellation runs: a connection may be dropped outside of a
     /// runtime.
     runtime: Handle,
-    is_over: bool,
+    is_disarmed: bool,
 }
 
-impl Presence {
+impl DisconnectGuard {
     pub(crate) fn new(server: &AgentServer, run: RunRef) -> Self {
-        Self { server: server.clone(), run, runtime: Handle::current(), is_over: false }
+        Self { server: server.clone(), run, runtime: Handle::current(), is_disarmed: false }
     }
 
     /// Creates the guard for the client of a run, if the request cancels the run on a disconnect.
-    pub(crate) fn of(
+    pub(crate) fn from_request(
         server: &AgentServer,
         requested: &RequestedRun,
         request: &RunCreate,
@@ -34,16 +34,16 @@ impl Presence {
     }
 
     /// Disarms the guard when the response ends without a disconnect.
-    pub(crate) fn end(&mut self) {
-        self.is_over = true;
+    pub(crate) fn disarm(&mut self) {
+        self.is_disarmed = true;
     }
 }
 
-impl Drop for Presence {
+impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         // A run that a shutdown of the host interrupts continues after the next start, so it is not
         // cancelled.
-        if self.is_over || *self.server.api().stopping.borrow() {
+        if self.is_disarmed || *self.server.api().stopping.borrow() {
             return;
         }
         let (server, run) = (self.server.clone(), self.run.clone());

@@ -11,19 +11,19 @@ use url::form_urlencoded::byte_serialize;
 
 /// Maximum number of ignored keys that a run or a response names. A client needs a few of them to
 /// find its error, and metadata and headers must be small.
-const NAMED_KEYS: usize = 20;
+const MAX_NAMED_KEYS: usize = 20;
 
 /// Maximum length in bytes of an ignored key as it is named. A longer key is cut.
-const KEY_BYTES: usize = 64;
+const MAX_KEY_BYTES: usize = 64;
 
 /// The entry after the last key, if more keys were ignored than are named.
 const MORE: &str = "...";
 
 /// Metadata key of a run that contains the ignored keys.
-const METADATA: &str = "ignored_keys";
+const METADATA_KEY: &str = "ignored_keys";
 
 /// Response header that contains the ignored keys.
-const HEADER: &str = "x-wattle-ignored-keys";
+const HEADER_NAME: &str = "x-wattle-ignored-keys";
 
 /// What happens to a key of an input or an update that names no channel of the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) struct IgnoredKeys {
     /// The keys behind the fields of the request that contained them, such as `input.mood`.
     named: Vec<String>,
     /// Whether further keys were ignored.
-    are_more: bool,
+    has_more: bool,
 }
 
 impl IgnoredKeys {
@@ -55,7 +55,7 @@ impl IgnoredKeys {
     /// Any other key is recorded as ignored.
     pub(crate) fn keep(&mut self, field: &str, key: &str, is_channel: bool) -> bool {
         if !is_channel {
-            self.add(format!("{field}.{}", cut(key)));
+            self.add(format!("{field}.{}", truncate(key)));
         }
         is_channel
     }
@@ -64,21 +64,21 @@ impl IgnoredKeys {
         if self.named.contains(&name) {
             return;
         }
-        if self.named.len() < NAMED_KEYS {
+        if self.named.len() < MAX_NAMED_KEYS {
             self.named.push(name);
         } else {
-            self.are_more = true;
+            self.has_more = true;
         }
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.named.iter().map(String::as_str).chain(self.are_more.then_some(MORE))
+        self.named.iter().map(String::as_str).chain(self.has_more.then_some(MORE))
     }
 
     /// Adds the keys to the metadata of a run, if there are any.
-    pub(crate) fn note(&self, metadata: &mut Map<String, Value>) {
+    pub(crate) fn add_to_metadata(&self, metadata: &mut Map<String, Value>) {
         if !self.is_empty() {
-            metadata.insert(METADATA.to_owned(), self.names().collect());
+            metadata.insert(METADATA_KEY.to_owned(), self.names().collect());
         }
     }
 
@@ -90,17 +90,17 @@ impl IgnoredKeys {
             let names: Vec<String> =
                 self.names().map(|name| byte_serialize(name.as_bytes()).collect()).collect();
             if let Ok(names) = HeaderValue::try_from(names.join(", ")) {
-                headers.insert(HEADER, names);
+                headers.insert(HEADER_NAME, names);
             }
         }
         headers
     }
 }
 
-/// Returns the beginning of a key with at most [`KEY_BYTES`].
-fn cut(key: &str) -> &str {
+/// Returns the beginning of a key with at most [`MAX_KEY_BYTES`].
+fn truncate(key: &str) -> &str {
     let end = key.char_indices().map(|(start, one)| start + one.len_utf8());
-    let end = end.take_while(|end| *end <= KEY_BYTES).last();
+    let end = end.take_while(|end| *end <= MAX_KEY_BYTES).last();
     &key[..end.unwrap_or(0)]
 }
 
@@ -122,10 +122,10 @@ mod tests {
     fn ignored_keys_are_named_once_and_encoded_in_the_header() {
         let ignored = ignored(["mood", "a b", "mood", "\u{7ebf}"].map(str::to_owned));
         let mut metadata = Map::new();
-        ignored.note(&mut metadata);
+        ignored.add_to_metadata(&mut metadata);
         let named = json!(["input.mood", "input.a b", "input.\u{7ebf}"]);
-        assert_eq!(metadata[METADATA], named);
-        assert_eq!(ignored.headers()[HEADER], "input.mood, input.a+b, input.%E7%BA%BF");
+        assert_eq!(metadata[METADATA_KEY], named);
+        assert_eq!(ignored.headers()[HEADER_NAME], "input.mood, input.a+b, input.%E7%BA%BF");
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let mut ignored = IgnoredKeys::default();
         assert!(ignored.keep("input", "word", true));
         let mut metadata = Map::new();
-        ignored.note(&mut metadata);
+        ignored.add_to_metadata(&mut metadata);
         assert!(ignored.is_empty() && metadata.is_empty() && ignored.headers().is_empty());
     }
 
@@ -141,9 +141,9 @@ mod tests {
     fn long_and_numerous_keys_are_cut() {
         let ignored = ignored((0..1_000).map(|n| format!("{n:04}{}", "\u{7ebf}".repeat(1_000))));
         let names: Vec<&str> = ignored.names().collect();
-        assert_eq!((names.len(), names[NAMED_KEYS]), (NAMED_KEYS + 1, MORE));
+        assert_eq!((names.len(), names[MAX_NAMED_KEYS]), (MAX_NAMED_KEYS + 1, MORE));
         assert_eq!(names[0], format!("input.0000{}", "\u{7ebf}".repeat(20)));
         // A proxy accepts 8 KiB for all headers of a response.
-        assert!(ignored.headers()[HEADER].len() < 6 << 10);
+        assert!(ignored.headers()[HEADER_NAME].len() < 6 << 10);
     }
 }

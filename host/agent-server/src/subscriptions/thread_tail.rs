@@ -9,28 +9,28 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::ThreadHead;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 
-use crate::follow::HEARTBEAT;
+use crate::run_tail::HEARTBEAT_INTERVAL;
 use crate::state::AgentServer;
 
 /// The result of waiting for an event.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Ready {
+pub(crate) enum ThreadTailItem {
     /// An event is ready.
     Event,
     /// A new thread was created with the id of a deleted one. Its log is read from the first event.
-    Anew,
+    Replaced,
     /// There was no event for the heartbeat interval.
-    Silence,
+    Heartbeat,
     /// The thread was deleted, or belongs to another tenant. No event follows.
     Gone,
     /// The host is shutting down. No event follows.
-    Stopping,
+    ShuttingDown,
     /// The log cannot be read. No event follows.
-    Unreadable(Failure),
+    ReadFailed(Failure),
 }
 
 /// The tail of the events of all runs of a thread, for a tenant.
-pub(crate) struct ThreadLog {
+pub(crate) struct ThreadTail {
     tenant: Option<String>,
     thread: ThreadId,
     tail: Tail,
@@ -38,11 +38,11 @@ pub(crate) struct ThreadLog {
     /// the log is read.
     position: u64,
     /// The next event, if it was already read.
-    ready: Option<Arc<Event>>,
+    next_event: Option<Arc<Event>>,
     stopping: watch::Receiver<bool>,
 }
 
-impl ThreadLog {
+impl ThreadTail {
     /// Creates a tail that reads the events after a sequence number.
     pub(crate) fn new(
         server: &AgentServer,
@@ -54,7 +54,7 @@ impl ThreadLog {
         let query = TailQuery { thread: thread.clone(), run: None, after, until };
         let tail = server.engine().tail(query);
         let stopping = server.api().stopping.clone();
-        Self { tenant, thread, tail, position: after, ready: None, stopping }
+        Self { tenant, thread, tail, position: after, next_event: None, stopping }
     }
 
     /// Returns the id of the thread.
@@ -70,7 +70,7 @@ impl ThreadLog {
     /// Continues with the event after a sequence number, forward or backward.
     pub(crate) fn seek(&mut self, after: u64) {
         self.tail.seek(after);
-        (self.position, self.ready) = (after, None);
+        (self.position, self.next_event) = (after, None);
     }
 
     /// Returns the sequence number of the last event before the next one.
@@ -79,60 +79,60 @@ impl ThreadLog {
     }
 
     /// Returns the next event without taking it, if it was already read.
-    pub(crate) fn next(&self) -> Option<Arc<Event>> {
-        self.ready.clone()
+    pub(crate) fn peek(&self) -> Option<Arc<Event>> {
+        self.next_event.clone()
     }
 
     /// Takes the next event, if it was already read.
     pub(crate) fn pop(&mut self) -> Option<Arc<Event>> {
-        let event = self.ready.take()?;
+        let event = self.next_event.take()?;
         self.position = event.seq;
         Some(event)
     }
 
     /// Waits until the next event was read. This method is cancel safe.
-    pub(crate) async fn ready(&mut self) -> Ready {
+    pub(crate) async fn next(&mut self) -> ThreadTailItem {
         loop {
-            if self.ready.is_some() {
-                return Ready::Event;
+            if self.next_event.is_some() {
+                return ThreadTailItem::Event;
             }
-            if let Some(ready) = self.look().await {
-                return ready;
+            if let Some(item) = self.read_next().await {
+                return item;
             }
         }
     }
 
-    /// Waits for any item except an event. Events are skipped until [`ThreadLog::seek`].
-    pub(crate) async fn idle(&mut self) -> Ready {
+    /// Waits for any item except an event. Events are skipped until [`ThreadTail::seek`].
+    pub(crate) async fn wait_without_events(&mut self) -> ThreadTailItem {
         self.tail.seek(u64::MAX);
-        self.ready = None;
+        self.next_event = None;
         loop {
-            if let Some(ready) = self.look().await {
-                return ready;
+            if let Some(item) = self.read_next().await {
+                return item;
             }
         }
     }
 
     /// Reads the next item. If there is none, waits until the log changes, and returns `None` if it
     /// did.
-    async fn look(&mut self) -> Option<Ready> {
-        let next = match self.tail.next().await {
-            Ok(next) => next,
-            Err(failure) => return Some(self.unreadable(failure)),
+    async fn read_next(&mut self) -> Option<ThreadTailItem> {
+        let item = match self.tail.next().await {
+            Ok(item) => item,
+            Err(failure) => return Some(self.read_failed(failure)),
         };
         if self.is_foreign() {
-            return Some(Ready::Gone);
+            return Some(ThreadTailItem::Gone);
         }
-        match next {
+        match item {
             TailItem::Event(event) => {
-                self.ready = Some(event);
-                Some(Ready::Event)
+                self.next_event = Some(event);
+                Some(ThreadTailItem::Event)
             }
             TailItem::Replaced => {
                 self.seek(0);
-                Some(Ready::Anew)
+                Some(ThreadTailItem::Replaced)
             }
-            TailItem::Gone if self.head().is_some() => Some(Ready::Gone),
+            TailItem::Gone if self.head().is_some() => Some(ThreadTailItem::Gone),
             // The thread has never existed, but may be created later.
             TailItem::Gone | TailItem::CaughtUp | TailItem::Idle => self.wait().await,
         }
@@ -143,15 +143,17 @@ impl ThreadLog {
         self.tenant.is_some() && self.head().is_some_and(|head| head.record.tenant != self.tenant)
     }
 
-    async fn wait(&mut self) -> Option<Ready> {
+    async fn wait(&mut self) -> Option<ThreadTailItem> {
         tokio::select! {
-            is_news = self.tail.wait(HEARTBEAT) => (!is_news).then_some(Ready::Silence),
-            _ = self.stopping.wait_for(|stopping| *stopping) => Some(Ready::Stopping),
+            has_changed = self.tail.wait(HEARTBEAT_INTERVAL) => {
+                (!has_changed).then_some(ThreadTailItem::Heartbeat)
+            }
+            _ = self.stopping.wait_for(|stopping| *stopping) => Some(ThreadTailItem::ShuttingDown),
         }
     }
 
-    pub(crate) fn unreadable(&self, failure: Failure) -> Ready {
+    pub(crate) fn read_failed(&self, failure: Failure) -> ThreadTailItem {
         tracing::warn!(thread = %self.thread, error = %failure, "thread stream aborted");
-        Ready::Unreadable(failure)
+        ThreadTailItem::ReadFailed(failure)
     }
 }

@@ -13,20 +13,20 @@ use wattle_api::guard::ResponseReservation;
 use wattle_api::response::{next_chunk, write_json};
 use wattle_run::hostcall::runs::RunRef;
 
-use crate::follow::HEARTBEAT;
-use crate::presence::Presence;
+use crate::disconnect::DisconnectGuard;
 use crate::run::wait_for_result;
+use crate::run_tail::HEARTBEAT_INTERVAL;
 use crate::state::AgentServer;
 
 /// Whitespace that keeps the connection alive. Before a JSON value it has no meaning.
-const SIGN_OF_LIFE: Bytes = Bytes::from_static(b"\n");
+const KEEP_ALIVE: Bytes = Bytes::from_static(b"\n");
 
-type Ending = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
+type RunResultFuture = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 
 /// What a response has not sent yet.
 enum Rest {
     /// The run has not ended.
-    Ending(Ending, Option<Presence>),
+    Pending(RunResultFuture, Option<DisconnectGuard>),
     /// The rest of the values.
     Values(Bytes),
 }
@@ -34,39 +34,40 @@ enum Rest {
 /// Returns a response with the values of a run, which completes when the run has ended. If the host
 /// shuts down earlier, or the responses that the caller has not read leave no room for the values,
 /// the body is aborted. Clients then repeat the request at the path in the `Location` header.
-pub(crate) fn wait(
+pub(crate) fn wait_response(
     server: &AgentServer,
     run: RunRef,
-    presence: Option<Presence>,
+    disconnect_guard: Option<DisconnectGuard>,
     lease: Option<ResponseReservation>,
 ) -> Response {
     let server = server.clone();
-    let ending: Ending = Box::pin(async move { wait_for_result(&server, run).await });
+    let result: RunResultFuture = Box::pin(async move { wait_for_result(&server, run).await });
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (headers, Body::from_stream(body(ending, presence, lease))).into_response()
+    (headers, Body::from_stream(body(result, disconnect_guard, lease))).into_response()
 }
 
 fn body(
-    ending: Ending,
-    presence: Option<Presence>,
+    result: RunResultFuture,
+    disconnect_guard: Option<DisconnectGuard>,
     lease: Option<ResponseReservation>,
 ) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::unfold((Rest::Ending(ending, presence), lease), |(rest, lease)| async move {
+    stream::unfold((Rest::Pending(result, disconnect_guard), lease), |(rest, lease)| async move {
         let mut values = match rest {
             Rest::Values(values) => values,
-            Rest::Ending(mut ending, mut presence) => tokio::select! {
+            Rest::Pending(mut result, mut disconnect_guard) => tokio::select! {
                 biased;
-                value = &mut ending => {
-                    if let Some(presence) = &mut presence {
-                        presence.end();
+                value = &mut result => {
+                    if let Some(disconnect_guard) = &mut disconnect_guard {
+                        disconnect_guard.disarm();
                     }
-                    match written(value, lease.as_ref()) {
+                    match serialize(value, lease.as_ref()) {
                         Ok(values) => values,
                         Err(error) => return Some((Err(error), (Rest::Values(Bytes::new()), lease))),
                     }
                 }
-                () = tokio::time::sleep(HEARTBEAT) => {
-                    return Some((Ok(SIGN_OF_LIFE), (Rest::Ending(ending, presence), lease)));
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {
+                    let rest = Rest::Pending(result, disconnect_guard);
+                    return Some((Ok(KEEP_ALIVE), (rest, lease)));
                 }
             },
         };
@@ -76,7 +77,7 @@ fn body(
 }
 
 /// Returns the values of a run as JSON, and makes room for them.
-fn written(values: Option<Value>, lease: Option<&ResponseReservation>) -> io::Result<Bytes> {
+fn serialize(values: Option<Value>, lease: Option<&ResponseReservation>) -> io::Result<Bytes> {
     let values = values.ok_or_else(|| io::Error::other("the host is shutting down"))?;
     let mut text = Vec::new();
     write_json(&mut text, &values)?;
@@ -88,14 +89,19 @@ fn written(values: Option<Value>, lease: Option<&ResponseReservation>) -> io::Re
 
 /// Adds the headers `Content-Location`, the path of the run, and `Location`, the path at which a
 /// client resumes the response after a lost connection.
-pub(crate) fn placed(mut response: Response, run: &str, goes_on: Option<&str>) -> Response {
+pub(crate) fn with_location_headers(
+    mut response: Response,
+    run: &str,
+    resume_path: Option<&str>,
+) -> Response {
     let headers = response.headers_mut();
-    if let Ok(place) = HeaderValue::from_str(run) {
-        headers.insert(header::CONTENT_LOCATION, place);
+    if let Ok(path) = HeaderValue::from_str(run) {
+        headers.insert(header::CONTENT_LOCATION, path);
     }
-    let goes_on = goes_on.and_then(|way| HeaderValue::from_str(&format!("{run}/{way}")).ok());
-    if let Some(goes_on) = goes_on {
-        headers.insert(header::LOCATION, goes_on);
+    let resume_path =
+        resume_path.and_then(|path| HeaderValue::from_str(&format!("{run}/{path}")).ok());
+    if let Some(resume_path) = resume_path {
+        headers.insert(header::LOCATION, resume_path);
     }
     response
 }

@@ -15,7 +15,7 @@
 //!   before, and [`HEAD_START`] longer.
 //!
 //! A connection with all channels gets pauses and ends without delay. No event is delayed by more
-//! than [`LONGEST`], whatever other connections do. An event that is older than this is not
+//! than [`MAX_DELAY`], whatever other connections do. An event that is older than this is not
 //! delayed, so a replay takes no extra time. Content is never delayed.
 //!
 //! Each host delays events only by its own commands and connections, not by those of other hosts. A
@@ -41,7 +41,7 @@ pub(crate) const HEAD_START: Duration = Duration::from_millis(30);
 
 /// Maximum delay of an event. A connection that the client does not read delays the other
 /// connections by at most this time.
-pub(crate) const LONGEST: Duration = Duration::from_secs(1);
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// Number of threads at which unused ones are removed for the first time.
 const FIRST_SWEEP: usize = 64;
@@ -49,7 +49,7 @@ const FIRST_SWEEP: usize = 64;
 /// The threads that have connections, or whose runs were requested recently. Clones share the
 /// state.
 #[derive(Clone, Default)]
-pub(crate) struct Holds(Arc<Mutex<Threads>>);
+pub(crate) struct EventDelays(Arc<Mutex<Threads>>);
 
 #[derive(Default)]
 struct Threads {
@@ -62,32 +62,32 @@ struct Threads {
 #[derive(Default)]
 struct Thread {
     state: Mutex<State>,
-    news: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
-    commands: BTreeMap<RunId, Answered>,
+    commands: BTreeMap<RunId, CommandTimes>,
     /// Sequence number of the last event that each content connection has sent, by connection
     /// number.
-    handed: BTreeMap<u64, u64>,
+    sent: BTreeMap<u64, u64>,
     /// Number of the last connection or command.
-    next: u64,
+    last_number: u64,
 }
 
 /// A command that requested a run.
 #[derive(Clone, Copy)]
-struct Answered {
+struct CommandTimes {
     /// Connections with lower numbers were open before the command was received.
     number: u64,
-    answered: Option<Instant>,
+    replied: Option<Instant>,
     /// Time from which pauses and the end of the run may be sent; `None` before the reply.
     due: Option<Instant>,
 }
 
 /// The events that a connection receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum ReceivedChannels {
     /// Lifecycle events and interrupts only.
     #[default]
     Lifecycle,
@@ -99,7 +99,7 @@ pub(crate) enum Scope {
 
 /// A command that requests a run, until its reply. If it is dropped without a reply, the command
 /// failed.
-pub(crate) struct Command {
+pub(crate) struct PendingCommand {
     thread: Arc<Thread>,
     run: RunId,
 }
@@ -107,15 +107,15 @@ pub(crate) struct Command {
 /// A connection to the events of a thread.
 pub(crate) struct Connection {
     thread: Arc<Thread>,
-    news: watch::Receiver<()>,
+    changes: watch::Receiver<()>,
     number: u64,
-    scope: Scope,
-    held: Option<Held>,
+    channels: ReceivedChannels,
+    delayed: Option<DelayedEvent>,
 }
 
 /// The event that a connection delays.
 #[derive(Clone, Copy)]
-struct Held {
+struct DelayedEvent {
     seq: u64,
     /// Time at which the delay ends at the latest.
     until: Instant,
@@ -123,25 +123,25 @@ struct Held {
     caught_up: Option<Instant>,
 }
 
-impl Holds {
+impl EventDelays {
     /// Records that a command requests a run.
-    pub(crate) fn command(&self, thread: &ThreadId, run: &RunId) -> Command {
+    pub(crate) fn command(&self, thread: &ThreadId, run: &RunId) -> PendingCommand {
         let thread = self.thread(thread);
         let mut state = thread.lock();
         // Commands whose grace has ended delay nothing any more.
         state.commands.retain(|_, it| it.due.is_none_or(|due| due > Instant::now()));
         let number = state.number();
-        state.commands.insert(run.clone(), Answered { number, answered: None, due: None });
+        state.commands.insert(run.clone(), CommandTimes { number, replied: None, due: None });
         drop(state);
-        Command { thread, run: run.clone() }
+        PendingCommand { thread, run: run.clone() }
     }
 
     /// Opens a connection without subscriptions.
     pub(crate) fn connect(&self, thread: &ThreadId) -> Connection {
         let thread = self.thread(thread);
         let number = thread.lock().number();
-        let (news, scope) = (thread.news.subscribe(), Scope::default());
-        Connection { thread, news, number, scope, held: None }
+        let (changes, channels) = (thread.changes.subscribe(), ReceivedChannels::default());
+        Connection { thread, changes, number, channels, delayed: None }
     }
 
     fn thread(&self, id: &ThreadId) -> Arc<Thread> {
@@ -159,9 +159,9 @@ impl Thread {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
-        self.news.send_replace(());
+        self.changes.send_replace(());
     }
 }
 
@@ -184,53 +184,58 @@ impl State {
     }
 
     fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
+        self.last_number += 1;
+        self.last_number
     }
 
     /// Returns the time from which the start of a run may be sent to a connection; `None` if this
     /// depends on a reply that was not sent yet.
-    fn beginning(&self, run: &RunId, connection: u64) -> Option<Instant> {
+    fn start_due(&self, run: &RunId, connection: u64) -> Option<Instant> {
         match self.commands.get(run) {
-            Some(command) if connection < command.number => Some(command.answered? + HEAD_START),
+            Some(command) if connection < command.number => Some(command.replied? + HEAD_START),
             _ => Some(Instant::now()),
         }
     }
 
     /// Returns the time from which a pause or the end of a run may be sent; `None` if this depends
     /// on a reply or on other connections.
-    fn end(&self, run: &RunId, scope: Scope, held: &mut Held) -> Option<Instant> {
+    fn stop_due(
+        &self,
+        run: &RunId,
+        channels: ReceivedChannels,
+        delayed: &mut DelayedEvent,
+    ) -> Option<Instant> {
         let due = match self.commands.get(run) {
             Some(command) => command.due?,
             None => Instant::now(),
         };
-        if scope != Scope::Lifecycle || self.handed.is_empty() {
+        if channels != ReceivedChannels::Lifecycle || self.sent.is_empty() {
             return Some(due);
         }
-        if !self.handed.values().all(|handed| *handed + 1 >= held.seq) {
+        if !self.sent.values().all(|sent| *sent + 1 >= delayed.seq) {
             return None;
         }
-        let caught_up = *held.caught_up.get_or_insert_with(Instant::now);
+        let caught_up = *delayed.caught_up.get_or_insert_with(Instant::now);
         Some(due.max(caught_up + HEAD_START))
     }
 }
 
-impl Command {
+impl PendingCommand {
     /// Records that the run was created and that the reply to the command is sent.
-    pub(crate) fn answered(self) {
-        self.thread.change(|state| {
+    pub(crate) fn reply_sent(self) {
+        self.thread.update(|state| {
             if let Some(command) = state.commands.get_mut(&self.run) {
                 let now = Instant::now();
-                (command.answered, command.due) = (Some(now), Some(now + GRACE));
+                (command.replied, command.due) = (Some(now), Some(now + GRACE));
             }
         });
     }
 }
 
-impl Drop for Command {
+impl Drop for PendingCommand {
     fn drop(&mut self) {
-        self.thread.change(|state| {
-            if state.commands.get(&self.run).is_some_and(|it| it.answered.is_none()) {
+        self.thread.update(|state| {
+            if state.commands.get(&self.run).is_some_and(|it| it.replied.is_none()) {
                 state.commands.remove(&self.run);
             }
         });
@@ -240,15 +245,15 @@ impl Drop for Command {
 impl Connection {
     /// Records the events that the connection receives from the one after `after` on. New content
     /// counts like a new connection.
-    pub(crate) fn see(&mut self, scope: Scope, after: u64, is_new: bool) {
-        self.scope = scope;
+    pub(crate) fn set_channels(&mut self, channels: ReceivedChannels, after: u64, is_new: bool) {
+        self.channels = channels;
         let number = self.number;
-        self.thread.change(|state| {
-            if scope == Scope::Lifecycle {
-                state.handed.remove(&number);
+        self.thread.update(|state| {
+            if channels == ReceivedChannels::Lifecycle {
+                state.sent.remove(&number);
                 return;
             }
-            state.handed.insert(number, after);
+            state.sent.insert(number, after);
             if is_new {
                 state.extend();
             }
@@ -256,20 +261,20 @@ impl Connection {
     }
 
     /// Records that the connection has sent the events up to `seq`.
-    pub(crate) fn handed(&self, seq: u64) {
-        let is_new = |handed: &mut u64| std::mem::replace(handed, seq) != seq;
-        let has_changed = self.thread.lock().handed.get_mut(&self.number).is_some_and(is_new);
+    pub(crate) fn mark_sent(&self, seq: u64) {
+        let is_new = |sent: &mut u64| std::mem::replace(sent, seq) != seq;
+        let has_changed = self.thread.lock().sent.get_mut(&self.number).is_some_and(is_new);
         if has_changed {
-            self.thread.news.send_replace(());
+            self.thread.changes.send_replace(());
         }
     }
 
     /// Waits until an event may be sent to the client. This method is cancel safe.
-    pub(crate) async fn may_have(&mut self, event: &Event, now_ms: i64) {
+    pub(crate) async fn wait_until_due(&mut self, event: &Event, now_ms: i64) {
         loop {
             // Mark earlier changes as seen before the state is read, so that a later change ends
             // the wait.
-            self.news.borrow_and_update();
+            self.changes.borrow_and_update();
             let Some((due, until)) = self.due(event, now_ms) else { return };
             let due = due.unwrap_or(until).min(until);
             if due <= Instant::now() {
@@ -277,7 +282,7 @@ impl Connection {
             }
             tokio::select! {
                 () = sleep_until(due) => {}
-                changed = self.news.changed() => if changed.is_err() { return },
+                changed = self.changes.changed() => if changed.is_err() { return },
             }
         }
     }
@@ -285,44 +290,47 @@ impl Connection {
     /// Returns the time from which an event may be sent, if it is known, and the time at which its
     /// delay ends at the latest. Returns `None` for an event that is not delayed.
     fn due(&mut self, event: &Event, now_ms: i64) -> Option<(Option<Instant>, Instant)> {
-        let begins = match &event.kind {
+        let is_start = match &event.kind {
             EventKind::RunStarted(_) if event.namespace.is_root() => true,
             EventKind::RunEnded(_) if event.namespace.is_root() => false,
             EventKind::Asked(asked) if !asked.answered => false,
             _ => return None,
         };
-        if !begins && self.scope == Scope::All {
+        if !is_start && self.channels == ReceivedChannels::All {
             return None;
         }
         let now = Instant::now();
-        let mut held = self.held.filter(|held| held.seq == event.seq).unwrap_or_else(|| Held {
-            seq: event.seq,
-            until: now + left(event.at_ms, now_ms),
-            caught_up: None,
-        });
+        let mut delayed =
+            self.delayed.filter(|delayed| delayed.seq == event.seq).unwrap_or_else(|| {
+                DelayedEvent {
+                    seq: event.seq,
+                    until: now + remaining_delay(event.at_ms, now_ms),
+                    caught_up: None,
+                }
+            });
         let state = self.thread.lock();
-        let due = if begins {
-            state.beginning(&event.run, self.number)
+        let due = if is_start {
+            state.start_due(&event.run, self.number)
         } else {
-            state.end(&event.run, self.scope, &mut held)
+            state.stop_due(&event.run, self.channels, &mut delayed)
         };
         drop(state);
-        self.held = Some(held);
-        Some((due, held.until))
+        self.delayed = Some(delayed);
+        Some((due, delayed.until))
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.thread.change(|state| _ = state.handed.remove(&self.number));
+        self.thread.update(|state| _ = state.sent.remove(&self.number));
     }
 }
 
 /// Returns the remaining part of the maximum delay of an event. The time of the event can be in the
 /// future, because the clock of another host may be ahead.
-fn left(at_ms: i64, now_ms: i64) -> Duration {
-    let gone_ms = u64::try_from(now_ms.saturating_sub(at_ms)).unwrap_or(0);
-    LONGEST.saturating_sub(Duration::from_millis(gone_ms))
+fn remaining_delay(at_ms: i64, now_ms: i64) -> Duration {
+    let elapsed_ms = u64::try_from(now_ms.saturating_sub(at_ms)).unwrap_or(0);
+    MAX_DELAY.saturating_sub(Duration::from_millis(elapsed_ms))
 }
 
 #[cfg(test)]
@@ -351,47 +359,49 @@ mod tests {
         }
     }
 
-    fn connection(holds: &Holds, scope: Scope) -> Connection {
-        let mut connection = holds.connect(&ThreadId::new("t").unwrap());
-        connection.see(scope, 0, true);
+    fn connection(delays: &EventDelays, channels: ReceivedChannels) -> Connection {
+        let mut connection = delays.connect(&ThreadId::new("t").unwrap());
+        connection.set_channels(channels, 0, true);
         connection
     }
 
-    fn commanded(holds: &Holds) -> Command {
-        holds.command(&ThreadId::new("t").unwrap(), &RunId::new("r").unwrap())
+    fn commanded(delays: &EventDelays) -> PendingCommand {
+        delays.command(&ThreadId::new("t").unwrap(), &RunId::new("r").unwrap())
     }
 
     async fn waited(connection: &mut Connection) -> Duration {
         let from = Instant::now();
-        connection.may_have(&end(), THEN_MS).await;
+        connection.wait_until_due(&end(), THEN_MS).await;
         from.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn run_end_waits_for_the_grace_without_other_connections() {
-        for (scope, grace) in
-            [(Scope::Lifecycle, GRACE), (Scope::Content, GRACE), (Scope::All, Duration::ZERO)]
-        {
-            let holds = Holds::default();
-            commanded(&holds).answered();
-            assert_eq!(waited(&mut connection(&holds, scope)).await, grace, "{scope:?}");
-            let again = waited(&mut connection(&holds, Scope::Content)).await;
+        for (channels, grace) in [
+            (ReceivedChannels::Lifecycle, GRACE),
+            (ReceivedChannels::Content, GRACE),
+            (ReceivedChannels::All, Duration::ZERO),
+        ] {
+            let delays = EventDelays::default();
+            commanded(&delays).reply_sent();
+            assert_eq!(waited(&mut connection(&delays, channels)).await, grace, "{channels:?}");
+            let again = waited(&mut connection(&delays, ReceivedChannels::Content)).await;
             assert_eq!(grace + again, GRACE, "a reloaded page");
         }
-        let holds = Holds::default();
-        let unasked = waited(&mut connection(&holds, Scope::Content)).await;
+        let delays = EventDelays::default();
+        let unasked = waited(&mut connection(&delays, ReceivedChannels::Content)).await;
         assert_eq!(unasked, Duration::ZERO, "no command requested the run");
     }
 
     #[tokio::test(start_paused = true)]
     async fn content_connection_extends_the_grace_before_its_end() {
-        let holds = Holds::default();
-        let mut watcher = connection(&holds, Scope::Lifecycle);
-        commanded(&holds).answered();
+        let delays = EventDelays::default();
+        let mut watcher = connection(&delays, ReceivedChannels::Lifecycle);
+        commanded(&delays).reply_sent();
         let open = async {
             tokio::time::sleep(GRACE / 2).await;
-            let content = connection(&holds, Scope::Content);
-            content.handed(8);
+            let content = connection(&delays, ReceivedChannels::Content);
+            content.mark_sent(8);
             tokio::time::sleep(GRACE / 2).await;
             content
         };
@@ -401,53 +411,56 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn run_end_waits_for_content_connections_up_to_a_limit() {
-        let holds = Holds::default();
-        let mut watcher = connection(&holds, Scope::Lifecycle);
-        let content = connection(&holds, Scope::Content);
+        let delays = EventDelays::default();
+        let mut watcher = connection(&delays, ReceivedChannels::Lifecycle);
+        let content = connection(&delays, ReceivedChannels::Content);
         let read = async {
             tokio::time::sleep(GRACE).await;
-            content.handed(8);
+            content.mark_sent(8);
         };
         let (waiting, ()) = tokio::join!(waited(&mut watcher), read);
         assert_eq!(waiting, GRACE + HEAD_START);
-        let mut watcher = connection(&holds, Scope::Lifecycle);
-        let stalled = connection(&holds, Scope::Content);
-        assert_eq!(waited(&mut watcher).await, LONGEST);
-        let later = THEN_MS + i64::try_from(LONGEST.as_millis()).unwrap();
+        let mut watcher = connection(&delays, ReceivedChannels::Lifecycle);
+        let stalled = connection(&delays, ReceivedChannels::Content);
+        assert_eq!(waited(&mut watcher).await, MAX_DELAY);
+        let later = THEN_MS + i64::try_from(MAX_DELAY.as_millis()).unwrap();
         let from = Instant::now();
-        connection(&holds, Scope::Lifecycle).may_have(&end(), later).await;
+        connection(&delays, ReceivedChannels::Lifecycle).wait_until_due(&end(), later).await;
         assert_eq!(from.elapsed(), Duration::ZERO, "a replay does not wait");
         drop((stalled, content));
-        let mut watcher = connection(&holds, Scope::Lifecycle);
+        let mut watcher = connection(&delays, ReceivedChannels::Lifecycle);
         assert_eq!(waited(&mut watcher).await, Duration::ZERO, "both connections are closed");
     }
 
     #[tokio::test(start_paused = true)]
     async fn run_end_waits_for_the_reply_unless_the_command_fails() {
-        let holds = Holds::default();
-        let command = commanded(&holds);
-        let mut watcher = connection(&holds, Scope::Lifecycle);
+        let delays = EventDelays::default();
+        let command = commanded(&delays);
+        let mut watcher = connection(&delays, ReceivedChannels::Lifecycle);
         let answer = async {
             tokio::time::sleep(GRACE).await;
-            command.answered();
+            command.reply_sent();
         };
         let (waiting, ()) = tokio::join!(waited(&mut watcher), answer);
         assert_eq!(waiting, 2 * GRACE);
-        drop(commanded(&holds));
-        assert_eq!(waited(&mut connection(&holds, Scope::Lifecycle)).await, Duration::ZERO);
+        drop(commanded(&delays));
+        assert_eq!(
+            waited(&mut connection(&delays, ReceivedChannels::Lifecycle)).await,
+            Duration::ZERO
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn unused_threads_are_removed() {
-        let holds = Holds::default();
-        let kept = holds.connect(&ThreadId::new("kept").unwrap());
+        let delays = EventDelays::default();
+        let kept = delays.connect(&ThreadId::new("kept").unwrap());
         for number in 0..10 * FIRST_SWEEP {
             let thread = ThreadId::new(format!("t-{number}")).unwrap();
-            holds.command(&thread, &RunId::new("r").unwrap()).answered();
+            delays.command(&thread, &RunId::new("r").unwrap()).reply_sent();
             tokio::time::advance(GRACE).await;
         }
-        assert!(holds.0.lock().unwrap().by_id.len() <= FIRST_SWEEP);
-        let same = holds.thread(&ThreadId::new("kept").unwrap());
+        assert!(delays.0.lock().unwrap().by_id.len() <= FIRST_SWEEP);
+        let same = delays.thread(&ThreadId::new("kept").unwrap());
         assert!(Arc::ptr_eq(&kept.thread, &same));
     }
 }

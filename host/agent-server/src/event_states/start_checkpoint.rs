@@ -9,25 +9,26 @@ use crate::state::AgentServer;
 
 /// Number of checkpoints in the first read of the search. A run that has just started has written
 /// one checkpoint, and continues from the one before it.
-const FIRST_PAGE: usize = 2;
+const INITIAL_PAGE_SIZE: usize = 2;
 
 /// Maximum number of checkpoints in one read. Each read doubles the number until this limit.
 const MAX_PAGE_SIZE: usize = 16;
 
 /// Number of events at the start of a run that are searched for the `forked` event.
-const FIRST_EVENTS: usize = 4;
+const SEARCHED_EVENTS: usize = 4;
 
 /// Finds the checkpoint from which a run continues; `None` for the first run of its thread.
-pub(super) async fn start(
+pub(super) async fn find_start_checkpoint(
     server: &AgentServer,
     run: &RunRecord,
     started: &Event,
 ) -> Result<Option<CheckpointId>, StoreError> {
     let store = &server.ports().store;
     let (thread, root) = (&run.thread, Namespace::root());
-    let forks = matches!(&started.kind, EventKind::RunStarted(it) if it.reason == RunReason::Fork);
-    if forks {
-        let first = store.events(thread, started.seq, FIRST_EVENTS).await?;
+    let is_fork =
+        matches!(&started.kind, EventKind::RunStarted(it) if it.reason == RunReason::Fork);
+    if is_fork {
+        let first = store.events(thread, started.seq, SEARCHED_EVENTS).await?;
         let from = first.iter().find_map(|event| match &event.kind {
             EventKind::Forked(forked) => Some(forked.from),
             _ => None,
@@ -38,13 +39,13 @@ pub(super) async fn start(
     }
     let parts = CheckpointParts::Meta;
     let mut query = CheckpointQuery { namespace: Some(root), parts, ..CheckpointQuery::default() };
-    let mut limit = FIRST_PAGE;
+    let mut limit = INITIAL_PAGE_SIZE;
     loop {
         query.limit = Some(limit);
         let page = store.checkpoints(thread, &query).await?;
         query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
         for tuple in page.items {
-            if is_before(server, run, &tuple.checkpoint).await? {
+            if precedes_run(server, run, &tuple.checkpoint).await? {
                 return Ok(Some(tuple.checkpoint.meta.id));
             }
         }
@@ -56,7 +57,7 @@ pub(super) async fn start(
 }
 
 /// Returns whether a checkpoint was written before a run started.
-async fn is_before(
+async fn precedes_run(
     server: &AgentServer,
     run: &RunRecord,
     checkpoint: &Checkpoint,
@@ -66,6 +67,6 @@ async fn is_before(
         return Ok(false);
     }
     // An edit has no run record, so its time is compared.
-    let maker = server.ports().store.run(&meta.run).await?;
-    Ok(maker.map_or(meta.at_ms <= run.started_ms, |maker| maker.first_seq < run.first_seq))
+    let writer = server.ports().store.run(&meta.run).await?;
+    Ok(writer.map_or(meta.at_ms <= run.started_ms, |writer| writer.first_seq < run.first_seq))
 }

@@ -41,7 +41,7 @@ async fn run_of(store: &dyn Store, thread: &ThreadId, event: &Event) -> Result<u
 /// Returns the sequence number from which the events of a thread after `seq` are encoded as in a
 /// stream from its first event: the first event of the run of `seq`, or of an earlier run, if runs
 /// between them continue what it left open.
-pub(super) async fn feed_start(
+pub(super) async fn replay_start(
     store: &dyn Store,
     thread: &ThreadId,
     seq: u64,

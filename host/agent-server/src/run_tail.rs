@@ -14,24 +14,24 @@ use crate::state::AgentServer;
 
 /// Interval without an event after which a stream sends a heartbeat. Clients measure it, and close
 /// a connection after several missing heartbeats.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The next item of a tail.
-pub(crate) enum Next {
+pub(crate) enum RunTailItem {
     /// An event of the run.
     Event(Arc<Event>),
     /// There was no event for the heartbeat interval.
-    Silence,
+    Heartbeat,
     /// The run has ended and its thread is free, or the run was deleted. No event follows.
-    Over,
+    Ended,
     /// The host is shutting down. No event follows, but the run has not ended.
-    Stopping,
+    ShuttingDown,
     /// The log cannot be read. No event follows, and it is unknown whether the run continues.
-    Unreadable(Failure),
+    ReadFailed(Failure),
 }
 
 /// The tail of the events of one run.
-pub(crate) struct Log {
+pub(crate) struct RunTail {
     server: AgentServer,
     run: RunRef,
     tail: Tail,
@@ -40,7 +40,7 @@ pub(crate) struct Log {
     has_ended: bool,
 }
 
-impl Log {
+impl RunTail {
     /// Creates a tail that begins with the first event of a run.
     pub(crate) fn new(server: &AgentServer, record: &RunRecord) -> Self {
         let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
@@ -55,39 +55,45 @@ impl Log {
     }
 
     /// Waits for the next item.
-    pub(crate) async fn next(&mut self) -> Next {
+    pub(crate) async fn next(&mut self) -> RunTailItem {
         loop {
             if self.has_ended {
-                return self.over().await;
+                return self.wait_for_end().await;
             }
             match self.tail.next().await {
                 Ok(tail::TailItem::Event(event)) => {
                     let is_root = event.namespace.is_root();
                     self.has_ended = is_root && matches!(event.kind, EventKind::RunEnded(_));
-                    return Next::Event(event);
+                    return RunTailItem::Event(event);
                 }
                 // A run that was set aside counts as running: the stream waits until the run
                 // continues.
                 Ok(tail::TailItem::CaughtUp) if self.tail.is_run_active() => {}
-                Ok(tail::TailItem::CaughtUp | tail::TailItem::Idle) => return self.over().await,
-                Ok(tail::TailItem::Gone | tail::TailItem::Replaced) => return Next::Over,
+                Ok(tail::TailItem::CaughtUp | tail::TailItem::Idle) => {
+                    return self.wait_for_end().await;
+                }
+                Ok(tail::TailItem::Gone | tail::TailItem::Replaced) => return RunTailItem::Ended,
                 Err(failure) => {
                     let thread = &self.run.thread;
                     tracing::warn!(%thread, error = %failure, "run stream aborted");
-                    return Next::Unreadable(failure);
+                    return RunTailItem::ReadFailed(failure);
                 }
             }
             tokio::select! {
-                is_news = self.tail.wait(HEARTBEAT) => if !is_news { return Next::Silence },
-                _ = self.stopping.wait_for(|stopping| *stopping) => return Next::Stopping,
+                has_changed = self.tail.wait(HEARTBEAT_INTERVAL) => if !has_changed {
+                    return RunTailItem::Heartbeat;
+                },
+                _ = self.stopping.wait_for(|stopping| *stopping) => {
+                    return RunTailItem::ShuttingDown;
+                }
             }
         }
     }
 
     /// Waits until the run no longer occupies its thread. A client that reads the end of the stream
     /// can then start the next run.
-    async fn over(&self) -> Next {
+    async fn wait_for_end(&self) -> RunTailItem {
         let _ = self.server.engine().wait_ended(&self.run).await;
-        Next::Over
+        RunTailItem::Ended
     }
 }

@@ -4,7 +4,7 @@
 //! earlier states are recomputed from the writes of its tasks. Every reader of the log gets the
 //! same states, whether the run has ended or not.
 
-mod start;
+mod start_checkpoint;
 
 use std::sync::Arc;
 
@@ -22,44 +22,54 @@ use crate::state::AgentServer;
 
 /// Reads the states for the events of one thread. The events must be passed in order, from the
 /// first event of a run.
-pub(crate) struct Past {
+pub(crate) struct EventStates {
     server: AgentServer,
     thread: ThreadId,
     /// Whether an encoder needs states.
-    is_asked: bool,
+    needs_states: bool,
     /// The record of the run that starts next, if the caller had it.
     run: Option<RunRecord>,
     /// The current run, if it stores only its last state.
-    exit: Option<Exit>,
+    exit_run: Option<ExitRun>,
 }
 
 /// A run that stores only its last state.
-struct Exit {
+struct ExitRun {
     code: (Arc<App>, Arc<GraphVersion>),
     /// Current state of the run; `None` if it is unknown.
     lineage: Option<Lineage>,
 }
 
-impl Past {
-    pub(crate) fn new(server: &AgentServer, thread: &ThreadId, is_asked: bool) -> Self {
-        Self { server: server.clone(), thread: thread.clone(), is_asked, run: None, exit: None }
+impl EventStates {
+    pub(crate) fn new(server: &AgentServer, thread: &ThreadId, needs_states: bool) -> Self {
+        Self {
+            server: server.clone(),
+            thread: thread.clone(),
+            needs_states,
+            run: None,
+            exit_run: None,
+        }
     }
 
     /// Passes the record of the run that starts next, so that it is not read again.
-    pub(crate) fn know(&mut self, run: RunRecord) {
+    pub(crate) fn set_run(&mut self, run: RunRecord) {
         self.run = Some(run);
     }
 
     /// Records that an encoder needs states from now on.
-    pub(crate) fn ask(&mut self) {
-        self.is_asked = true;
+    pub(crate) fn require(&mut self) {
+        self.needs_states = true;
     }
 
     /// Returns the data that is needed to encode an event. The data is empty if the store cannot be
     /// read.
-    pub(crate) async fn show(&mut self, event: &Event, need: Option<&NeededState>) -> EventState {
-        match self.look(event, need).await {
-            Ok(shown) => shown,
+    pub(crate) async fn state_for(
+        &mut self,
+        event: &Event,
+        need: Option<&NeededState>,
+    ) -> EventState {
+        match self.try_state_for(event, need).await {
+            Ok(state) => state,
             Err(error) => {
                 let thread = &self.thread;
                 tracing::warn!(%thread, %error, "streaming an event without its state");
@@ -68,7 +78,7 @@ impl Past {
         }
     }
 
-    async fn look(
+    async fn try_state_for(
         &mut self,
         event: &Event,
         need: Option<&NeededState>,
@@ -76,15 +86,15 @@ impl Past {
         let is_root = event.namespace.is_root();
         match &event.kind {
             EventKind::RunStarted(started) if is_root => {
-                return self.begin(event, started, need).await;
+                return self.on_run_started(event, started, need).await;
             }
-            EventKind::Checkpointed(made) if is_root && self.exit.is_some() => {
-                let checkpoint = self.arrive(event, made).await?;
+            EventKind::Checkpointed(made) if is_root && self.exit_run.is_some() => {
+                let checkpoint = self.on_checkpoint(event, made).await?;
                 return Ok(EventState { checkpoint, ..EventState::default() });
             }
-            EventKind::RunEnded(_) if is_root => self.exit = None,
+            EventKind::RunEnded(_) if is_root => self.exit_run = None,
             _ => {
-                let lineage = self.exit.as_mut().and_then(|exit| exit.lineage.as_mut());
+                let lineage = self.exit_run.as_mut().and_then(|run| run.lineage.as_mut());
                 if let Some(lineage) = lineage {
                     lineage.apply(event);
                 }
@@ -93,12 +103,12 @@ impl Past {
         let Some(NeededState::Checkpoint(namespace, id)) = need else {
             return Ok(EventState::default());
         };
-        let checkpoint = self.read(namespace, *id).await.map_err(unreadable)?;
+        let checkpoint = self.read_checkpoint(namespace, *id).await.map_err(store_failure)?;
         Ok(EventState { checkpoint, ..EventState::default() })
     }
 
     /// Handles the start or the recovery of a run.
-    async fn begin(
+    async fn on_run_started(
         &mut self,
         event: &Event,
         started: &RunStarted,
@@ -106,42 +116,46 @@ impl Past {
     ) -> Result<EventState, Failure> {
         let is_new = started.reason != RunReason::Recovery;
         if is_new {
-            self.exit = None;
+            self.exit_run = None;
         }
-        if need.is_none() && !(self.is_asked && is_new) {
+        if need.is_none() && !(self.needs_states && is_new) {
             return Ok(EventState::default());
         }
         let run = match self.run.take_if(|run| run.id == event.run) {
-            None => self.server.ports().store.run(&event.run).await.map_err(unreadable)?,
+            None => self.server.ports().store.run(&event.run).await.map_err(store_failure)?,
             known => known,
         };
         let Some(run) = run else { return Ok(EventState::default()) };
         let is_exit = is_new && run.options.durability == Durability::Exit;
-        let goes_on = goes_on(started.reason);
-        let stands = if need.is_some() || (is_exit && goes_on) {
-            self.stands(&run, event).await.map_err(unreadable)?
+        let continues = goes_on(started.reason);
+        let base = if need.is_some() || (is_exit && continues) {
+            self.base_checkpoint(&run, event).await.map_err(store_failure)?
         } else {
             None
         };
         if is_exit {
-            self.exit = self.exit(started, stands.as_ref().filter(|_| goes_on)).await?;
+            self.exit_run =
+                self.load_exit_run(started, base.as_ref().filter(|_| continues)).await?;
         }
-        Ok(match stands {
+        Ok(match base {
             Some(CheckpointTuple { checkpoint, events }) => EventState {
                 checkpoint: Some(checkpoint),
-                before: if goes_on { events } else { Vec::new() },
+                before: if continues { events } else { Vec::new() },
             },
             None => EventState::default(),
         })
     }
 
     /// Returns the checkpoint from which a run continues, with the events between it and the run.
-    async fn stands(
+    async fn base_checkpoint(
         &self,
         run: &RunRecord,
         event: &Event,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
-        let Some(id) = start::start(&self.server, run, event).await? else { return Ok(None) };
+        let Some(id) = start_checkpoint::find_start_checkpoint(&self.server, run, event).await?
+        else {
+            return Ok(None);
+        };
         let states = self.server.engine().states();
         let tuple = unpersisted::root_checkpoint(states, &self.thread, id).await?;
         Ok(tuple.map(|mut tuple| {
@@ -150,51 +164,54 @@ impl Past {
         }))
     }
 
-    async fn exit(
+    async fn load_exit_run(
         &self,
         started: &RunStarted,
-        stands: Option<&CheckpointTuple>,
-    ) -> Result<Option<Exit>, Failure> {
-        let head = self.server.ports().store.thread(&self.thread).await.map_err(unreadable)?;
+        base: Option<&CheckpointTuple>,
+    ) -> Result<Option<ExitRun>, Failure> {
+        let head = self.server.ports().store.thread(&self.thread).await.map_err(store_failure)?;
         let Some(head) = head else { return Ok(None) };
         let catalog = self.server.engine().catalog();
         let code = catalog.load_version(&head.record.app, &started.graph, started.digest).await;
         // Without the code, the states of unpersisted checkpoints are unknown.
         let code = code.unwrap_or_default();
-        let lineage = stands.map(|tuple| {
+        let lineage = base.map(|tuple| {
             let mut lineage = Lineage::new(tuple.checkpoint.clone());
             tuple.events.iter().for_each(|event| lineage.apply(event));
             lineage
         });
-        Ok(code.map(|code| Exit { code, lineage }))
+        Ok(code.map(|code| ExitRun { code, lineage }))
     }
 
     /// Handles a checkpoint of a run that stores only its last state.
-    async fn arrive(
+    async fn on_checkpoint(
         &mut self,
         event: &Event,
         made: &Checkpointed,
     ) -> Result<Option<Checkpoint>, Failure> {
         let stored = match made.source {
             CheckpointSource::Loop => None,
-            _ => self.read(&event.namespace, made.checkpoint).await.map_err(unreadable)?,
+            _ => self
+                .read_checkpoint(&event.namespace, made.checkpoint)
+                .await
+                .map_err(store_failure)?,
         };
-        let Some(exit) = &mut self.exit else { return Ok(stored) };
+        let Some(run) = &mut self.exit_run else { return Ok(stored) };
         // If the recomputation fails, the state is unknown from this checkpoint on.
-        let lineage = exit.lineage.take();
+        let lineage = run.lineage.take();
         let checkpoint = match (stored, lineage) {
             (Some(stored), _) => stored,
             (None, Some(lineage)) => {
-                let (app, graph_version) = &exit.code;
+                let (app, graph_version) = &run.code;
                 unpersisted::rebuild_checkpoint(app, graph_version, &lineage, event, made).await?
             }
             (None, None) => return Ok(None),
         };
-        exit.lineage = Some(Lineage::new(checkpoint.clone()));
+        run.lineage = Some(Lineage::new(checkpoint.clone()));
         Ok(Some(checkpoint))
     }
 
-    async fn read(
+    async fn read_checkpoint(
         &self,
         namespace: &Namespace,
         id: CheckpointId,
@@ -205,6 +222,6 @@ impl Past {
     }
 }
 
-fn unreadable(error: StoreError) -> Failure {
+fn store_failure(error: StoreError) -> Failure {
     Failure::internal(error.to_string())
 }

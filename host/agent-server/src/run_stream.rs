@@ -21,16 +21,16 @@ use wattle_project::projection::Projection as _;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
-use crate::follow::{HEARTBEAT as SILENCE, Log, Next};
-use crate::past::Past;
-use crate::presence::Presence;
+use crate::disconnect::DisconnectGuard;
+use crate::event_states::EventStates;
 use crate::resolve::run::RequestedRun;
 use crate::run::{StartOutcome, StoredRun, wait_for_start};
+use crate::run_tail::{HEARTBEAT_INTERVAL, RunTail, RunTailItem};
 use crate::state::AgentServer;
 use crate::view;
 
 /// Options of the stream of a run.
-pub(crate) struct Wish {
+pub(crate) struct RunStreamOptions {
     /// Kinds of server-sent events to send.
     pub(crate) modes: BTreeSet<Mode>,
     /// Whether to include server-sent events of subgraphs.
@@ -40,28 +40,28 @@ pub(crate) struct Wish {
 }
 
 /// Returns a response with the stream of a run.
-pub(crate) fn answer(
+pub(crate) fn response(
     server: &AgentServer,
     thread: &ThreadRecord,
     run: StoredRun,
-    wish: Wish,
-    presence: Option<Presence>,
+    options: RunStreamOptions,
+    disconnect_guard: Option<DisconnectGuard>,
 ) -> Response {
-    let frames = Frames::new(server, thread, run, wish, presence);
-    let body = stream::unfold(frames, |mut frames| async move {
-        let bytes = frames.next().await?;
-        Some((Ok::<_, Infallible>(bytes), frames))
+    let run_stream = RunStream::new(server, thread, run, options, disconnect_guard);
+    let body = stream::unfold(run_stream, |mut run_stream| async move {
+        let bytes = run_stream.next().await?;
+        Some((Ok::<_, Infallible>(bytes), run_stream))
     });
-    of_events(Body::from_stream(body))
+    sse_response(Body::from_stream(body))
 }
 
 /// Returns an empty stream.
-pub(crate) fn nothing() -> Response {
-    of_events(Body::empty())
+pub(crate) fn empty_response() -> Response {
+    sse_response(Body::empty())
 }
 
 /// Returns a response of server-sent events.
-pub(crate) fn of_events(body: Body) -> Response {
+pub(crate) fn sse_response(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
@@ -72,12 +72,12 @@ pub(crate) fn of_events(body: Body) -> Response {
 }
 
 /// Encodes the log events of one run as server-sent events.
-pub(crate) struct Shower {
-    v1: V1,
-    past: Past,
+pub(crate) struct RunRenderer {
+    encoder: V1,
+    states: EventStates,
 }
 
-impl Shower {
+impl RunRenderer {
     pub(crate) fn new(
         server: &AgentServer,
         thread: &ThreadRecord,
@@ -92,111 +92,119 @@ impl Shower {
             assistant_id: requested.client.assistant.clone(),
             metadata: requested.client.metadata.clone(),
         };
-        let v1 = V1::new(modes, subgraphs, context);
-        let past = Past::new(server, &thread.id, v1.needs_states());
-        Self { v1, past }
+        let encoder = V1::new(modes, subgraphs, context);
+        let states = EventStates::new(server, &thread.id, encoder.needs_states());
+        Self { encoder, states }
     }
 
     /// Passes the record of the run, which has started.
-    pub(crate) fn know(&mut self, run: RunRecord) {
-        self.past.know(run);
+    pub(crate) fn set_run(&mut self, run: RunRecord) {
+        self.states.set_run(run);
     }
 
     /// Returns the server-sent events of a log event. The log events must be passed in order, from
     /// the first event of the run.
-    pub(crate) async fn take(&mut self, event: &Event) -> Vec<Frame> {
-        let need = self.v1.needs(event);
-        let state = self.past.show(event, need.as_ref()).await;
-        self.v1.apply(event, &state)
+    pub(crate) async fn encode(&mut self, event: &Event) -> Vec<Frame> {
+        let need = self.encoder.needs(event);
+        let state = self.states.state_for(event, need.as_ref()).await;
+        self.encoder.apply(event, &state)
     }
 }
 
-struct Frames {
+struct RunStream {
     server: AgentServer,
     run: RunRef,
-    shower: Shower,
+    renderer: RunRenderer,
     after: u64,
-    presence: Option<Presence>,
-    ready: VecDeque<Bytes>,
-    phase: Phase,
+    disconnect_guard: Option<DisconnectGuard>,
+    pending: VecDeque<Bytes>,
+    phase: StreamPhase,
 }
 
-enum Phase {
+enum StreamPhase {
     /// The run is pending.
-    Waiting,
+    Pending,
     /// The run has started, and its log is being read.
-    Reading(Box<Log>),
+    Streaming(Box<RunTail>),
     /// No server-sent event follows.
-    Over,
+    Done,
 }
 
-impl Frames {
+impl RunStream {
     fn new(
         server: &AgentServer,
         thread: &ThreadRecord,
         run: StoredRun,
-        wish: Wish,
-        presence: Option<Presence>,
+        options: RunStreamOptions,
+        disconnect_guard: Option<DisconnectGuard>,
     ) -> Self {
         let StoredRun { requested, record } = run;
-        let mut frames = Self {
+        let mut run_stream = Self {
             server: server.clone(),
             run: requested.run_ref(),
-            shower: Shower::new(server, thread, &requested, wish.modes, wish.subgraphs),
-            after: wish.after,
-            presence,
-            ready: VecDeque::new(),
-            phase: Phase::Waiting,
+            renderer: RunRenderer::new(
+                server,
+                thread,
+                &requested,
+                options.modes,
+                options.subgraphs,
+            ),
+            after: options.after,
+            disconnect_guard,
+            pending: VecDeque::new(),
+            phase: StreamPhase::Pending,
         };
         if record.has_started() {
-            frames.read(record);
+            run_stream.start_reading(record);
         }
-        frames
+        run_stream
     }
 
-    /// Reads the log of the run, which has started.
-    fn read(&mut self, record: RunRecord) {
-        self.phase = Phase::Reading(Box::new(Log::new(&self.server, &record)));
-        self.shower.know(record);
+    /// Begins to read the log of the run, which has started.
+    fn start_reading(&mut self, record: RunRecord) {
+        self.phase = StreamPhase::Streaming(Box::new(RunTail::new(&self.server, &record)));
+        self.renderer.set_run(record);
     }
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(bytes) = self.ready.pop_front() {
+            if let Some(bytes) = self.pending.pop_front() {
                 return Some(bytes);
             }
             match &mut self.phase {
-                Phase::Over => return self.end(),
-                Phase::Waiting => {
-                    let waited =
-                        tokio::time::timeout(SILENCE, wait_for_start(&self.server, &self.run))
-                            .await;
+                StreamPhase::Done => return self.finish(),
+                StreamPhase::Pending => {
+                    let waited = tokio::time::timeout(
+                        HEARTBEAT_INTERVAL,
+                        wait_for_start(&self.server, &self.run),
+                    )
+                    .await;
                     let Ok(outcome) = waited else { return Some(HEARTBEAT.into()) };
                     match outcome {
-                        Ok(StartOutcome::Started(record)) => self.read(*record),
-                        Ok(StartOutcome::Removed) => self.phase = Phase::Over,
+                        Ok(StartOutcome::Started(record)) => self.start_reading(*record),
+                        Ok(StartOutcome::Removed) => self.phase = StreamPhase::Done,
                         // The run has not ended, so the client reconnects.
-                        Ok(StartOutcome::ShuttingDown) => return self.end(),
-                        Err(_) if *self.server.api().stopping.borrow() => return self.end(),
+                        Ok(StartOutcome::ShuttingDown) => return self.finish(),
+                        Err(_) if *self.server.api().stopping.borrow() => return self.finish(),
                         Ok(StartOutcome::Failed(failure)) | Err(failure) => {
-                            self.ready.push_back(error(&failure));
-                            self.phase = Phase::Over;
+                            self.pending.push_back(error_event(&failure));
+                            self.phase = StreamPhase::Done;
                         }
                     }
                 }
-                Phase::Reading(log) => match log.next().await {
-                    Next::Event(event) => {
-                        let frames = self.shower.take(&event).await;
+                StreamPhase::Streaming(tail) => match tail.next().await {
+                    RunTailItem::Event(event) => {
+                        let frames = self.renderer.encode(&event).await;
                         let new = frames.iter().filter(|frame| frame.id.number > self.after);
-                        self.ready.extend(new.map(Frame::to_bytes));
+                        self.pending.extend(new.map(Frame::to_bytes));
                     }
-                    Next::Silence => return Some(HEARTBEAT.into()),
-                    Next::Over => self.phase = Phase::Over,
+                    RunTailItem::Heartbeat => return Some(HEARTBEAT.into()),
+                    RunTailItem::Ended => self.phase = StreamPhase::Done,
                     // The run has not ended, so the client reconnects.
-                    Next::Stopping => return self.end(),
-                    Next::Unreadable(failure) => {
-                        self.ready.push_back(error(&failure));
-                        self.phase = Phase::Over;
+                    RunTailItem::ShuttingDown => return self.finish(),
+                    RunTailItem::ReadFailed(failure) => {
+                        self.pending.push_back(error_event(&failure));
+                        self.phase = StreamPhase::Done;
                     }
                 },
             }
@@ -204,9 +212,9 @@ impl Frames {
     }
 
     /// Ends the stream without a disconnect of its client.
-    fn end(&mut self) -> Option<Bytes> {
-        if let Some(presence) = &mut self.presence {
-            presence.end();
+    fn finish(&mut self) -> Option<Bytes> {
+        if let Some(disconnect_guard) = &mut self.disconnect_guard {
+            disconnect_guard.disarm();
         }
         None
     }
@@ -215,7 +223,7 @@ impl Frames {
 /// Returns the last server-sent event of a run that could not start, or of a log that cannot be
 /// read. It has no id, because it belongs to no log event: a client that reconnects resumes after
 /// the last server-sent event with an id.
-pub(crate) fn error(failure: &Failure) -> Bytes {
+pub(crate) fn error_event(failure: &Failure) -> Bytes {
     let data: Value = error_of(failure);
     format!("event: error\r\ndata: {data}\r\n\r\n").into()
 }

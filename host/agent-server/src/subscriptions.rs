@@ -1,0 +1,264 @@
+//! Subscriptions to the typed events of a thread.
+//!
+//! # Cost of a subscription
+//!
+//! The server stores nothing for a subscription. Each subscription encodes the log as if from the
+//! first event of the thread, and skips the events that its client already has. An event therefore
+//! has the same number in all subscriptions. A run that has completed leaves nothing open, so a
+//! subscription after some event begins with the run of that event, or with the first of the runs
+//! that it continues. A subscription reads the log once, with one page in memory at a time. With
+//! states, it also reads each checkpoint that is new to the client once. The memory grows only with
+//! what is not complete: messages and tool calls, ids of messages, and the state of each graph. The
+//! subscriptions of one connection share one reader. A later subscription first catches up with the
+//! others, so that the event numbers on a connection increase for each subscription.
+
+mod delay;
+mod start;
+mod thread_tail;
+
+use std::collections::BTreeMap;
+
+use wattle_graph::event::Event;
+use wattle_graph::id::ThreadId;
+use wattle_project::agent_server::id::EventId;
+use wattle_project::agent_server::thread_info::ThreadInfo;
+use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
+use wattle_project::projection::{EventState, Projection as _};
+use wattle_run::ports::store::{Store, StoreError, ThreadHead, ThreadRecord};
+
+use crate::event_states::EventStates;
+use crate::graphs;
+use crate::state::AgentServer;
+use crate::view;
+
+pub(crate) use self::delay::EventDelays;
+use self::delay::{Connection, ReceivedChannels};
+use self::start::replay_start;
+pub(crate) use self::start::run_start;
+pub(crate) use self::thread_tail::{ThreadTail, ThreadTailItem};
+
+/// The subscriptions of one connection.
+pub(crate) struct Subscriptions {
+    server: AgentServer,
+    tail: ThreadTail,
+    states: EventStates,
+    active: Vec<ActiveSubscription>,
+    connection: Connection,
+}
+
+/// A subscription of a client.
+struct ActiveSubscription {
+    id: String,
+    subscription: Subscription,
+    /// Number of the last event that the client has.
+    since: u64,
+    /// The sequence number of the last event that was encoded for the subscription; `None` before
+    /// it is known where the subscription begins.
+    last_seq: Option<u64>,
+    /// The encoder, and the record of the thread from which its render context was created.
+    encoder: Option<(V2, ThreadRecord)>,
+}
+
+impl Subscriptions {
+    /// Creates an empty set of subscriptions to a thread. The thread need not exist yet.
+    pub(crate) fn new(server: &AgentServer, tenant: Option<String>, thread: &ThreadId) -> Self {
+        Self {
+            server: server.clone(),
+            tail: ThreadTail::new(server, tenant, thread, 0),
+            states: EventStates::new(server, thread, false),
+            active: Vec::new(),
+            connection: server.event_delays().connect(thread),
+        }
+    }
+
+    /// Adds a subscription to the events of the thread with numbers above `since`.
+    pub(crate) fn subscribe(&mut self, id: String, subscription: Subscription, since: u64) {
+        self.active.push(ActiveSubscription {
+            id,
+            subscription,
+            since,
+            last_seq: None,
+            encoder: None,
+        });
+        self.connection.set_channels(self.received_channels(), 0, true);
+    }
+
+    /// Restarts a subscription with the events above `since`. Returns whether the subscription
+    /// exists.
+    pub(crate) fn replay(&mut self, id: &str, since: u64) -> bool {
+        let found = self.active.iter().position(|active| active.id == id);
+        let Some(index) = found else { return false };
+        let ActiveSubscription { id, subscription, .. } = self.active.remove(index);
+        self.subscribe(id, subscription, since);
+        true
+    }
+
+    /// Removes a subscription. Returns whether it existed.
+    pub(crate) fn unsubscribe(&mut self, id: &str) -> bool {
+        let before = self.active.len();
+        self.active.retain(|active| active.id != id);
+        self.connection.set_channels(self.received_channels(), self.tail.position(), false);
+        self.active.len() < before
+    }
+
+    /// Returns the ids of all subscriptions.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.active.iter().map(|active| active.id.clone()).collect()
+    }
+
+    /// Waits for an event to send. The client must have been sent all results of earlier calls of
+    /// [`Self::next_events`]. This method is cancel safe.
+    pub(crate) async fn next(&mut self) -> ThreadTailItem {
+        if self.active.is_empty() {
+            // Without a subscription no event is sent, but a deletion of the thread is reported.
+            return self.tail.wait_without_events().await;
+        }
+        if let Err(error) = self.start_new().await {
+            return self.tail.read_failed(error.into());
+        }
+        self.connection.mark_sent(self.tail.position());
+        let item = self.tail.next().await;
+        match item {
+            ThreadTailItem::Event => return self.wait_until_due().await,
+            ThreadTailItem::Replaced => {
+                for active in &mut self.active {
+                    (active.last_seq, active.since, active.encoder) = (Some(0), 0, None);
+                }
+                self.seek(0);
+            }
+            _ => {}
+        }
+        item
+    }
+
+    /// Waits until the connection may send the next event to the client.
+    async fn wait_until_due(&mut self) -> ThreadTailItem {
+        let Some(event) = self.tail.peek() else { return ThreadTailItem::Event };
+        let now_ms = self.server.now_ms();
+        let mut stopping = self.server.api().stopping.clone();
+        tokio::select! {
+            biased;
+            () = self.connection.wait_until_due(&event, now_ms) => ThreadTailItem::Event,
+            _ = stopping.wait_for(|stopping| *stopping) => ThreadTailItem::ShuttingDown,
+        }
+    }
+
+    /// Returns the part of the thread's events that the client receives.
+    fn received_channels(&self) -> ReceivedChannels {
+        let any = |wanted: fn(&Subscription) -> bool| {
+            self.active.iter().any(|active| wanted(&active.subscription))
+        };
+        if any(Subscription::is_whole) {
+            ReceivedChannels::All
+        } else if any(Subscription::has_content) {
+            ReceivedChannels::Content
+        } else {
+            ReceivedChannels::Lifecycle
+        }
+    }
+
+    /// Takes the next event, and returns the typed events for all subscriptions, each of them once.
+    pub(crate) async fn next_events(&mut self) -> Vec<StreamEvent> {
+        let Some(event) = self.tail.pop() else { return Vec::new() };
+        let Some(ThreadHead { record, last_seq, .. }) = self.tail.head() else { return Vec::new() };
+        let mut need = None;
+        for active in self.active.iter_mut().filter(|it| it.is_behind(&event)) {
+            let encoder = active.encoder(&self.server, record, *last_seq);
+            need = need.or(encoder.needs(&event));
+        }
+        if self.active.iter().any(ActiveSubscription::needs_states) {
+            self.states.require();
+        }
+        let state = self.states.state_for(&event, need.as_ref()).await;
+        let mut events = BTreeMap::new();
+        for active in &mut self.active {
+            let encoded = active.encode(&event, &state);
+            events.extend(encoded.into_iter().map(|event| (event.seq, event)));
+        }
+        events.into_values().collect()
+    }
+
+    /// Moves the reader back to where new subscriptions begin. This method is cancel safe.
+    async fn start_new(&mut self) -> Result<(), StoreError> {
+        while let Some(index) = self.active.iter().position(|it| it.last_seq.is_none()) {
+            let (store, thread) = (self.server.ports().store.clone(), self.tail.id().clone());
+            let since = self.active[index].since;
+            let before = start_after(store.as_ref(), &thread, since).await?;
+            let is_first = self.active.iter().all(|it| it.last_seq.is_none());
+            self.active[index].last_seq = Some(before);
+            if is_first || before < self.tail.position() {
+                self.seek(before);
+            }
+        }
+        Ok(())
+    }
+
+    /// Continues with the event after a sequence number, which is the first one of a run.
+    fn seek(&mut self, after: u64) {
+        self.tail.seek(after);
+        self.states = EventStates::new(&self.server, self.tail.id(), false);
+    }
+}
+
+impl ActiveSubscription {
+    fn needs_states(&self) -> bool {
+        self.encoder.as_ref().is_some_and(|(encoder, _)| encoder.shows_state())
+    }
+
+    /// Returns the encoder. The first event creates it, because it depends on the thread.
+    fn encoder(&mut self, server: &AgentServer, record: &ThreadRecord, last_seq: u64) -> &V2 {
+        let is_new = |(_, seen): &(V2, ThreadRecord)| seen.version != record.version;
+        if self.encoder.as_ref().is_none_or(is_new) {
+            let (thread_info, graph) = render_context(server, record);
+            let encoder = match self.encoder.take() {
+                Some((mut encoder, _)) => {
+                    encoder.set_thread(thread_info);
+                    encoder
+                }
+                None => {
+                    // A number above the last event comes from a deleted thread with the same id.
+                    let is_current = self.since <= EventId::end_of(last_seq);
+                    let since = if is_current { self.since } else { 0 };
+                    V2::new(self.subscription.clone(), thread_info, graph).after(since)
+                }
+            };
+            self.encoder = Some((encoder, record.clone()));
+        }
+        let (encoder, _) = self.encoder.as_ref().expect("it was made if there was none");
+        encoder
+    }
+
+    /// Returns whether an event was not yet encoded for the subscription.
+    fn is_behind(&self, event: &Event) -> bool {
+        self.last_seq.is_some_and(|at| at < event.seq)
+    }
+
+    fn encode(&mut self, event: &Event, state: &EventState) -> Vec<StreamEvent> {
+        if !self.is_behind(event) {
+            return Vec::new();
+        }
+        self.last_seq = Some(event.seq);
+        let Some((encoder, _)) = &mut self.encoder else { return Vec::new() };
+        encoder.apply(event, state)
+    }
+}
+
+/// Returns the sequence number after which the log is encoded for a client that has the events up
+/// to the number `since`.
+async fn start_after(store: &dyn Store, thread: &ThreadId, since: u64) -> Result<u64, StoreError> {
+    if since == 0 {
+        return Ok(0);
+    }
+    let head = store.thread(thread).await?;
+    // A number above the last event comes from a deleted thread with the same id.
+    if head.is_none_or(|head| since > EventId::end_of(head.last_seq)) {
+        return Ok(0);
+    }
+    Ok(replay_start(store, thread, EventId::seq_of(since)).await?.saturating_sub(1))
+}
+
+/// Returns the render context of a thread and the name of its graph.
+fn render_context(server: &AgentServer, record: &ThreadRecord) -> (ThreadInfo, String) {
+    let graph = graphs::graph_id(server.engine().catalog(), &record.app, &record.graph);
+    (view::thread_info(server, record), graph)
+}
