@@ -14,7 +14,7 @@ use crate::records::Versioned;
 use crate::records::assistant::{AssistantRecord, assistant_records};
 use crate::state::AgentServer;
 use crate::wire::request::{Config, RunCreate};
-use crate::wire::shape::Assistant;
+use crate::wire::response::Assistant;
 
 /// Resolves the id of an assistant, or the name of a graph, to a graph with settings.
 ///

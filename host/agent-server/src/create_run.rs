@@ -18,7 +18,7 @@ use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
 use crate::submit::submit;
 use crate::view::STATELESS_MARKER;
-use crate::wire::request::{Completion, IfMissing, RunCreate};
+use crate::wire::request::{IfNotExists, OnCompletion, RunCreate};
 
 /// TTL in milliseconds of the thread of a stateless run, counted from its last event. It is long
 /// enough for a client to reconnect after a lost connection or a crash of the host.
@@ -48,7 +48,7 @@ pub(crate) async fn create_on_thread(
 ) -> Result<CreatedRun, ApiError> {
     check(server, request)?;
     let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
-    let create_if_missing = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
+    let create_if_missing = request.if_not_exists.unwrap_or_default() == IfNotExists::Create;
     let thread = get_or_create_thread(server, caller, id, create_if_missing).await?;
     submit_on(server, caller, &graph, thread, run, request).await
 }
@@ -71,7 +71,7 @@ pub(crate) async fn create_stateless(
         let text = "a stateless run needs an `input` and takes no `command`";
         return Err(ApiError::bad_request(text));
     }
-    let keep = request.on_completion.unwrap_or_default() == Completion::Keep;
+    let keep = request.on_completion.unwrap_or_default() == OnCompletion::Keep;
     let ttl = (!keep).then(|| stateless_ttl(request));
     let thread = parse_thread_id(run.as_str())?;
     let new = NewThread {

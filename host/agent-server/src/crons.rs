@@ -24,35 +24,35 @@ use crate::extractors::Caller;
 use crate::records::cron::{CronRecord, DueEntry, due_entries};
 use crate::resolve::run::CRON_ID_KEY;
 use crate::state::AgentServer;
-use crate::wire::request::{IfMissing, run_of};
+use crate::wire::request::{IfNotExists, parse_run};
 
 /// Maximum pause between two lists of all crons. Other hosts can change due times, and the clock
 /// can be set.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Minimum pause between two lists. It limits the rate of retries of a run that cannot be created.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Delay in milliseconds before the creation of a run is retried. The cause of a failure, such as a
 /// full queue, usually persists for a while.
-const LATE_MS: i64 = 15_000;
+const RETRY_DELAY_MS: i64 = 15_000;
 
 /// The signal that wakes the scheduler.
 #[derive(Default)]
-pub(crate) struct Crons {
-    changed: Notify,
+pub(crate) struct CronSignal {
+    wake: Notify,
 }
 
-impl Crons {
+impl CronSignal {
     /// Wakes the scheduler, because a due time may have become earlier.
-    pub(crate) fn change(&self) {
-        self.changed.notify_one();
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
     }
 }
 
 /// Returns the id of the run of a cron for a due time. Like the ids of other runs, it begins with a
 /// time, by which lists sort.
-pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, ApiError> {
+pub(crate) fn cron_run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, ApiError> {
     let name = Uuid::new_v5(cron, format_time_with_micros(due_ms).as_bytes());
     let [_, _, _, _, _, _, rest @ ..] = name.into_bytes();
     let due_ms = u64::try_from(due_ms).unwrap_or(0);
@@ -63,8 +63,8 @@ pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, ApiError> {
 impl AgentServer {
     /// Creates the runs that are due. Returns the next due time in milliseconds since 1970; `None`
     /// if no cron has one.
-    pub async fn run_crons(&self) -> Option<i64> {
-        let looked_ms = self.now_ms();
+    pub async fn create_due_runs(&self) -> Option<i64> {
+        let listed_ms = self.now_ms();
         let entries = match due_entries(self.ports()).list::<DueEntry>().await {
             Ok(entries) => entries,
             Err(failure) => {
@@ -75,8 +75,8 @@ impl AgentServer {
         let mut next = None;
         for due in entries {
             let Some(mut next_ms) = due.next_ms else { continue };
-            if next_ms > looked_ms && due.is_from_future(looked_ms) {
-                match self.compute_again(&due, looked_ms).await {
+            if next_ms > listed_ms && due.is_from_future(listed_ms) {
+                match self.recompute_due_time(&due, listed_ms).await {
                     Ok(Some(earlier_ms)) => next_ms = earlier_ms,
                     Ok(None) => continue,
                     Err(failure) => {
@@ -85,14 +85,14 @@ impl AgentServer {
                     }
                 }
             }
-            if next_ms <= looked_ms {
-                match self.run_cron(&due, looked_ms).await {
+            if next_ms <= listed_ms {
+                match self.process_due_entry(&due, listed_ms).await {
                     Ok(Some(later_ms)) => next_ms = later_ms,
                     Ok(None) => continue,
                     Err(failure) => {
                         let cron = due.cron;
                         tracing::info!(%cron, %failure, "failed to create a cron run; retrying");
-                        next_ms = self.now_ms().saturating_add(LATE_MS);
+                        next_ms = self.now_ms().saturating_add(RETRY_DELAY_MS);
                     }
                 }
             }
@@ -101,24 +101,26 @@ impl AgentServer {
         next
     }
 
-    pub(crate) fn keep_running_crons(&self) {
+    pub(crate) fn spawn_cron_scheduler(&self) {
         let server = self.clone();
         tokio::spawn(async move {
             let mut stopping = server.api().stopping.clone();
-            let running = async {
+            let scheduler = async {
                 loop {
-                    let next_ms = server.run_crons().await;
+                    let next_ms = server.create_due_runs().await;
                     let left_ms = next_ms.map(|next_ms| next_ms.saturating_sub(server.now_ms()));
                     let left = left_ms.map(|ms| Duration::from_millis(ms.try_into().unwrap_or(0)));
-                    let pause = left.unwrap_or(LOOK_AGAIN).clamp(SHORTEST_PAUSE, LOOK_AGAIN);
+                    let pause = left
+                        .unwrap_or(MAX_POLL_INTERVAL)
+                        .clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
-                        () = server.crons().changed.notified() => {}
+                        () = server.cron_signal().wake.notified() => {}
                     }
                 }
             };
             tokio::select! {
-                () = running => {}
+                () = scheduler => {}
                 // A run that becomes due during the shutdown is created after the next start of a
                 // host.
                 _ = stopping.wait_for(|stopping| *stopping) => {}
@@ -128,10 +130,10 @@ impl AgentServer {
 
     /// Recomputes a due time that was computed while the clock was ahead. Otherwise the run would
     /// be late by the same amount.
-    async fn compute_again(
+    async fn recompute_due_time(
         &self,
         listed: &DueEntry,
-        looked_ms: i64,
+        listed_ms: i64,
     ) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
         let Some(entry) = due_entries(ports).get_versioned::<DueEntry>(&key).await? else {
@@ -143,7 +145,7 @@ impl AgentServer {
         if entry.value != *listed {
             return Ok(entry.value.next_ms);
         }
-        let due = record.due_entry(looked_ms);
+        let due = record.due_entry(listed_ms);
         let next_ms = due.next_ms;
         due_entries(ports).replace(&entry, due).await?;
         Ok(next_ms)
@@ -154,7 +156,11 @@ impl AgentServer {
     /// # Errors
     ///
     /// The failure, if the run must be retried.
-    async fn run_cron(&self, listed: &DueEntry, looked_ms: i64) -> Result<Option<i64>, Failure> {
+    async fn process_due_entry(
+        &self,
+        listed: &DueEntry,
+        listed_ms: i64,
+    ) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
         let Some(due) = due_entries(ports).get_versioned::<DueEntry>(&key).await? else {
             return Ok(None);
@@ -168,7 +174,7 @@ impl AgentServer {
             return Ok(None);
         };
         if record.revision == due.value.revision {
-            match self.begin_cron(&record, due_ms).await {
+            match self.create_cron_run(&record, due_ms).await {
                 Ok(()) => {}
                 Err(error) if error.status().is_server_error() => {
                     return Err(Failure::internal(error.detail().to_owned()));
@@ -176,35 +182,35 @@ impl AgentServer {
                 Err(error) => {
                     let why = error.detail();
                     tracing::warn!(cron = %record.cron, why, "failed to create a cron run");
-                    if self.has_lost_its_thread(&record).await? {
+                    if self.is_thread_gone(&record).await? {
                         record.delete(ports).await?;
                         return Ok(None);
                     }
                 }
             }
         }
-        if let Some(later) = due_entries(ports).replace(&due, record.due_entry(looked_ms)).await? {
+        if let Some(later) = due_entries(ports).replace(&due, record.due_entry(listed_ms)).await? {
             return Ok(later.value.next_ms);
         }
         // The cron changed or was deleted while its run was created, or another host stored the due
         // time first.
-        let noted: Option<DueEntry> = due_entries(ports).get(&key).await?;
-        Ok(noted.and_then(|due| due.next_ms))
+        let stored: Option<DueEntry> = due_entries(ports).get(&key).await?;
+        Ok(stored.and_then(|due| due.next_ms))
     }
 
-    async fn begin_cron(&self, record: &CronRecord, due_ms: i64) -> Result<(), ApiError> {
-        let run = run_id(&record.cron, due_ms)?;
-        let mut request = run_of(&record.payload)?;
+    async fn create_cron_run(&self, record: &CronRecord, due_ms: i64) -> Result<(), ApiError> {
+        let run = cron_run_id(&record.cron, due_ms)?;
+        let mut request = parse_run(&record.payload)?;
         let metadata = (CRON_ID_KEY.to_owned(), record.cron.to_string().into());
         request.metadata.get_or_insert_default().extend([metadata]);
-        let caller = Caller::of(record.tenant.clone());
+        let caller = Caller::for_tenant(record.tenant.clone());
         let thread = record.thread.as_deref().unwrap_or(run.as_str());
-        if self.has_begun(&run).await? {
+        if self.run_exists(&run).await? {
             return Ok(());
         }
         tracing::info!(cron = %record.cron, %run, "creating a cron run");
         let created = if record.thread.is_some() {
-            request.if_not_exists = Some(IfMissing::Reject);
+            request.if_not_exists = Some(IfNotExists::Reject);
             create_run::create_on_thread(self, &caller, thread, run.clone(), &request).await
         } else {
             request.on_completion = record.on_run_completed;
@@ -215,13 +221,13 @@ impl AgentServer {
         };
         match created {
             // Another host has created the run in the meantime.
-            Err(_) if matches!(self.has_begun(&run).await, Ok(true)) => Ok(()),
+            Err(_) if matches!(self.run_exists(&run).await, Ok(true)) => Ok(()),
             created => created.map(drop),
         }
     }
 
     /// Returns whether the thread of a cron no longer exists, for example because it expired.
-    async fn has_lost_its_thread(&self, record: &CronRecord) -> Result<bool, Failure> {
+    async fn is_thread_gone(&self, record: &CronRecord) -> Result<bool, Failure> {
         let Some(thread) = &record.thread else { return Ok(false) };
         let Ok(thread) = ThreadId::new(thread) else { return Ok(true) };
         let head = self.ports().store.thread(&thread).await;
@@ -229,7 +235,7 @@ impl AgentServer {
     }
 
     /// Returns whether the run exists, pending or not, on any host.
-    async fn has_begun(&self, run: &RunId) -> Result<bool, ApiError> {
+    async fn run_exists(&self, run: &RunId) -> Result<bool, ApiError> {
         Ok(self.ports().store.run(run).await?.is_some())
     }
 }

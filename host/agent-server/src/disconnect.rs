@@ -6,7 +6,7 @@ use wattle_run::hostcall::runs::RunRef;
 use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
 use crate::submit::cancel;
-use crate::wire::request::{Disconnect, RunCreate};
+use crate::wire::request::{OnDisconnect, RunCreate};
 
 /// A connected client. Dropping the value cancels the run, unless the response was complete.
 pub(crate) struct DisconnectGuard {
@@ -29,7 +29,7 @@ impl DisconnectGuard {
         requested: &RequestedRun,
         request: &RunCreate,
     ) -> Option<Self> {
-        let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
+        let cancels = request.on_disconnect.unwrap_or_default() == OnDisconnect::Cancel;
         cancels.then(|| Self::new(server, requested.run_ref()))
     }
 

@@ -9,7 +9,7 @@ use wattle_api::problem::{Problem, api_code, retry_seconds, status_of};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::store::StoreError;
 
-use crate::wire::request::Invalid;
+use crate::wire::request::RequestError;
 
 /// Failure codes whose status differs from that of the native API.
 const STATUS_OVERRIDES: &[(&str, StatusCode)] = &[
@@ -95,12 +95,12 @@ impl From<StoreError> for ApiError {
     }
 }
 
-impl From<Invalid> for ApiError {
-    fn from(invalid: Invalid) -> Self {
-        let detail = invalid.to_string();
-        match invalid {
-            Invalid::Value(_) => Self::bad_request(detail),
-            Invalid::Schema(_) => Self::unprocessable(detail),
+impl From<RequestError> for ApiError {
+    fn from(error: RequestError) -> Self {
+        let detail = error.to_string();
+        match error {
+            RequestError::BadRequest(_) => Self::bad_request(detail),
+            RequestError::Unprocessable(_) => Self::unprocessable(detail),
         }
     }
 }

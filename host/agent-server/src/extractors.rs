@@ -41,7 +41,7 @@ impl FromRequestParts<AgentServer> for Caller {
 
 impl Caller {
     /// Returns a caller for requests of the server itself, such as the runs of crons.
-    pub(crate) fn of(tenant: Option<String>) -> Self {
+    pub(crate) fn for_tenant(tenant: Option<String>) -> Self {
         Self { tenant, principal: None, response: None }
     }
 
@@ -58,13 +58,13 @@ impl Caller {
         let thread =
             ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
         let head = server.engine().ports().store.thread(&thread).await?;
-        let own = head.map(|head| head.record).filter(|record| self.can_access(record));
-        match &own {
+        let thread = head.map(|head| head.record).filter(|record| self.can_access(record));
+        match &thread {
             // Messages are shown as the code of the thread has them.
             Some(record) => server.engine().load_code(record).await,
             None => drop(parse_uuid("thread", id)?),
         }
-        Ok(own)
+        Ok(thread)
     }
 
     /// Returns a thread that the caller may access.
@@ -105,8 +105,8 @@ impl FromRequestParts<AgentServer> for IsOperator {
 ///
 /// 422 if the string is not a UUID.
 pub(crate) fn parse_uuid(what: &str, text: &str) -> Result<Uuid, ApiError> {
-    let refused = |_| ApiError::unprocessable(format!("the {what} id `{text}` is not a UUID"));
-    Uuid::try_parse(text).map_err(refused)
+    let invalid = |_| ApiError::unprocessable(format!("the {what} id `{text}` is not a UUID"));
+    Uuid::try_parse(text).map_err(invalid)
 }
 
 /// A JSON body. An empty body counts as an empty object.
@@ -130,7 +130,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AgentServer> for PathParams<T>
 
     async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
         match Path::from_request_parts(parts, server).await {
-            Ok(Path(place)) => Ok(Self(place)),
+            Ok(Path(params)) => Ok(Self(params)),
             Err(rejection) => Err(ApiError::unprocessable(rejection.body_text())),
         }
     }

@@ -16,7 +16,7 @@ use crate::webhooks;
 
 /// Maximum pause between two lists of all webhooks. It covers a host that died while this host
 /// could not list its webhooks.
-const LIST_ALL: Duration = Duration::from_mins(1);
+const MAX_RECONCILE_INTERVAL: Duration = Duration::from_mins(1);
 
 impl AgentServer {
     /// Returns the hosts whose webhooks are not taken over. A host that does not share its store is
@@ -35,7 +35,7 @@ impl AgentServer {
     pub async fn reconcile(&self) {
         // List the webhooks before the hosts. Otherwise a host that starts in between would have a
         // webhook but not be in the list of live hosts.
-        let hooks = webhooks::listed(self).await;
+        let listed = webhooks::list(self).await;
         let live = match self.live_hosts().await {
             Ok(live) => live,
             Err(failure) => {
@@ -43,15 +43,15 @@ impl AgentServer {
                 return;
             }
         };
-        let taken = async { webhooks::take_over(self, hooks?, &live).await };
-        if let Err(failure) = taken.await {
+        let takeover = async { webhooks::take_over(self, listed?, &live).await };
+        if let Err(failure) = takeover.await {
             tracing::error!(%failure, "failed to take over webhooks of other hosts");
         }
     }
 
     /// Spawns a task that calls [`Self::reconcile`] whenever a host dies, until this host shuts
     /// down.
-    pub(crate) fn keep_reconciling(&self) {
+    pub(crate) fn spawn_reconciler(&self) {
         if !self.engine().is_shared() {
             return;
         }
@@ -59,13 +59,13 @@ impl AgentServer {
         tokio::spawn(async move {
             let mut stopping = server.api().stopping.clone();
             tokio::select! {
-                () = server.reconcile_for_ever() => {}
+                () = server.run_reconciler() => {}
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
     }
 
-    async fn reconcile_for_ever(&self) {
+    async fn run_reconciler(&self) {
         let mut hosts = self.engine().working_hosts();
         let mut known = hosts.borrow_and_update().clone();
         loop {
@@ -79,7 +79,7 @@ impl AgentServer {
                 }
             };
             // Reconcile after this time even if no host died.
-            let _ = tokio::time::timeout(LIST_ALL, host_died).await;
+            let _ = tokio::time::timeout(MAX_RECONCILE_INTERVAL, host_died).await;
             self.reconcile().await;
         }
     }

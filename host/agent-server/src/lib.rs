@@ -9,23 +9,23 @@
 //! * [`wire`]: requests, responses and commands as plain data, without I/O.
 //! * [`state`]: the state that handlers share. `route`: the paths, one resource per file.
 //!   [`router`] combines them, and `openapi` describes them.
-//! * `extractors` and `query`: extractors for the caller, the body, the path and the query. `error`:
-//!   errors of this API. `page`: limits on the size of a response. `whole`: futures that complete
-//!   even if their client disconnects.
+//! * `extractors` and `query`: extractors for the caller, the body, the path and the query.
+//!   `error`: errors of this API. `page`: limits on the size of a response. `detached`: futures
+//!   that complete even if their client disconnects.
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
 //!   threads and states as JSON. `namespaces`: namespaces of subgraphs.
-//! * `order`: creates the run of a request. `asked`: resolves a request into a run specification.
-//!   `keys`: keys of inputs and updates that name no channel. `submit`: passes the run to the
-//!   engine. `records`: records that this server stores in addition to threads.
-//! * `hosts`: takes over the webhooks of dead hosts.
-//! * `crons`: creates the runs of crons that are due. [`webhooks`]: notifies URLs of the end of
-//!   runs.
-//! * `run`: a run and its result. `answer`: the response with this result. `follow` and `stream`:
-//!   the stream of a run. `presence`: cancels a run when its client disconnects. `past`: the states
-//!   that are needed to encode events.
-//! * `command`: executes commands of the streaming protocol. `feed`: the typed events of a thread.
-//!   `socket`: commands and events over one WebSocket. `joined`: all runs of a thread as one
-//!   stream.
+//! * `create_run`: creates the run of a request. `resolve`: resolves a request into a run
+//!   specification. `unknown_keys`: keys of inputs and updates that name no channel. `submit`:
+//!   passes the run to the engine. `records`: records that this server stores in addition to
+//!   threads.
+//! * `hosts`: takes over the webhooks of dead hosts. `crons`: creates the runs of crons that are
+//!   due. [`webhooks`]: notifies URLs of the end of runs.
+//! * `run`: a run and its result. `wait_response`: the response with this result. `run_tail` and
+//!   `run_stream`: the stream of a run. `disconnect`: cancels a run when its client disconnects.
+//!   `event_states`: the states that are needed to encode events.
+//! * `command`: executes commands of the streaming protocol. `subscriptions`: the typed events of a
+//!   thread. `websocket`: commands and events over one WebSocket. `thread_stream`: all runs of a
+//!   thread as one stream.
 
 mod assistants;
 mod command;
@@ -61,7 +61,7 @@ pub mod wire;
 
 pub use self::state::{AgentServer, AgentServerConfig};
 pub use self::unknown_keys::UnknownKeys;
-pub use self::webhooks::Webhooks;
+pub use self::webhooks::WebhookSettings;
 
 /// Returns the router of all paths with their OpenAPI descriptions. It has no guards: merge it
 /// behind those of the native API, see [`wattle_api::router_with`].

@@ -7,7 +7,7 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::{Content, Object, OpenApi, RefOr, Required, Schema};
 use wattle_api::openapi::{CommonErrors, add_common_errors, operations};
 
-use crate::wire::outline::ErrorDocument;
+use crate::wire::schemas::ErrorDocument;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -22,7 +22,7 @@ use crate::wire::outline::ErrorDocument;
         (name = "agent-protocol", description = "Commands and typed events of threads"),
     )
 )]
-struct Base;
+struct ApiDoc;
 
 /// Error responses: `{"detail": "..."}`.
 const COMMON_ERRORS: CommonErrors = CommonErrors {
@@ -36,24 +36,24 @@ const COMMON_ERRORS: CommonErrors = CommonErrors {
 
 /// Returns the parts of the OpenAPI document that belong to no path.
 pub(crate) fn base() -> OpenApi {
-    Base::openapi()
+    ApiDoc::openapi()
 }
 
 /// Adds the parts that all paths have in common.
-pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
+pub(crate) fn with_common_parts(mut document: OpenApi) -> OpenApi {
     add_common_errors(&mut document, &COMMON_ERRORS);
     let OpenApi { paths, components, .. } = &mut document;
     let schemas = components.iter_mut().flat_map(|components| components.schemas.values_mut());
-    schemas.for_each(without_needless_defaults);
+    schemas.for_each(strip_required_defaults);
     let schemas = components.as_ref().map(|components| &components.schemas);
     let bodies = paths.paths.values_mut().flat_map(operations);
     for body in bodies.filter_map(|(_, operation)| operation.request_body.as_mut()) {
         let RefOr::T(body) = body else { continue };
-        let takes_nothing = body.content.values().any(|content| {
-            let name = name_of(content);
-            name.and_then(|name| schemas?.get(name)).is_some_and(needs_nothing)
+        let is_optional = body.content.values().any(|content| {
+            let name = schema_name(content);
+            name.and_then(|name| schemas?.get(name)).is_some_and(accepts_empty_object)
         });
-        if takes_nothing {
+        if is_optional {
             // A missing body is read as an empty object.
             body.required = Some(Required::False);
         }
@@ -63,7 +63,7 @@ pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
 
 /// Removes the defaults of required properties. These defaults exist only so that a check can
 /// report which value is missing.
-fn without_needless_defaults(schema: &mut RefOr<Schema>) {
+fn strip_required_defaults(schema: &mut RefOr<Schema>) {
     match schema {
         RefOr::T(Schema::Object(Object { properties, required, .. })) => {
             for name in required {
@@ -73,19 +73,19 @@ fn without_needless_defaults(schema: &mut RefOr<Schema>) {
             }
         }
         RefOr::T(Schema::AllOf(parts)) => {
-            parts.items.iter_mut().for_each(without_needless_defaults);
+            parts.items.iter_mut().for_each(strip_required_defaults);
         }
         _ => {}
     }
 }
 
 /// Returns the schema name of a body.
-fn name_of(content: &RefOr<Content>) -> Option<&str> {
+fn schema_name(content: &RefOr<Content>) -> Option<&str> {
     let RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) = content else { return None };
     schema.ref_location.rsplit('/').next()
 }
 
 /// Returns whether an empty object matches a schema.
-fn needs_nothing(schema: &RefOr<Schema>) -> bool {
+fn accepts_empty_object(schema: &RefOr<Schema>) -> bool {
     matches!(schema, RefOr::T(Schema::Object(object)) if object.required.is_empty())
 }

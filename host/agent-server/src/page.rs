@@ -19,14 +19,14 @@ use crate::error::ApiError;
 /// Maximum size in bytes of the items of one response, unless the response has a single item. A
 /// response is in memory until it is sent, and many responses are sent at the same time. A page of
 /// a hundred threads has about 300 KiB for each thread.
-const ANSWER_BYTES: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// Maximum number of states that a search by values reads. Reading them takes a few seconds.
-const STATES: usize = 10_000;
+const MAX_SEARCHED_STATES: usize = 10_000;
 
 /// Approximate maximum size in bytes of the states that a search by values reads. A state can be
 /// large, and is read as a whole.
-const STATES_BYTES: u64 = 256 << 20;
+const MAX_SEARCHED_BYTES: u64 = 256 << 20;
 
 /// Returns the number of items of a page: `wanted`, or `default` if the request has no `limit`, and
 /// at most `most`.
@@ -35,10 +35,10 @@ const STATES_BYTES: u64 = 256 << 20;
 ///
 /// 422 for 0, as on a LangGraph server. A `limit` of 0 in a query is not an error there: the page
 /// is empty.
-pub(crate) fn size(wanted: Option<usize>, default: usize, most: usize) -> Result<usize, ApiError> {
+pub(crate) fn size(wanted: Option<usize>, default: usize, max: usize) -> Result<usize, ApiError> {
     match wanted {
         Some(0) => Err(ApiError::unprocessable("`limit` must be 1 or more")),
-        wanted => Ok(wanted.unwrap_or(default).min(most)),
+        wanted => Ok(wanted.unwrap_or(default).min(max)),
     }
 }
 
@@ -50,23 +50,23 @@ pub(crate) struct Page {
     /// `None` for a router without guards.
     lease: Option<ResponseReservation>,
     text: Vec<u8>,
-    documents: usize,
-    most_bytes: usize,
+    items: usize,
+    max_bytes: usize,
 }
 
 impl Page {
     /// Creates an empty array.
     pub(crate) fn new(lease: Option<ResponseReservation>) -> Self {
-        Self::of(lease, ANSWER_BYTES)
+        Self::with_max_bytes(lease, MAX_RESPONSE_BYTES)
     }
 
-    fn of(lease: Option<ResponseReservation>, most_bytes: usize) -> Self {
-        Self { lease, text: vec![b'['], documents: 0, most_bytes }
+    fn with_max_bytes(lease: Option<ResponseReservation>, max_bytes: usize) -> Self {
+        Self { lease, text: vec![b'['], items: 0, max_bytes }
     }
 
     /// Returns the number of items.
     pub(crate) fn len(&self) -> usize {
-        self.documents
+        self.items
     }
 
     /// Adds an item.
@@ -75,28 +75,28 @@ impl Page {
     ///
     /// 422 if the array becomes too large; 503 if the responses that the caller has not read leave
     /// no room for it.
-    pub(crate) fn push(&mut self, document: &impl Serialize) -> Result<(), ApiError> {
-        if self.documents > 0 {
+    pub(crate) fn push(&mut self, item: &impl Serialize) -> Result<(), ApiError> {
+        if self.items > 0 {
             self.text.push(b',');
         }
-        write_json(&mut self.text, document).map_err(|error| {
+        write_json(&mut self.text, item).map_err(|error| {
             Failure::internal(format!("an item of the response cannot be written: {error}"))
         })?;
-        if self.documents > 0 && self.text.len() > self.most_bytes {
+        if self.items > 0 && self.text.len() > self.max_bytes {
             return Err(self.too_large());
         }
         if self.lease.as_ref().is_some_and(|lease| !lease.try_grow_to(self.text.len())) {
             return Err(limit_reached("bytes of responses that were not read").into());
         }
-        self.documents += 1;
+        self.items += 1;
         Ok(())
     }
 
     fn too_large(&self) -> ApiError {
-        let Self { documents, most_bytes, .. } = self;
+        let Self { items, max_bytes, .. } = self;
         let text = format!(
-            "the response would be larger than {most_bytes} bytes; name the fields you need with \
-             `select`, or set `limit` to {documents} or less"
+            "the response would be larger than {max_bytes} bytes; name the fields you need with \
+             `select`, or set `limit` to {items} or less"
         );
         ApiError::unprocessable(text)
     }
@@ -112,26 +112,27 @@ impl IntoResponse for Page {
 
 /// The budget of a search by values.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct SearchBudget {
     states: usize,
     bytes: u64,
 }
 
-impl Looks {
+impl SearchBudget {
     /// Counts a state that was read.
     ///
     /// # Errors
     ///
     /// 422 if the budget is exceeded.
-    pub(crate) fn count(&mut self, values: &Value) -> Result<(), Failure> {
+    pub(crate) fn charge(&mut self, values: &Value) -> Result<(), Failure> {
         self.states += 1;
         self.bytes = self.bytes.saturating_add(approx_bytes(values));
-        if self.states <= STATES && self.bytes <= STATES_BYTES {
+        if self.states <= MAX_SEARCHED_STATES && self.bytes <= MAX_SEARCHED_BYTES {
             return Ok(());
         }
         let text = format!(
-            "too many threads have to be read to compare their `values`: more than {STATES}, or \
-             {STATES_BYTES} bytes of them; narrow the search by `metadata`, `status` or `ids`"
+            "too many threads have to be read to compare their `values`: more than \
+             {MAX_SEARCHED_STATES}, or {MAX_SEARCHED_BYTES} bytes of them; narrow the search by \
+             `metadata`, `status` or `ids`"
         );
         Err(Failure::new(code::LIMIT, text).with_details(json!({ "limit": "states" })))
     }
@@ -145,16 +146,16 @@ mod tests {
 
     #[tokio::test]
     async fn page_is_a_json_array() {
-        for (documents, expected) in [
+        for (items, expected) in [
             (vec![], json!([])),
             (vec![json!({ "a": 1 })], json!([{ "a": 1 }])),
             (vec![json!(1), json!(null)], json!([1, null])),
         ] {
             let mut page = Page::new(None);
-            for document in &documents {
-                page.push(document).unwrap();
+            for item in &items {
+                page.push(item).unwrap();
             }
-            assert_eq!(page.len(), documents.len());
+            assert_eq!(page.len(), items.len());
             let body = to_bytes(page.into_response().into_body(), usize::MAX).await.unwrap();
             assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected);
         }
@@ -163,23 +164,23 @@ mod tests {
     #[test]
     fn page_has_one_document_of_any_size_or_several_up_to_a_limit() {
         let large = json!("x".repeat(90));
-        let mut page = Page::of(None, 100);
+        let mut page = Page::with_max_bytes(None, 100);
         page.push(&large).unwrap();
         let refused = page.push(&large).unwrap_err();
         assert_eq!(refused.status().as_u16(), 422);
         assert!(refused.detail().contains("`limit` to 1 or less"), "{}", refused.detail());
-        let mut alone = Page::of(None, 10);
+        let mut alone = Page::with_max_bytes(None, 10);
         alone.push(&large).unwrap();
     }
 
     #[test]
     fn search_reads_a_limited_number_of_states() {
-        let mut looks = Looks::default();
-        for _ in 0..STATES {
-            looks.count(&json!({})).unwrap();
+        let mut budget = SearchBudget::default();
+        for _ in 0..MAX_SEARCHED_STATES {
+            budget.charge(&json!({})).unwrap();
         }
-        assert_eq!(looks.count(&json!({})).unwrap_err().code, code::LIMIT);
-        let mut looks = Looks { bytes: STATES_BYTES - 10, ..Looks::default() };
-        assert!(looks.count(&json!("0123456789")).is_err());
+        assert_eq!(budget.charge(&json!({})).unwrap_err().code, code::LIMIT);
+        let mut budget = SearchBudget { bytes: MAX_SEARCHED_BYTES - 10, ..SearchBudget::default() };
+        assert!(budget.charge(&json!("0123456789")).is_err());
     }
 }

@@ -25,7 +25,7 @@ use crate::resolve::run::{ClientFields, EngineFields, RequestedRun};
 use crate::state::AgentServer;
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 
-use crate::wire::request::{Command, Goto, Nodes, RunCreate};
+use crate::wire::request::{Goto, NodeSelection, RunCommand, RunCreate};
 
 /// Keys of `config.configurable` that address a thread, a checkpoint or a run. They are not part of
 /// the run context.
@@ -222,7 +222,7 @@ async fn resolve_command(
     server: &AgentServer,
     graph: &AgentGraph,
     thread: &ThreadRecord,
-    command: &Command,
+    command: &RunCommand,
     checkpoint: Option<CheckpointId>,
     stale: StaleAnswers,
     ignored: &mut IgnoredKeys,
@@ -381,7 +381,7 @@ fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {
 
 /// Converts a selection of nodes. Ignores names that the graph does not have, as a LangGraph server
 /// does: clients send one list to several graphs.
-fn to_node_set(graph: &AgentGraph, named: &Nodes) -> NodeSet {
+fn to_node_set(graph: &AgentGraph, named: &NodeSelection) -> NodeSet {
     let Some(names) = named.names() else { return NodeSet::All };
     let known = graph.graph_version.graph.nodes().keys();
     NodeSet::Named(

@@ -63,7 +63,7 @@ pub(crate) fn router(server: AgentServer) -> OpenApiRouter {
         .merge(store::routes());
     let (router, document) = described.split_for_parts();
     let router = router.method_not_allowed_fallback(method_not_allowed).with_state(server);
-    OpenApiRouter::with_openapi(openapi::completed(document)).merge(router.into())
+    OpenApiRouter::with_openapi(openapi::with_common_parts(document)).merge(router.into())
 }
 
 /// Returns the router of the paths that respond while the host starts.

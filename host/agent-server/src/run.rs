@@ -16,7 +16,7 @@ use crate::records::{legacy, webhook};
 use crate::resolve::run::{ClientFields, RequestedRun};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::shape::{Run, RunStatus, run_values};
+use crate::wire::response::{Run, RunStatus, run_values};
 
 /// A run of a thread.
 #[derive(Clone)]

@@ -6,16 +6,16 @@ use wattle_api::ApiState;
 use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
-use crate::crons::Crons;
+use crate::crons::CronSignal;
 use crate::subscriptions::EventDelays;
 use crate::unknown_keys::UnknownKeys;
-use crate::webhooks::{DeliveryTasks, Webhooks};
+use crate::webhooks::{DeliveryTasks, WebhookSettings};
 
 /// Settings of the Agent Server API.
 #[derive(Clone, Debug, Default)]
 pub struct AgentServerConfig {
     /// Settings of webhooks.
-    pub webhooks: Webhooks,
+    pub webhooks: WebhookSettings,
     /// What happens to keys of inputs and updates that name no channel.
     pub unknown_keys: UnknownKeys,
 }
@@ -26,7 +26,7 @@ pub struct AgentServer(Arc<Inner>);
 
 struct Inner {
     api: ApiState,
-    crons: Crons,
+    cron_signal: CronSignal,
     config: AgentServerConfig,
     delivery_tasks: DeliveryTasks,
     event_delays: EventDelays,
@@ -42,7 +42,7 @@ impl AgentServer {
     pub fn with_config(api: &ApiState, config: AgentServerConfig) -> Self {
         Self(Arc::new(Inner {
             api: api.clone(),
-            crons: Crons::default(),
+            cron_signal: CronSignal::default(),
             config,
             delivery_tasks: DeliveryTasks::default(),
             event_delays: EventDelays::default(),
@@ -54,9 +54,9 @@ impl AgentServer {
     /// host of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
         self.enqueue_legacy_runs().await;
-        self.keep_reconciling();
+        self.spawn_reconciler();
         self.reconcile().await;
-        self.keep_running_crons();
+        self.spawn_cron_scheduler();
     }
 
     pub(crate) fn api(&self) -> &ApiState {
@@ -76,11 +76,11 @@ impl AgentServer {
         &self.engine().holder().0
     }
 
-    pub(crate) fn crons(&self) -> &Crons {
-        &self.0.crons
+    pub(crate) fn cron_signal(&self) -> &CronSignal {
+        &self.0.cron_signal
     }
 
-    pub(crate) fn webhooks(&self) -> &Webhooks {
+    pub(crate) fn webhooks(&self) -> &WebhookSettings {
         &self.0.config.webhooks
     }
 

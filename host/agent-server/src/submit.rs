@@ -13,7 +13,7 @@ use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::resolve::run::{EngineFields, RequestedRun};
 use crate::state::AgentServer;
-use crate::webhooks::{book, unbook};
+use crate::webhooks::{register, unregister};
 
 /// Starts a run or enqueues it. Returns its record when this is durable. The caller must not be
 /// dropped when the client disconnects.
@@ -27,11 +27,11 @@ pub(crate) async fn submit(
     requested: &mut RequestedRun,
     engine: EngineFields,
 ) -> Result<RunRecord, ApiError> {
-    // The webhook is stored before the run can start. Dropping the booking starts the delivery, at
-    // a time when it is known whether the run exists.
-    let _booking = book(server, requested).await?;
+    // The webhook is stored before the run can start. Dropping the registration starts the
+    // delivery, at a time when it is known whether the run exists.
+    let _registration = register(server, requested).await?;
     if requested.client.strategy == Multitask::Rollback {
-        unbook_all(server, &requested.thread).await?;
+        unregister_all(server, &requested.thread).await?;
     }
     let is_cron_run = requested.is_cron_run();
     let failure = match server.engine().create_run(requested.request(engine, is_cron_run)).await {
@@ -44,17 +44,17 @@ pub(crate) async fn submit(
 }
 
 /// Deletes the webhooks of the pending and running runs of a thread.
-async fn unbook_all(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
+async fn unregister_all(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
     let store = &server.ports().store;
     let query =
         PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
     for pending in store.pending(&query).await? {
-        unbook(server, &pending.run).await?;
+        unregister(server, &pending.run).await?;
     }
     let record = store.thread(thread).await?.map(|head| head.record);
     let running = record.filter(|record| record.status == ThreadStatus::Running);
     if let Some(run) = running.and_then(|record| record.run) {
-        unbook(server, &run).await?;
+        unregister(server, &run).await?;
     }
     Ok(())
 }
@@ -72,9 +72,9 @@ pub(crate) async fn cancel(
     principal: Option<&Principal>,
 ) -> Result<(), ApiError> {
     let (own, run, principal) = (server.clone(), run.clone(), principal.cloned());
-    let work = async move {
+    let future = async move {
         if rollback {
-            unbook(&own, &run.run).await?;
+            unregister(&own, &run.run).await?;
         }
         let cancelled = own.engine().cancel_run(&run, rollback, principal.as_ref()).await;
         cancelled.map_err(|failure| {
@@ -84,7 +84,7 @@ pub(crate) async fn cancel(
             failure.into()
         })
     };
-    run_detached(server, Box::pin(work)).await
+    run_detached(server, Box::pin(future)).await
 }
 
 /// Deletes a run and what it wrote. An active run is cancelled first.
@@ -92,17 +92,17 @@ pub(crate) async fn cancel(
 /// # Errors
 ///
 /// Those of the engine.
-pub(crate) async fn remove(
+pub(crate) async fn delete_run(
     server: &AgentServer,
     thread: &ThreadId,
     run: &RunId,
 ) -> Result<(), ApiError> {
     let (own, run) = (server.clone(), RunRef { thread: thread.clone(), run: run.clone() });
-    let work = async move {
-        unbook(&own, &run.run).await?;
+    let future = async move {
+        unregister(&own, &run.run).await?;
         Ok(own.engine().remove_run(&run).await?)
     };
-    run_detached(server, Box::pin(work)).await
+    run_detached(server, Box::pin(future)).await
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled.
@@ -110,7 +110,7 @@ pub(crate) async fn remove(
 /// # Errors
 ///
 /// Those of the engine.
-pub(crate) async fn remove_thread(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
-    unbook_all(server, thread).await?;
+pub(crate) async fn delete_thread(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
+    unregister_all(server, thread).await?;
     Ok(server.engine().remove_thread(thread).await?)
 }

@@ -53,7 +53,7 @@ impl ThreadStreamModes {
     /// # Errors
     ///
     /// 422 for an unknown name.
-    pub(crate) fn read(names: &[String]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(names: &[String]) -> Result<Self, ApiError> {
         let mut modes = Self { run_modes: names.is_empty(), ..Self::default() };
         for name in names {
             match name.as_str() {
@@ -237,7 +237,7 @@ async fn run_renderer(
 fn run_stream_modes(requested: &RequestedRun) -> BTreeSet<Mode> {
     let modes = requested.client.kwargs.get("stream_mode").cloned();
     let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());
-    Modes::read(modes.as_ref()).unwrap_or_default()
+    Modes::parse(modes.as_ref()).unwrap_or_default()
 }
 
 /// Returns the server-sent event of a log event that the stream of a single run does not contain.

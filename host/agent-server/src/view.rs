@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::graphs;
 use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
-use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
+use crate::wire::response::{Task, Thread, ThreadState, ThreadStatus};
 
 /// Metadata key that marks the thread of a stateless run. Lists omit such threads.
 pub(crate) const STATELESS_MARKER: &str = "__temporary";
@@ -127,7 +127,9 @@ pub(crate) async fn state(
 ) -> Result<ThreadState, ApiError> {
     let (thread_info, graph_metadata) = (thread_info(server, record), graph_metadata(record));
     let mut state = ThreadState::new(&thread_info, view, &graph_metadata);
-    state.metadata.insert("run_id".to_owned(), run_of(server, record, view).await?.as_str().into());
+    state
+        .metadata
+        .insert("run_id".to_owned(), run_of_state(server, record, view).await?.as_str().into());
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
             let Some(namespace) = &task.namespace else { continue };
@@ -155,7 +157,9 @@ pub(crate) async fn before_input(
     let values = before.map_or_else(|| json!({}), |before| before.values);
     let (thread_info, graph_metadata) = (thread_info(server, record), graph_metadata(record));
     let mut state = ThreadState::before_input(&thread_info, made, &values, &graph_metadata);
-    state.metadata.insert("run_id".to_owned(), run_of(server, record, made).await?.as_str().into());
+    state
+        .metadata
+        .insert("run_id".to_owned(), run_of_state(server, record, made).await?.as_str().into());
     Ok(state)
 }
 
@@ -194,7 +198,7 @@ async fn attach_nested(
 
 /// Returns the run that wrote a state. In a copy of a thread, this is the run of the original
 /// thread, whose id the state contains.
-async fn run_of(
+async fn run_of_state(
     server: &AgentServer,
     record: &ThreadRecord,
     view: &StateView,
@@ -207,8 +211,9 @@ async fn run_of(
     Ok(run.map_or_else(|| view.run.clone(), |run| run.origin().clone()))
 }
 
-/// Fields of a state that `select` accepts. The last one stands for the fields that name one
-/// channel, which [`select_state_fields`] reads itself; it is here for the message about an unknown field.
+/// Fields of a state that `select` accepts. The last one represents the fields that name one
+/// channel. [`select_state_fields`] reads these itself, so the entry only occurs in the error for
+/// an unknown field.
 const STATE_FIELDS: &[&str] = &[
     VALUES,
     "next",

@@ -1,14 +1,14 @@
 //! Webhooks: a POST to a client's URL when a run has ended, whatever its result.
 //!
-//! A webhook is stored before its run starts (`crate::records::webhook`), and deleted after a response
-//! with status 2xx. A failed attempt is retried with growing pauses, also after a restart of the
-//! host. A webhook is therefore delivered at least once, and not again after the host has read and
-//! recorded a status 2xx. All attempts have the same `webhook-id`.
+//! A webhook is stored before its run starts (`crate::records::webhook`), and deleted after a
+//! response with status 2xx. A failed attempt is retried with growing delays, also after a restart
+//! of the host. A webhook is therefore delivered at least once, and not again after the host has
+//! read and recorded a status 2xx. All attempts have the same `webhook-id`.
 //!
 //! If hosts share a store, each webhook has the id of the host that delivers it. The other hosts
 //! deliver it only if that host is no longer live (`crate::hosts`).
 
-mod deliver;
+mod delivery;
 mod payload;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -23,18 +23,20 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
 use wattle_run::ports::store::LeaseHolder;
 
-pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey, SigningKeyError};
+pub use crate::wire::webhook::{
+    AddressPolicy, AllowRule, AllowRuleError, SigningKey, SigningKeyError,
+};
 
 use crate::error::ApiError;
 use crate::records::webhook::{WebhookRecord, webhook_records};
 use crate::records::{Versioned, retry_on_conflict};
 use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
-use crate::wire::webhook::Target;
+use crate::wire::webhook::WebhookUrl;
 
 /// Pauses before retries. Their sum is about nine hours: longer than most outages, and short enough
 /// that the payload is still useful.
-pub const RETRIES: [Duration; 7] = [
+pub const RETRY_DELAYS: [Duration; 7] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
     Duration::from_mins(5),
@@ -46,63 +48,68 @@ pub const RETRIES: [Duration; 7] = [
 
 /// Settings of webhooks.
 #[derive(Clone, Debug)]
-pub struct Webhooks {
+pub struct WebhookSettings {
     /// Key that signs requests. Without a key, requests are not signed.
-    pub key: Option<SigningKey>,
+    pub signing_key: Option<SigningKey>,
     /// Private addresses that webhooks may call.
     pub allow: Vec<AllowRule>,
     /// Decides which IP addresses webhooks may call.
-    pub reachable: Reachable,
-    /// Pauses before retries; see [`RETRIES`].
-    pub retries: Vec<Duration>,
+    pub address_policy: AddressPolicy,
+    /// Pauses before retries; see [`RETRY_DELAYS`].
+    pub retry_delays: Vec<Duration>,
 }
 
-impl Default for Webhooks {
+impl Default for WebhookSettings {
     /// Returns settings without a key. They permit public host names only.
     fn default() -> Self {
-        Self { key: None, allow: Vec::new(), reachable: |_, _| false, retries: RETRIES.to_vec() }
+        Self {
+            signing_key: None,
+            allow: Vec::new(),
+            address_policy: |_, _| false,
+            retry_delays: RETRY_DELAYS.to_vec(),
+        }
     }
 }
 
-impl Webhooks {
+impl WebhookSettings {
     /// Checks that the rules permit a URL. The IP addresses of its host name are checked at each
     /// attempt, because they can change.
     pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
-        self.target(url).map(drop).map_err(ApiError::unprocessable)
+        self.parse_url(url).map(drop).map_err(ApiError::unprocessable)
     }
 
-    fn target(&self, url: &str) -> Result<Target, String> {
-        Target::read(url, &self.allow, self.reachable)
+    fn parse_url(&self, url: &str) -> Result<WebhookUrl, String> {
+        WebhookUrl::parse(url, &self.allow, self.address_policy)
     }
 }
 
 /// The webhooks that this host delivers, and the runs with webhooks that are being started.
 #[derive(Default)]
-pub(crate) struct Hooks {
-    work: Mutex<Work>,
+pub(crate) struct DeliveryTasks {
+    active: Mutex<ActiveTasks>,
     /// Notified when an entry is removed from `work`.
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Work {
+struct ActiveTasks {
     delivering: HashSet<RunId>,
     /// Number of requests that are starting each run.
-    beginning: HashMap<RunId, usize>,
+    starting: HashMap<RunId, usize>,
 }
 
-impl Hooks {
+impl DeliveryTasks {
     /// Locks the work and ignores poisoning: no code that can panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ActiveTasks> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the work satisfies a condition.
-    async fn until(&self, mut holds: impl FnMut(&mut Work) -> bool) {
+    async fn wait_until(&self, mut condition: impl FnMut(&mut ActiveTasks) -> bool) {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            if holds(&mut self.lock()) {
+            if condition(&mut self.lock()) {
                 return;
             }
             changed.await;
@@ -110,8 +117,8 @@ impl Hooks {
     }
 
     /// Waits until no request of this host is starting the run.
-    async fn begun(&self, run: &RunId) {
-        self.until(|work| !work.beginning.contains_key(run)).await;
+    async fn wait_until_started(&self, run: &RunId) {
+        self.wait_until(|tasks| !tasks.starting.contains_key(run)).await;
     }
 }
 
@@ -124,76 +131,76 @@ struct Claim {
 impl Claim {
     /// Claims the delivery. Returns `None` if another task holds the claim.
     fn take(server: &AgentServer, run: &RunId) -> Option<Self> {
-        let is_new = server.hooks().lock().delivering.insert(run.clone());
+        let is_new = server.delivery_tasks().lock().delivering.insert(run.clone());
         is_new.then(|| Self { server: server.clone(), run: run.clone() })
     }
 
     /// Waits until no other task holds the claim, and takes it.
     async fn wait(server: AgentServer, run: RunId) -> Self {
-        server.hooks().until(|work| work.delivering.insert(run.clone())).await;
+        server.delivery_tasks().wait_until(|tasks| tasks.delivering.insert(run.clone())).await;
         Self { server, run }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.server.hooks().lock().delivering.remove(&self.run);
-        self.server.hooks().changed.notify_waiters();
+        self.server.delivery_tasks().lock().delivering.remove(&self.run);
+        self.server.delivery_tasks().changed.notify_waiters();
     }
 }
 
 /// A request that is starting a run, until it is dropped.
-struct Beginning {
+struct StartGuard {
     server: AgentServer,
     run: RunId,
 }
 
-impl Beginning {
+impl StartGuard {
     fn new(server: &AgentServer, run: &RunId) -> Self {
-        *server.hooks().lock().beginning.entry(run.clone()).or_default() += 1;
+        *server.delivery_tasks().lock().starting.entry(run.clone()).or_default() += 1;
         Self { server: server.clone(), run: run.clone() }
     }
 }
 
-impl Drop for Beginning {
+impl Drop for StartGuard {
     fn drop(&mut self) {
         {
-            let mut work = self.server.hooks().lock();
-            if let Some(requests) = work.beginning.get_mut(&self.run) {
+            let mut tasks = self.server.delivery_tasks().lock();
+            if let Some(requests) = tasks.starting.get_mut(&self.run) {
                 *requests -= 1;
                 if *requests == 0 {
-                    work.beginning.remove(&self.run);
+                    tasks.starting.remove(&self.run);
                 }
             }
         }
-        self.server.hooks().changed.notify_waiters();
+        self.server.delivery_tasks().changed.notify_waiters();
     }
 }
 
 /// A stored webhook of a run that is about to start. Dropping it starts the delivery. At that time,
 /// the run has started or will never exist.
-pub(crate) struct Booking {
+pub(crate) struct Registration {
     server: AgentServer,
     webhook: Versioned<WebhookRecord>,
     /// `None` if another task of this host delivers a webhook of the same run.
     claim: Option<Claim>,
-    beginning: Option<Beginning>,
+    starting: Option<StartGuard>,
     runtime: Handle,
 }
 
-impl Drop for Booking {
+impl Drop for Registration {
     fn drop(&mut self) {
         let _entered = self.runtime.enter();
-        self.beginning = None;
+        self.starting = None;
         let webhook = self.webhook.clone();
         if let Some(claim) = self.claim.take() {
-            spawn(webhook, claim);
+            spawn_delivery(webhook, claim);
             return;
         }
         // The other task may have looked for the run before the run existed, so the delivery starts
         // again after that task has ended.
         let claim = Claim::wait(self.server.clone(), webhook.value.run.clone());
-        tokio::spawn(async move { spawn(webhook, claim.await) });
+        tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
     }
 }
 
@@ -206,10 +213,10 @@ impl Drop for Booking {
 /// # Errors
 ///
 /// 422 for a URL that the rules do not permit.
-pub(crate) async fn book(
+pub(crate) async fn register(
     server: &AgentServer,
     requested: &RequestedRun,
-) -> Result<Option<Booking>, ApiError> {
+) -> Result<Option<Registration>, ApiError> {
     let url = requested.client.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
     server.webhooks().check(url)?;
@@ -226,40 +233,40 @@ pub(crate) async fn book(
     };
     // Register the request before the webhook is stored. Otherwise another task could find the
     // webhook without a run and delete it.
-    let beginning = Some(Beginning::new(server, &requested.run));
+    let starting = Some(StartGuard::new(server, &requested.run));
     let claim = Claim::take(server, &requested.run);
     let records = webhook_records(server.ports());
     let stored = retry_on_conflict(|| async {
-        if let Some(made) = records.insert(webhook.run.as_str(), webhook.clone()).await? {
-            return Ok(Some(Some(made)));
+        if let Some(inserted) = records.insert(webhook.run.as_str(), webhook.clone()).await? {
+            return Ok(Some(Some(inserted)));
         }
-        let Some(known) = records.get_versioned::<WebhookRecord>(webhook.run.as_str()).await?
+        let Some(existing) = records.get_versioned::<WebhookRecord>(webhook.run.as_str()).await?
         else {
             return Ok(None);
         };
-        if known.value.has_payload {
+        if existing.value.has_payload {
             // A stored payload means that the run has ended.
             return Ok(Some(None));
         }
         let WebhookRecord { host, request, .. } = webhook.clone();
-        let again = WebhookRecord { host, request, ..known.value.clone() };
-        Ok::<_, Failure>(records.replace(&known, again).await?.map(Some))
+        let updated = WebhookRecord { host, request, ..existing.value.clone() };
+        Ok::<_, Failure>(records.replace(&existing, updated).await?.map(Some))
     });
-    let contested = || {
+    let write_conflict = || {
         let text = format!("the webhook of run `{}` is being changed; try again", webhook.run);
         Failure::new(code::UNAVAILABLE, text)
     };
     let stored = stored.await;
     if let Ok(Some(Some(webhook))) = stored {
         let (server, runtime) = (server.clone(), Handle::current());
-        return Ok(Some(Booking { server, webhook, claim, beginning, runtime }));
+        return Ok(Some(Registration { server, webhook, claim, starting, runtime }));
     }
     // While this request held the claim, another task may have skipped the stored webhook.
-    drop((claim, beginning));
+    drop((claim, starting));
     deliver_stored(server, &requested.run).await;
     match stored? {
         Some(_) => Ok(None),
-        None => Err(contested().into()),
+        None => Err(write_conflict().into()),
     }
 }
 
@@ -267,7 +274,7 @@ pub(crate) async fn book(
 async fn deliver_stored(server: &AgentServer, run: &RunId) {
     match webhook_records(server.ports()).get_versioned::<WebhookRecord>(run.as_str()).await {
         Ok(Some(webhook)) if webhook.value.host == server.host() => {
-            keep_delivering(server, webhook)
+            ensure_delivery(server, webhook)
         }
         Ok(_) => {}
         Err(failure) => tracing::warn!(%run, %failure, "failed to read a webhook"),
@@ -279,23 +286,23 @@ async fn deliver_stored(server: &AgentServer, run: &RunId) {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn unbook(server: &AgentServer, run: &RunId) -> Result<(), Failure> {
+pub(crate) async fn unregister(server: &AgentServer, run: &RunId) -> Result<(), Failure> {
     webhook_records(server.ports()).delete(run.as_str()).await
 }
 
 /// Delivers a webhook in the background until the host shuts down, unless another task delivers it.
-fn keep_delivering(server: &AgentServer, webhook: Versioned<WebhookRecord>) {
+fn ensure_delivery(server: &AgentServer, webhook: Versioned<WebhookRecord>) {
     if let Some(claim) = Claim::take(server, &webhook.value.run) {
-        spawn(webhook, claim);
+        spawn_delivery(webhook, claim);
     }
 }
 
-fn spawn(webhook: Versioned<WebhookRecord>, claim: Claim) {
+fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
     tokio::spawn(async move {
         let server = &claim.server;
         let mut stopping = server.api().stopping.clone();
         tokio::select! {
-            () = deliver::deliver(server, webhook) => {}
+            () = delivery::run_delivery(server, webhook) => {}
             // The delivery continues after the next start, or on another host.
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
@@ -307,7 +314,7 @@ fn spawn(webhook: Versioned<WebhookRecord>, claim: Claim) {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn listed(server: &AgentServer) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
+pub(crate) async fn list(server: &AgentServer) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
     webhook_records(server.ports()).list_prefix("").await
 }
 
@@ -325,11 +332,11 @@ pub(crate) async fn take_over(
     let (own, records) = (server.host(), webhook_records(server.ports()));
     for webhook in listed {
         if webhook.value.host == own {
-            keep_delivering(server, webhook);
+            ensure_delivery(server, webhook);
         } else if !live.iter().any(|host| host.0 == webhook.value.host) {
             let taken = WebhookRecord { host: own.to_owned(), ..webhook.value.clone() };
             if let Some(taken) = records.replace(&webhook, taken).await? {
-                keep_delivering(server, taken);
+                ensure_delivery(server, taken);
             }
         }
     }

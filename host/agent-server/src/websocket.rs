@@ -352,7 +352,7 @@ impl Session {
     fn subscribe(&mut self, command: &Command) -> Result<Value, CommandError> {
         let params: Subscribe = command.params()?;
         let subscription =
-            params.subscription().map_err(|invalid| to_command_error(&invalid.into()))?;
+            params.subscription().map_err(|error| to_command_error(&error.into()))?;
         if self.subscriptions.ids().len() >= MAX_SUBSCRIPTIONS {
             let why =
                 format!("a connection has at most {MAX_SUBSCRIPTIONS} subscriptions; end some");

@@ -11,8 +11,8 @@
 
 pub mod command;
 pub mod extract;
-pub mod outline;
 pub mod request;
+pub mod response;
 pub mod schedule;
-pub mod shape;
+pub mod schemas;
 pub mod webhook;

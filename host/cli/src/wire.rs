@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use axum::http::HeaderName;
 use tokio::sync::watch;
-use wattle_agent_server::Webhooks;
+use wattle_agent_server::WebhookSettings;
 use wattle_api::guard::user::UserHeader;
 use wattle_api::state::{MetricsExporter, StandalonePlugins};
 use wattle_api::{ApiConfig, ApiState};
@@ -183,7 +183,7 @@ impl Host {
     /// # Errors
     ///
     /// [`Error::Setup`] if the secret is missing.
-    pub fn webhooks(&self) -> Result<Webhooks, Error> {
+    pub fn webhooks(&self) -> Result<WebhookSettings, Error> {
         let settings = self.config.server.webhooks.settings(&*self.env);
         settings.map_err(|message| Error::Setup { what: "webhooks", message })
     }

@@ -13,7 +13,7 @@ use crate::run::StoredRun;
 use crate::subscriptions::{ThreadTail, ThreadTailItem};
 use crate::view;
 use crate::wire::command::{CommandError, ErrorCode, GetTree};
-use crate::wire::request::Invalid;
+use crate::wire::request::RequestError;
 
 /// A graph of a run, with its status from the last lifecycle event.
 struct Graph {
@@ -47,7 +47,7 @@ pub(super) async fn get(
     let name = graphs::graph_id(context.server.engine().catalog(), &record.app, &record.graph);
     let subscription = Subscription::new(&["lifecycle".to_owned()], Vec::new(), None);
     let subscription =
-        subscription.map_err(|error| to_command_error(&Invalid::from(error).into()))?;
+        subscription.map_err(|error| to_command_error(&RequestError::from(error).into()))?;
     let graphs = fold_graphs(context, &run, V2::new(subscription, thread_info, name)).await?;
     match subtree(&graphs, &[]) {
         Some(tree) => Ok(json!({ "tree": tree })),

@@ -13,7 +13,7 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
 use crate::records::{Collection, Versioned};
-use crate::wire::shape::Assistant;
+use crate::wire::response::Assistant;
 
 /// The current record of an assistant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

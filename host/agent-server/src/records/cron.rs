@@ -14,9 +14,9 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
 use crate::records::{Collection, Versioned, retry_on_conflict};
-use crate::wire::request::{CRON_ID, Completion};
+use crate::wire::request::{CRON_ID, OnCompletion};
+use crate::wire::response::Cron;
 use crate::wire::schedule::Schedule;
-use crate::wire::shape::Cron;
 
 /// A cron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub(crate) struct CronRecord {
     /// Time after which no run is created, in milliseconds since 1970.
     pub(crate) end_ms: Option<i64>,
     pub(crate) enabled: bool,
-    pub(crate) on_run_completed: Option<Completion>,
+    pub(crate) on_run_completed: Option<OnCompletion>,
     /// The run request of each run.
     pub(crate) payload: Map<String, Value>,
     /// Creation time, in milliseconds since 1970.
@@ -52,8 +52,8 @@ impl CronRecord {
 
     /// Returns the first time of the schedule after `after_ms`, whether the cron is enabled or not.
     fn scheduled_ms(&self, after_ms: i64) -> Option<i64> {
-        let schedule = Schedule::read(&self.schedule, self.timezone.as_deref()).ok()?;
-        let next = schedule.after(after_ms)?;
+        let schedule = Schedule::parse(&self.schedule, self.timezone.as_deref()).ok()?;
+        let next = schedule.next_after(after_ms)?;
         self.end_ms.is_none_or(|end_ms| next <= end_ms).then_some(next)
     }
 

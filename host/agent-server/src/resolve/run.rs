@@ -14,7 +14,7 @@ use wattle_run::ports::store::{
     RunKind, RunOptions, RunRecord, RunSpec, StaleAnswers, ThreadRecord,
 };
 
-use crate::wire::shape::{Run, RunStatus};
+use crate::wire::response::{Run, RunStatus};
 
 /// Maximum size in bytes of an input that the record of a run stores as the client wrote it. A
 /// larger input is only in the log. Lists of runs read whole records, so these must be small.

@@ -24,14 +24,14 @@ use crate::query::QueryParams;
 use crate::records::assistant::{AssistantRecord, AssistantVersion, assistant_records};
 use crate::records::{Versioned, retry_on_conflict};
 use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains};
-use crate::route::threads::remove;
+use crate::route::threads::delete_thread;
 use crate::state::AgentServer;
-use crate::wire::outline::ErrorDocument;
 use crate::wire::request::{
-    AssistantCreate, AssistantLatest, AssistantPatch, AssistantVersions, Config, IfExists, Invalid,
-    normalize_context,
+    AssistantCreate, AssistantLatest, AssistantPatch, AssistantVersions, Config, IfExists,
+    RequestError, normalize_context,
 };
-use crate::wire::shape::Assistant;
+use crate::wire::response::Assistant;
+use crate::wire::schemas::ErrorDocument;
 
 /// Maximum number of assistants, or of versions of one, in a response.
 const MAX_PAGE_SIZE: usize = 1_000;
@@ -165,7 +165,7 @@ fn check_config(config: &Map<String, Value>) -> Result<(), ApiError> {
     let read = serde_json::from_value::<Config>(config.clone().into());
     read.map(drop).map_err(|error| {
         let why = format!("`config` of the request cannot be read: {error}");
-        Invalid::Schema(why).into()
+        RequestError::Unprocessable(why).into()
     })
 }
 
@@ -317,8 +317,8 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let with_threads = query.get_bool("delete_threads")?;
     let own = server.clone();
-    let work = async move { delete_with_threads(&own, &caller, &id, with_threads).await };
-    run_detached(&server, Box::pin(work)).await?;
+    let future = async move { delete_with_threads(&own, &caller, &id, with_threads).await };
+    run_detached(&server, Box::pin(future)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -340,7 +340,7 @@ async fn delete_with_threads(
         };
         while let Some(threads) = walk.next().await? {
             for thread in threads.into_iter().filter(uses_assistant) {
-                remove(server, thread.id, thread.tenant).await?;
+                delete_thread(server, thread.id, thread.tenant).await?;
             }
         }
     }

@@ -15,8 +15,8 @@ use crate::run::StoredRun;
 use crate::state::AgentServer;
 use crate::submit::cancel;
 use crate::wait_response;
-use crate::wire::outline::ErrorDocument;
 use crate::wire::request::CancelRuns;
+use crate::wire::schemas::ErrorDocument;
 
 /// Maximum number of runs that a request may name. Each of them is looked up.
 const MAX_RUN_IDS: usize = 1_000;
@@ -109,7 +109,7 @@ pub(super) async fn cancel_runs(
         return Err(ApiError::not_found(text));
     }
     let own = server.clone();
-    let work = async move {
+    let future = async move {
         for run in selected {
             match cancel(&own, &run, rollback, caller.principal.as_ref()).await {
                 // The run has ended in the meantime.
@@ -119,7 +119,7 @@ pub(super) async fn cancel_runs(
         }
         Ok(StatusCode::NO_CONTENT)
     };
-    run_detached(&server, Box::pin(work)).await
+    run_detached(&server, Box::pin(future)).await
 }
 
 async fn named_runs(

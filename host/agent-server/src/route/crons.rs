@@ -20,10 +20,10 @@ use crate::records::{Versioned, retry_on_conflict};
 use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains, pagination_headers};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::outline::{CronCount, CronPart, ErrorDocument};
-use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of};
-use crate::wire::schedule::{Schedule, read_time};
-use crate::wire::shape::Cron;
+use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, parse_run};
+use crate::wire::response::Cron;
+use crate::wire::schedule::{Schedule, parse_time};
+use crate::wire::schemas::{CronCount, CronPart, ErrorDocument};
 
 /// Maximum number of crons of a tenant, because a list reads all of their records.
 const MAX_CRONS_PER_TENANT: usize = 1_000;
@@ -134,15 +134,15 @@ async fn create_cron(
         return Err(ApiError::conflict("the maximum number of crons is reached; delete some"));
     }
     record.save(server.ports(), now_ms).await?;
-    server.crons().change();
+    server.cron_signal().wake();
     Ok(Json(record.to_body(now_ms)))
 }
 
 /// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
 async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, ApiError> {
-    let schedule = Schedule::read(&record.schedule, record.timezone.as_deref());
+    let schedule = Schedule::parse(&record.schedule, record.timezone.as_deref());
     let schedule = schedule.map_err(ApiError::unprocessable)?;
-    if schedule.after(server.now_ms()).is_none() {
+    if schedule.next_after(server.now_ms()).is_none() {
         let text = format!("`schedule` matches no future time: `{}`", record.schedule);
         return Err(ApiError::unprocessable(text));
     }
@@ -152,7 +152,7 @@ async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, A
             format!("the payload has {bytes} bytes, more than the limit of {MAX_PAYLOAD_BYTES}");
         return Err(ApiError::unprocessable(text));
     }
-    let run = run_of(&record.payload)?;
+    let run = parse_run(&record.payload)?;
     create_run::check(server, &run)?;
     if record.thread.is_none() && run.command().is_some() {
         return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
@@ -162,7 +162,7 @@ async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, A
 }
 
 fn parse_end_time(text: &str) -> Result<i64, ApiError> {
-    read_time(text)
+    parse_time(text)
         .ok_or_else(|| ApiError::unprocessable(format!("`end_time` is invalid: `{text}`")))
 }
 
@@ -225,7 +225,7 @@ async fn update(
     let write_conflict =
         || ApiError::conflict(format!("cron `{id}` is being changed by other requests; try again"));
     let changed = changed.await?.ok_or_else(write_conflict)?;
-    server.crons().change();
+    server.cron_signal().wake();
     Ok(Json(changed))
 }
 

@@ -18,8 +18,8 @@ use crate::query::QueryParams;
 use crate::resolve::{Point, parse_point};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::outline::ThreadStatePart;
 use crate::wire::request::{Before, HistoryRequest};
+use crate::wire::schemas::ThreadStatePart;
 
 /// Default number of states in a response.
 const DEFAULT_PAGE_SIZE: usize = 1;

@@ -3,7 +3,7 @@
 use axum::Json;
 use serde_json::{Value, json};
 
-use crate::wire::outline::{Alive, Info};
+use crate::wire::schemas::{Alive, Info};
 
 /// Reports that the server is running.
 #[utoipa::path(get, path = "/ok",

@@ -35,7 +35,7 @@ use crate::subscriptions::{Subscriptions, ThreadTailItem};
 use crate::thread_stream::{self, ThreadStreamModes};
 use crate::websocket::{self, ConnectionLimits};
 use crate::wire::command::{Command, Subscribe};
-use crate::wire::outline::{
+use crate::wire::schemas::{
     CommandAnswer, CommandDocument, CommandRefused, ErrorDocument, StreamedEvent,
 };
 
@@ -73,11 +73,11 @@ async fn commands(
         }
     };
     let own = server.clone();
-    let work = async move {
+    let future = async move {
         let context = CommandContext { server: &own, caller: &caller, thread: &thread };
         Ok(execute(&context, &command).await)
     };
-    Ok(Json(run_detached(&server, Box::pin(work)).await?).into_response())
+    Ok(Json(run_detached(&server, Box::pin(future)).await?).into_response())
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
@@ -204,7 +204,7 @@ async fn thread_stream(
     let record = caller.thread(&server, &id).await?;
     // The reference server reads `stream_modes`, but its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
-    let modes = ThreadStreamModes::read(&names)?;
+    let modes = ThreadStreamModes::parse(&names)?;
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(|id| {
         let number =

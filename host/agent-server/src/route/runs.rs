@@ -25,12 +25,12 @@ use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::run::StoredRun;
 use crate::run_stream::{self, RunStreamOptions};
 use crate::state::AgentServer;
-use crate::submit::remove;
+use crate::submit::delete_run;
 use crate::view;
 use crate::wait_response::{self, with_location_headers};
-use crate::wire::outline::{ErrorDocument, RunPart, StreamedEvent};
 use crate::wire::request::{Modes, RunCreate};
-use crate::wire::shape::{Run, RunStatus};
+use crate::wire::response::{Run, RunStatus};
+use crate::wire::schemas::{ErrorDocument, RunPart, StreamedEvent};
 
 /// Maximum number of runs in a response.
 const MAX_PAGE_SIZE: usize = 1_000;
@@ -83,8 +83,9 @@ pub(super) async fn create(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), resolve::new_run_id()?);
-    let work = async move { create_run::create_on_thread(&own, &caller, &id, run, &request).await };
-    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(work)).await?;
+    let future =
+        async move { create_run::create_on_thread(&own, &caller, &id, run, &request).await };
+    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(future)).await?;
     let run = StoredRun::load(&server, &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
@@ -152,7 +153,7 @@ pub(super) async fn stream_response(
     let GuardedRun { run, disconnect_guard } = guarded;
     let thread = load_thread(server, &run.requested).await?;
     let options = RunStreamOptions {
-        modes: Modes::read(request.stream_mode.as_ref())?,
+        modes: Modes::parse(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
         after: 0,
     };
@@ -168,12 +169,12 @@ async fn create_guarded(
     request: Arc<RunCreate>,
 ) -> Result<GuardedRun, ApiError> {
     let own = server.clone();
-    let work = async move {
+    let future = async move {
         let run = resolve::new_run_id()?;
         let created = create_run::create_on_thread(&own, &caller, &id, run, &request).await?;
         Ok(GuardedRun::new(&own, created, &request))
     };
-    run_detached(server, Box::pin(work)).await
+    run_detached(server, Box::pin(future)).await
 }
 
 /// Returns the thread of a run after the run was created.
@@ -291,7 +292,7 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let thread = caller.thread(&server, &id).await?;
     let run = StoredRun::find(&server, &thread, &run).await?;
-    remove(&server, &thread.id, &run.requested.run).await?;
+    delete_run(&server, &thread.id, &run.requested.run).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -406,11 +407,11 @@ fn stream_modes(
 ) -> Result<std::collections::BTreeSet<Mode>, ApiError> {
     let wanted = query.list("stream_mode");
     if !wanted.is_empty() {
-        return Ok(Modes::read(Some(&Modes::Many(wanted)))?);
+        return Ok(Modes::parse(Some(&Modes::Many(wanted)))?);
     }
     let modes = run.client.kwargs.get("stream_mode").cloned();
     let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());
-    Ok(Modes::read(modes.as_ref())?)
+    Ok(Modes::parse(modes.as_ref())?)
 }
 
 fn includes_subgraphs(run: &RequestedRun) -> bool {

@@ -25,13 +25,13 @@ use wattle_run::thread_walk::ThreadWalk;
 
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
-use crate::page::{self, Looks, Page};
+use crate::page::{self, Page, SearchBudget};
 use crate::state::AgentServer;
 use crate::view::{self, STATELESS_MARKER};
 use crate::wire::extract::Extract;
-use crate::wire::outline::ThreadPart;
 use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
-use crate::wire::shape::ThreadStatus;
+use crate::wire::response::ThreadStatus;
+use crate::wire::schemas::ThreadPart;
 
 /// Default number of items in a response.
 pub(super) const DEFAULT_PAGE_SIZE: usize = 10;
@@ -92,7 +92,7 @@ pub(super) async fn search(
     if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
         leave_control(&server, permit.as_deref())?;
     }
-    let extract = Extract::read(&request.extract.unwrap_or_default());
+    let extract = Extract::parse(&request.extract.unwrap_or_default());
     let extract = extract.map_err(ApiError::unprocessable)?;
     let filter = ThreadFilter {
         ids: request.ids.as_deref(),
@@ -153,7 +153,7 @@ async fn render_thread(
     let thread = view::thread_with_state(server, record, state).await?;
     let mut document = view::select_fields(&thread, fields, FIELDS)?;
     if !extract.is_empty() {
-        document["extracted"] = extract.of(&json!(thread));
+        document["extracted"] = extract.apply(&json!(thread));
     }
     Ok(document)
 }
@@ -265,12 +265,12 @@ impl ThreadFilter<'_> {
         let Some(values) = self.values.filter(|values| !values.is_empty()) else {
             return Ok(found);
         };
-        let (mut with_values, mut looks) = (Vec::new(), Looks::default());
+        let (mut with_values, mut budget) = (Vec::new(), SearchBudget::default());
         for thread in found {
             if with_values.len() == most {
                 break;
             }
-            if has_values(server, caller, &thread.id, values, &mut looks).await? {
+            if has_values(server, caller, &thread.id, values, &mut budget).await? {
                 with_values.push(thread);
             }
         }
@@ -326,7 +326,7 @@ async fn has_values(
     caller: &Caller,
     id: &ThreadId,
     wanted: &Map<String, Value>,
-    looks: &mut Looks,
+    budget: &mut SearchBudget,
 ) -> Result<bool, ApiError> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
     let latest = server.ports().store.thread_snapshot(id).await?;
@@ -335,7 +335,7 @@ async fn has_values(
         return Ok(false);
     };
     let state = tuple.checkpoint.state();
-    looks.count(&state)?;
+    budget.charge(&state)?;
     server.engine().load_code(&head.record).await;
     let values = view::thread_info(server, &head.record).values(&state);
     Ok(wanted

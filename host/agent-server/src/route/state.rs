@@ -24,9 +24,9 @@ use crate::resolve::{END_ALIASES, Point, new_message_id, parse_point};
 use crate::state::AgentServer;
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::view;
-use crate::wire::outline::{ErrorDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
-use crate::wire::shape::ThreadState;
+use crate::wire::response::ThreadState;
+use crate::wire::schemas::{ErrorDocument, StateUpdated, ThreadStatePart};
 
 /// Names that clients use for the input as the writer of an update: [`INPUT_NODE`] for the
 /// superstep in which an input is pending, and [`START_NODE`] for the one that writes it to the
@@ -120,7 +120,7 @@ async fn read(
             view::before_input(server, record, &made).await
         }
         Some(view) => view::state(server, record, &view, with_nested).await,
-        None if checkpoint.is_none() => Ok(ThreadState::blank(&view::thread_info(server, record))),
+        None if checkpoint.is_none() => Ok(ThreadState::empty(&view::thread_info(server, record))),
         None => Err(ApiError::missing("checkpoint of thread", record.id.as_str())),
     }
 }
@@ -167,8 +167,8 @@ pub(super) async fn update(
         ..target.request(&record, vec![vec![edit]])
     };
     let own = server.clone();
-    let work = async move { Ok(own.engine().edit(edited).await?) };
-    let view = run_detached(&server, Box::pin(work)).await?;
+    let future = async move { Ok(own.engine().edit(edited).await?) };
+    let view = run_detached(&server, Box::pin(future)).await?;
     let checkpoint =
         view::thread_info(&server, &record).checkpoint(&view.namespace, view.checkpoint);
     let updated = json!({

@@ -27,9 +27,9 @@ use crate::route::runs::{
 use crate::run::StoredRun;
 use crate::state::AgentServer;
 use crate::wait_response::{self, with_location_headers};
-use crate::wire::outline::{ErrorDocument, StreamedEvent};
 use crate::wire::request::{RunCreate, at_most};
-use crate::wire::shape::Run;
+use crate::wire::response::Run;
+use crate::wire::schemas::{ErrorDocument, StreamedEvent};
 
 /// Maximum number of runs in a batch.
 const MAX_BATCH: usize = 100;
@@ -54,8 +54,8 @@ pub(super) async fn create(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), resolve::new_run_id()?);
-    let work = async move { create_run::create_stateless(&own, &caller, run, &request).await };
-    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(work)).await?;
+    let future = async move { create_run::create_stateless(&own, &caller, run, &request).await };
+    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(future)).await?;
     let run = StoredRun::load(&server, &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
@@ -79,7 +79,7 @@ pub(super) async fn batch(
         assistants::find(&server, caller.tenant.as_ref(), &request.assistant_id).await?;
     }
     let own = server.clone();
-    let work = async move {
+    let future = async move {
         let mut runs = Vec::with_capacity(requests.len());
         for request in &requests {
             let created =
@@ -90,7 +90,7 @@ pub(super) async fn batch(
         }
         Ok(runs)
     };
-    Ok(Json(run_detached(&server, Box::pin(work)).await?))
+    Ok(Json(run_detached(&server, Box::pin(future)).await?))
 }
 
 /// Creates a stateless run and waits for its result.
@@ -155,12 +155,12 @@ async fn create_guarded(
     request: Arc<RunCreate>,
 ) -> Result<GuardedRun, ApiError> {
     let own = server.clone();
-    let work = async move {
+    let future = async move {
         let created =
             create_run::create_stateless(&own, &caller, resolve::new_run_id()?, &request).await?;
         Ok(GuardedRun::new(&own, created, &request))
     };
-    run_detached(server, Box::pin(work)).await
+    run_detached(server, Box::pin(future)).await
 }
 
 fn run_path(run: &RequestedRun) -> String {

@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::extractors::{Caller, PathParams};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::outline::Storage;
+use crate::wire::schemas::Storage;
 
 pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     OpenApiRouter::new().routes(routes!(storage))

@@ -16,11 +16,11 @@ use crate::extractors::{Caller, JsonBody};
 use crate::query::QueryParams;
 use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::state::AgentServer;
-use crate::wire::outline::{FoundItems, FoundNamespaces};
 use crate::wire::request::{
-    ItemPlace, ItemPut, ItemSearch, NamespaceSearch, check_labels, labels_of,
+    ItemKey, ItemPut, ItemSearch, NamespaceSearch, check_labels, split_labels,
 };
-use crate::wire::shape::{FoundItem, Item};
+use crate::wire::response::{FoundItem, Item};
+use crate::wire::schemas::{FoundItems, FoundNamespaces};
 
 /// Default number of namespaces in a response.
 const DEFAULT_NAMESPACE_LIMIT: usize = 100;
@@ -75,7 +75,7 @@ async fn read(
         let missing = || ApiError::unprocessable(format!("the query needs `{key}`"));
         query.get(key).ok_or_else(missing)
     };
-    let (namespace, key) = (labels_of(text("namespace")?), text("key")?);
+    let (namespace, key) = (split_labels(text("namespace")?), text("key")?);
     check_labels(&namespace)?;
     check_key(&namespace, key)?;
     let (memory, now_ms, memory_scope) =
@@ -91,16 +91,16 @@ async fn read(
 /// Deletes an item.
 #[utoipa::path(delete, path = "/store/items",
     operation_id = "agent_delete_item", tag = "agent-store",
-    request_body = ItemPlace,
+    request_body = ItemKey,
     responses((status = 204)))]
 async fn delete(
     State(server): State<AgentServer>,
     caller: Caller,
-    JsonBody(place): JsonBody<ItemPlace>,
+    JsonBody(item): JsonBody<ItemKey>,
 ) -> Result<StatusCode, ApiError> {
-    check_labels(&place.namespace)?;
-    check_key(&place.namespace, &place.key)?;
-    server.ports().memory.delete(&memory_scope(&caller), &place.namespace, &place.key).await?;
+    check_labels(&item.namespace)?;
+    check_key(&item.namespace, &item.key)?;
+    server.ports().memory.delete(&memory_scope(&caller), &item.namespace, &item.key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -19,12 +19,12 @@ use crate::records::legacy;
 use crate::route::crons::delete_crons_of_thread;
 use crate::route::state::write_history;
 use crate::state::AgentServer;
-use crate::submit::remove_thread;
+use crate::submit;
 use crate::unknown_keys::IgnoredKeys;
 use crate::view;
-use crate::wire::outline::{ErrorDocument, Pruned};
-use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
-use crate::wire::shape::Thread;
+use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlInput};
+use crate::wire::response::Thread;
+use crate::wire::schemas::{ErrorDocument, Pruned};
 
 /// Maximum number of threads that a request may prune, because the request may have to delete each
 /// of them.
@@ -44,11 +44,11 @@ pub(super) async fn create(
     JsonBody(request): JsonBody<ThreadCreate>,
 ) -> Result<(HeaderMap, Json<Thread>), ApiError> {
     let own = server.clone();
-    let work = async move {
+    let future = async move {
         let (record, ignored) = create_with_history(&own, &caller, request).await?;
         Ok((ignored.headers(), Json(view::thread(&own, &record).await?)))
     };
-    run_detached(&server, Box::pin(work)).await
+    run_detached(&server, Box::pin(future)).await
 }
 
 /// Creates a thread with its history. Returns the keys of the history that were ignored.
@@ -138,8 +138,8 @@ pub(super) async fn update(
         ttl: request.ttl.map(parse_ttl).transpose()?,
     };
     let own = server.clone();
-    let work = async move { Ok(own.engine().update_thread(update).await?) };
-    let record = run_detached(&server, Box::pin(work)).await?;
+    let future = async move { Ok(own.engine().update_thread(update).await?) };
+    let record = run_detached(&server, Box::pin(future)).await?;
     if headers.get("prefer").is_some_and(|prefer| prefer == "return=minimal") {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -165,23 +165,23 @@ pub(super) async fn delete(
         return Ok(StatusCode::NO_CONTENT);
     }
     let record = caller?.thread(&server, &id).await?;
-    remove(&server, record.id, record.tenant).await?;
+    delete_thread(&server, record.id, record.tenant).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Deletes a thread of a tenant with its runs. Pending and running runs are cancelled.
-pub(super) async fn remove(
+pub(super) async fn delete_thread(
     server: &AgentServer,
     thread: ThreadId,
     tenant: Option<String>,
 ) -> Result<(), ApiError> {
     let own = server.clone();
-    let work = async move {
-        remove_thread(&own, &thread).await?;
+    let future = async move {
+        submit::delete_thread(&own, &thread).await?;
         legacy::delete_runs(own.ports(), tenant.as_ref(), &thread).await?;
         delete_crons_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };
-    run_detached(server, Box::pin(work)).await
+    run_detached(server, Box::pin(future)).await
 }
 
 /// Copies a thread with its history.
@@ -198,8 +198,8 @@ pub(super) async fn copy(
 ) -> Result<Json<Thread>, ApiError> {
     let record = caller.thread(&server, &id).await?;
     let own = server.clone();
-    let work = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
-    let copy = run_detached(&server, Box::pin(work)).await?;
+    let future = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
+    let copy = run_detached(&server, Box::pin(future)).await?;
     let record = caller.thread(&server, copy.as_str()).await?;
     Ok(Json(view::thread(&server, &record).await?))
 }
@@ -240,10 +240,10 @@ pub(super) async fn prune(
         if keeps_latest {
             let own = server.clone();
             let keep = PruneStrategy::KeepLatest;
-            let work = async move { Ok(own.engine().prune(&thread, keep).await?) };
-            run_detached(&server, Box::pin(work)).await?;
+            let future = async move { Ok(own.engine().prune(&thread, keep).await?) };
+            run_detached(&server, Box::pin(future)).await?;
         } else {
-            remove(&server, thread, tenant).await?;
+            delete_thread(&server, thread, tenant).await?;
         }
     }
     Ok(Json(json!({ "pruned_count": pruned })))
@@ -253,7 +253,7 @@ fn parse_thread_id(id: &str) -> Result<ThreadId, ApiError> {
     ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
-fn parse_ttl(wish: TtlWish) -> Result<ThreadTtl, ApiError> {
-    let read = wish.ttl().read();
+fn parse_ttl(input: TtlInput) -> Result<ThreadTtl, ApiError> {
+    let read = input.ttl().read();
     read.ok_or_else(|| ApiError::unprocessable("`ttl` must be a number of minutes, zero or more"))
 }

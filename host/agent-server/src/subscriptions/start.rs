@@ -19,7 +19,7 @@ pub(crate) async fn run_start(
     seq: u64,
 ) -> Result<u64, StoreError> {
     match event_from(store, thread, seq).await? {
-        Some(event) => run_of(store, thread, &event).await,
+        Some(event) => first_seq_of_run(store, thread, &event).await,
         // The next event begins a run or an edit.
         None => Ok(seq),
     }
@@ -33,7 +33,11 @@ async fn event_from(
     Ok(store.events(thread, seq.saturating_sub(1), 1).await?.pop())
 }
 
-async fn run_of(store: &dyn Store, thread: &ThreadId, event: &Event) -> Result<u64, StoreError> {
+async fn first_seq_of_run(
+    store: &dyn Store,
+    thread: &ThreadId,
+    event: &Event,
+) -> Result<u64, StoreError> {
     let run = store.run(&event.run).await?.filter(|run| run.thread == *thread);
     Ok(run.filter(RunRecord::has_started).map_or(event.seq, |run| run.first_seq.min(event.seq)))
 }
@@ -54,7 +58,7 @@ pub(super) async fn replay_start(
         if is_complete(&before) {
             return Ok(first);
         }
-        first = run_of(store, thread, &before).await?;
+        first = first_seq_of_run(store, thread, &before).await?;
     }
     Ok(1)
 }

@@ -13,7 +13,7 @@ use crate::records::webhook::{Payload, WebhookRecord};
 use crate::run::{StartOutcome, StoredRun, wait_for_start};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::shape::run_values;
+use crate::wire::response::run_values;
 
 /// Maximum size in bytes of the values in a payload. A client reads larger values through the API.
 const MAX_VALUES_BYTES: u64 = 4 << 20;

@@ -137,7 +137,7 @@ impl Command {
         let read = serde_path_to_error::deserialize(StructFromMap(&self.params));
         read.map_err(|error| {
             let (method, path) = (&self.method, error.path().to_string());
-            let message = format!("`{place}` of `{method}` cannot be read: {}", error.inner());
+            let message = format!("`{path}` of `{method}` cannot be read: {}", error.inner());
             CommandError::new(ErrorCode::InvalidArgument, message)
         })
     }

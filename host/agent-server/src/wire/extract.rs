@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// Maximum number of paths in a request.
-const PATHS: usize = 10;
+const MAX_PATHS: usize = 10;
 
 /// Fields of a thread with which a path can begin.
 const ROOTS: &[&str] = &["values", "metadata", "config", "context", "interrupts", "error"];
 
 /// Paths by the names that their values have in the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extract(BTreeMap<String, Vec<Part>>);
+pub struct Extract(BTreeMap<String, Vec<PathPart>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PathPart {
     Field(String),
     /// Index of an array item; a negative index counts from the end.
-    Item(i64),
+    Index(i64),
 }
 
 impl Extract {
@@ -27,13 +27,13 @@ impl Extract {
     /// # Errors
     ///
     /// A message that names the invalid path.
-    pub fn read(paths: &Map<String, Value>) -> Result<Self, String> {
-        if paths.len() > PATHS {
-            return Err(format!("`extract` has {} paths, more than {PATHS}", paths.len()));
+    pub fn parse(paths: &Map<String, Value>) -> Result<Self, String> {
+        if paths.len() > MAX_PATHS {
+            return Err(format!("`extract` has {} paths, more than {MAX_PATHS}", paths.len()));
         }
         let read = paths.iter().map(|(name, path)| {
             let text = path.as_str().ok_or_else(|| format!("path `{name}` must be a string"))?;
-            Ok((name.clone(), parse(text).map_err(|why| format!("path `{text}`: {why}"))?))
+            Ok((name.clone(), parse_path(text).map_err(|why| format!("path `{text}`: {why}"))?))
         });
         read.collect::<Result<_, String>>().map(Self)
     }
@@ -44,20 +44,20 @@ impl Extract {
     }
 
     /// Returns the values by name. A path that does not exist has the value `null`.
-    pub fn of(&self, document: &Value) -> Value {
-        let value = |path: &Vec<Part>| {
-            let found = path.iter().try_fold(document, |value, part| part.of(value));
+    pub fn apply(&self, document: &Value) -> Value {
+        let value = |path: &Vec<PathPart>| {
+            let found = path.iter().try_fold(document, |value, part| part.get(value));
             found.cloned().unwrap_or_default()
         };
         Value::Object(self.0.iter().map(|(name, path)| (name.clone(), value(path))).collect())
     }
 }
 
-impl Part {
-    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+impl PathPart {
+    fn get<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Field(name) => value.get(name),
-            Self::Item(at) => {
+            Self::Index(at) => {
                 let items = value.as_array()?;
                 let from_end = || items.len().checked_sub(usize::try_from(at.unsigned_abs()).ok()?);
                 items.get(usize::try_from(*at).ok().or_else(from_end)?)
@@ -66,25 +66,25 @@ impl Part {
     }
 }
 
-fn parse(path: &str) -> Result<Vec<Part>, String> {
+fn parse_path(path: &str) -> Result<Vec<PathPart>, String> {
     let mut parts = Vec::new();
     for level in path.split('.') {
         let (name, rest) = level.split_at(level.find('[').unwrap_or(level.len()));
         if name.is_empty() {
             return Err("a field has no name".to_owned());
         }
-        parts.push(Part::Field(name.to_owned()));
+        parts.push(PathPart::Field(name.to_owned()));
         let mut rest = rest;
         while !rest.is_empty() {
             let item = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let (item, further) = item.ok_or("a bracket is not closed")?;
             let item = item.parse().map_err(|_| format!("`{item}` is not an array index"))?;
-            parts.push(Part::Item(item));
+            parts.push(PathPart::Index(item));
             rest = further;
         }
     }
     match &parts[0] {
-        Part::Field(root) if ROOTS.contains(&root.as_str()) => Ok(parts),
+        PathPart::Field(root) if ROOTS.contains(&root.as_str()) => Ok(parts),
         _ => Err(format!("it must begin with one of {}", ROOTS.join(", "))),
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn read(path: &str) -> Result<Extract, String> {
-        Extract::read(&Map::from_iter([("it".to_owned(), path.into())]))
+        Extract::parse(&Map::from_iter([("it".to_owned(), path.into())]))
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             ("metadata.user.name", Value::Null),
             ("metadata", json!({ "user": "u" })),
         ] {
-            assert_eq!(read(path).unwrap().of(&thread), json!({ "it": expected }), "{path}");
+            assert_eq!(read(path).unwrap().apply(&thread), json!({ "it": expected }), "{path}");
         }
     }
 
@@ -125,8 +125,8 @@ mod tests {
             assert!(read(path).is_err(), "{path}");
         }
         let many = (0..11).map(|n| (n.to_string(), json!("values"))).collect();
-        assert!(Extract::read(&many).is_err());
-        assert!(Extract::read(&Map::from_iter([("a".to_owned(), json!(1))])).is_err());
+        assert!(Extract::parse(&many).is_err());
+        assert!(Extract::parse(&Map::from_iter([("a".to_owned(), json!(1))])).is_err());
         assert!(Extract::default().is_empty());
     }
 }

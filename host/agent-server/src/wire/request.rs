@@ -2,12 +2,12 @@
 //! invalid value is rejected before anything is changed.
 
 mod assistant;
+mod bounded_list;
 mod command;
 mod cron;
 mod mode;
 mod run;
 mod search;
-mod several;
 mod store;
 mod thread;
 
@@ -22,49 +22,49 @@ pub use self::assistant::{
     AssistantCount, AssistantCreate, AssistantLatest, AssistantPatch, AssistantSearch,
     AssistantVersions, normalize_context,
 };
-pub use self::command::{Command, Goto};
-pub use self::cron::{CRON_ID, CronCreate, CronPatch, CronSearch, run_of};
+pub use self::bounded_list::{at_most, at_most_opt};
+pub use self::command::{Goto, RunCommand};
+pub use self::cron::{CRON_ID, CronCreate, CronPatch, CronSearch, parse_run};
 pub use self::mode::Modes;
 pub use self::run::{
-    CancelAction, CancelRuns, Completion, Config, Disconnect, IfMissing, Multitask, Nodes,
-    RunCreate,
+    CancelAction, CancelRuns, Config, IfNotExists, Multitask, NodeSelection, OnCompletion,
+    OnDisconnect, RunCreate,
 };
 pub use self::search::{RunStatusFilter, SortOrder, ThreadCount, ThreadPrune, ThreadSearch};
-pub use self::several::{at_most, at_most_if_any};
 pub use self::store::{
-    Index, ItemPlace, ItemPut, ItemSearch, NamespaceSearch, check_labels, labels_of,
+    Index, ItemKey, ItemPut, ItemSearch, NamespaceSearch, check_labels, split_labels,
 };
 pub use self::thread::{
     Before, HistoryRequest, IfExists, StateRequest, StateUpdate, Superstep, ThreadCreate,
-    ThreadPatch, TtlWish, UpdateInput,
+    ThreadPatch, TtlInput, UpdateInput,
 };
 
 /// The reason why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
+pub enum RequestError {
     /// The request is malformed (status 422).
     #[error("{0}")]
-    Schema(String),
+    Unprocessable(String),
     /// The values cannot be combined (status 400).
     #[error("{0}")]
-    Value(String),
+    BadRequest(String),
 }
 
-impl From<UnknownMode> for Invalid {
+impl From<UnknownMode> for RequestError {
     fn from(unknown: UnknownMode) -> Self {
-        Self::Schema(unknown.to_string())
+        Self::Unprocessable(unknown.to_string())
     }
 }
 
-impl From<SubscriptionError> for Invalid {
+impl From<SubscriptionError> for RequestError {
     fn from(error: SubscriptionError) -> Self {
-        Self::Value(error.to_string())
+        Self::BadRequest(error.to_string())
     }
 }
 
-impl From<JsonLimit> for Invalid {
+impl From<JsonLimit> for RequestError {
     fn from(exceeded: JsonLimit) -> Self {
-        Self::Schema(format!("the request cannot be read: {exceeded}"))
+        Self::Unprocessable(format!("the request cannot be read: {exceeded}"))
     }
 }
 
@@ -73,7 +73,7 @@ impl From<JsonLimit> for Invalid {
 /// # Errors
 ///
 /// As for [`parse_within`].
-pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
+pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, RequestError> {
     parse_within(body, &JsonBudget::default())
 }
 
@@ -82,26 +82,32 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`], with the path of the invalid value, or with the limit of the budget.
-pub fn parse_within<T: DeserializeOwned>(body: &[u8], budget: &JsonBudget) -> Result<T, Invalid> {
+/// [`RequestError::Unprocessable`], with the path of the invalid value, or with the limit of the
+/// budget.
+pub fn parse_within<T: DeserializeOwned>(
+    body: &[u8],
+    budget: &JsonBudget,
+) -> Result<T, RequestError> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     lenient::parse_request(body, budget, |body| read(body, budget))
 }
 
-fn read<T: DeserializeOwned>(body: &[u8], budget: &JsonBudget) -> Result<T, Invalid> {
+fn read<T: DeserializeOwned>(body: &[u8], budget: &JsonBudget) -> Result<T, RequestError> {
     let mut document = serde_json::Deserializer::from_slice(body);
     let read = serde_path_to_error::deserialize(StructFromMap(budget.bound(&mut document)));
     let read = read.map_err(|error| {
-        let place = error.path().to_string();
+        let path = error.path().to_string();
         let what = error.into_inner();
-        Invalid::Schema(match place.as_str() {
+        RequestError::Unprocessable(match path.as_str() {
             _ if what.is_syntax() || what.is_eof() => format!("the request is not JSON: {what}"),
             "." => format!("the request cannot be read: {what}"),
-            place => format!("`{place}` of the request cannot be read: {what}"),
+            path => format!("`{path}` of the request cannot be read: {what}"),
         })
     })?;
     let rest = document.end();
-    rest.map_err(|error| Invalid::Schema(format!("the request cannot be read: {error}")))?;
+    rest.map_err(|error| {
+        RequestError::Unprocessable(format!("the request cannot be read: {error}"))
+    })?;
     Ok(read)
 }
 

@@ -17,10 +17,10 @@ const UTC: &str = "UTC";
 const FIELDS: usize = 5;
 
 /// First character of an hours field without fixed hours.
-const ANY: char = '*';
+const WILDCARD: char = '*';
 
 /// Maximum number of hours by which clocks are set forward.
-const LARGEST_GAP: i64 = 2;
+const MAX_DST_GAP_HOURS: i64 = 2;
 
 /// A parsed schedule.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Schedule {
     /// The schedule. For fixed hours its zone is UTC, and its matches are local times, which
     /// `clocks` converts.
     crontab: Crontab,
-    clocks: Option<TimeZone>,
+    local_zone: Option<TimeZone>,
 }
 
 impl Schedule {
@@ -37,18 +37,18 @@ impl Schedule {
     /// # Errors
     ///
     /// A message with the reason why the schedule or the time zone is invalid.
-    pub fn read(fields: &str, zone: Option<&str>) -> Result<Self, String> {
+    pub fn parse(fields: &str, zone: Option<&str>) -> Result<Self, String> {
         let parts: Vec<&str> = fields.split_whitespace().collect();
         let &[_, hours, ..] = parts.as_slice() else { return Err(wrong_count(parts.len())) };
         if parts.len() != FIELDS {
             return Err(wrong_count(parts.len()));
         }
         let zone = zone.unwrap_or(UTC);
-        let clocks = TimeZone::get(zone).map_err(|_| {
+        let local_zone = TimeZone::get(zone).map_err(|_| {
             format!("`timezone` is invalid: `{zone}`; use an IANA name such as `Europe/Berlin`")
         })?;
-        let clocks = Some(clocks).filter(|_| !hours.starts_with(ANY));
-        let zone = if clocks.is_some() { UTC } else { zone };
+        let local_zone = Some(local_zone).filter(|_| !hours.starts_with(WILDCARD));
+        let zone = if local_zone.is_some() { UTC } else { zone };
         let crontab = parse_crontab(&format!("{} {zone}", parts.join(" ")));
         let crontab = crontab.map_err(|error| {
             // The last line contains the reason. The lines above it mark the position in the input
@@ -56,25 +56,25 @@ impl Schedule {
             let why = error.to_string();
             format!("`schedule` cannot be read: {}", why.lines().last().unwrap_or_default().trim())
         })?;
-        Ok(Self { crontab, clocks })
+        Ok(Self { crontab, local_zone })
     }
 
     /// Returns the first match after `ms`, in milliseconds since 1970; `None` if there is none.
-    pub fn after(&self, ms: i64) -> Option<i64> {
+    pub fn next_after(&self, ms: i64) -> Option<i64> {
         let time = Timestamp::from_millisecond(ms).ok()?;
-        let Some(clocks) = &self.clocks else {
+        let Some(local_zone) = &self.local_zone else {
             let next = self.crontab.find_next(MakeTimestamp(time)).ok()?;
             return Some(next.timestamp().as_millisecond());
         };
         // The schedule is matched against local times as if they were in UTC, and the match is
         // converted back. The search starts earlier by the largest gap, because a local time that
         // does not exist matches late.
-        let shown = time.to_zoned(clocks.clone()).datetime();
-        let mut shown = shown.checked_sub(LARGEST_GAP.hours()).ok()?;
+        let local = time.to_zoned(local_zone.clone()).datetime();
+        let mut local = local.checked_sub(MAX_DST_GAP_HOURS.hours()).ok()?;
         loop {
-            let plain = shown.to_zoned(TimeZone::UTC).ok()?.timestamp();
-            shown = self.crontab.find_next(MakeTimestamp(plain)).ok()?.datetime();
-            let next = shown.to_zoned(clocks.clone()).ok()?.timestamp();
+            let utc = local.to_zoned(TimeZone::UTC).ok()?.timestamp();
+            local = self.crontab.find_next(MakeTimestamp(utc)).ok()?.datetime();
+            let next = local.to_zoned(local_zone.clone()).ok()?.timestamp();
             if next > time {
                 return Some(next.as_millisecond());
             }
@@ -87,11 +87,11 @@ fn wrong_count(count: usize) -> String {
 }
 
 /// Parses a time, in milliseconds since 1970. A time without an offset is in UTC.
-pub fn read_time(text: &str) -> Option<i64> {
+pub fn parse_time(text: &str) -> Option<i64> {
     let with_offset = text.parse::<Timestamp>();
     let time = with_offset.or_else(|_| {
-        let plain = text.parse::<DateTime>()?;
-        Ok::<_, jiff::Error>(plain.to_zoned(TimeZone::UTC)?.timestamp())
+        let utc = text.parse::<DateTime>()?;
+        Ok::<_, jiff::Error>(utc.to_zoned(TimeZone::UTC)?.timestamp())
     });
     time.ok().map(Timestamp::as_millisecond)
 }
@@ -103,9 +103,9 @@ mod tests {
     use super::*;
 
     fn after(fields: &str, zone: Option<&str>, time: &str) -> Option<String> {
-        let schedule = Schedule::read(fields, zone).unwrap();
+        let schedule = Schedule::parse(fields, zone).unwrap();
         schedule
-            .after(read_time(time).unwrap())
+            .next_after(parse_time(time).unwrap())
             .map(|ms| format_time_with_micros(ms)[..16].to_owned())
     }
 
@@ -165,7 +165,7 @@ mod tests {
             ("* * * * *", Some("Mars/Base"), "is invalid"),
             ("* * * * *", Some(""), "is invalid"),
         ] {
-            let found = Schedule::read(fields, zone).unwrap_err();
+            let found = Schedule::parse(fields, zone).unwrap_err();
             assert!(found.contains(why) && !found.contains('\n'), "{fields}: {found}");
         }
     }
@@ -176,8 +176,8 @@ mod tests {
         for text in
             ["2026-11-22T09:00:00+00:00", "2026-11-22T09:00:00", "2026-11-22T10:00:00+01:00"]
         {
-            assert_eq!(read_time(text), wanted, "{text}");
+            assert_eq!(parse_time(text), wanted, "{text}");
         }
-        assert_eq!(read_time("tomorrow"), None);
+        assert_eq!(parse_time("tomorrow"), None);
     }
 }

@@ -11,51 +11,55 @@ pub use self::allow::{AllowRule, AllowRuleError};
 pub use self::sign::{SigningKey, SigningKeyError};
 
 /// Maximum length of a webhook URL in bytes. The URL is stored and sent in headers.
-pub const ADDRESS_BYTES: usize = 2_048;
+pub const MAX_URL_BYTES: usize = 2_048;
 
 /// Decides whether the host may connect to an IP address. The second argument permits private
 /// addresses.
-pub type Reachable = fn(IpAddr, bool) -> bool;
+pub type AddressPolicy = fn(IpAddr, bool) -> bool;
 
 /// A permitted webhook URL, before its host name is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct WebhookUrl {
     /// The URL.
     pub url: Url,
     /// Whether the host name may resolve to a private or loopback address.
     pub private: bool,
 }
 
-impl Target {
+impl WebhookUrl {
     /// Parses the URL of a webhook, and checks it against the rules.
     ///
     /// # Errors
     ///
     /// A message with the reason why the URL is not permitted.
-    pub fn read(text: &str, allow: &[AllowRule], reachable: Reachable) -> Result<Self, String> {
-        let refuse = |why: &str| Err(format!("the webhook {why}"));
-        if text.len() > ADDRESS_BYTES {
-            return refuse(&format!("has a URL of more than {ADDRESS_BYTES} bytes"));
+    pub fn parse(
+        text: &str,
+        allow: &[AllowRule],
+        is_allowed: AddressPolicy,
+    ) -> Result<Self, String> {
+        let reject = |why: &str| Err(format!("the webhook {why}"));
+        if text.len() > MAX_URL_BYTES {
+            return reject(&format!("has a URL of more than {MAX_URL_BYTES} bytes"));
         }
         let Ok(url) = Url::parse(text) else {
-            return refuse("is not a URL; for example `https://example.com/hook`");
+            return reject("is not a URL; for example `https://example.com/hook`");
         };
         if !matches!(url.scheme(), "http" | "https") {
-            return refuse("must have a URL with `https` or `http`");
+            return reject("must have a URL with `https` or `http`");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse("must have a URL without user and password");
+            return reject("must have a URL without user and password");
         }
         let private = allow.iter().any(|rule| rule.covers(&url));
-        let may_be_reached = match url.host() {
-            Some(Host::Ipv4(address)) => reachable(address.into(), private),
-            Some(Host::Ipv6(address)) => reachable(address.into(), private),
+        let is_permitted = match url.host() {
+            Some(Host::Ipv4(address)) => is_allowed(address.into(), private),
+            Some(Host::Ipv6(address)) => is_allowed(address.into(), private),
             Some(Host::Domain(name)) => private || !is_local(name),
             None => false,
         };
-        if !may_be_reached {
+        if !is_permitted {
             let host = url.host_str().unwrap_or_default();
-            return refuse(&format!(
+            return reject(&format!(
                 "leads to `{host}`, which this host may not call; its operator can allow private \
                  addresses under `[server.webhooks]`"
             ));
@@ -74,18 +78,18 @@ fn is_local(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn reachable(address: IpAddr, private: bool) -> bool {
+    fn is_allowed(address: IpAddr, private: bool) -> bool {
         private || !address.is_loopback()
     }
 
-    fn read(text: &str, allow: &[&str]) -> Result<Target, String> {
+    fn read(text: &str, allow: &[&str]) -> Result<WebhookUrl, String> {
         let allow: Vec<AllowRule> = allow.iter().map(|rule| rule.parse().unwrap()).collect();
-        Target::read(text, &allow, reachable)
+        WebhookUrl::parse(text, &allow, is_allowed)
     }
 
     #[test]
     fn local_addresses_need_a_rule() {
-        for (text, allow, fine) in [
+        for (text, allow, is_ok) in [
             ("https://example.com/hook?a=b", &[][..], true),
             ("http://example.com:8080/", &[], true),
             ("http://127.0.0.1:9/x", &[], false),
@@ -101,9 +105,9 @@ mod tests {
             ("hook", &[], false),
             ("data:text/plain,x", &[], false),
         ] {
-            assert_eq!(read(text, allow).is_ok(), fine, "{text} {allow:?}");
+            assert_eq!(read(text, allow).is_ok(), is_ok, "{text} {allow:?}");
         }
-        assert!(read(&format!("https://a.example/{}", "x".repeat(ADDRESS_BYTES)), &[]).is_err());
+        assert!(read(&format!("https://a.example/{}", "x".repeat(MAX_URL_BYTES)), &[]).is_err());
         assert!(!read("https://example.com", &["http://localhost:*"]).unwrap().private);
         assert!(read("http://localhost", &["http://localhost:*"]).unwrap().private);
     }

@@ -108,7 +108,7 @@ async fn cron_without_an_input_starts_with_an_empty_one() {
     cron["on_run_completed"] = json!("keep");
     host.post("/runs/crons", cron).await.ok();
     clock.advance(HOUR_MS);
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     let threads = host.post("/threads/search", json!({})).await.ok();
     let id = threads[0]["thread_id"].as_str().unwrap();
     let begun = runs(&host, id).await;
@@ -167,19 +167,19 @@ async fn crons_are_searched_and_counted() {
 async fn run_is_created_when_its_cron_is_due() {
     let (host, clock) = host();
     let (id, cron) = on_thread(&host, hourly()).await;
-    assert_eq!(host.server.run_crons().await, Some(NOW_MS - 30_000 + HOUR_MS));
+    assert_eq!(host.server.create_due_runs().await, Some(NOW_MS - 30_000 + HOUR_MS));
     assert!(runs(&host, &id).await.is_empty());
     clock.advance(HOUR_MS);
-    let next_ms = host.server.run_crons().await;
+    let next_ms = host.server.create_due_runs().await;
     assert_eq!(next_ms, Some(NOW_MS - 30_000 + 2 * HOUR_MS));
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     let begun = runs(&host, &id).await;
     assert_eq!(begun.len(), 1);
     assert_eq!(begun[0]["status"], "success");
     assert_eq!(begun[0]["metadata"]["cron_id"], cron["cron_id"]);
     assert_eq!(begun[0]["metadata"]["suite"], "crons");
     clock.advance(HOUR_MS);
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     assert_eq!(runs(&host, &id).await.len(), 2);
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     assert_eq!(state["values"]["items"], json!(["tick", "tick"]));
@@ -190,8 +190,8 @@ async fn missed_cron_fires_once_after_downtime() {
     let (host, clock) = host();
     let (id, cron) = on_thread(&host, hourly()).await;
     clock.advance(10 * HOUR_MS);
-    host.server.run_crons().await;
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
+    host.server.create_due_runs().await;
     assert_eq!(runs(&host, &id).await.len(), 1);
     let place = format!("/runs/crons/{}", cron["cron_id"].as_str().unwrap());
     let next = host.get(&place).await.ok()["next_run_date"].clone();
@@ -208,7 +208,11 @@ async fn several_hosts_create_one_run_per_due_time() {
     let others = [AgentServer::new(&host.state), AgentServer::new(&host.state)];
     for hour in 1..=3 {
         clock.advance(HOUR_MS);
-        tokio::join!(host.server.run_crons(), others[0].run_crons(), others[1].run_crons());
+        tokio::join!(
+            host.server.create_due_runs(),
+            others[0].create_due_runs(),
+            others[1].create_due_runs()
+        );
         assert_eq!(runs(&host, &id).await.len(), hour);
         let threads = host.post("/threads/count", json!({})).await.ok();
         assert_eq!(threads, json!(hour + 1));
@@ -225,7 +229,7 @@ async fn cron_run_is_enqueued_on_a_busy_thread() {
     host.begun(1).await;
     clock.advance(HOUR_MS);
     let other = AgentServer::new(&host.state);
-    tokio::join!(host.server.run_crons(), other.run_crons());
+    tokio::join!(host.server.create_due_runs(), other.create_due_runs());
     assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok().as_array().unwrap().len(), 2);
     host.let_go.send_replace(true);
     assert_eq!(runs(&host, &id).await.len(), 2);
@@ -244,20 +248,20 @@ async fn cron_respects_end_time_and_enabled() {
     let (rests, cron) = on_thread(&host, resting).await;
     for _ in 0..3 {
         clock.advance(HOUR_MS);
-        host.server.run_crons().await;
+        host.server.create_due_runs().await;
     }
     assert_eq!(runs(&host, &ends).await.len(), 1);
     assert!(runs(&host, &rests).await.is_empty());
     let place = format!("/runs/crons/{}", cron["cron_id"].as_str().unwrap());
     host.call("PATCH", &place, Some(json!({ "enabled": true }))).await.ok();
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     assert!(runs(&host, &rests).await.is_empty(), "a disabled cron has no due time");
     clock.advance(HOUR_MS);
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     assert_eq!(runs(&host, &rests).await.len(), 1);
     host.call("DELETE", &place, None).await;
     clock.advance(HOUR_MS);
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     assert_eq!(runs(&host, &rests).await.len(), 1);
 }
 
@@ -266,14 +270,14 @@ async fn thread_of_a_stateless_cron_run_is_deleted_or_kept() {
     let (host, clock) = host();
     host.post("/runs/crons", hourly()).await.ok();
     clock.advance(HOUR_MS);
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     assert_eq!(host.post("/threads/count", json!({})).await.ok(), 0);
     host.begun(1).await;
     let mut kept = hourly();
     kept["on_run_completed"] = json!("keep");
     host.post("/runs/crons", kept).await.ok();
     clock.advance(HOUR_MS);
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     assert_eq!(host.post("/threads/count", json!({})).await.ok(), 1);
 }
 
@@ -285,7 +289,7 @@ async fn cron_of_an_expired_thread_is_deleted() {
     // The thread disappears as after its TTL, without a request to delete it.
     host.engine.ports().store.delete_thread(&thread).await.unwrap();
     clock.advance(HOUR_MS);
-    assert_eq!(host.server.run_crons().await, None);
+    assert_eq!(host.server.create_due_runs().await, None);
     assert_eq!(host.post("/runs/crons/count", json!({})).await.ok(), 0);
 }
 
@@ -334,7 +338,7 @@ async fn crons_of_other_tenants_are_not_found() {
     assert_eq!(with_key(&host, "k-b", "POST", &path, Some(hourly())).await.status, 404);
     let made = with_key(&host, "k-a", "POST", &path, Some(hourly())).await.ok();
     clock.advance(HOUR_MS);
-    host.server.run_crons().await;
+    host.server.create_due_runs().await;
     let runs = format!("/threads/{}/runs", made["thread_id"].as_str().unwrap());
     let begun = with_key(&host, "k-a", "GET", &runs, None).await.ok();
     assert_eq!(begun.as_array().unwrap().len(), 1);

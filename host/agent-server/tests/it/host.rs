@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
-use wattle_agent_server::{AgentServer, AgentServerConfig, UnknownKeys, Webhooks};
+use wattle_agent_server::{AgentServer, AgentServerConfig, UnknownKeys, WebhookSettings};
 use wattle_api::{ApiConfig, ApiState, router_with};
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::failure::{Failure, code};
@@ -102,7 +102,7 @@ pub(crate) struct Parts {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) net: Arc<dyn Net>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) webhooks: Webhooks,
+    pub(crate) webhooks: WebhookSettings,
     pub(crate) unknown_keys: UnknownKeys,
     pub(crate) caps: Caps,
 }
@@ -115,7 +115,7 @@ impl Default for Parts {
             model: Arc::new(Nothing),
             net: Arc::new(Nothing),
             clock: Arc::new(Ticking(Instant::now())),
-            webhooks: Webhooks::default(),
+            webhooks: WebhookSettings::default(),
             unknown_keys: UnknownKeys::default(),
             caps: Caps::default(),
         }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wattle_agent_server::Webhooks;
+use wattle_agent_server::WebhookSettings;
 use wattle_agent_server::webhooks::SigningKey;
 use wattle_api::ApiConfig;
 use wattle_graph::failure::{Failure, code};
@@ -89,10 +89,10 @@ impl Net for Receiver {
 
 /// Creates a server that retries a failed webhook without a pause, at most `retries` times.
 fn host(receiver: &Arc<Receiver>, retries: usize) -> Host {
-    let webhooks = Webhooks {
+    let webhooks = WebhookSettings {
         key: Some(SigningKey::new(SECRET).unwrap()),
-        retries: vec![Duration::ZERO; retries],
-        ..Webhooks::default()
+        retry_delays: vec![Duration::ZERO; retries],
+        ..WebhookSettings::default()
     };
     let parts = Parts { net: receiver.clone(), webhooks, ..Parts::default() };
     Host::with_parts(ApiConfig::default(), parts)
@@ -200,7 +200,10 @@ async fn webhook_is_retried_until_accepted() {
 async fn pending_webhook_is_delivered_after_a_restart() {
     let receiver = Receiver::new(&[Ok(503)]);
     let clock = Hand::at(1_736_908_245_123);
-    let webhooks = Webhooks { retries: vec![Duration::from_hours(1)], ..Webhooks::default() };
+    let webhooks = WebhookSettings {
+        retry_delays: vec![Duration::from_hours(1)],
+        ..WebhookSettings::default()
+    };
     let parts = Parts { net: receiver.clone(), clock: clock.clone(), webhooks, ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
     host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();

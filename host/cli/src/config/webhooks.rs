@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use wattle_agent_server::Webhooks;
+use wattle_agent_server::WebhookSettings;
 use wattle_agent_server::webhooks::{AllowRule, SigningKey};
 
 use crate::config::ConfigProblem;
@@ -38,18 +38,21 @@ impl WebhooksConfig {
     ///
     /// A message if the configured secret is missing or invalid. Webhooks are not sent unsigned in
     /// this case, because a receiver expects signed ones.
-    pub fn settings(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Webhooks, String> {
+    pub fn settings(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<WebhookSettings, String> {
         let key = |name: &String| {
             let secret = env(name).filter(|secret| !secret.trim().is_empty());
             let secret =
                 secret.ok_or_else(|| format!("the environment variable `{name}` is not set"))?;
             SigningKey::new(&secret).map_err(|error| format!("`{name}`: {error}"))
         };
-        Ok(Webhooks {
-            key: self.secret_env.as_ref().map(key).transpose()?,
+        Ok(WebhookSettings {
+            signing_key: self.secret_env.as_ref().map(key).transpose()?,
             allow: self.allow.iter().filter_map(|rule| rule.parse().ok()).collect(),
-            reachable: wattle_net::is_address_allowed,
-            ..Webhooks::default()
+            address_policy: wattle_net::is_address_allowed,
+            ..WebhookSettings::default()
         })
     }
 }
@@ -68,8 +71,8 @@ mod tests {
 
     #[test]
     fn a_configured_secret_must_exist() {
-        assert!(config("").settings(&env).unwrap().key.is_none());
-        assert!(config("secret_env = 'SECRET'").settings(&env).unwrap().key.is_some());
+        assert!(config("").settings(&env).unwrap().signing_key.is_none());
+        assert!(config("secret_env = 'SECRET'").settings(&env).unwrap().signing_key.is_some());
         let missing = config("secret_env = 'OTHER'").settings(&env).unwrap_err();
         assert!(missing.contains("`OTHER` is not set"), "{missing}");
         let short = config("secret_env = 'SHORT'").settings(&|_| Some("x".into())).unwrap_err();

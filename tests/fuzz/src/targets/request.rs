@@ -10,7 +10,7 @@ use serde_json::Value;
 use wattle_agent_server::wire::command;
 use wattle_agent_server::wire::extract::Extract;
 use wattle_agent_server::wire::request::{self, Modes, parse};
-use wattle_agent_server::wire::schedule::{Schedule, read_time};
+use wattle_agent_server::wire::schedule::{Schedule, parse_time};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::{EventId, checkpoint_of, namespace_of};
 use wattle_project::agent_server::message::{compact, from_wire_all, to_wire_all};
@@ -76,7 +76,7 @@ fn run_create(body: &[u8]) {
     if run.check().is_err() {
         return;
     }
-    let _ = Modes::read(run.stream_mode.as_ref());
+    let _ = Modes::parse(run.stream_mode.as_ref());
     let channels = BTreeSet::from(["messages".to_owned()]);
     let _ = run.read_input(&channels, &mut fresh());
     if let Some(command) = run.command() {
@@ -95,7 +95,7 @@ fn state_update(body: &[u8]) {
 
 fn cron_create(body: &[u8]) {
     let Some(cron) = read::<request::CronCreate>(body) else { return };
-    let _ = request::run_of(&cron.payload());
+    let _ = request::parse_run(&cron.payload());
 }
 
 fn item_put(body: &[u8]) {
@@ -130,9 +130,9 @@ fn messages(body: &[u8]) {
 
 fn paths(body: &[u8]) {
     let Ok(Value::Object(paths)) = serde_json::from_slice(body) else { return };
-    let Ok(extract) = Extract::read(&paths) else { return };
+    let Ok(extract) = Extract::parse(&paths) else { return };
     let document = serde_json::json!({ "values": { "a": [1, { "b": 2 }] }, "metadata": {} });
-    let found = extract.of(&document);
+    let found = extract.apply(&document);
     assert_eq!(found.as_object().map(serde_json::Map::len), Some(paths.len()));
 }
 
@@ -144,12 +144,12 @@ fn words(body: &[u8]) {
     }
     namespace_of(text);
     EventId::number_of(text);
-    request::labels_of(text);
-    read_time(text);
+    request::split_labels(text);
+    parse_time(text);
     let (fields, zone) = text.split_once('|').unwrap_or((text, "UTC"));
-    if let Ok(schedule) = Schedule::read(fields, Some(zone)) {
+    if let Ok(schedule) = Schedule::parse(fields, Some(zone)) {
         let now = 1_700_000_000_000;
-        assert!(schedule.after(now).is_none_or(|next| next > now), "{text}");
+        assert!(schedule.next_after(now).is_none_or(|next| next > now), "{text}");
     }
 }
 

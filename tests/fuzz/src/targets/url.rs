@@ -13,7 +13,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
-use wattle_agent_server::wire::webhook::{ADDRESS_BYTES, AllowRule, Target};
+use wattle_agent_server::wire::webhook::{AllowRule, MAX_URL_BYTES, WebhookUrl};
 use wattle_api::app_route::pattern;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
@@ -59,14 +59,14 @@ pub fn run(bytes: &[u8]) {
 
 fn webhook(rule: &str, url: &str) {
     let allow: Vec<AllowRule> = rule.parse::<AllowRule>().into_iter().collect();
-    let target = match Target::read(url, &allow, is_address_allowed) {
+    let target = match WebhookUrl::parse(url, &allow, is_address_allowed) {
         Ok(target) => target,
         Err(why) => {
             assert!(!why.is_empty());
             return;
         }
     };
-    let Target { url, private } = &target;
+    let WebhookUrl { url, private } = &target;
     assert!(matches!(url.scheme(), "http" | "https"), "{url}");
     assert!(url.username().is_empty() && url.password().is_none(), "{url}");
     assert!(!private || allow.iter().any(|rule| rule.covers(url)), "{url}");
@@ -74,8 +74,8 @@ fn webhook(rule: &str, url: &str) {
     if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
         assert!(is_address_allowed(address, *private), "{url}");
     }
-    if url.as_str().len() <= ADDRESS_BYTES {
-        assert_eq!(Target::read(url.as_str(), &allow, is_address_allowed), Ok(target.clone()));
+    if url.as_str().len() <= MAX_URL_BYTES {
+        assert_eq!(WebhookUrl::parse(url.as_str(), &allow, is_address_allowed), Ok(target.clone()));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::graphs::AgentGraph;
 use crate::query::QueryParams;
 use crate::route::drawable_graph;
 use crate::state::AgentServer;
-use crate::wire::outline::{Drawing, ErrorDocument, GraphSchemas};
+use crate::wire::schemas::{Drawing, ErrorDocument, GraphSchemas};
 
 /// Separator of the levels of a namespace.
 const NAMESPACE_SEPARATOR: char = '|';

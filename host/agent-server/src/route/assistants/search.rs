@@ -15,9 +15,9 @@ use crate::page::{self, Page};
 use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains, pagination_headers};
 use crate::state::AgentServer;
 use crate::view;
-use crate::wire::outline::AssistantPart;
 use crate::wire::request::{AssistantCount, AssistantSearch, SortOrder};
-use crate::wire::shape::Assistant;
+use crate::wire::response::Assistant;
+use crate::wire::schemas::AssistantPart;
 
 /// Fields that `select` accepts.
 const FIELDS: &[&str] = &[

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use wattle_project::agent_server::v2::Subscription;
 
 use super::{CommandError, ErrorCode};
-use crate::wire::request::{self, Config, IfMissing, Modes, Multitask, RunCreate};
+use crate::wire::request::{self, Config, IfNotExists, Modes, Multitask, RunCreate};
 
 /// Stream modes of a run that a command creates. They apply to the streams of the single run.
 const STREAM_MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
@@ -44,7 +44,7 @@ impl RunStart {
             return Err(CommandError::new(ErrorCode::InvalidArgument, why));
         };
         let strategy = self.multitask_strategy.or(self.multitask_strategy_older);
-        let resume = |value| request::Command { resume: Some(value), ..Default::default() };
+        let resume = |value| request::RunCommand { resume: Some(value), ..Default::default() };
         let (input, command) = match self.input {
             Some(answer) if answers => (None, Some(resume(answer))),
             input => (input, None),
@@ -76,7 +76,7 @@ fn run_request(assistant_id: String) -> RunCreate {
         stream_mode: Some(Modes::Many(modes)),
         stream_subgraphs: Some(true),
         stream_resumable: Some(true),
-        if_not_exists: Some(IfMissing::Create),
+        if_not_exists: Some(IfNotExists::Create),
         multitask_strategy: Some(Multitask::default()),
         ..RunCreate::default()
     }
@@ -138,7 +138,7 @@ impl InputRespond {
 
     /// Returns the requested run.
     pub fn request(self, assistant: String, answers: Map<String, Value>) -> RunCreate {
-        let command = request::Command {
+        let command = request::RunCommand {
             resume: Some(Value::Object(answers)),
             update: self.update.filter(|it| !it.is_null()),
             goto: self.goto.filter(|it| !it.is_null()),
@@ -235,8 +235,8 @@ impl Subscribe {
     ///
     /// # Errors
     ///
-    /// [`request::Invalid::Value`] if `channels` is empty or contains an unknown channel.
-    pub fn subscription(&self) -> Result<Subscription, request::Invalid> {
+    /// [`request::RequestError::BadRequest`] if `channels` is empty or contains an unknown channel.
+    pub fn subscription(&self) -> Result<Subscription, request::RequestError> {
         let namespaces = self.namespaces.clone().unwrap_or_default();
         Ok(Subscription::new(&self.channels, namespaces, self.depth)?)
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{IfExists, Invalid, SortOrder};
+use super::{IfExists, RequestError, SortOrder};
 
 /// A new assistant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -112,11 +112,12 @@ pub struct AssistantCount {
 ///
 /// # Errors
 ///
-/// [`Invalid::Value`] if both have values, [`Invalid::Schema`] if either is not an object.
+/// [`RequestError::BadRequest`] if both have values, [`RequestError::Unprocessable`] if either is
+/// not an object.
 pub fn normalize_context(
     config: Option<Map<String, Value>>,
     context: Option<Value>,
-) -> Result<(Map<String, Value>, Value), Invalid> {
+) -> Result<(Map<String, Value>, Value), RequestError> {
     let mut config = config.unwrap_or_default();
     let configurable = match config.remove("configurable") {
         None | Some(Value::Null) => Map::new(),
@@ -131,7 +132,7 @@ pub fn normalize_context(
     let values = match (configurable.is_empty(), context.is_empty()) {
         (false, false) => {
             let why = "`config.configurable` and `context` cannot both be given; use `context`";
-            return Err(Invalid::Value(why.to_owned()));
+            return Err(RequestError::BadRequest(why.to_owned()));
         }
         (false, true) => configurable,
         (true, _) => context,
@@ -142,8 +143,8 @@ pub fn normalize_context(
     Ok((config, Value::Object(values)))
 }
 
-fn no_object(field: &str) -> Invalid {
-    Invalid::Schema(format!("`{field}` of the request must be an object"))
+fn no_object(field: &str) -> RequestError {
+    RequestError::Unprocessable(format!("`{field}` of the request must be an object"))
 }
 
 #[cfg(test)]
@@ -152,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    fn both(config: Value, context: Value) -> Result<Value, Invalid> {
+    fn both(config: Value, context: Value) -> Result<Value, RequestError> {
         let config = config.as_object().cloned();
         normalize_context(config, Some(context)).map(|(config, context)| json!([config, context]))
     }
@@ -164,7 +165,7 @@ mod tests {
         let only = json!([{ "configurable": { "x": 1 } }, { "x": 1 }]);
         assert_eq!(both(json!({}), json!({ "x": 1 })), Ok(only));
         assert_eq!(both(Value::Null, Value::Null), Ok(json!([{}, {}])));
-        assert!(matches!(both(tags, json!({ "y": 1 })), Err(Invalid::Value(_))));
-        assert!(matches!(both(json!({}), json!(7)), Err(Invalid::Schema(_))));
+        assert!(matches!(both(tags, json!({ "y": 1 })), Err(RequestError::BadRequest(_))));
+        assert!(matches!(both(json!({}), json!(7)), Err(RequestError::Unprocessable(_))));
     }
 }

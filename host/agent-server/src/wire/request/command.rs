@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use wattle_project::agent_server::message;
 
-use super::Invalid;
-use super::run::read_values;
+use super::RequestError;
+use super::run::convert_messages;
 
 /// Updates, answers and next nodes with which a run starts instead of an input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Command {
+#[schema(as = Command)]
+pub struct RunCommand {
     /// Channel values to write: an object, or an array of `[channel, value]` pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Value>,
@@ -38,7 +39,7 @@ pub enum Goto {
     },
 }
 
-impl Command {
+impl RunCommand {
     pub(super) fn is_empty(&self) -> bool {
         self.update.is_none() && self.resume.is_none() && self.goto.is_none()
     }
@@ -48,22 +49,22 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for an update that does not consist of channel values, and for the first
-    /// invalid message.
+    /// [`RequestError::Unprocessable`] for an update that does not consist of channel values, and
+    /// for the first invalid message.
     pub fn read_update(
         &self,
         channels: &BTreeSet<String>,
-        fresh: message::Fresh<'_>,
-    ) -> Result<Vec<(String, Value)>, Invalid> {
+        new_id: message::Fresh<'_>,
+    ) -> Result<Vec<(String, Value)>, RequestError> {
         let pairs = match &self.update {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Object(fields)) => fields.clone().into_iter().collect(),
             Some(Value::Array(pairs)) => pairs.iter().map(pair).collect::<Result<_, _>>()?,
-            Some(_) => return Err(no_update()),
+            Some(_) => return Err(invalid_update()),
         };
         let mut read = Vec::with_capacity(pairs.len());
         for (channel, value) in pairs {
-            let one = read_values(&json!({ &channel: value }), channels, fresh)?;
+            let one = convert_messages(&json!({ &channel: value }), channels, new_id)?;
             read.push((channel.clone(), one[&channel].clone()));
         }
         Ok(read)
@@ -74,49 +75,49 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for a value without the name of a node.
+    /// [`RequestError::Unprocessable`] for a value without the name of a node.
     pub fn read_goto(
         &self,
         channels: &BTreeSet<String>,
-        fresh: message::Fresh<'_>,
-    ) -> Result<Vec<Goto>, Invalid> {
-        let each = match &self.goto {
+        new_id: message::Fresh<'_>,
+    ) -> Result<Vec<Goto>, RequestError> {
+        let targets = match &self.goto {
             None | Some(Value::Null) => &[],
-            Some(Value::Array(each)) => each.as_slice(),
+            Some(Value::Array(targets)) => targets.as_slice(),
             Some(one) => std::slice::from_ref(one),
         };
-        each.iter().map(|one| goto(one, channels, fresh)).collect()
+        targets.iter().map(|one| goto(one, channels, new_id)).collect()
     }
 }
 
-fn pair(pair: &Value) -> Result<(String, Value), Invalid> {
+fn pair(pair: &Value) -> Result<(String, Value), RequestError> {
     match pair.as_array().map(Vec::as_slice) {
         Some([Value::String(channel), value]) => Ok((channel.clone(), value.clone())),
-        _ => Err(no_update()),
+        _ => Err(invalid_update()),
     }
 }
 
-fn no_update() -> Invalid {
+fn invalid_update() -> RequestError {
     let why = "`command.update` must be an object of channel values, or an array of pairs";
-    Invalid::Schema(why.to_owned())
+    RequestError::Unprocessable(why.to_owned())
 }
 
 fn goto(
     one: &Value,
     channels: &BTreeSet<String>,
-    fresh: message::Fresh<'_>,
-) -> Result<Goto, Invalid> {
+    new_id: message::Fresh<'_>,
+) -> Result<Goto, RequestError> {
     let refuse = || {
         let why = "`command.goto` must be the name of a node, an object with `node` and `input`, \
                    or a list of these";
-        Invalid::Schema(why.to_owned())
+        RequestError::Unprocessable(why.to_owned())
     };
     match one {
         Value::String(node) => Ok(Goto::Node(node.clone())),
         Value::Object(send) => {
             let node = send.get("node").and_then(Value::as_str).ok_or_else(refuse)?.to_owned();
             let input = send.get("input").cloned().unwrap_or_default();
-            Ok(Goto::Send { node, input: read_values(&input, channels, fresh)? })
+            Ok(Goto::Send { node, input: convert_messages(&input, channels, new_id)? })
         }
         _ => Err(refuse()),
     }
@@ -126,7 +127,7 @@ fn goto(
 mod tests {
     use super::*;
 
-    fn command(body: Value) -> Command {
+    fn command(body: Value) -> RunCommand {
         serde_json::from_value(body).unwrap()
     }
 

@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use wattle_api::body::struct_from_map::StructFromMap;
 
-use super::{Completion, Invalid, RunCreate, SortOrder};
+use super::{OnCompletion, RequestError, RunCreate, SortOrder};
 
 /// The id of a cron: a field of the cron, and a key of `config.configurable` of its run request.
 pub const CRON_ID: &str = "cron_id";
 
 /// Fields of a cron request that are not part of the run request.
-const OWN: &[&str] =
+const CRON_FIELDS: &[&str] =
     &["schedule", "timezone", "end_time", "enabled", "on_run_completed", "thread_id", CRON_ID];
 
 /// A new cron.
@@ -28,7 +28,7 @@ pub struct CronCreate {
     /// Whether runs are created. The default is `true`.
     pub enabled: Option<bool>,
     /// Action on the thread of a stateless run after the run has ended.
-    pub on_run_completed: Option<Completion>,
+    pub on_run_completed: Option<OnCompletion>,
     /// Run request from which each run is created.
     #[serde(flatten)]
     #[schema(value_type = RunCreate)]
@@ -59,7 +59,7 @@ pub struct CronPatch {
     /// Whether runs are created.
     pub enabled: Option<bool>,
     /// Action on the thread of a stateless run after the run has ended.
-    pub on_run_completed: Option<Completion>,
+    pub on_run_completed: Option<OnCompletion>,
     /// Changed fields of the run request.
     #[serde(flatten)]
     pub payload: Map<String, Value>,
@@ -74,14 +74,15 @@ impl CronPatch {
 
 /// Deserializes a present field, so that `null` differs from a missing field.
 #[expect(clippy::option_option, reason = "missing, `null`, or a value")]
-fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+fn double_option<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
 fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
-    let given = fields.iter().filter(|(name, value)| !value.is_null() && !OWN.contains(&&***name));
+    let given =
+        fields.iter().filter(|(name, value)| !value.is_null() && !CRON_FIELDS.contains(&&***name));
     let mut given: Map<String, Value> =
         given.map(|(name, value)| (name.clone(), value.clone())).collect();
     // Clients send back the settings that they have read. The id is no part of the run context.
@@ -98,12 +99,12 @@ fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
 /// # Errors
 ///
 /// [`Invalid`] if the payload is not a run request.
-pub fn run_of(payload: &Map<String, Value>) -> Result<RunCreate, Invalid> {
+pub fn parse_run(payload: &Map<String, Value>) -> Result<RunCreate, RequestError> {
     let document = Value::Object(payload.clone());
     let read: Result<RunCreate, _> = serde_path_to_error::deserialize(StructFromMap(document));
     let run = read.map_err(|error| {
-        let (place, why) = (error.path().to_string(), error.inner().to_string());
-        Invalid::Schema(format!("`{place}` of the request cannot be read: {why}"))
+        let (path, why) = (error.path().to_string(), error.inner().to_string());
+        RequestError::Unprocessable(format!("`{path}` of the request cannot be read: {why}"))
     })?;
     run.check()?;
     Ok(run)
@@ -156,8 +157,8 @@ mod tests {
             cron.payload(),
             json!({ "assistant_id": "a", "input": {} }).as_object().unwrap().clone()
         );
-        assert_eq!(cron.on_run_completed, Some(Completion::Keep));
-        let run = run_of(&cron.payload()).unwrap();
+        assert_eq!(cron.on_run_completed, Some(OnCompletion::Keep));
+        let run = parse_run(&cron.payload()).unwrap();
         assert_eq!(run.assistant_id, "a");
     }
 
@@ -169,7 +170,7 @@ mod tests {
         });
         let change: CronPatch = parse(text.to_string().as_bytes()).unwrap();
         assert_eq!(change.payload()["config"], json!({ "configurable": {}, "tags": ["t"] }));
-        assert_eq!(run_of(&change.payload()).unwrap().run_context(), json!({ "user": "u" }));
+        assert_eq!(parse_run(&change.payload()).unwrap().run_context(), json!({ "user": "u" }));
     }
 
     #[test]
@@ -185,7 +186,7 @@ mod tests {
     fn invalid_payload_names_the_field() {
         let payload = |value: Value| value.as_object().unwrap().clone();
         let odd = payload(json!({ "assistant_id": "a", "interrupt_before": 7 }));
-        assert!(run_of(&odd).unwrap_err().to_string().contains("interrupt_before"));
-        assert!(run_of(&payload(json!({ "input": {} }))).is_err());
+        assert!(parse_run(&odd).unwrap_err().to_string().contains("interrupt_before"));
+        assert!(parse_run(&payload(json!({ "input": {} }))).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use wattle_project::agent_server::mode::Mode;
 
-use super::Invalid;
+use super::RequestError;
 
 /// One mode or an array of modes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ impl Modes {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for an unknown mode.
-    pub fn read(modes: Option<&Self>) -> Result<BTreeSet<Mode>, Invalid> {
+    /// [`RequestError::Unprocessable`] for an unknown mode.
+    pub fn parse(modes: Option<&Self>) -> Result<BTreeSet<Mode>, RequestError> {
         let names = match modes {
             None => &[][..],
             Some(Self::One(name)) => std::slice::from_ref(name),

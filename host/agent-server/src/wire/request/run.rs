@@ -9,7 +9,7 @@ use wattle_project::agent_server::document::Checkpoint;
 use wattle_project::agent_server::message;
 use wattle_run::hostcall::runs;
 
-use super::{Command, Invalid, Modes};
+use super::{Modes, RequestError, RunCommand};
 
 /// Multitask strategy: the behavior if the thread has an active run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -51,7 +51,8 @@ impl From<runs::Multitask> for Multitask {
 /// Behavior if the thread does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum IfMissing {
+#[schema(as = IfMissing)]
+pub enum IfNotExists {
     /// The thread is created.
     Create,
     /// The request is rejected.
@@ -62,7 +63,8 @@ pub enum IfMissing {
 /// Behavior when the client of the run disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Disconnect {
+#[schema(as = Disconnect)]
+pub enum OnDisconnect {
     /// The run is cancelled.
     Cancel,
     /// The run continues.
@@ -73,7 +75,8 @@ pub enum Disconnect {
 /// Action on the thread of a stateless run after the run has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Completion {
+#[schema(as = Completion)]
+pub enum OnCompletion {
     /// The thread is deleted.
     #[default]
     Delete,
@@ -95,14 +98,15 @@ pub enum CancelAction {
 /// A selection of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum Nodes {
+#[schema(as = Nodes)]
+pub enum NodeSelection {
     /// `*` for all nodes, or the name of one node.
     One(String),
     /// Names of nodes.
     Some(Vec<String>),
 }
 
-impl Nodes {
+impl NodeSelection {
     /// Returns the names of the nodes; `None` for all nodes.
     pub fn names(&self) -> Option<Vec<String>> {
         match self {
@@ -146,7 +150,7 @@ pub struct RunCreate {
     pub input: Option<Value>,
     /// Command with which the run starts instead of an input.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<Command>,
+    pub command: Option<RunCommand>,
     /// Rejects answers to interrupts that are not pending. By default they are ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_resume: Option<bool>,
@@ -171,10 +175,10 @@ pub struct RunCreate {
     pub webhook: Option<String>,
     /// Nodes before which the run stops.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interrupt_before: Option<Nodes>,
+    pub interrupt_before: Option<NodeSelection>,
     /// Nodes after which the run stops.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interrupt_after: Option<Nodes>,
+    pub interrupt_after: Option<NodeSelection>,
     /// Stream modes of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_mode: Option<Modes>,
@@ -193,13 +197,13 @@ pub struct RunCreate {
     pub multitask_strategy: Option<Multitask>,
     /// Behavior if the thread does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub if_not_exists: Option<IfMissing>,
+    pub if_not_exists: Option<IfNotExists>,
     /// Behavior when the client disconnects.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_disconnect: Option<Disconnect>,
+    pub on_disconnect: Option<OnDisconnect>,
     /// Action on the thread of a stateless run after the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_completion: Option<Completion>,
+    pub on_completion: Option<OnCompletion>,
     /// Delay before the run starts, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
@@ -219,34 +223,38 @@ impl RunCreate {
     /// # Errors
     ///
     /// [`Invalid`] for the first invalid value.
-    pub fn check(&self) -> Result<(), Invalid> {
+    pub fn check(&self) -> Result<(), RequestError> {
         if self.assistant_id.is_empty() {
-            return Err(Invalid::Schema("`assistant_id` of the request is missing".to_owned()));
+            return Err(RequestError::Unprocessable(
+                "`assistant_id` of the request is missing".to_owned(),
+            ));
         }
-        Modes::read(self.stream_mode.as_ref())?;
+        Modes::parse(self.stream_mode.as_ref())?;
         self.check_durability()?;
-        if self.has_configurable() && self.context.as_ref().is_some_and(|it| !is_nothing(it)) {
-            return Err(Invalid::Value(
+        if self.has_configurable() && self.context.as_ref().is_some_and(|it| !is_empty_value(it)) {
+            return Err(RequestError::BadRequest(
                 "`config.configurable` and `context` cannot both be given; use `context`"
                     .to_owned(),
             ));
         }
-        if self.input().is_some_and(|it| !is_nothing(it)) && self.command().is_some() {
+        if self.input().is_some_and(|it| !is_empty_value(it)) && self.command().is_some() {
             let why = "`input` and `command` cannot both be given".to_owned();
-            return Err(Invalid::Value(why));
+            return Err(RequestError::BadRequest(why));
         }
         if self.after_seconds.is_some_and(|after| !after.is_finite() || after < 0.0) {
-            return Err(Invalid::Schema("`after_seconds` must not be negative".to_owned()));
+            return Err(RequestError::Unprocessable(
+                "`after_seconds` must not be negative".to_owned(),
+            ));
         }
         Ok(())
     }
 
-    fn check_durability(&self) -> Result<(), Invalid> {
+    fn check_durability(&self) -> Result<(), RequestError> {
         match self.durability.as_deref() {
             None | Some("sync" | "async" | "exit") => Ok(()),
             Some(other) => {
                 let why = format!("`{other}` is not a durability; use sync, async or exit");
-                Err(Invalid::Schema(why))
+                Err(RequestError::Unprocessable(why))
             }
         }
     }
@@ -262,13 +270,13 @@ impl RunCreate {
     }
 
     /// Returns the command. Returns `None` for an empty command.
-    pub fn command(&self) -> Option<&Command> {
+    pub fn command(&self) -> Option<&RunCommand> {
         self.command.as_ref().filter(|command| !command.is_empty())
     }
 
     /// Returns the run context: `context`, or else `config.configurable`.
     pub fn run_context(&self) -> Value {
-        let context = self.context.clone().filter(|context| !is_nothing(context));
+        let context = self.context.clone().filter(|context| !is_empty_value(context));
         let configured = || {
             let config = self.config.as_ref()?;
             config.configurable.clone().filter(|it| !it.is_empty()).map(Value::Object)
@@ -280,13 +288,13 @@ impl RunCreate {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for the first invalid message.
+    /// [`RequestError::Unprocessable`] for the first invalid message.
     pub fn read_input(
         &self,
         channels: &BTreeSet<String>,
-        fresh: message::Fresh<'_>,
-    ) -> Result<Option<Value>, Invalid> {
-        self.input().map(|input| read_values(input, channels, fresh)).transpose()
+        new_id: message::Fresh<'_>,
+    ) -> Result<Option<Value>, RequestError> {
+        self.input().map(|input| convert_messages(input, channels, new_id)).transpose()
     }
 
     /// Returns the id of the checkpoint from which the run starts.
@@ -301,7 +309,7 @@ impl RunCreate {
     }
 }
 
-fn is_nothing(value: &Value) -> bool {
+fn is_empty_value(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
@@ -310,22 +318,23 @@ fn is_nothing(value: &Value) -> bool {
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`] for the first invalid message.
-pub(super) fn read_values(
+/// [`RequestError::Unprocessable`] for the first invalid message.
+pub(super) fn convert_messages(
     values: &Value,
     channels: &BTreeSet<String>,
-    fresh: message::Fresh<'_>,
-) -> Result<Value, Invalid> {
+    new_id: message::Fresh<'_>,
+) -> Result<Value, RequestError> {
     let Value::Object(values) = values else { return Ok(values.clone()) };
-    let read = |(name, value): (&String, &Value)| {
+    let convert = |(name, value): (&String, &Value)| {
         if !channels.contains(name) || value.is_null() {
             return Ok((name.clone(), value.clone()));
         }
-        let messages = message::from_wire_all(value, fresh);
-        let messages = messages.map_err(|why| Invalid::Schema(format!("`{name}`: {why}")))?;
+        let messages = message::from_wire_all(value, new_id);
+        let messages =
+            messages.map_err(|why| RequestError::Unprocessable(format!("`{name}`: {why}")))?;
         Ok((name.clone(), messages))
     };
-    values.iter().map(read).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+    values.iter().map(convert).collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
 /// A request to cancel several runs.
@@ -346,9 +355,9 @@ impl CancelRuns {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] if the request selects no runs, or uses both ways.
-    pub fn check(&self) -> Result<(), Invalid> {
-        let refuse = |why: &str| Err(Invalid::Schema(why.to_owned()));
+    /// [`RequestError::Unprocessable`] if the request selects no runs, or uses both ways.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let refuse = |why: &str| Err(RequestError::Unprocessable(why.to_owned()));
         match (&self.status, &self.thread_id, &self.run_ids) {
             (Some(status), None, None) if matches!(&**status, "pending" | "running" | "all") => {
                 Ok(())

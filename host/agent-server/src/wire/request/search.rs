@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::wire::shape::{RunStatus, ThreadStatus};
+use crate::wire::response::{RunStatus, ThreadStatus};
 
 /// The sort order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::Invalid;
+use super::RequestError;
 
 /// Separator of the labels in a namespace that is written as a string.
-const LABEL_END: char = '.';
+const LABEL_SEPARATOR: char = '.';
 
 /// Milliseconds of a minute.
 const MINUTE_MS: f64 = 60_000.0;
@@ -47,12 +47,14 @@ impl ItemPut {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] if the time is infinite or not positive.
-    pub fn ttl_ms(&self) -> Result<Option<u64>, Invalid> {
+    /// [`RequestError::Unprocessable`] if the time is infinite or not positive.
+    pub fn ttl_ms(&self) -> Result<Option<u64>, RequestError> {
         let Some(minutes) = self.ttl else { return Ok(None) };
         let ms = minutes * MINUTE_MS;
         if !ms.is_finite() || ms < 1.0 {
-            return Err(Invalid::Schema("`ttl` must be a positive number of minutes".to_owned()));
+            return Err(RequestError::Unprocessable(
+                "`ttl` must be a positive number of minutes".to_owned(),
+            ));
         }
         #[expect(clippy::cast_sign_loss, reason = "it is more than zero")]
         Ok(Some(ms as u64))
@@ -61,7 +63,8 @@ impl ItemPut {
 
 /// The address of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ItemPlace {
+#[schema(as = ItemPlace)]
+pub struct ItemKey {
     /// Labels of the namespace, from the widest to the narrowest.
     #[serde(default)]
     pub namespace: Vec<String>,
@@ -108,14 +111,14 @@ pub struct NamespaceSearch {
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`] for a label that is empty or contains a period.
-pub fn check_labels(labels: &[String]) -> Result<(), Invalid> {
-    let wrong = labels.iter().find(|label| label.is_empty() || label.contains(LABEL_END));
+/// [`RequestError::Unprocessable`] for a label that is empty or contains a period.
+pub fn check_labels(labels: &[String]) -> Result<(), RequestError> {
+    let wrong = labels.iter().find(|label| label.is_empty() || label.contains(LABEL_SEPARATOR));
     match wrong {
         Some(label) if label.is_empty() => {
-            Err(Invalid::Schema("a label of a namespace must not be empty".to_owned()))
+            Err(RequestError::Unprocessable("a label of a namespace must not be empty".to_owned()))
         }
-        Some(label) => Err(Invalid::Schema(format!(
+        Some(label) => Err(RequestError::Unprocessable(format!(
             "the label `{label}` of the namespace must not contain a period, which separates labels"
         ))),
         None => Ok(()),
@@ -123,11 +126,11 @@ pub fn check_labels(labels: &[String]) -> Result<(), Invalid> {
 }
 
 /// Splits a namespace in a string into its labels.
-pub fn labels_of(text: &str) -> Vec<String> {
+pub fn split_labels(text: &str) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
     }
-    text.split(LABEL_END).map(str::to_owned).collect()
+    text.split(LABEL_SEPARATOR).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -139,7 +142,7 @@ mod tests {
 
     #[test]
     fn labels_have_no_periods() {
-        let check = |text: &str| check_labels(&labels_of(text)).is_ok();
+        let check = |text: &str| check_labels(&split_labels(text)).is_ok();
         assert!(check("") && check("a") && check("a.b c.d"));
         assert!(!check("a..b") && !check(".") && !check("a."));
         assert!(check_labels(&["a.b".to_owned()]).is_err());

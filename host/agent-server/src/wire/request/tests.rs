@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use wattle_project::agent_server::mode::Mode;
 
 use super::{
-    Before, CancelRuns, HistoryRequest, Invalid, Modes, Multitask, Nodes, RunCreate, ThreadCreate,
-    ThreadPatch, TtlWish, parse,
+    Before, CancelRuns, HistoryRequest, Modes, Multitask, NodeSelection, RequestError, RunCreate,
+    ThreadCreate, ThreadPatch, TtlInput, parse,
 };
-use crate::wire::shape::TtlStrategy;
+use crate::wire::response::TtlStrategy;
 
-fn run(body: Value) -> Result<RunCreate, Invalid> {
+fn run(body: Value) -> Result<RunCreate, RequestError> {
     let run: RunCreate = parse(body.to_string().as_bytes())?;
     run.check()?;
     Ok(run)
@@ -28,10 +28,13 @@ fn python_client_request_is_parsed() {
         "metadata": null, "command": null, "langsmith_tracer": {}, "durability": "exit",
     }))
     .unwrap();
-    let modes = Modes::read(run.stream_mode.as_ref()).unwrap();
+    let modes = Modes::parse(run.stream_mode.as_ref()).unwrap();
     assert_eq!(modes, BTreeSet::from([Mode::Values, Mode::MessagesTuple]));
-    assert_eq!(run.interrupt_before.as_ref().and_then(Nodes::names), None);
-    assert_eq!(run.interrupt_after.as_ref().and_then(Nodes::names), Some(vec!["a".to_owned()]));
+    assert_eq!(run.interrupt_before.as_ref().and_then(NodeSelection::names), None);
+    assert_eq!(
+        run.interrupt_after.as_ref().and_then(NodeSelection::names),
+        Some(vec!["a".to_owned()])
+    );
     assert_eq!(run.multitask_strategy, Some(Multitask::Rollback));
     assert_eq!(run.checkpoint_id(), Some("c"));
     assert_eq!(run.run_context(), json!({ "user": "ann" }));
@@ -41,35 +44,29 @@ fn python_client_request_is_parsed() {
 #[test]
 fn invalid_request_is_rejected() {
     for (body, expected) in [
-        (json!({}), "schema: `assistant_id` of the request is missing"),
-        (json!({ "assistant_id": 7 }), "schema: `assistant_id` of the request cannot be read"),
+        (json!({}), "422: `assistant_id` of the request is missing"),
+        (json!({ "assistant_id": 7 }), "422: `assistant_id` of the request cannot be read"),
         (
             json!({ "assistant_id": "a", "stream_mode": "tools" }),
-            "schema: `tools` is not a stream mode",
+            "422: `tools` is not a stream mode",
         ),
-        (
-            json!({ "assistant_id": "a", "durability": "never" }),
-            "schema: `never` is not a durability",
-        ),
-        (json!({ "assistant_id": "a", "after_seconds": -1 }), "schema: `after_seconds`"),
+        (json!({ "assistant_id": "a", "durability": "never" }), "422: `never` is not a durability"),
+        (json!({ "assistant_id": "a", "after_seconds": -1 }), "422: `after_seconds`"),
         (
             json!({ "assistant_id": "a", "config": { "configurable": { "x": 1 } },
                 "context": { "y": 1 } }),
-            "value: `config.configurable` and `context`",
+            "400: `config.configurable` and `context`",
         ),
         (
             json!({ "assistant_id": "a", "input": { "x": 1 }, "command": { "resume": 1 } }),
-            "value: `input` and `command`",
+            "400: `input` and `command`",
         ),
-        (
-            json!({ "assistant_id": "a", "multitask_strategy": "wait" }),
-            "schema: `multitask_strategy`",
-        ),
-        (json!([]), "schema: "),
+        (json!({ "assistant_id": "a", "multitask_strategy": "wait" }), "422: `multitask_strategy`"),
+        (json!([]), "422: "),
     ] {
         let refused = match run(body.clone()).unwrap_err() {
-            Invalid::Schema(why) => format!("schema: {why}"),
-            Invalid::Value(why) => format!("value: {why}"),
+            RequestError::Unprocessable(why) => format!("422: {why}"),
+            RequestError::BadRequest(why) => format!("400: {why}"),
         };
         assert!(refused.starts_with(expected), "{body}: {refused}");
     }
@@ -109,7 +106,7 @@ fn messages_of_an_input_are_converted() {
     assert_eq!(read(input), Ok(Some(expected)));
     assert_eq!(read(Value::Null), Ok(None));
     let wrong = read(json!({ "messages": ["hi", { "role": "nobody", "content": "" }] }));
-    let Err(Invalid::Schema(why)) = wrong else { panic!("{wrong:?}") };
+    let Err(RequestError::Unprocessable(why)) = wrong else { panic!("{wrong:?}") };
     assert!(why.starts_with("`messages`: message at index 1: `nobody`"), "{why}");
 }
 
@@ -118,7 +115,7 @@ fn thread_ttl_is_in_minutes() {
     let create: ThreadCreate = parse(br#"{ "ttl": 2 }"#).unwrap();
     let patch: ThreadPatch =
         parse(br#"{ "ttl": { "ttl": 0.5, "strategy": "keep_latest" } }"#).unwrap();
-    let ttl = |wish: Option<TtlWish>| wish.unwrap().ttl().read().unwrap().after_ms;
+    let ttl = |input: Option<TtlInput>| input.unwrap().ttl().read().unwrap().after_ms;
     assert_eq!((ttl(create.ttl), ttl(patch.ttl)), (120_000, 30_000));
     assert_eq!(patch.ttl.unwrap().ttl().strategy, TtlStrategy::KeepLatest);
     let never: ThreadCreate = parse(br#"{ "ttl": -1 }"#).unwrap();

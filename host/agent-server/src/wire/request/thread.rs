@@ -9,14 +9,14 @@ use wattle_project::agent_server::document::Checkpoint;
 use wattle_project::agent_server::message::Fresh;
 
 use super::Command;
-use super::Invalid;
-use super::run::read_values;
-use super::several::{at_most, at_most_if_any};
-use crate::wire::shape::Ttl;
+use super::RequestError;
+use super::bounded_list::{at_most, at_most_opt};
+use super::run::convert_messages;
+use crate::wire::response::Ttl;
 
 /// Maximum number of supersteps of a new thread, and of updates in one superstep. A longer history
 /// takes several requests.
-const STEPS: usize = 1_000;
+const MAX_SUPERSTEPS: usize = 1_000;
 
 /// Behavior if the resource already exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -32,19 +32,20 @@ pub enum IfExists {
 /// TTL of a thread: a number of minutes, or an object with a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum TtlWish {
+#[schema(as = TtlWish)]
+pub enum TtlInput {
     /// Minutes until the thread is deleted.
     Minutes(f64),
     /// TTL with a strategy.
-    Whole(Ttl),
+    WithStrategy(Ttl),
 }
 
-impl TtlWish {
+impl TtlInput {
     /// Returns the TTL with its strategy, by default the deletion of the thread.
     pub fn ttl(self) -> Ttl {
         match self {
             Self::Minutes(minutes) => Ttl { strategy: Default::default(), minutes },
-            Self::Whole(ttl) => ttl,
+            Self::WithStrategy(ttl) => ttl,
         }
     }
 }
@@ -64,7 +65,7 @@ pub struct UpdateInput {
     /// Channel values.
     pub values: Option<Value>,
     /// Command whose `update` is written instead of `values`.
-    pub command: Option<Command>,
+    pub command: Option<RunCommand>,
     /// Node on whose behalf the update writes.
     pub as_node: Option<String>,
 }
@@ -81,7 +82,7 @@ pub struct ThreadCreate {
     /// Behavior if the thread already exists.
     pub if_exists: Option<IfExists>,
     /// TTL of the thread.
-    pub ttl: Option<TtlWish>,
+    pub ttl: Option<TtlInput>,
     /// History of the thread: at most 1,000 supersteps.
     #[serde(deserialize_with = "at_most_if_any::<STEPS, _, _>")]
     pub supersteps: Option<Vec<Superstep>>,
@@ -94,7 +95,7 @@ pub struct ThreadPatch {
     /// Metadata to merge into the current metadata.
     pub metadata: Option<Map<String, Value>>,
     /// TTL of the thread.
-    pub ttl: Option<TtlWish>,
+    pub ttl: Option<TtlInput>,
 }
 
 /// An update of the state of a thread.
@@ -180,8 +181,12 @@ impl StateUpdate {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for the first invalid message.
-    pub fn read(&self, channels: &BTreeSet<String>, fresh: Fresh<'_>) -> Result<Value, Invalid> {
-        read_values(self.values.as_ref().unwrap_or(&Value::Null), channels, fresh)
+    /// [`RequestError::Unprocessable`] for the first invalid message.
+    pub fn read(
+        &self,
+        channels: &BTreeSet<String>,
+        new_id: Fresh<'_>,
+    ) -> Result<Value, RequestError> {
+        convert_messages(self.values.as_ref().unwrap_or(&Value::Null), channels, new_id)
     }
 }

@@ -9,22 +9,22 @@ use url::{Host, Url};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowRule {
     scheme: String,
-    host: Hosts,
-    port: Ports,
+    host: HostPattern,
+    port: PortPattern,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Hosts {
+enum HostPattern {
     /// Exactly this host.
-    One(Host<String>),
+    Exact(Host<String>),
     /// Every host name below a domain.
-    Below(String),
+    Subdomains(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ports {
+enum PortPattern {
     Any,
-    One(u16),
+    Exact(u16),
 }
 
 /// The error for a string that is not an address rule.
@@ -39,41 +39,41 @@ impl AllowRule {
     /// Returns whether the rule permits a URL.
     pub fn covers(&self, url: &Url) -> bool {
         let host = match (&self.host, url.host()) {
-            (Hosts::One(own), Some(host)) => *own == host.to_owned(),
-            (Hosts::Below(parent), Some(Host::Domain(name))) => name
+            (HostPattern::Exact(own), Some(host)) => *own == host.to_owned(),
+            (HostPattern::Subdomains(parent), Some(Host::Domain(name))) => name
                 .strip_suffix(parent.as_str())
                 .and_then(|rest| rest.strip_suffix('.'))
                 .is_some_and(|label| !label.is_empty()),
             _ => false,
         };
         let port = match self.port {
-            Ports::Any => true,
-            Ports::One(port) => url.port_or_known_default() == Some(port),
+            PortPattern::Any => true,
+            PortPattern::Exact(port) => url.port_or_known_default() == Some(port),
         };
         self.scheme == url.scheme() && host && port
     }
 
-    fn read(text: &str) -> Option<Self> {
-        let (scheme, place) = text.split_once("://")?;
-        let own_port = match scheme {
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, authority) = text.split_once("://")?;
+        let default_port = match scheme {
             "https" => 443,
             "http" => 80,
             _ => return None,
         };
         // A colon within brackets is part of an IPv6 address.
-        let port = place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+        let port = authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
         let (host, port) = match port {
-            Some((host, "*")) => (host, Ports::Any),
-            Some((host, port)) => (host, Ports::One(port.parse().ok()?)),
-            None => (place, Ports::One(own_port)),
+            Some((host, "*")) => (host, PortPattern::Any),
+            Some((host, port)) => (host, PortPattern::Exact(port.parse().ok()?)),
+            None => (authority, PortPattern::Exact(default_port)),
         };
         let parse = |host| Host::parse(host).ok();
         let host = match host.strip_prefix("*.") {
             Some(parent) => match parse(parent)? {
-                Host::Domain(parent) => Hosts::Below(parent),
+                Host::Domain(parent) => HostPattern::Subdomains(parent),
                 _ => return None,
             },
-            None => Hosts::One(parse(host)?),
+            None => HostPattern::Exact(parse(host)?),
         };
         Some(Self { scheme: scheme.to_owned(), host, port })
     }
@@ -83,7 +83,7 @@ impl FromStr for AllowRule {
     type Err = AllowRuleError;
 
     fn from_str(text: &str) -> Result<Self, AllowRuleError> {
-        Self::read(text).ok_or_else(|| AllowRuleError(text.to_owned()))
+        Self::parse(text).ok_or_else(|| AllowRuleError(text.to_owned()))
     }
 }
 

@@ -7,10 +7,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 /// Prefix of a base64-encoded secret.
-const ENCODED: &str = "whsec_";
+const BASE64_PREFIX: &str = "whsec_";
 
 /// Minimum length of a secret in bytes. A shorter secret could be guessed.
-const SHORTEST: usize = 16;
+const MIN_SECRET_BYTES: usize = 16;
 
 /// The key that signs webhooks.
 #[derive(Clone)]
@@ -20,10 +20,10 @@ pub struct SigningKey(Vec<u8>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
     /// The part after the prefix is not valid base64.
-    #[error("the secret is not base64 after `{ENCODED}`")]
+    #[error("the secret is not base64 after `{BASE64_PREFIX}`")]
     Encoding,
     /// The secret is too short.
-    #[error("the secret has fewer than {SHORTEST} bytes")]
+    #[error("the secret has fewer than {MIN_SECRET_BYTES} bytes")]
     Short,
 }
 
@@ -42,11 +42,11 @@ impl SigningKey {
     /// [`SigningKeyError`].
     pub fn new(secret: &str) -> Result<Self, SigningKeyError> {
         let secret = secret.trim();
-        let key = match secret.strip_prefix(ENCODED) {
+        let key = match secret.strip_prefix(BASE64_PREFIX) {
             Some(encoded) => STANDARD.decode(encoded).map_err(|_| SigningKeyError::Encoding)?,
             None => secret.as_bytes().to_vec(),
         };
-        if key.len() < SHORTEST {
+        if key.len() < MIN_SECRET_BYTES {
             return Err(SigningKeyError::Short);
         }
         Ok(Self(key))

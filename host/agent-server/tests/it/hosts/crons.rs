@@ -47,14 +47,14 @@ async fn due_time_while_a_host_creates_a_run_is_not_skipped() {
     let id = on_thread(&host, hourly()).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("get crons");
-    let (next, ()) = tokio::join!(host.server.run_crons(), async {
+    let (next, ()) = tokio::join!(host.server.create_due_runs(), async {
         // The host handles the cron an hour after it listed it.
         let held = gate.reached().await;
         common.clock.advance(HOUR_MS);
         drop(held);
     });
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
-    assert_eq!(host.server.run_crons().await, Some(FIRST_MS + 2 * HOUR_MS));
+    assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS + 2 * HOUR_MS));
     assert_eq!(count(&host, &id).await, 2);
     assert_eq!(executions([&host]), 2);
 }
@@ -66,17 +66,17 @@ async fn clock_that_was_ahead_delays_no_run() {
     let id = on_thread(&host, hourly()).await;
     // With a clock that is ahead, a run is created and the next due time is a day late.
     common.clock.advance(24 * HOUR_MS);
-    assert_eq!(host.server.run_crons().await, Some(FIRST_MS + 24 * HOUR_MS));
+    assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS + 24 * HOUR_MS));
     common.clock.advance(-24 * HOUR_MS);
-    assert_eq!(host.server.run_crons().await, Some(FIRST_MS));
+    assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS));
     // Clock differences of a few seconds do not make a host recompute the due times of another.
     common.clock.advance(HOUR_MS);
-    assert_eq!(host.server.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS + HOUR_MS));
     common.clock.advance(-40_000);
-    assert_eq!(other.server.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    assert_eq!(other.server.create_due_runs().await, Some(FIRST_MS + HOUR_MS));
     assert_eq!(count(&host, &id).await, 1, "the first run was created while the clock was ahead");
     common.clock.advance(40_000 + HOUR_MS);
-    assert_eq!(host.server.run_crons().await, Some(FIRST_MS + 2 * HOUR_MS));
+    assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS + 2 * HOUR_MS));
     assert_eq!(count(&host, &id).await, 2);
 }
 
@@ -94,9 +94,9 @@ async fn concurrent_schedulers_create_each_run_once() {
             common.clock.advance(HOUR_MS);
             let [one, two, three] = &hosts;
             let next = tokio::join!(
-                one.server.run_crons(),
-                two.server.run_crons(),
-                three.server.run_crons(),
+                one.server.create_due_runs(),
+                two.server.create_due_runs(),
+                three.server.create_due_runs(),
             );
             let wanted = Some(FIRST_MS + hour * HOUR_MS);
             assert_eq!(next, (wanted, wanted, wanted));
@@ -132,7 +132,7 @@ async fn thread_of_a_dead_host_gets_the_run() {
     let thread = Some(ThreadId::new(&run).unwrap());
     host.engine.create_thread(NewThread { thread, ..NewThread::default() }).await.unwrap();
     common.clock.advance(HOUR_MS);
-    assert_eq!(host.server.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS + HOUR_MS));
     let begun = host.get(&format!("/runs/{run}")).await.ok();
     assert_eq!((&begun["thread_id"], &begun["metadata"]["cron_id"]), (&json!(run), &json!(id)));
     assert_eq!(count(&host, &run).await, 1);

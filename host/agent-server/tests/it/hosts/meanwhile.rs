@@ -24,9 +24,9 @@ async fn run_that_ended_meanwhile_is_not_created_again() {
     let id = on_thread(&one, hourly()).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease");
-    let (next, ()) = tokio::join!(one.server.run_crons(), async {
+    let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
-        two.server.run_crons().await;
+        two.server.create_due_runs().await;
         assert_eq!(count(&two, &id).await, 1);
         drop(held);
     });
@@ -46,9 +46,9 @@ async fn pending_run_that_ended_meanwhile_is_not_created_again() {
     two.begun(1).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("pending");
-    let (next, ()) = tokio::join!(one.server.run_crons(), async {
+    let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
-        two.server.run_crons().await;
+        two.server.create_due_runs().await;
         two.let_go.send_replace(true);
         assert_eq!(count(&two, &id).await, 2);
         drop(held);
@@ -70,9 +70,9 @@ async fn multitask_strategy_of_a_cron_does_not_cancel_its_own_run() {
     two.hold();
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("pending");
-    let (next, ()) = tokio::join!(one.server.run_crons(), async {
+    let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
-        two.server.run_crons().await;
+        two.server.create_due_runs().await;
         two.begun(1).await;
         drop(held);
     });
@@ -91,11 +91,11 @@ async fn failed_start_keeps_the_run_of_another_host() {
     two.hold();
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease");
-    let (next, ()) = tokio::join!(one.server.run_crons(), async {
+    let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
         begin(&two, &id, slow("a")).await;
         two.begun(1).await;
-        two.server.run_crons().await;
+        two.server.create_due_runs().await;
         held.fail();
     });
     // The other host has stored the next due time by then.
@@ -123,12 +123,12 @@ async fn run_whose_thread_exists_is_created_later() {
     common.clock.advance(HOUR_MS);
     // The thread is created, and then the run fails to start.
     let (made, begins) = (gates.hold("lease"), gates.hold("lease"));
-    let (next, ()) = tokio::join!(one.server.run_crons(), async {
+    let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         drop(made.reached().await);
         begins.reached().await.fail();
     });
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
-    two.server.run_crons().await;
+    two.server.create_due_runs().await;
     let all = threads(&one).await;
     assert_eq!(all.len(), 1);
     let tick = ticks(&one, &all[0]).await.remove(0);
@@ -150,9 +150,9 @@ async fn run_whose_thread_another_host_is_creating_is_late_and_not_lost() {
     alone(&one).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease done");
-    let (_, next) = tokio::join!(one.server.run_crons(), async {
+    let (_, next) = tokio::join!(one.server.create_due_runs(), async {
         let _held = gate.reached().await;
-        two.server.run_crons().await
+        two.server.create_due_runs().await
     });
     assert_eq!(next, Some(NOW_MS + HOUR_MS + 15_000), "it is retried soon");
     let all = threads(&one).await;

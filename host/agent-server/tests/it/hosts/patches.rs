@@ -36,7 +36,7 @@ async fn concurrent_changes_of_two_hosts_are_merged() {
     assert_eq!(changed, two.get(&path).await.ok());
     assert_eq!(changed["schedule"], "*/10 * * * *");
     assert_eq!(changed["payload"]["input"], json!({ "word": "other" }));
-    assert_eq!(two.server.run_crons().await, Some(NINE_MS + 10 * MINUTE_MS));
+    assert_eq!(two.server.create_due_runs().await, Some(NINE_MS + 10 * MINUTE_MS));
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn next_due_time_follows_the_last_change() {
         });
     changed.ok();
     assert_eq!(one.get(&path).await.ok()["schedule"], "*/30 * * * *");
-    assert_eq!(one.server.run_crons().await, Some(NINE_MS + 30 * MINUTE_MS));
+    assert_eq!(one.server.create_due_runs().await, Some(NINE_MS + 30 * MINUTE_MS));
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn next_due_time_follows_a_change_during_a_start() {
     common.clock.advance(HOUR_MS);
     let (begins, notes) = (others.hold("get crons done"), gates.hold("compare_and_set dues"));
     let server = two.server.clone();
-    let began = tokio::spawn(async move { server.run_crons().await });
+    let began = tokio::spawn(async move { server.create_due_runs().await });
     // The second host has read the old cron. The first one has changed it and is about to store the
     // due time.
     let read = begins.reached().await;
@@ -78,7 +78,7 @@ async fn next_due_time_follows_a_change_during_a_start() {
             drop(held);
         });
     changed.ok();
-    assert_eq!(one.server.run_crons().await, Some(FIRST_MS + 10 * MINUTE_MS));
+    assert_eq!(one.server.create_due_runs().await, Some(FIRST_MS + 10 * MINUTE_MS));
     assert_eq!((count(&two, &id).await, executions([&one, &two])), (1, 1));
 }
 
@@ -91,15 +91,15 @@ async fn cron_enabled_by_a_host_that_crashes_runs() {
     let id = on_thread(&one, cron).await;
     let found = one.post("/runs/crons/search", json!({})).await.ok();
     let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
-    assert_eq!(two.server.run_crons().await, None);
+    assert_eq!(two.server.create_due_runs().await, None);
     let gate = gates.hold("compare_and_set crons done");
     tokio::select! {
         _ = patch(&one, &path, json!({ "enabled": true })) => panic!("it is held"),
         _held = gate.reached() => {}
     }
-    assert_eq!(two.server.run_crons().await, Some(FIRST_MS));
+    assert_eq!(two.server.create_due_runs().await, Some(FIRST_MS));
     common.clock.advance(HOUR_MS);
-    two.server.run_crons().await;
+    two.server.create_due_runs().await;
     assert_eq!((count(&two, &id).await, executions([&two])), (1, 1));
 }
 
@@ -113,7 +113,7 @@ async fn cron_disabled_after_it_was_listed_does_not_run() {
     common.clock.advance(HOUR_MS);
     // The host has listed the cron as due.
     let gate = gates.hold("get dues");
-    let (next, ()) = tokio::join!(one.server.run_crons(), async {
+    let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
         patch(&two, &path, json!({ "enabled": false })).await.ok();
         drop(held);

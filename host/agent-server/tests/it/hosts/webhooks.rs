@@ -131,7 +131,7 @@ async fn run_crons_until(
 ) -> (Held, JoinHandle<Option<i64>>) {
     let gate = gates.hold(call);
     let server = host.server.clone();
-    let started = tokio::spawn(async move { server.run_crons().await });
+    let started = tokio::spawn(async move { server.create_due_runs().await });
     (gate.reached().await, started)
 }
 
@@ -151,9 +151,9 @@ async fn concurrent_start_delivers_one_webhook() {
     telling(&one).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease");
-    tokio::join!(one.server.run_crons(), async {
+    tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
-        two.server.run_crons().await;
+        two.server.create_due_runs().await;
         // The host that started the run delivers the webhook. The other host then finds it
         // delivered.
         receiver.got(1).await;
@@ -179,7 +179,7 @@ async fn webhook_of_a_host_that_died_before_the_run_is_delivered() {
             two.server.reconcile().await;
             settle().await;
         }
-        two.server.run_crons().await;
+        two.server.create_due_runs().await;
         two.server.reconcile().await;
         assert_eq!(count(&two, &id).await, 1);
         receiver.got(1).await;
@@ -200,7 +200,7 @@ async fn webhook_is_delivered_if_its_run_starts_during_a_cleanup() {
     let gate = looks.hold("compare_and_delete webhooks");
     two.server.reconcile().await;
     let found_none = gate.reached().await;
-    two.server.run_crons().await;
+    two.server.create_due_runs().await;
     assert_eq!(count(&two, &id).await, 1);
     drop(found_none);
     receiver.got(1).await;
@@ -220,7 +220,7 @@ async fn webhook_of_an_ended_run_is_not_delivered_again() {
     settle().await;
     one.die();
     started.abort();
-    two.server.run_crons().await;
+    two.server.create_due_runs().await;
     assert_eq!(count(&two, &id).await, 1);
     settle().await;
     assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
@@ -240,7 +240,7 @@ async fn webhook_whose_payload_was_deleted_is_delivered() {
     let (deletes, reads) = (looks.hold("delete tidings"), sends.hold("get tidings"));
     two.server.reconcile().await;
     let deletes = deletes.reached().await;
-    three.server.run_crons().await;
+    three.server.create_due_runs().await;
     let reads = reads.reached().await;
     drop(deletes);
     settle().await;
@@ -260,7 +260,7 @@ async fn webhook_taken_over_during_a_repeated_start_is_delivered_once() {
     common.clock.advance(HOUR_MS);
     let (held, started) = run_crons_until(&two, &looks, "compare_and_set webhooks").await;
     let sends = gates.hold("get tidings");
-    one.server.run_crons().await;
+    one.server.create_due_runs().await;
     let _sends = sends.reached().await;
     one.die();
     common.clock.advance(LEASE_MS);

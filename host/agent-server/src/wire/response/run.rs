@@ -30,12 +30,12 @@ pub enum RunStatus {
 impl RunStatus {
     /// Returns the status of a run of the engine.
     pub fn of(record: &RunRecord) -> Self {
-        let too_long = || record.failure.as_ref().is_some_and(|it| it.code == code::TIMEOUT);
+        let is_timeout = || record.failure.as_ref().is_some_and(|it| it.code == code::TIMEOUT);
         match record.status {
             StoredStatus::Pending => Self::Pending,
             StoredStatus::Running => Self::Running,
             StoredStatus::Completed | StoredStatus::Interrupted => Self::Success,
-            StoredStatus::Failed if too_long() => Self::Timeout,
+            StoredStatus::Failed if is_timeout() => Self::Timeout,
             StoredStatus::Failed => Self::Error,
             StoredStatus::Cancelled => Self::Interrupted,
         }

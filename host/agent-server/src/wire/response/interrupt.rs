@@ -4,10 +4,10 @@ use wattle_project::agent_server::document::Interrupt;
 use wattle_run::hostcall::runs::InterruptView;
 
 /// Converts a pending interrupt to its JSON body.
-pub(super) fn interrupt(question: &InterruptView) -> Interrupt {
+pub(super) fn interrupt(view: &InterruptView) -> Interrupt {
     Interrupt {
-        value: question.payload.clone(),
-        id: question.id.clone(),
-        response_schema: question.response_schema.clone(),
+        value: view.payload.clone(),
+        id: view.id.clone(),
+        response_schema: view.response_schema.clone(),
     }
 }

@@ -12,7 +12,7 @@ use wattle_project::agent_server::document::Checkpoint;
 use wattle_project::agent_server::mode::Mode;
 
 use super::request::{Before, Modes};
-use super::shape::{Assistant, Cron, FoundItem, Run, Thread, ThreadState};
+use super::response::{Assistant, Cron, FoundItem, Run, Thread, ThreadState};
 
 /// The body of an error response.
 #[derive(Debug, ToSchema)]
@@ -23,7 +23,7 @@ pub struct ErrorDocument {
 }
 
 /// Returns a schema in which no field is required, because a request can select fields.
-fn part<T: ToSchema>() -> RefOr<Schema> {
+fn partial<T: ToSchema>() -> RefOr<Schema> {
     let mut schema = T::schema();
     if let RefOr::T(Schema::Object(object)) = &mut schema {
         object.required.clear();
@@ -31,7 +31,7 @@ fn part<T: ToSchema>() -> RefOr<Schema> {
     schema
 }
 
-macro_rules! parts {
+macro_rules! partial_schemas {
     ($($part:ident of $whole:ty),* $(,)?) => {$(
         #[doc = concat!("The selected fields of a [`", stringify!($whole), "`].")]
         #[derive(Clone, Copy, Debug)]
@@ -39,20 +39,20 @@ macro_rules! parts {
 
         impl PartialSchema for $part {
             fn schema() -> RefOr<Schema> {
-                part::<$whole>()
+                partial::<$whole>()
             }
         }
 
         impl ToSchema for $part {
             fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
                 // The type may contain itself.
-                known::<$whole>(schemas);
+                push_schemas::<$whole>(schemas);
             }
         }
     )*};
 }
 
-parts! {
+partial_schemas! {
     ThreadPart of Thread,
     ThreadStatePart of ThreadState,
     RunPart of Run,
@@ -64,7 +64,7 @@ fn reference<T: ToSchema>() -> Ref {
     Ref::from_schema_name(T::name())
 }
 
-fn known<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+fn push_schemas<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     schemas.push((T::name().into_owned(), T::schema()));
     T::schemas(schemas);
 }
@@ -82,7 +82,7 @@ impl PartialSchema for Modes {
 
 impl ToSchema for Modes {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        known::<Mode>(schemas);
+        push_schemas::<Mode>(schemas);
     }
 }
 
@@ -103,7 +103,7 @@ impl PartialSchema for Before {
 
 impl ToSchema for Before {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        known::<Checkpoint>(schemas);
+        push_schemas::<Checkpoint>(schemas);
     }
 }
 

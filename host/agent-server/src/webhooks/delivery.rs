@@ -16,53 +16,54 @@ use super::payload;
 use crate::records::Versioned;
 use crate::records::webhook::{self, Payload, WebhookRecord, webhook_records};
 use crate::state::AgentServer;
-use crate::wire::webhook::Target;
+use crate::wire::webhook::WebhookUrl;
 
 /// Pause after an error of the store.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Timeout of a request in milliseconds. A receiver should respond before it processes the webhook.
 const TIMEOUT_MS: u32 = 15_000;
 
 /// App and plugin name with which webhooks pass the outbound guard.
-const NAME: &str = "webhooks";
+const CALLER_NAME: &str = "webhooks";
 
 /// The step after an attempt.
-enum Next {
+enum DeliveryStep {
     /// No step follows: the webhook was delivered, abandoned, or taken over by another host.
-    Nothing,
+    Done,
     /// Another attempt follows after a pause.
-    Again(Duration),
+    RetryAfter(Duration),
 }
 
 /// The reason why an attempt failed.
-enum Miss {
+enum DeliveryError {
     /// A retry can succeed.
-    Retry(String),
+    Transient(String),
     /// No retry can succeed.
-    Never(String),
+    Permanent(String),
 }
 
 /// Delivers a webhook after the end of its run.
-pub(super) async fn deliver(server: &AgentServer, mut webhook: Versioned<WebhookRecord>) {
+pub(super) async fn run_delivery(server: &AgentServer, mut webhook: Versioned<WebhookRecord>) {
     let due_ms = webhook.value.next_ms.saturating_sub(server.now_ms());
     tokio::time::sleep(Duration::from_millis(u64::try_from(due_ms).unwrap_or(0))).await;
     loop {
-        match step(server, &mut webhook).await {
-            Ok(Next::Nothing) => return,
-            Ok(Next::Again(pause)) => tokio::time::sleep(pause).await,
+        match deliver_once(server, &mut webhook).await {
+            Ok(DeliveryStep::Done) => return,
+            Ok(DeliveryStep::RetryAfter(delay)) => tokio::time::sleep(delay).await,
             Err(failure) => {
-                tracing::warn!(run = %webhook.value.run, %failure, "failed to read or write a webhook");
-                tokio::time::sleep(LOOK_AGAIN).await;
+                let run = &webhook.value.run;
+                tracing::warn!(%run, %failure, "failed to read or write a webhook");
+                tokio::time::sleep(STORE_RETRY_DELAY).await;
             }
         }
     }
 }
 
-async fn step(
+async fn deliver_once(
     server: &AgentServer,
     webhook: &mut Versioned<WebhookRecord>,
-) -> Result<Next, Failure> {
+) -> Result<DeliveryStep, Failure> {
     let ports = server.ports();
     if !webhook.value.has_payload {
         let payload = payload::wait_for_payload(server, &webhook.value).await;
@@ -70,16 +71,16 @@ async fn step(
         // In the meantime, a client may have cancelled and deleted the run, or another host may
         // have taken over the webhook.
         if !webhook.value.is_unchanged(ports).await? {
-            return look_again(server, webhook).await;
+            return reload(server, webhook).await;
         }
         let Some(payload) = payload else {
-            server.hooks().begun(&webhook.value.run).await;
+            server.delivery_tasks().wait_until_started(&webhook.value.run).await;
             // If a request that was about to start the run has changed the webhook, it is not
             // deleted.
             if WebhookRecord::delete_unchanged(webhook, ports).await? {
-                return Ok(Next::Nothing);
+                return Ok(DeliveryStep::Done);
             }
-            return look_again(server, webhook).await;
+            return reload(server, webhook).await;
         };
         webhook.value.save_payload(ports, &payload).await?;
         let ready = WebhookRecord { has_payload: true, ..webhook.value.clone() };
@@ -92,90 +93,90 @@ async fn step(
             {
                 webhook.value.delete(ports).await?;
             }
-            return look_again(server, webhook).await;
+            return reload(server, webhook).await;
         };
         *webhook = ready;
     }
     if !webhook.value.is_unchanged(ports).await? {
-        return look_again(server, webhook).await;
+        return reload(server, webhook).await;
     }
     let Some(payload) = webhook.value.payload(ports).await? else {
         // A host that did not find the run has deleted an earlier webhook of the run together with
         // the payload.
-        let again = WebhookRecord { has_payload: false, ..webhook.value.clone() };
-        let Some(again) = webhook_records(ports).replace(webhook, again).await? else {
-            return look_again(server, webhook).await;
+        let updated = WebhookRecord { has_payload: false, ..webhook.value.clone() };
+        let Some(updated) = webhook_records(ports).replace(webhook, updated).await? else {
+            return reload(server, webhook).await;
         };
-        *webhook = again;
-        return Ok(Next::Again(Duration::ZERO));
+        *webhook = updated;
+        return Ok(DeliveryStep::RetryAfter(Duration::ZERO));
     };
     match send(server, &webhook.value, &payload).await {
         Ok(()) => {
             tracing::info!(run = %webhook.value.run, "webhook delivered");
             webhook.value.delete(ports).await?;
-            Ok(Next::Nothing)
+            Ok(DeliveryStep::Done)
         }
-        Err(Miss::Never(why)) => give_up(server, &webhook.value, &why).await,
-        Err(Miss::Retry(why)) => again(server, webhook, &why).await,
+        Err(DeliveryError::Permanent(why)) => abandon(server, &webhook.value, &why).await,
+        Err(DeliveryError::Transient(why)) => schedule_retry(server, webhook, &why).await,
     }
 }
 
 /// Continues with the stored webhook. Ends the delivery if the webhook was deleted or another host
 /// delivers it.
-async fn look_again(
+async fn reload(
     server: &AgentServer,
     webhook: &mut Versioned<WebhookRecord>,
-) -> Result<Next, Failure> {
+) -> Result<DeliveryStep, Failure> {
     let stored = webhook_records(server.ports())
         .get_versioned::<WebhookRecord>(webhook.value.run.as_str())
         .await?;
     let stored = stored.filter(|stored| stored.value.host == webhook.value.host);
-    Ok(stored.map_or(Next::Nothing, |stored| {
+    Ok(stored.map_or(DeliveryStep::Done, |stored| {
         *webhook = stored;
-        Next::Again(Duration::ZERO)
+        DeliveryStep::RetryAfter(Duration::ZERO)
     }))
 }
 
-async fn again(
+async fn schedule_retry(
     server: &AgentServer,
     webhook: &mut Versioned<WebhookRecord>,
     why: &str,
-) -> Result<Next, Failure> {
-    let Some(pause) = server.webhooks().retries.get(webhook.value.attempts).copied() else {
-        return give_up(server, &webhook.value, why).await;
+) -> Result<DeliveryStep, Failure> {
+    let Some(delay) = server.webhooks().retry_delays.get(webhook.value.attempts).copied() else {
+        return abandon(server, &webhook.value, why).await;
     };
     let (run, attempts) = (&webhook.value.run, webhook.value.attempts + 1);
     tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
-    let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-    let next_ms = server.now_ms().saturating_add(pause_ms);
+    let delay_ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
+    let next_ms = server.now_ms().saturating_add(delay_ms);
     let later = WebhookRecord { attempts, next_ms, ..webhook.value.clone() };
     let Some(later) = webhook_records(server.ports()).replace(webhook, later).await? else {
-        return Ok(Next::Nothing);
+        return Ok(DeliveryStep::Done);
     };
     *webhook = later;
-    Ok(Next::Again(pause))
+    Ok(DeliveryStep::RetryAfter(delay))
 }
 
 /// Abandons the delivery, and stores the reason, which the `kwargs` of the run show.
-async fn give_up(
+async fn abandon(
     server: &AgentServer,
     webhook: &WebhookRecord,
     why: &str,
-) -> Result<Next, Failure> {
+) -> Result<DeliveryStep, Failure> {
     tracing::warn!(run = %webhook.run, why, "webhook delivery abandoned");
     let ports = server.ports();
     webhook::save_delivery_error(ports, &webhook.run, why).await?;
     webhook.delete(ports).await?;
-    Ok(Next::Nothing)
+    Ok(DeliveryStep::Done)
 }
 
 async fn send(
     server: &AgentServer,
     webhook: &WebhookRecord,
     payload: &Payload,
-) -> Result<(), Miss> {
+) -> Result<(), DeliveryError> {
     // The rules may have changed since the run was requested.
-    let target = server.webhooks().target(&webhook.url).map_err(Miss::Never)?;
+    let target = server.webhooks().parse_url(&webhook.url).map_err(DeliveryError::Permanent)?;
     let net = NetLimits { redirects: 0, ..NetLimits::default() };
     let limits = Limits { net, ..Limits::default() };
     let grants = Grants { http: vec![rule(&target)], limits, ..Grants::default() };
@@ -183,24 +184,27 @@ async fn send(
     let ports = server.ports();
     let sent = ports.net.send(&caller(webhook), &grants, &request, &*ports.blobs).await;
     match sent {
-        Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
-        Ok(answer) => Err(Miss::Retry(format!("the URL responded with status {}", answer.status))),
+        Ok(response) if (200..300).contains(&response.status) => Ok(()),
+        Ok(response) => Err(DeliveryError::Transient(format!(
+            "the URL responded with status {}",
+            response.status
+        ))),
         Err(failure) if failure.code == code::DENIED => {
             let host = target.url.host_str().unwrap_or_default();
             let why = format!(
                 "`{host}` resolves to an address that this host may not call; its operator can \
                  allow private ones under `[server.webhooks]`"
             );
-            Err(Miss::Never(why))
+            Err(DeliveryError::Permanent(why))
         }
-        Err(failure) => Err(Miss::Retry(failure.message)),
+        Err(failure) => Err(DeliveryError::Transient(failure.message)),
     }
 }
 
 fn request(
     server: &AgentServer,
     webhook: &WebhookRecord,
-    target: &Target,
+    target: &WebhookUrl,
     payload: &Payload,
 ) -> HttpRequest {
     let now_ms = server.now_ms();
@@ -211,7 +215,7 @@ fn request(
         ("webhook-id".to_owned(), id.to_owned()),
         ("webhook-timestamp".to_owned(), timestamp_s.to_string()),
     ];
-    if let Some(key) = &server.webhooks().key {
+    if let Some(key) = &server.webhooks().signing_key {
         headers.push(("webhook-signature".to_owned(), key.sign(id, timestamp_s, &body)));
     }
     HttpRequest {
@@ -227,7 +231,7 @@ fn request(
 
 /// Returns a rule that allows only the URL of the webhook. It allows private addresses behind the
 /// host name only if the operator's rules do.
-fn rule(target: &Target) -> HttpRule {
+fn rule(target: &WebhookUrl) -> HttpRule {
     let url = &target.url;
     let host = match url.host() {
         Some(Host::Ipv6(address)) => address.to_string(),
@@ -244,8 +248,8 @@ fn rule(target: &Target) -> HttpRule {
 }
 
 fn caller(webhook: &WebhookRecord) -> Caller {
-    let app = AppName::new(NAME).expect("it is a name");
+    let app = AppName::new(CALLER_NAME).expect("it is a name");
     let owner = CallerId::of_app(&app);
-    let plugin = PluginName::new(NAME).expect("it is a name");
+    let plugin = PluginName::new(CALLER_NAME).expect("it is a name");
     Caller { app, plugin, tenant: webhook.tenant.clone(), owner }
 }

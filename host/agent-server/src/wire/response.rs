@@ -2,9 +2,9 @@
 
 mod assistant;
 mod cron;
+mod interrupt;
 mod item;
 mod outcome;
-mod question;
 mod run;
 mod state;
 mod thread;

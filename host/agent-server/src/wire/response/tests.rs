@@ -145,7 +145,7 @@ fn state_of_a_subgraph_names_its_parent_graphs() {
 
 #[test]
 fn unbound_thread_has_an_empty_state() {
-    let state = json!(ThreadState::blank(&thread_info()));
+    let state = json!(ThreadState::empty(&thread_info()));
     assert_eq!((&state["values"], &state["next"]), (&json!({}), &json!([])));
     assert_eq!(state["checkpoint"], json!({ "thread_id": "t", "checkpoint_ns": "" }));
     assert_eq!(state["parent_checkpoint"], Value::Null);

@@ -15,7 +15,7 @@ use wattle_project::agent_server::id::task_uuid;
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::time::format_time_with_micros;
 
-use super::question::interrupt;
+use super::interrupt::interrupt;
 
 /// Milliseconds of a minute, the unit of TTLs.
 const MINUTE_MS: f64 = 60_000.0;
@@ -142,7 +142,7 @@ impl Thread {
             status: ThreadStatus::of(record.status, record.stopped),
             config: json!({}),
             values: state.map(|state| thread_info.values(&state.values)),
-            interrupts: state.map(questions).unwrap_or_default(),
+            interrupts: state.map(interrupts_by_task).unwrap_or_default(),
             error: None,
             ttl: record.ttl.map(Into::into),
             extracted: None,
@@ -150,9 +150,9 @@ impl Thread {
     }
 }
 
-fn questions(state: &StateView) -> BTreeMap<String, Vec<Interrupt>> {
-    let waiting = state.tasks.iter().filter(|task| !task.interrupts.is_empty());
-    let open =
-        waiting.map(|task| (task_uuid(&task.id), task.interrupts.iter().map(interrupt).collect()));
+fn interrupts_by_task(state: &StateView) -> BTreeMap<String, Vec<Interrupt>> {
+    let interrupted = state.tasks.iter().filter(|task| !task.interrupts.is_empty());
+    let open = interrupted
+        .map(|task| (task_uuid(&task.id), task.interrupts.iter().map(interrupt).collect()));
     open.collect()
 }

@@ -13,13 +13,13 @@ use wattle_project::agent_server::id::{namespace_text, task_uuid};
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::time::format_time_with_micros;
 
-use super::question::interrupt;
+use super::interrupt::interrupt;
 
 /// Name of the task that applies the input of a run.
 const START: &str = "__start__";
 
 /// First element of the `path` of a task that an edge started.
-const BY_EDGE: &str = "__pregel_pull";
+const PULL_PATH: &str = "__pregel_pull";
 
 /// The state of a thread, or of one of its subgraphs, at a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -122,7 +122,7 @@ impl ThreadState {
         let task = Task {
             id: checkpoint.checkpoint_id.clone().unwrap_or_default(),
             name: START.to_owned(),
-            path: vec![BY_EDGE.into(), START.into()],
+            path: vec![PULL_PATH.into(), START.into()],
             error: None,
             interrupts: Vec::new(),
             checkpoint: None,
@@ -144,7 +144,7 @@ impl ThreadState {
     }
 
     /// Describes the state of a thread that has not run yet.
-    pub fn blank(thread_info: &ThreadInfo) -> Self {
+    pub fn empty(thread_info: &ThreadInfo) -> Self {
         Self {
             values: json!({}),
             next: Vec::new(),
@@ -166,13 +166,13 @@ impl Task {
         Self {
             id: task_uuid(&view.id),
             name: view.node.to_string(),
-            path: vec![BY_EDGE.into(), view.node.as_str().into()],
+            path: vec![PULL_PATH.into(), view.node.as_str().into()],
             error: view.failure.as_ref().map(line_of),
             interrupts: view.asked.iter().map(interrupt).collect(),
             checkpoint: view
                 .namespace
                 .as_ref()
-                .map(|namespace| graph_of(thread_info, namespace, view)),
+                .map(|namespace| subgraph_address(thread_info, namespace, view)),
             state: None,
             result: view.writes.as_deref().map(|writes| thread_info.result(writes)),
         }
@@ -181,7 +181,11 @@ impl Task {
 
 /// Returns the address of the states of a task's subgraph. A subgraph that keeps its state has the
 /// same namespace in all tasks, so its address also needs the id of the checkpoint.
-fn graph_of(thread_info: &ThreadInfo, namespace: &Namespace, view: &TaskView) -> Checkpoint {
+fn subgraph_address(
+    thread_info: &ThreadInfo,
+    namespace: &Namespace,
+    view: &TaskView,
+) -> Checkpoint {
     match view.child.filter(|_| namespace.task().is_none()) {
         Some(child) => thread_info.checkpoint(namespace, child),
         None => thread_info.place(namespace),

@@ -24,18 +24,18 @@ where
 /// # Errors
 ///
 /// Those of [`at_most`].
-pub fn at_most_if_any<'de, const N: usize, T, D>(list: D) -> Result<Option<Vec<T>>, D::Error>
+pub fn at_most_opt<'de, const N: usize, T, D>(list: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
 {
-    struct Few<const N: usize, T>(Vec<T>);
-    impl<'de, const N: usize, T: Deserialize<'de>> Deserialize<'de> for Few<N, T> {
+    struct BoundedVec<const N: usize, T>(Vec<T>);
+    impl<'de, const N: usize, T: Deserialize<'de>> Deserialize<'de> for BoundedVec<N, T> {
         fn deserialize<D: Deserializer<'de>>(list: D) -> Result<Self, D::Error> {
             at_most::<N, T, D>(list).map(Self)
         }
     }
-    Ok(Option::<Few<N, T>>::deserialize(list)?.map(|few| few.0))
+    Ok(Option::<BoundedVec<N, T>>::deserialize(list)?.map(|list| list.0))
 }
 
 struct AtMost<const N: usize, T>(PhantomData<T>);

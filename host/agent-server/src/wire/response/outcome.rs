@@ -6,7 +6,7 @@ use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 
-use super::question::interrupt;
+use super::interrupt::interrupt;
 
 /// Returns the values of a run that has ended, with its pending interrupts. A run at a breakpoint
 /// has none: clients take the key for an interrupt, also with an empty list. For a failed run,
@@ -17,12 +17,12 @@ pub fn run_values(thread_info: &ThreadInfo, ended: &EndedRun) -> Value {
             Value::Object(Map::from_iter([(ERROR.to_owned(), error_of(failure))]))
         }
         RunOutcome::Interrupted { interrupts, .. } => {
-            let open: Vec<Interrupt> = interrupts.iter().map(interrupt).collect();
+            let pending: Vec<Interrupt> = interrupts.iter().map(interrupt).collect();
             let mut values = thread_info.values(&ended.state);
-            if !open.is_empty()
+            if !pending.is_empty()
                 && let Value::Object(values) = &mut values
             {
-                values.insert(INTERRUPT.to_owned(), json!(open));
+                values.insert(INTERRUPT.to_owned(), json!(pending));
             }
             values
         }
