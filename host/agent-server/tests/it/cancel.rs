@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use crate::host::Host;
 
-async fn begun(host: &Host) -> (String, String) {
+async fn start_slow_run(host: &Host) -> (String, String) {
     host.hold();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
     let made = host.post(&format!("/threads/{id}/runs"), run).await;
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     (id, made.header("content-location").to_owned())
 }
 
 #[tokio::test]
 async fn cancelled_run_has_status_interrupted() {
     let host = Host::new();
-    let (_, run) = begun(&host).await;
+    let (_, run) = start_slow_run(&host).await;
     let cancelled = host.post(&format!("{run}/cancel?wait=0&action=interrupt"), Value::Null).await;
     assert_eq!((cancelled.status, cancelled.text.as_str()), (202, ""));
     assert_eq!(host.get(&run).await.ok()["status"], "interrupted");
@@ -27,7 +27,7 @@ async fn cancelled_run_has_status_interrupted() {
 #[tokio::test]
 async fn thread_of_a_cancelled_run_is_interrupted_until_it_goes_on() {
     let host = Host::new();
-    let (id, run) = begun(&host).await;
+    let (id, run) = start_slow_run(&host).await;
     host.post(&format!("{run}/cancel?wait=true"), Value::Null).await.ok();
     let path = format!("/threads/{id}");
     let thread = host.get(&path).await.ok();
@@ -45,7 +45,7 @@ async fn thread_of_a_cancelled_run_is_interrupted_until_it_goes_on() {
     assert_eq!((found("interrupted").await, found("idle").await), (1, 0));
     let native = host.get(&format!("/api/v1{path}")).await.ok();
     assert_eq!(native["status"], "idle");
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     let go_on = json!({ "assistant_id": "slow", "input": null });
     let values = host.post(&format!("{path}/runs/wait"), go_on).await.ok();
     assert_eq!(values["items"], json!(["a"]));
@@ -57,7 +57,7 @@ async fn thread_of_a_cancelled_run_is_interrupted_until_it_goes_on() {
 #[tokio::test]
 async fn edit_or_rollback_after_a_cancel_changes_the_status_of_the_thread() {
     let host = Host::new();
-    let (id, run) = begun(&host).await;
+    let (id, run) = start_slow_run(&host).await;
     let path = format!("/threads/{id}");
     let status = async || host.get(&path).await.ok()["status"].clone();
     host.post(&format!("{run}/cancel?wait=true"), Value::Null).await.ok();
@@ -65,7 +65,7 @@ async fn edit_or_rollback_after_a_cancel_changes_the_status_of_the_thread() {
     let next = json!({ "assistant_id": "slow", "input": { "word": "b" } });
     let next = host.post(&format!("{path}/runs"), next).await;
     let next = next.header("content-location").to_owned();
-    host.begun(2).await;
+    host.wait_for_started(2).await;
     assert_eq!(status().await, "busy");
     let gone = host.post(&format!("{next}/cancel?action=rollback"), Value::Null).await;
     assert_eq!(gone.status, 202, "{}", gone.text);
@@ -78,7 +78,7 @@ async fn edit_or_rollback_after_a_cancel_changes_the_status_of_the_thread() {
 #[tokio::test]
 async fn cancel_with_wait_returns_values() {
     let host = Host::new();
-    let (_, run) = begun(&host).await;
+    let (_, run) = start_slow_run(&host).await;
     let cancelled = host.post(&format!("{run}/cancel?wait=true"), Value::Null).await;
     assert_eq!(cancelled.ok(), json!({ "word": "a" }));
     assert_eq!(host.post(&format!("{run}/cancel?action=odd"), Value::Null).await.status, 422);
@@ -87,7 +87,7 @@ async fn cancel_with_wait_returns_values() {
 #[tokio::test]
 async fn cancel_with_rollback_deletes_the_run() {
     let host = Host::new();
-    let (id, run) = begun(&host).await;
+    let (id, run) = start_slow_run(&host).await;
     let cancelled = host.post(&format!("{run}/cancel?action=rollback"), Value::Null).await;
     assert_eq!(cancelled.status, 202);
     assert_eq!(host.get(&run).await.status, 404);
@@ -98,7 +98,7 @@ async fn cancel_with_rollback_deletes_the_run() {
 #[tokio::test]
 async fn cancel_by_status_cancels_several_runs() {
     let host = Host::new();
-    let (id, run) = begun(&host).await;
+    let (id, run) = start_slow_run(&host).await;
     let waiting = json!({ "assistant_id": "slow", "input": { "word": "b" } });
     let waiting = host.post(&format!("/threads/{id}/runs"), waiting).await;
     let waiting = waiting.header("content-location").to_owned();

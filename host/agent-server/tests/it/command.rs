@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Answer, Host};
+use crate::host::{Host, TestResponse};
 
-async fn command(host: &Host, id: &str, graph: &str, command: Value) -> Answer {
+async fn command(host: &Host, id: &str, graph: &str, command: Value) -> TestResponse {
     let run = json!({ "assistant_id": graph, "command": command });
     host.post(&format!("/threads/{id}/runs/wait"), run).await
 }
@@ -15,7 +15,7 @@ async fn input(host: &Host, id: &str, graph: &str, input: Value) -> Value {
 }
 
 /// Creates a thread of `agent` with a pending interrupt.
-async fn asking(host: &Host) -> String {
+async fn interrupted_thread(host: &Host) -> String {
     let id = host.thread().await;
     let values = input(host, &id, "agent", json!({})).await;
     assert_eq!(values["__interrupt__"][0]["value"], "Are we good?");
@@ -25,7 +25,7 @@ async fn asking(host: &Host) -> String {
 #[tokio::test]
 async fn resume_and_update_are_combined() {
     let host = Host::new();
-    let id = asking(&host).await;
+    let id = interrupted_thread(&host).await;
     let both = json!({ "resume": "yes", "update": { "items": ["mine"], "messages": "hi" } });
     let values = command(&host, &id, "agent", both).await.ok();
     assert_eq!(values["items"], json!(["greeted", "mine", "asked"]));
@@ -38,7 +38,7 @@ async fn resume_and_update_are_combined() {
 #[tokio::test]
 async fn goto_runs_a_node_while_an_interrupt_is_pending() {
     let host = Host::new();
-    let id = asking(&host).await;
+    let id = interrupted_thread(&host).await;
     let values = command(&host, &id, "agent", json!({ "goto": "greet" })).await.ok();
     assert_eq!(values["__interrupt__"].as_array().unwrap().len(), 1, "it is still pending");
     assert_eq!(values["items"], json!(["greeted"]), "the superstep has not ended");
@@ -52,7 +52,7 @@ async fn goto_runs_a_node_while_an_interrupt_is_pending() {
 #[tokio::test]
 async fn resume_goto_and_update_are_combined() {
     let host = Host::new();
-    let id = asking(&host).await;
+    let id = interrupted_thread(&host).await;
     let all =
         json!({ "resume": "yes", "goto": ["greet", "__end__"], "update": [["items", ["x"]]] });
     let values = command(&host, &id, "agent", all).await.ok();
@@ -100,12 +100,12 @@ async fn command_is_enqueued_behind_a_running_run() {
     let runs = format!("/threads/{id}/runs");
     let first = json!({ "assistant_id": "slow", "input": { "word": "a" } });
     host.post(&runs, first).await.ok();
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     let second = json!({ "assistant_id": "slow",
         "command": { "goto": "hold", "update": { "word": "b" } } });
     let second = host.post(&runs, second).await;
     assert_eq!(second.ok()["status"], "pending");
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     let values = host.get(&format!("{}/join", second.header("content-location"))).await.ok();
     assert_eq!(values["items"], json!(["a", "b"]));
 }
@@ -113,7 +113,7 @@ async fn command_is_enqueued_behind_a_running_run() {
 #[tokio::test]
 async fn invalid_command_is_rejected_and_writes_nothing() {
     let host = Host::new();
-    let id = asking(&host).await;
+    let id = interrupted_thread(&host).await;
     for (wish, status, why) in [
         (json!({ "goto": "nowhere" }), 422, "`nowhere`"),
         (json!({ "goto": 7 }), 422, "`command.goto`"),
@@ -143,7 +143,7 @@ async fn invalid_command_is_rejected_and_writes_nothing() {
 #[tokio::test]
 async fn stream_of_a_command_starts_with_its_update() {
     let host = Host::new();
-    let id = asking(&host).await;
+    let id = interrupted_thread(&host).await;
     let run = json!({ "assistant_id": "agent", "stream_mode": ["values", "updates"],
         "command": { "resume": "yes", "update": { "items": ["x"] } } });
     let stream = host.post(&format!("/threads/{id}/runs/stream"), run).await;

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_run::caps::Caps;
 
-use crate::host::{Answer, Host, Parts};
+use crate::host::{Host, HostOptions, TestResponse};
 use crate::protocol::command;
 
 const CAP: u64 = 1_000;
 
 fn host() -> Host {
     let caps = Caps { run_context_bytes: CAP, ..Caps::default() };
-    Host::with_parts(ApiConfig::default(), Parts { caps, ..Parts::default() })
+    Host::with_options(ApiConfig::default(), HostOptions { caps, ..HostOptions::default() })
 }
 
 /// Returns a context that has a number of bytes as JSON.
@@ -21,9 +21,9 @@ fn context(bytes: u64) -> Value {
 }
 
 #[track_caller]
-fn refused(answer: &Answer) {
-    assert_eq!(answer.status, 422, "{}", answer.text);
-    assert!(answer.text.contains("raise `limits.run_context`"), "{}", answer.text);
+fn assert_context_too_large(response: &TestResponse) {
+    assert_eq!(response.status, 422, "{}", response.text);
+    assert!(response.text.contains("raise `limits.run_context`"), "{}", response.text);
 }
 
 #[tokio::test]
@@ -39,19 +39,22 @@ async fn context_of_the_maximum_size_is_passed_to_nodes() {
 }
 
 #[tokio::test]
-async fn run_with_a_larger_context_is_refused_by_both_apis() {
+async fn run_with_a_larger_context_is_rejected_by_both_apis() {
     let host = host();
     let native = "/api/v1/apps/test/runs";
     let run = json!({
         "graph": "context", "input": {}, "context": context(CAP + 1), "thread_id": "new",
     });
-    let answer = host.post(native, run.clone()).await;
-    refused(&answer);
+    let response = host.post(native, run.clone()).await;
+    assert_context_too_large(&response);
     let details = json!({ "limit": "run_context_bytes", "field": "context", "allowed": CAP });
-    assert_eq!((&answer.json()["code"], &answer.json()["details"]), (&json!("limit"), &details));
+    assert_eq!(
+        (&response.json()["code"], &response.json()["details"]),
+        (&json!("limit"), &details)
+    );
     let mut later = run;
     later["after_seconds"] = json!(60);
-    refused(&host.post(native, later).await);
+    assert_context_too_large(&host.post(native, later).await);
     assert_eq!(host.get("/api/v1/threads/new").await.status, 404, "no thread was created");
 
     let id = host.thread().await;
@@ -61,32 +64,36 @@ async fn run_with_a_larger_context_is_refused_by_both_apis() {
         let mut run = json!({ "assistant_id": "context", "input": {} });
         run.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
         for path in ["/runs", "/runs/wait", "/runs/stream"] {
-            refused(&host.post(path, run.clone()).await);
-            refused(&host.post(&format!("/threads/{id}{path}"), run.clone()).await);
+            assert_context_too_large(&host.post(path, run.clone()).await);
+            assert_context_too_large(
+                &host.post(&format!("/threads/{id}{path}"), run.clone()).await,
+            );
         }
-        let answer = command(&host, "run.start", run).await;
-        assert_eq!(answer["type"], "error", "{answer}");
-        assert!(answer.to_string().contains("raise `limits.run_context`"), "{answer}");
+        let response = command(&host, "run.start", run).await;
+        assert_eq!(response["type"], "error", "{response}");
+        assert!(response.to_string().contains("raise `limits.run_context`"), "{response}");
     }
     assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok(), json!([]));
 }
 
 #[tokio::test]
-async fn stored_context_is_refused_before_its_first_run() {
+async fn stored_context_is_rejected_before_its_first_run() {
     let host = host();
     let cron = json!({
         "assistant_id": "context", "schedule": "0 0 * * *", "input": {},
         "context": context(CAP + 1),
     });
-    refused(&host.post("/runs/crons", cron).await);
+    assert_context_too_large(&host.post("/runs/crons", cron).await);
     let assistant = |bytes| json!({ "graph_id": "context", "context": context(bytes) });
-    refused(&host.post("/assistants", assistant(CAP + 1)).await);
+    assert_context_too_large(&host.post("/assistants", assistant(CAP + 1)).await);
     let made = host.post("/assistants", assistant(CAP)).await.ok();
     let path = format!("/assistants/{}", made["assistant_id"].as_str().unwrap());
-    refused(&host.call("PATCH", &path, Some(json!({ "context": context(CAP + 1) }))).await);
+    assert_context_too_large(
+        &host.call("PATCH", &path, Some(json!({ "context": context(CAP + 1) }))).await,
+    );
     // Together with that of the assistant, the context of the run is too large.
     let run = json!({
         "assistant_id": made["assistant_id"], "input": {}, "context": { "more": 1 },
     });
-    refused(&host.post("/runs/wait", run).await);
+    assert_context_too_large(&host.post("/runs/wait", run).await);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wattle_agent_server::AgentServer;
 use wattle_api::ApiConfig;
 
-use crate::host::{Host, Parts};
+use crate::host::{Host, HostOptions};
 use crate::store::{Hand, two_tenants, with_key};
 
 /// 2026-11-22T09:00:30Z.
@@ -18,8 +18,8 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 
 fn host() -> (Host, Arc<Hand>) {
     let clock = Hand::at(NOW_MS);
-    let parts = Parts { clock: clock.clone(), ..Parts::default() };
-    (Host::with_parts(ApiConfig::default(), parts), clock)
+    let options = HostOptions { clock: clock.clone(), ..HostOptions::default() };
+    (Host::with_options(ApiConfig::default(), options), clock)
 }
 
 fn hourly() -> Value {
@@ -226,12 +226,12 @@ async fn cron_run_is_enqueued_on_a_busy_thread() {
     let (id, _) = on_thread(&host, hourly()).await;
     let busy = json!({ "assistant_id": "slow", "input": { "word": "busy" } });
     host.post(&format!("/threads/{id}/runs"), busy).await.ok();
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     clock.advance(HOUR_MS);
     let other = AgentServer::new(&host.state);
     tokio::join!(host.server.create_due_runs(), other.create_due_runs());
     assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok().as_array().unwrap().len(), 2);
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     assert_eq!(runs(&host, &id).await.len(), 2);
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     assert_eq!(state["values"]["items"], json!(["busy", "tick"]));
@@ -272,7 +272,7 @@ async fn thread_of_a_stateless_cron_run_is_deleted_or_kept() {
     clock.advance(HOUR_MS);
     host.server.create_due_runs().await;
     assert_eq!(host.post("/threads/count", json!({})).await.ok(), 0);
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     let mut kept = hourly();
     kept["on_run_completed"] = json!("keep");
     host.post("/runs/crons", kept).await.ok();
@@ -313,8 +313,8 @@ async fn cron_that_can_never_run_is_rejected() {
         (422, with("input", json!({ "word": "x".repeat(64 << 10) }))),
         (400, with("command", json!({ "resume": 1 }))),
     ] {
-        let answer = host.post("/runs/crons", cron.clone()).await;
-        assert_eq!(answer.status, status, "{}: {}", cron["schedule"], answer.text);
+        let response = host.post("/runs/crons", cron.clone()).await;
+        assert_eq!(response.status, status, "{}: {}", cron["schedule"], response.text);
     }
     let missing = "/threads/01a1ffdc-22ab-744e-a2fc-8bb051a654f8/runs/crons";
     assert_eq!(host.post(missing, hourly()).await.status, 404);
@@ -324,7 +324,7 @@ async fn cron_that_can_never_run_is_rejected() {
 #[tokio::test]
 async fn crons_of_other_tenants_are_not_found() {
     let clock = Hand::at(NOW_MS);
-    let host = two_tenants(Parts { clock: clock.clone(), ..Parts::default() });
+    let host = two_tenants(HostOptions { clock: clock.clone(), ..HostOptions::default() });
     let made = with_key(&host, "k-a", "POST", "/runs/crons", Some(hourly())).await.ok();
     let place = format!("/runs/crons/{}", made["cron_id"].as_str().unwrap());
     assert_eq!(with_key(&host, "k-a", "GET", &place, None).await.status, 200);

@@ -14,7 +14,7 @@ use wattle_kit::postgres::Postgres;
 use wattle_run::ports::Store as _;
 use wattle_store::{PostgresConfig, PostgresStore};
 
-use crate::host::{Host, Parts};
+use crate::host::{Host, HostOptions};
 
 /// Lease duration. It is much longer than the outage, so that no lease expires.
 const LEASE: Duration = Duration::from_mins(5);
@@ -29,8 +29,8 @@ async fn runs_survive_a_database_outage_and_requests_get_503() {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", link.port());
     let config = PostgresConfig::new(url).with_lease(LEASE);
     let store = Arc::new(PostgresStore::open(&config).await.unwrap());
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     host.hold();
     let start =
         |thread: &str| json!({ "graph": "slow", "input": { "word": "w" }, "thread_id": thread });
@@ -41,10 +41,10 @@ async fn runs_survive_a_database_outage_and_requests_get_503() {
         assert_eq!(begun.status, 202, "{}", begun.text);
         runs.push((thread, begun.json()["run"].as_str().unwrap().to_owned()));
     }
-    host.begun(RUNS).await;
+    host.wait_for_started(RUNS).await;
 
     link.turn_away();
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     let (shown, started) = tokio::join!(
         host.get("/api/v1/threads/t0"),
         host.post("/api/v1/apps/test/runs", start("another")),
@@ -63,5 +63,5 @@ async fn runs_survive_a_database_outage_and_requests_get_503() {
         let starts = events.iter().filter(|event| is_start(&event.kind)).count();
         assert_eq!(starts, 1, "{thread} was recovered");
     }
-    assert_eq!(*host.begun.borrow(), RUNS, "a node was executed again");
+    assert_eq!(*host.started.borrow(), RUNS, "a node was executed again");
 }

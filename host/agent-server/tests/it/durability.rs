@@ -7,7 +7,7 @@ use wattle_run::gate::Gate;
 use wattle_run::hostcall::interrupt::InterruptRequest;
 
 use crate::host::{Host, request};
-use crate::live::{Frame, Live};
+use crate::live_stream::{Frame, LiveStream};
 use crate::plugin::{Closures, Nothing};
 
 const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
@@ -36,7 +36,7 @@ fn shown(frames: Vec<Frame>) -> Vec<(String, Value)> {
 
 async fn thread(durability: &str) -> Vec<Vec<(String, Value)>> {
     let host = Host::new();
-    let mut told = Vec::new();
+    let mut streams = Vec::new();
     for more in [json!({ "input": { "value": "v" } }), json!({ "command": { "resume": "yes" } })] {
         let mut run = agent(&more);
         run["durability"] = durability.into();
@@ -47,16 +47,17 @@ async fn thread(durability: &str) -> Vec<Vec<(String, Value)>> {
         let mut again = request("GET", &place, None);
         again.headers_mut().insert("last-event-id", "-1".parse().unwrap());
         assert_eq!(host.send(again).await.frames(), frames, "{durability}");
-        told.push(shown(frames));
+        streams.push(shown(frames));
     }
     let wanted = json!({ "channels": ["values", "lifecycle"] });
-    let mut live = Live::events(&host, ID, wanted).await;
+    let mut live = LiveStream::events(&host, ID, wanted).await;
     for _ in 0..2 {
         let frames = live.run().await.into_iter();
         let values = frames.filter(|(kind, ..)| kind == "values");
-        told.push(values.map(|(kind, event, _)| (kind, event["params"]["data"].clone())).collect());
+        streams
+            .push(values.map(|(kind, event, _)| (kind, event["params"]["data"].clone())).collect());
     }
-    told
+    streams
 }
 
 #[tokio::test]

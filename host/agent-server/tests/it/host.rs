@@ -86,9 +86,9 @@ pub(crate) struct Host {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     /// Whether nodes of `slow` may complete.
-    pub(crate) let_go: watch::Sender<bool>,
+    pub(crate) release: watch::Sender<bool>,
     /// Number of nodes of `slow` that were started.
-    pub(crate) begun: watch::Receiver<usize>,
+    pub(crate) started: watch::Receiver<usize>,
     pub(crate) state: ApiState,
     pub(crate) server: AgentServer,
     settings: AgentServerConfig,
@@ -96,7 +96,7 @@ pub(crate) struct Host {
 }
 
 /// The adapters and caps that a test replaces.
-pub(crate) struct Parts {
+pub(crate) struct HostOptions {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) memory: Arc<dyn Memory>,
     pub(crate) model: Arc<dyn Model>,
@@ -107,7 +107,7 @@ pub(crate) struct Parts {
     pub(crate) caps: Caps,
 }
 
-impl Default for Parts {
+impl Default for HostOptions {
     fn default() -> Self {
         Self {
             store: Arc::new(MemoryStore::new()),
@@ -124,13 +124,13 @@ impl Default for Parts {
 
 /// A response whose body was read.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl TestResponse {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -165,7 +165,7 @@ impl Answer {
     }
 }
 
-fn plugin(let_go: watch::Receiver<bool>, begun: watch::Sender<usize>) -> Closures {
+fn plugin(released: watch::Receiver<bool>, started: watch::Sender<usize>) -> Closures {
     Closures::new("p")
         .node("greet", |_, gate| async move {
             gate.emit(Emission::Custom { name: "progress".into(), data: json!({ "at": "greet" }) })
@@ -182,10 +182,10 @@ fn plugin(let_go: watch::Receiver<bool>, begun: watch::Sender<usize>) -> Closure
             Ok(json!({ "items": ["asked"], "value": answer }))
         })
         .node("hold", move |call, _| {
-            let mut let_go = let_go.clone();
-            begun.send_modify(|begun| *begun += 1);
+            let mut released = released.clone();
+            started.send_modify(|started| *started += 1);
             async move {
-                let _ = let_go.wait_for(|go| *go).await;
+                let _ = released.wait_for(|is_released| *is_released).await;
                 let word = call.input.get("word").into_owned();
                 Ok(json!({ "items": [word] }))
             }
@@ -219,63 +219,63 @@ impl Host {
     }
 
     pub(crate) fn with_config(config: ApiConfig) -> Self {
-        Self::with_parts(config, Parts::default())
+        Self::with_options(config, HostOptions::default())
     }
 
     /// Creates a server with other adapters.
-    pub(crate) fn with_parts(config: ApiConfig, parts: Parts) -> Self {
-        let (let_go, go) = watch::channel(true);
-        let (begins, begun) = watch::channel(0);
-        let app = app(GRAPHS, plugin(go, begins));
-        Self::of(config, app, parts, (let_go, begun))
+    pub(crate) fn with_options(config: ApiConfig, options: HostOptions) -> Self {
+        let (release, released) = watch::channel(true);
+        let (starts, started) = watch::channel(0);
+        let app = app(GRAPHS, plugin(released, starts));
+        Self::of(config, app, options, (release, started))
     }
 
     /// Creates a server with other graphs over one plugin, which may call a model.
     pub(crate) fn with_model(graphs: &str, plugin: Closures, model: Arc<dyn Model>) -> Self {
-        let (let_go, begun) = (watch::channel(true).0, watch::channel(0).1);
-        let parts = Parts { model, ..Parts::default() };
-        Self::of(ApiConfig::default(), app(graphs, plugin), parts, (let_go, begun))
+        let (release, started) = (watch::channel(true).0, watch::channel(0).1);
+        let options = HostOptions { model, ..HostOptions::default() };
+        Self::of(ApiConfig::default(), app(graphs, plugin), options, (release, started))
     }
 
     fn of(
         config: ApiConfig,
         app: App,
-        parts: Parts,
-        (let_go, begun): (watch::Sender<bool>, watch::Receiver<usize>),
+        options: HostOptions,
+        (release, started): (watch::Sender<bool>, watch::Receiver<usize>),
     ) -> Self {
         let catalog = Catalog::new();
         catalog.install(app);
         let ports = Ports {
-            store: parts.store,
+            store: options.store,
             blobs: Arc::new(MemoryBlobs::new()),
             links: BlobLinks::new(b"test"),
-            memory: parts.memory,
-            model: parts.model,
-            net: parts.net,
+            memory: options.memory,
+            model: options.model,
+            net: options.net,
             sql: Arc::new(Nothing),
             tools: Arc::new(NoToolServers),
-            clock: parts.clock,
+            clock: options.clock,
             observer: Arc::new(NoObserver),
         };
-        let engine_config = EngineConfig { caps: parts.caps, ..EngineConfig::default() };
+        let engine_config = EngineConfig { caps: options.caps, ..EngineConfig::default() };
         let engine = Engine::new(ports, catalog, engine_config);
         let (stop, stopping) = watch::channel(false);
         let state = ApiState::new(engine.clone(), config, stopping);
         let settings =
-            AgentServerConfig { webhooks: parts.webhooks, unknown_keys: parts.unknown_keys };
+            AgentServerConfig { webhooks: options.webhooks, unknown_keys: options.unknown_keys };
         let server = AgentServer::with_config(&state, settings.clone());
         let router = router_with(state.clone(), wattle_agent_server::router(server.clone()));
-        Self { router, engine, let_go, begun, state, server, settings, stop }
+        Self { router, engine, release, started, state, server, settings, stop }
     }
 
     /// Stops the background tasks and streams of the server.
-    pub(crate) fn die(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
     /// Stops the server and creates another one over the same engine.
-    pub(crate) fn reborn(self) -> Self {
-        self.die();
+    pub(crate) fn restart(self) -> Self {
+        self.stop();
         let (stop, stopping) = watch::channel(false);
         let mut state = self.state;
         state.stopping = stopping;
@@ -285,7 +285,7 @@ impl Host {
     }
 
     /// Creates another server over the same engine, as after a restart.
-    pub(crate) fn restarted(&self) -> (AgentServer, Router) {
+    pub(crate) fn another_server(&self) -> (AgentServer, Router) {
         let server = AgentServer::new(&self.state);
         let further = wattle_agent_server::router(server.clone());
         (server, router_with(self.state.clone(), further))
@@ -293,31 +293,31 @@ impl Host {
 
     /// Makes nodes of `slow` wait from now on.
     pub(crate) fn hold(&self) {
-        self.let_go.send_replace(false);
+        self.release.send_replace(false);
     }
 
     /// Waits until `count` nodes of `slow` were started.
-    pub(crate) async fn begun(&self, count: usize) {
-        self.begun.clone().wait_for(|begun| *begun >= count).await.unwrap();
+    pub(crate) async fn wait_for_started(&self, count: usize) {
+        self.started.clone().wait_for(|started| *started >= count).await.unwrap();
     }
 
     pub(crate) async fn raw(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+    pub(crate) async fn send(&self, request: Request<Body>) -> TestResponse {
         read(self.raw(request).await).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.send(request("GET", path, None)).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.send(request("POST", path, Some(body))).await
     }
 
-    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Value>) -> TestResponse {
         self.send(request(method, path, body)).await
     }
 
@@ -328,10 +328,10 @@ impl Host {
     }
 }
 
-pub(crate) async fn read(response: Response) -> Answer {
+pub(crate) async fn read(response: Response) -> TestResponse {
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.unwrap();
-    Answer {
+    TestResponse {
         status: parts.status.as_u16(),
         headers: parts.headers,
         text: String::from_utf8(bytes.to_vec()).unwrap(),

@@ -2,9 +2,9 @@
 //! work is done twice.
 
 mod assistants;
+mod cron_races;
+mod cron_updates;
 mod crons;
-mod meanwhile;
-mod patches;
 mod queue;
 mod webhooks;
 
@@ -23,7 +23,7 @@ use wattle_run::ports::store::{LeaseEpoch, LeaseHolder, StoreError};
 use wattle_run::ports::{Clock as _, Memory, Net, Store};
 use wattle_store::{MemoryStore, VolatileMemory};
 
-use crate::host::{Host, Parts};
+use crate::host::{Host, HostOptions};
 use crate::plugin::Nothing;
 use crate::store::Hand;
 
@@ -36,12 +36,12 @@ const LEASE_MS: i64 = wattle_run::ports::store::LEASE_MS.cast_signed();
 /// The access of one host to the shared store. A test can hold calls with [`Gates`] by their names,
 /// such as `lease` and `run`. `lease done` is the name of a call that has acquired a lease and has
 /// not returned.
-struct Shared {
+struct SharedStore {
     below: Arc<dyn Store>,
     gates: Arc<Gates>,
 }
 
-impl Shared {
+impl SharedStore {
     async fn pass(&self, call: &str) -> Result<(), StoreError> {
         let passed = self.gates.pass(call).await;
         passed.map_err(|failure| StoreError::Backend {
@@ -52,7 +52,7 @@ impl Shared {
 }
 
 #[async_trait]
-impl Layer for Shared {
+impl Layer for SharedStore {
     fn over(below: Arc<dyn Store>) -> Self {
         Self { below, gates: Arc::default() }
     }
@@ -84,14 +84,14 @@ impl Layer for Shared {
 /// The access of one host to the shared memory. Each call yields, so that calls of other hosts
 /// interleave. A test can hold calls with [`Gates`] by method and collection, such as `get runs`.
 /// `get runs done` is the name of a call that was executed and has not returned.
-struct Way(Arc<Gates>);
+struct SharedMemory(Arc<Gates>);
 
 fn kind(call: Call<'_>) -> &str {
     call.namespace.get(1).map_or("", String::as_str)
 }
 
 #[async_trait]
-impl Hook for Way {
+impl Hook for SharedMemory {
     async fn before(&self, call: Call<'_>) -> Result<(), Failure> {
         tokio::task::yield_now().await;
         self.0.pass(&format!("{} {}", call.method, kind(call))).await
@@ -105,14 +105,14 @@ impl Hook for Way {
 }
 
 /// The state that the hosts share.
-struct Common {
+struct SharedState {
     store: Arc<dyn Store>,
     memory: Arc<dyn Memory>,
     clock: Arc<Hand>,
     net: Arc<dyn Net>,
 }
 
-impl Common {
+impl SharedState {
     fn new() -> Self {
         Self::with_net(Arc::new(Nothing))
     }
@@ -127,21 +127,21 @@ impl Common {
 
     /// Creates a host that has sent a heartbeat, so that the others know it.
     async fn host(&self) -> Host {
-        self.gated().await.0
+        self.host_with_gates().await.0
     }
 
     /// Creates a host. Returns it with the gates of its store and memory.
-    async fn gated(&self) -> (Host, Arc<Gates>) {
-        let store = Layered::<Shared>::over(self.store.clone());
+    async fn host_with_gates(&self) -> (Host, Arc<Gates>) {
+        let store = Layered::<SharedStore>::over(self.store.clone());
         let gates = store.gates.clone();
-        let parts = Parts {
+        let options = HostOptions {
             store: Arc::new(store),
-            memory: Arc::new(Hooked::over(self.memory.clone(), Way(gates.clone()))),
+            memory: Arc::new(Hooked::over(self.memory.clone(), SharedMemory(gates.clone()))),
             clock: self.clock.clone(),
             net: self.net.clone(),
-            ..Parts::default()
+            ..HostOptions::default()
         };
-        let host = Host::with_parts(ApiConfig::default(), parts);
+        let host = Host::with_options(ApiConfig::default(), options);
         host.server.reconcile().await;
         (host, gates)
     }
@@ -149,11 +149,11 @@ impl Common {
 
 /// Returns how many nodes of `slow` were started, on all hosts together.
 fn executions<const N: usize>(hosts: [&Host; N]) -> usize {
-    hosts.iter().map(|host| *host.begun.borrow()).sum()
+    hosts.iter().map(|host| *host.started.borrow()).sum()
 }
 
 /// Lets background tasks proceed until all of them wait.
-async fn settle() {
+async fn run_until_idle() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
@@ -164,7 +164,7 @@ fn slow(word: &str) -> Value {
 }
 
 /// Creates a run and returns its path.
-async fn begin(host: &Host, thread: &str, run: Value) -> String {
+async fn create_run(host: &Host, thread: &str, run: Value) -> String {
     let made = host.post(&format!("/threads/{thread}/runs"), run).await;
     made.ok();
     made.header("content-location").to_owned()

@@ -14,7 +14,7 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 
-use crate::host::{Answer, Host, request};
+use crate::host::{Host, TestResponse, request};
 use crate::plugin::Closures;
 
 /// `talker` adds a completion. `asker` adds it after an interrupt.
@@ -81,44 +81,44 @@ fn prompt() -> CompletionRequest {
 }
 
 /// Returns the message object that a node stores for a completion.
-fn kept(answer: &Completion) -> Value {
-    json!({ "messages": [{ "id": answer.id, "role": "assistant", "content": "Hello" }] })
+fn stored_message(completion: &Completion) -> Value {
+    json!({ "messages": [{ "id": completion.id, "role": "assistant", "content": "Hello" }] })
 }
 
 fn host(hesitates: bool) -> Host {
     let plugin = Closures::new("p")
-        .node("speak", |_, gate| async move { Ok(kept(&gate.call(prompt()).await?)) })
+        .node("speak", |_, gate| async move { Ok(stored_message(&gate.call(prompt()).await?)) })
         .node("check", |_, gate| async move {
-            let answer = gate.call(prompt()).await?;
+            let completion = gate.call(prompt()).await?;
             gate.ask(InterruptRequest { payload: json!("May I say so?"), response_schema: None })
                 .await?;
-            Ok(kept(&answer))
+            Ok(stored_message(&completion))
         });
     Host::with_model(GRAPHS, plugin, Arc::new(Talker { hesitates }))
 }
 
-async fn stream(host: &Host, thread: &str, run: Value) -> Answer {
+async fn stream(host: &Host, thread: &str, run: Value) -> TestResponse {
     let mut run = run;
     run["stream_mode"] = json!(["messages-tuple", "values"]);
     host.post(&format!("/threads/{thread}/runs/stream"), run).await
 }
 
 /// Returns the ids and texts of the messages in a stream, in order.
-fn told(answer: &Answer) -> Vec<(String, String)> {
-    let mut told: Vec<(String, String)> = Vec::new();
-    for (_, data, _) in answer.frames().into_iter().filter(|(kind, ..)| kind == "messages") {
+fn message_texts(response: &TestResponse) -> Vec<(String, String)> {
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for (_, data, _) in response.frames().into_iter().filter(|(kind, ..)| kind == "messages") {
         let (id, text) = (data[0]["id"].as_str().unwrap(), data[0]["content"].as_str().unwrap());
-        match told.last_mut().filter(|(last, _)| last == id) {
+        match texts.last_mut().filter(|(last, _)| last == id) {
             Some((_, all)) => all.push_str(text),
-            None => told.push((id.to_owned(), text.to_owned())),
+            None => texts.push((id.to_owned(), text.to_owned())),
         }
     }
-    told
+    texts
 }
 
 /// Returns the id of the only message in the last state of a stream.
-fn last_id(answer: &Answer) -> String {
-    let values = answer.frames().into_iter().rfind(|(kind, ..)| kind == "values").unwrap().1;
+fn last_id(response: &TestResponse) -> String {
+    let values = response.frames().into_iter().rfind(|(kind, ..)| kind == "values").unwrap().1;
     assert_eq!(values["messages"].as_array().unwrap().len(), 1, "{values}");
     values["messages"][0]["id"].as_str().unwrap().to_owned()
 }
@@ -128,7 +128,7 @@ async fn message_has_one_id_while_streamed_and_when_stored() {
     let host = host(false);
     let thread = host.thread().await;
     let streamed = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
-    assert_eq!(told(&streamed), [(last_id(&streamed), "Hello".to_owned())]);
+    assert_eq!(message_texts(&streamed), [(last_id(&streamed), "Hello".to_owned())]);
     let state = host.get(&format!("/threads/{thread}/state")).await.ok();
     assert_eq!(state["values"]["messages"][0]["id"], last_id(&streamed));
     let copy = host.post(&format!("/threads/{thread}/copy"), json!({})).await.ok();
@@ -155,10 +155,10 @@ async fn restarted_completion_is_stored_under_its_last_id() {
     let host = host(true);
     let thread = host.thread().await;
     let streamed = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
-    let told = told(&streamed);
-    assert_eq!(told.last(), Some(&(last_id(&streamed), "Hello".to_owned())));
-    let ids: BTreeSet<&String> = told.iter().map(|(id, _)| id).collect();
-    assert_eq!(ids.len(), told.len(), "discarded deltas are not continued: {told:?}");
+    let texts = message_texts(&streamed);
+    assert_eq!(texts.last(), Some(&(last_id(&streamed), "Hello".to_owned())));
+    let ids: BTreeSet<&String> = texts.iter().map(|(id, _)| id).collect();
+    assert_eq!(ids.len(), texts.len(), "discarded deltas are not continued: {texts:?}");
 }
 
 #[tokio::test]
@@ -168,6 +168,6 @@ async fn message_streamed_before_an_interrupt_is_stored_under_the_same_id() {
     let asked = stream(&host, &thread, json!({ "assistant_id": "asker", "input": {} })).await;
     let resume = json!({ "assistant_id": "asker", "command": { "resume": "yes" } });
     let resumed = stream(&host, &thread, resume).await;
-    assert_eq!(told(&asked), [(last_id(&resumed), "Hello".to_owned())]);
-    assert_eq!(told(&resumed), [], "it was sent before");
+    assert_eq!(message_texts(&asked), [(last_id(&resumed), "Hello".to_owned())]);
+    assert_eq!(message_texts(&resumed), [], "it was sent before");
 }

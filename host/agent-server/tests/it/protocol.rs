@@ -13,8 +13,8 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::ports::store::{Batch, Store, Ticket};
 use wattle_store::MemoryStore;
 
-use crate::host::{Answer, Host, Parts, request};
-use crate::live::{Frame, Live};
+use crate::host::{Host, HostOptions, TestResponse, request};
+use crate::live_stream::{Frame, LiveStream};
 use crate::plugin::{Closures, Nothing};
 
 pub(crate) const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
@@ -38,7 +38,7 @@ pub(crate) fn result(answer: &Value) -> &Value {
 }
 
 #[track_caller]
-fn refused(answer: &Value, code: &str) {
+fn assert_error(answer: &Value, code: &str) {
     assert_eq!((&answer["type"], &answer["error"]), (&json!("error"), &json!(code)), "{answer}");
     assert!(answer["message"].as_str().is_some_and(|text| !text.is_empty()), "{answer}");
 }
@@ -50,7 +50,7 @@ pub(crate) async fn start(host: &Host, input: Value) -> String {
 }
 
 /// Returns the methods of the events, with the name of each lifecycle event.
-pub(crate) fn told(frames: &[Frame]) -> Vec<String> {
+pub(crate) fn event_names(frames: &[Frame]) -> Vec<String> {
     let word = |(kind, data, _): &Frame| match data["params"]["data"]["event"].as_str() {
         Some(word) => format!("{kind} {word}"),
         None => kind.clone(),
@@ -58,7 +58,7 @@ pub(crate) fn told(frames: &[Frame]) -> Vec<String> {
     frames.iter().map(word).collect()
 }
 
-fn question(frames: &[Frame]) -> &str {
+fn interrupt_id(frames: &[Frame]) -> &str {
     let asked = frames.iter().find(|(kind, ..)| kind == "input.requested").unwrap();
     asked.1["params"]["data"]["interrupt_id"].as_str().unwrap()
 }
@@ -67,11 +67,11 @@ fn question(frames: &[Frame]) -> &str {
 async fn event_stream_opens_before_its_thread_and_spans_all_runs() {
     let host = Host::new();
     let wanted = json!({ "channels": ["lifecycle", "input", "values", "updates", "custom"] });
-    let mut live = Live::events(&host, ID, wanted.clone()).await;
+    let mut live = LiveStream::events(&host, ID, wanted.clone()).await;
     let first = start(&host, json!({ "value": "v" })).await;
     let frames = live.run().await;
     assert_eq!(
-        told(&frames),
+        event_names(&frames),
         [
             "lifecycle running",
             "values",
@@ -83,13 +83,13 @@ async fn event_stream_opens_before_its_thread_and_spans_all_runs() {
             "lifecycle interrupted",
         ]
     );
-    let id = question(&frames).to_owned();
+    let id = interrupt_id(&frames).to_owned();
     let answer = json!({ "namespace": [], "interrupt_id": id, "response": "yes" });
     let answer = command(&host, "input.respond", answer).await;
     assert_ne!(result(&answer)["run_id"], first);
     let further = live.run().await;
     assert_eq!(
-        told(&further),
+        event_names(&further),
         [
             "lifecycle running",
             "values",
@@ -104,7 +104,7 @@ async fn event_stream_opens_before_its_thread_and_spans_all_runs() {
     assert_eq!(last["items"], json!(["greeted", "asked"]));
     assert_eq!(last["value"], "yes");
     // A client that connects later gets the same events.
-    let mut again = Live::events(&host, ID, wanted).await;
+    let mut again = LiveStream::events(&host, ID, wanted).await;
     assert_eq!(again.run().await, frames);
     assert_eq!(again.run().await, further);
     let ids: Vec<u64> =
@@ -118,16 +118,17 @@ async fn reconnect_receives_missed_events() {
     let host = Host::new();
     start(&host, json!({ "value": "v" })).await;
     let all = ["lifecycle", "input", "values", "updates", "custom", "tasks", "checkpoints"];
-    let mut live = Live::events(&host, ID, json!({ "channels": all })).await;
+    let mut live = LiveStream::events(&host, ID, json!({ "channels": all })).await;
     let frames = live.run().await;
     for known in 0..frames.len() - 1 {
         let since: u64 = frames[known].2.parse().unwrap();
         let wanted = json!({ "channels": all, "since": since });
-        let mut live = Live::events(&host, ID, wanted).await;
+        let mut live = LiveStream::events(&host, ID, wanted).await;
         assert_eq!(live.run().await, frames[known + 1..], "since {since}");
     }
     // A number above the last event comes from an earlier thread with the same id.
-    let mut live = Live::events(&host, ID, json!({ "channels": all, "since": 1_u64 << 40 })).await;
+    let mut live =
+        LiveStream::events(&host, ID, json!({ "channels": all, "since": 1_u64 << 40 })).await;
     assert_eq!(live.run().await, frames);
 }
 
@@ -145,12 +146,12 @@ async fn reconnect_in_a_later_run_receives_missed_events() {
         "checkpoints",
         "custom",
     ];
-    let mut live = Live::events(&host, ID, json!({ "channels": all })).await;
+    let mut live = LiveStream::events(&host, ID, json!({ "channels": all })).await;
     let mut frames = Vec::new();
     for _ in 0..2 {
         start(&host, json!({ "value": "v" })).await;
         let interrupted = live.run().await;
-        let id = question(&interrupted);
+        let id = interrupt_id(&interrupted);
         let answer = json!({ "namespace": [], "interrupt_id": id, "response": "yes" });
         frames.extend(interrupted);
         result(&command(&host, "input.respond", answer).await);
@@ -158,7 +159,8 @@ async fn reconnect_in_a_later_run_receives_missed_events() {
     }
     for known in 0..frames.len() - 1 {
         let since: u64 = frames[known].2.parse().unwrap();
-        let mut live = Live::events(&host, ID, json!({ "channels": all, "since": since })).await;
+        let mut live =
+            LiveStream::events(&host, ID, json!({ "channels": all, "since": since })).await;
         for missed in &frames[known + 1..] {
             assert_eq!(live.next().await.unwrap(), *missed, "since {since}");
         }
@@ -169,13 +171,14 @@ async fn reconnect_in_a_later_run_receives_missed_events() {
 async fn reply_to_a_command_names_the_number_before_its_events() {
     let host = Host::new();
     let first = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
-    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
+    let mut live = LiveStream::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
     live.run().await;
     let next = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
     let runs = [result(&first)["run_id"].clone(), result(&next)["run_id"].clone()];
     assert_ne!(runs[0], runs[1]);
     let since = &next["meta"]["applied_through_seq"];
-    let mut live = Live::events(&host, ID, json!({ "channels": ["values"], "since": since })).await;
+    let mut live =
+        LiveStream::events(&host, ID, json!({ "channels": ["values"], "since": since })).await;
     let (_, event, _) = live.next().await.unwrap();
     assert_eq!(event["params"]["data"]["items"], json!([null]), "of the first run only");
 }
@@ -185,12 +188,12 @@ async fn subscription_filters_by_channel_and_namespace() {
     let host = nested();
     command(&host, "run.start", json!({ "assistant_id": "outer", "input": {} })).await;
     let ids = async |wanted: Value| {
-        let mut live = Live::events(&host, ID, wanted).await;
+        let mut live = LiveStream::events(&host, ID, wanted).await;
         live.run().await
     };
     let all = ids(json!({ "channels": ["lifecycle", "values"] })).await;
     assert_eq!(
-        told(&all),
+        event_names(&all),
         [
             "lifecycle running",
             "values",
@@ -208,9 +211,9 @@ async fn subscription_filters_by_channel_and_namespace() {
     assert_eq!(inner["data"]["namespace"], inner["namespace"]);
     assert_eq!(inner["data"]["graph_name"], "inside");
     let root = ids(json!({ "channels": ["lifecycle", "values"], "depth": 0 })).await;
-    assert_eq!(told(&root).len(), 4);
+    assert_eq!(event_names(&root).len(), 4);
     let scoped = json!({ "channels": ["values", "lifecycle"], "namespaces": [["inside"]] });
-    let mut live = Live::events(&host, ID, scoped).await;
+    let mut live = LiveStream::events(&host, ID, scoped).await;
     let ends = |(_, event, _): &Frame| event["params"]["data"]["event"] == "completed";
     assert_eq!(live.until(ends).await, all[2..6]);
     for wrong in [json!(["nothing"]), json!([]), json!(["custom:"])] {
@@ -308,10 +311,10 @@ pub(crate) fn reference() -> Host {
 async fn event_stream_equals_that_of_the_reference_server() {
     let host = reference();
     let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
-    let mut live = Live::events(&host, ID, json!({ "channels": channels })).await;
+    let mut live = LiveStream::events(&host, ID, json!({ "channels": channels })).await;
     let run = start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
     let frames = live.run().await;
-    let question = question(&frames).to_owned();
+    let question = interrupt_id(&frames).to_owned();
     let ours = frames.iter().map(|(kind, event, _)| {
         assert_eq!((&event["type"], &event["method"]), (&json!("event"), &json!(kind)));
         let id = event["event_id"].as_str().unwrap();
@@ -344,36 +347,38 @@ fn without_ids(line: &Value) -> Value {
 #[tokio::test]
 async fn input_of_run_start_answers_a_pending_interrupt() {
     let host = Host::new();
-    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
+    let mut live =
+        LiveStream::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
     start(&host, json!({ "value": "v" })).await;
     live.run().await;
     start(&host, json!("certainly")).await;
     let expected = ["lifecycle running", "input.answered", "lifecycle completed"];
-    assert_eq!(told(&live.run().await), expected);
+    assert_eq!(event_names(&live.run().await), expected);
     let state = command(&host, "state.get", json!({ "keys": ["value"] })).await;
     assert_eq!(result(&state)["values"], json!({ "value": "certainly" }));
     // No interrupt is pending any more, so the input is not an answer.
     let params = json!({ "assistant_id": "agent", "input": "certainly" });
-    refused(&command(&host, "run.start", params).await, "invalid_argument");
+    assert_error(&command(&host, "run.start", params).await, "invalid_argument");
 }
 
 #[tokio::test]
 async fn respond_answers_all_interrupts_or_none() {
     let host = Host::new();
-    refused(&command(&host, "input.respond", json!({})).await, "invalid_argument");
+    assert_error(&command(&host, "input.respond", json!({})).await, "invalid_argument");
     let nothing = json!({ "interrupt_id": "0", "response": 1 });
-    refused(&command(&host, "input.respond", nothing.clone()).await, "no_such_run");
-    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
+    assert_error(&command(&host, "input.respond", nothing.clone()).await, "no_such_run");
+    let mut live =
+        LiveStream::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
     start(&host, json!({ "value": "v" })).await;
-    let id = question(&live.run().await).to_owned();
-    refused(&command(&host, "input.respond", nothing).await, "no_such_interrupt");
+    let id = interrupt_id(&live.run().await).to_owned();
+    assert_error(&command(&host, "input.respond", nothing).await, "no_such_interrupt");
     let one = json!({ "interrupt_id": id, "namespace": [], "response": "yes" });
     let many = json!({ "responses": [one, { "interrupt_id": "0", "response": 1 }] });
-    refused(&command(&host, "input.respond", many).await, "no_such_interrupt");
+    assert_error(&command(&host, "input.respond", many).await, "no_such_interrupt");
     let answer = json!({ "responses": [one], "metadata": { "who": "me" }, "strict_resume": true });
     let answer = command(&host, "input.respond", answer).await;
     let run = result(&answer)["run_id"].as_str().unwrap().to_owned();
-    assert_eq!(told(&live.run().await).last().unwrap(), "lifecycle completed");
+    assert_eq!(event_names(&live.run().await).last().unwrap(), "lifecycle completed");
     let run = host.get(&format!("/threads/{ID}/runs/{run}")).await.ok();
     assert_eq!(run["metadata"]["who"], "me");
 }
@@ -384,10 +389,10 @@ async fn states_are_read_and_forked() {
     let nothing = command(&host, "state.get", json!({ "namespace": [] })).await;
     assert_eq!(result(&nothing), &json!({ "values": {} }));
     let nested = json!({ "namespace": ["x"] });
-    refused(&command(&host, "state.get", nested).await, "no_such_namespace");
+    assert_error(&command(&host, "state.get", nested).await, "no_such_namespace");
     let none = command(&host, "state.listCheckpoints", json!({})).await;
     assert_eq!(result(&none), &json!({ "checkpoints": [] }));
-    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
+    let mut live = LiveStream::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
     start(&host, json!({ "value": "v" })).await;
     live.run().await;
     let state = command(&host, "state.get", json!({ "namespace": [] })).await;
@@ -400,13 +405,13 @@ async fn states_are_read_and_forked() {
     let older = json!({ "before": points[0]["id"] });
     let older = command(&host, "state.listCheckpoints", older).await;
     assert_eq!(result(&older)["checkpoints"], json!([points[1]]));
-    refused(&command(&host, "state.fork", json!({})).await, "invalid_argument");
+    assert_error(&command(&host, "state.fork", json!({})).await, "invalid_argument");
     let unknown = json!({ "checkpoint_id": ID });
-    refused(&command(&host, "state.fork", unknown).await, "no_such_checkpoint");
+    assert_error(&command(&host, "state.fork", unknown).await, "no_such_checkpoint");
     let fork = json!({ "checkpoint_id": points[1]["id"] });
     let forked = command(&host, "state.fork", fork).await;
     assert_eq!(result(&forked)["thread_id"], ID);
-    assert_eq!(told(&live.run().await), ["lifecycle running", "lifecycle interrupted"]);
+    assert_eq!(event_names(&live.run().await), ["lifecycle running", "lifecycle interrupted"]);
 }
 
 #[tokio::test]
@@ -419,14 +424,14 @@ async fn invalid_command_is_rejected() {
         assert_eq!(answer.json()["error"], "invalid_argument");
         assert_eq!(answer.json()["id"], Value::Null);
     }
-    refused(&command(&host, "input.inject", json!({})).await, "unknown_command");
-    refused(&command(&host, "what", json!({})).await, "unknown_command");
+    assert_error(&command(&host, "input.inject", json!({})).await, "unknown_command");
+    assert_error(&command(&host, "what", json!({})).await, "unknown_command");
     let subscribe = json!({ "channels": ["values"] });
-    refused(&command(&host, "subscription.subscribe", subscribe).await, "not_supported");
-    refused(&command(&host, "run.start", json!({ "input": {} })).await, "invalid_argument");
+    assert_error(&command(&host, "subscription.subscribe", subscribe).await, "not_supported");
+    assert_error(&command(&host, "run.start", json!({ "input": {} })).await, "invalid_argument");
     let unknown = json!({ "assistant_id": "nobody", "input": {} });
-    refused(&command(&host, "run.start", unknown).await, "invalid_argument");
-    refused(&command(&host, "agent.getTree", json!({})).await, "no_such_run");
+    assert_error(&command(&host, "run.start", unknown).await, "invalid_argument");
+    assert_error(&command(&host, "agent.getTree", json!({})).await, "no_such_run");
     assert_eq!(host.get(&format!("/threads/{ID}")).await.status, 404, "no command created it");
     assert_eq!(host.post("/threads/x/commands", json!({})).await.status, 422);
 }
@@ -434,10 +439,10 @@ async fn invalid_command_is_rejected() {
 #[tokio::test]
 async fn failed_run_ends_with_a_failed_event() {
     let host = Host::new();
-    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
+    let mut live = LiveStream::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
     command(&host, "run.start", json!({ "assistant_id": "broken", "input": {} })).await;
     let frames = live.run().await;
-    assert_eq!(told(&frames), ["lifecycle running", "lifecycle failed"]);
+    assert_eq!(event_names(&frames), ["lifecycle running", "lifecycle failed"]);
     let expected = json!({
         "event": "failed", "graph_name": "broken", "error": "no way", "code": "invalid",
         "node": "fail", "plugin": "p",
@@ -449,7 +454,7 @@ async fn failed_run_ends_with_a_failed_event() {
 async fn event_stream_ends_when_its_thread_is_deleted() {
     let host = Host::new();
     let id = host.thread().await;
-    let mut live = Live::events(&host, &id, json!({ "channels": ["lifecycle"] })).await;
+    let mut live = LiveStream::events(&host, &id, json!({ "channels": ["lifecycle"] })).await;
     let run = json!({ "assistant_id": "slow", "input": {} });
     host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
     live.run().await;
@@ -462,17 +467,18 @@ async fn event_stream_continues_after_a_rollback() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
-    let mut live = Live::events(&host, &id, json!({ "channels": ["lifecycle", "values"] })).await;
+    let mut live =
+        LiveStream::events(&host, &id, json!({ "channels": ["lifecycle", "values"] })).await;
     let runs = format!("/threads/{id}/runs");
     let run = |word: &str| json!({ "assistant_id": "slow", "input": { "word": word } });
     host.post(&runs, run("a")).await.ok();
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     live.until(|(kind, ..)| kind == "values").await;
     let mut other = run("b");
     other["multitask_strategy"] = "rollback".into();
     host.post(&runs, other).await.ok();
-    host.begun(2).await;
-    host.let_go.send_replace(true);
+    host.wait_for_started(2).await;
+    host.release.send_replace(true);
     let ends = |(_, event, _): &Frame| event["params"]["data"]["event"] == "completed";
     let frames = live.until(ends).await;
     let last = frames.iter().rev().find(|(kind, ..)| kind == "values").unwrap();
@@ -495,7 +501,7 @@ async fn threads_of_other_tenants_are_not_found() {
     let config =
         ApiConfig { tenant_header: Some("x-tenant".parse().unwrap()), ..ApiConfig::default() };
     let host = Host::with_config(config);
-    let send = async |tenant: &str, path: String, body: Value| -> Answer {
+    let send = async |tenant: &str, path: String, body: Value| -> TestResponse {
         let mut request = request("POST", &path, Some(body));
         request.headers_mut().insert("x-tenant", tenant.parse().unwrap());
         host.send(request).await
@@ -516,14 +522,15 @@ async fn threads_of_other_tenants_are_not_found() {
 #[tokio::test]
 async fn respond_can_update_the_state() {
     let host = Host::new();
-    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
+    let mut live =
+        LiveStream::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
     start(&host, json!({ "value": "v" })).await;
-    let id = question(&live.run().await).to_owned();
+    let id = interrupt_id(&live.run().await).to_owned();
     let answer = json!({
         "interrupt_id": id, "namespace": [], "response": "yes", "update": { "items": ["more"] },
     });
     result(&command(&host, "input.respond", answer).await);
-    assert_eq!(told(&live.run().await).last().unwrap(), "lifecycle completed");
+    assert_eq!(event_names(&live.run().await).last().unwrap(), "lifecycle completed");
     let state = command(&host, "state.get", json!({})).await;
     let items = result(&state)["values"]["items"].as_array().unwrap();
     assert!(items.contains(&json!("more")) && items.contains(&json!("asked")), "{items:?}");
@@ -557,8 +564,8 @@ async fn thread_created_by_a_command_gets_its_run_after_a_disconnect() {
     let mut were_left = 0;
     for polls in 1.. {
         let store = Arc::new(Layered::<Slow>::over(Arc::new(MemoryStore::new())));
-        let parts = Parts { store, ..Parts::default() };
-        let host = Host::with_parts(ApiConfig::default(), parts);
+        let options = HostOptions { store, ..HostOptions::default() };
+        let host = Host::with_options(ApiConfig::default(), options);
         let wanted = request("POST", &format!("/threads/{ID}/commands"), Some(body.clone()));
         let mut asked = Box::pin(host.raw(wanted));
         let mut is_answered = false;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wattle_agent_server::UnknownKeys;
 use wattle_api::ApiConfig;
 
-use crate::host::{Host, Parts, request};
+use crate::host::{Host, HostOptions, request};
 
 fn slow(word: &str) -> Value {
     json!({ "assistant_id": "slow", "input": { "word": word } })
@@ -133,9 +133,9 @@ async fn rejected_request_writes_nothing() {
         (404, agent("checkpoint_id", json!("00000000-0001-8000-8000-000000000000"))),
         (422, json!({ "input": {} })),
     ] {
-        let answer = host.post(&wait, request.clone()).await;
-        assert_eq!(answer.status, status, "{request}: {}", answer.text);
-        let why = answer.json()["detail"].as_str().unwrap().to_owned();
+        let response = host.post(&wait, request.clone()).await;
+        assert_eq!(response.status, status, "{request}: {}", response.text);
+        let why = response.json()["detail"].as_str().unwrap().to_owned();
         let is_unknown =
             request["assistant_id"] != "agent" && request.get("assistant_id").is_some();
         assert_eq!(why.starts_with("Assistant not found"), is_unknown, "{why}");
@@ -171,8 +171,8 @@ async fn unknown_keys_are_ignored_and_named_in_the_metadata_of_the_run() {
 
 #[tokio::test]
 async fn unknown_keys_are_rejected_on_request_of_the_operator() {
-    let parts = Parts { unknown_keys: UnknownKeys::Reject, ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions { unknown_keys: UnknownKeys::Reject, ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
     let mood = json!({ "mood": 1 });
@@ -331,14 +331,14 @@ async fn list_merges_runs_of_both_apis_by_creation_time() {
     let native = json!({
         "graph": "slow", "input": { "word": "b" }, "thread_id": id, "wait": true,
     });
-    let text = |answer: &Value, name: &str| answer[name].as_str().unwrap().to_owned();
+    let text = |response: &Value, name: &str| response[name].as_str().unwrap().to_owned();
     let (mut asked, mut waiting) = (Vec::new(), Vec::new());
     // More than one page of the store.
     for n in 0..100 {
         match n % 5 {
             0 => {
-                let answer = host.post("/api/v1/apps/test/runs", native.clone()).await.ok();
-                asked.push(text(&answer, "run"));
+                let response = host.post("/api/v1/apps/test/runs", native.clone()).await.ok();
+                asked.push(text(&response, "run"));
             }
             1 => {
                 let run = text(&host.post(&path, later.clone()).await.ok(), "run_id");
@@ -351,8 +351,8 @@ async fn list_merges_runs_of_both_apis_by_creation_time() {
                 asked.push(run);
             }
             _ => {
-                let answer = host.post(&format!("{path}/wait"), run.clone()).await;
-                let place = answer.header("content-location").to_owned();
+                let response = host.post(&format!("{path}/wait"), run.clone()).await;
+                let place = response.header("content-location").to_owned();
                 asked.push(place.rsplit('/').next().unwrap().to_owned());
             }
         }

@@ -17,9 +17,9 @@ use wattle_kit::clock::ManualClock;
 use wattle_kit::need;
 use wattle_kit::needs::{self, clients};
 
-use crate::host::{Host, Parts};
-use crate::live::{Frame, Live};
-use crate::protocol::{ID, command, reference, result, start, told};
+use crate::host::{Host, HostOptions};
+use crate::live_stream::{Frame, LiveStream};
+use crate::protocol::{ID, command, event_names, reference, result, start};
 
 /// Channels of a client that watches the lifecycle of a run.
 const LIFECYCLE: [&str; 2] = ["lifecycle", "input"];
@@ -33,33 +33,33 @@ const HEAD_START: Duration = Duration::from_millis(30);
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Number of polls after which an expected absence counts as confirmed.
-const LOOKS: u32 = 200;
+const POLLS: u32 = 200;
 
 /// Default number of runs that the official client reads; [`READS`] overrides it.
 const FEW: u32 = 12;
 
 /// Environment variable with the number of runs for a long test. 200 runs take a minute on an idle
 /// machine.
-const READS: &str = "WATTLE_SHORT_RUNS";
+const RUNS_VARIABLE: &str = "WATTLE_SHORT_RUNS";
 
 /// Timeout of the client for each run.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-async fn open(host: &Host, channels: &[&str]) -> Live {
-    Live::events(host, ID, json!({ "channels": channels })).await
+async fn open(host: &Host, channels: &[&str]) -> LiveStream {
+    LiveStream::events(host, ID, json!({ "channels": channels })).await
 }
 
 /// Waits until no run of the thread is active, without advancing the clock.
-async fn stands_still(host: &Host) {
+async fn wait_until_idle(host: &Host) {
     while host.get(&format!("/threads/{ID}")).await.ok()["status"] == "busy" {
         tokio::task::yield_now().await;
     }
 }
 
 /// Returns the server-sent events that a connection sends without the clock advancing.
-async fn at_once(live: &mut Live) -> Vec<Frame> {
+async fn at_once(live: &mut LiveStream) -> Vec<Frame> {
     let mut frames = Vec::new();
-    for _ in 0..LOOKS {
+    for _ in 0..POLLS {
         while let Poll::Ready(frame) = futures::poll!(Box::pin(live.next())) {
             frames.push(frame.unwrap());
         }
@@ -77,7 +77,7 @@ async fn pause_waits_for_the_connection_with_earlier_content() {
     let host = reference();
     let mut watcher = open(&host, &LIFECYCLE).await;
     start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
-    stands_still(&host).await;
+    wait_until_idle(&host).await;
     assert!(!has(&at_once(&mut watcher).await, "input.requested"), "its client is still opening");
     let opened = Instant::now();
     let mut content = open(&host, &CONTENT).await;
@@ -102,7 +102,7 @@ async fn pause_end_and_cancel_wait_for_the_grace_without_other_connections() {
         let run = json!({ "assistant_id": graph, "input": {} });
         result(&command(&host, "run.start", run).await);
         let answered = Instant::now();
-        watcher.until(|frame| told(std::slice::from_ref(frame)) == [last]).await;
+        watcher.until(|frame| event_names(std::slice::from_ref(frame)) == [last]).await;
         let waited = answered.elapsed();
         assert!(waited <= GRACE + HEAD_START, "{last}: {waited:?}");
     }
@@ -134,12 +134,12 @@ async fn unread_connection_delays_a_pause_by_at_most_a_second() {
 #[tokio::test(start_paused = true)]
 async fn connection_with_all_channels_and_replay_are_not_delayed() {
     let clock = ManualClock::at_ms(1_000_000);
-    let parts = Parts { clock: Arc::new(clock.clone()), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions { clock: Arc::new(clock.clone()), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let all = ["values", "updates", "messages", "tools", "tasks", "checkpoints", "custom"];
     let all = [&all[..], &LIFECYCLE].concat();
     start(&host, json!({ "value": "v" })).await;
-    stands_still(&host).await;
+    wait_until_idle(&host).await;
     let mut whole = open(&host, &all).await;
     let answered = Instant::now();
     whole.run().await;
@@ -155,7 +155,7 @@ async fn run_starts_after_the_reply_on_earlier_connections() {
     let mut content = open(&host, &CONTENT).await;
     let mut whole = open(&host, &["custom"]).await;
     start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
-    stands_still(&host).await;
+    wait_until_idle(&host).await;
     assert_eq!(at_once(&mut content).await, [], "its client does not know the run yet");
     assert_eq!(at_once(&mut whole).await, []);
     assert!(has(&at_once(&mut open(&host, &["custom"]).await).await, "custom"), "this one does");
@@ -176,11 +176,12 @@ async fn the_client_for_python_reads_runs_without_delay() {
     let main =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/langgraph-py/main.py");
     let mut client = Command::new(python);
-    let reads: u32 = needs::setting(READS).unwrap_or(FEW);
+    let reads: u32 = needs::setting(RUNS_VARIABLE).unwrap_or(FEW);
     client.arg("-B").arg(main).args(["--times", &reads.to_string()]);
     client.arg(url).arg("short.a_run_that_pauses");
     client.stdin(Stdio::null()).kill_on_drop(true);
-    let ended = tokio::time::timeout(PATIENCE * reads, client.output()).await.unwrap().unwrap();
+    let ended =
+        tokio::time::timeout(CLIENT_TIMEOUT * reads, client.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     let report: Value = serde_json::from_slice(&ended.stdout).expect(&said);
     assert!(ended.status.success(), "{:#}\n{said}", report["failed"]);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::host::Host;
 
-async fn ran(host: &Host) -> String {
+async fn thread_with_two_runs(host: &Host) -> String {
     let id = host.thread().await;
     for word in ["a", "b"] {
         let run = json!({ "assistant_id": "slow", "input": { "word": word } });
@@ -21,7 +21,7 @@ async fn history(host: &Host, id: &str, request: Value) -> Vec<Value> {
 #[tokio::test]
 async fn every_state_of_the_history_can_be_read() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
     let words: Vec<_> = all.iter().map(|it| it["values"]["items"].clone()).collect();
     let (one, none) = (json!(["a"]), Value::Null);
@@ -61,7 +61,7 @@ async fn every_state_of_the_history_can_be_read() {
 #[tokio::test]
 async fn run_from_before_an_input_replaces_or_repeats_it() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
     let wait = format!("/threads/{id}/runs/wait");
     let run = |at: &Value, input: Value| {
@@ -96,7 +96,7 @@ async fn run_from_before_an_input_replaces_or_repeats_it() {
 #[tokio::test]
 async fn checkpoint_of_another_thread_is_not_found() {
     let host = Host::new();
-    let (one, other) = (ran(&host).await, ran(&host).await);
+    let (one, other) = (thread_with_two_runs(&host).await, thread_with_two_runs(&host).await);
     let state = host.get(&format!("/threads/{one}/state")).await.ok();
     let checkpoint = state["checkpoint"]["checkpoint_id"].as_str().unwrap();
     let own = host.get(&format!("/threads/{one}/state/{checkpoint}")).await;
@@ -108,7 +108,7 @@ async fn checkpoint_of_another_thread_is_not_found() {
 #[tokio::test]
 async fn update_state_writes_channels() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let path = format!("/threads/{id}/state");
     let update = json!({ "values": { "items": ["x"] }, "as_node": "hold" });
     let changed = host.post(&path, update).await.ok();
@@ -124,7 +124,7 @@ async fn update_state_writes_channels() {
 #[tokio::test]
 async fn unknown_keys_of_an_update_are_ignored_and_named_in_a_header() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let path = format!("/threads/{id}/state");
     let values = json!([{ "items": ["x"], "color": 1 }, { "a b": 2 }]);
     let changed = host.post(&path, json!({ "values": values, "as_node": "hold" })).await;
@@ -142,7 +142,7 @@ async fn update_state_is_rejected_before_a_pending_run() {
     let host = Host::new();
     let update = json!({ "values": { "items": ["x"] }, "as_node": "hold" });
     let later = json!({ "assistant_id": "slow", "input": { "word": "a" }, "after_seconds": 3_600 });
-    for id in [host.thread().await, ran(&host).await] {
+    for id in [host.thread().await, thread_with_two_runs(&host).await] {
         host.post(&format!("/threads/{id}/runs"), later.clone()).await.ok();
         let refused = host.post(&format!("/threads/{id}/state"), update.clone()).await;
         assert_eq!(refused.status, 409, "{}", refused.text);
@@ -152,7 +152,7 @@ async fn update_state_is_rejected_before_a_pending_run() {
 #[tokio::test]
 async fn update_state_forks_from_an_earlier_checkpoint() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
     let update = json!({
         "values": [{ "items": ["x"] }, { "items": ["y"] }],
@@ -181,7 +181,7 @@ async fn update_state_of_a_new_thread_needs_its_graph() {
 #[tokio::test]
 async fn run_forks_from_an_earlier_checkpoint() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
     let wait = format!("/threads/{id}/runs/wait");
     let run = json!({
@@ -235,7 +235,7 @@ async fn state_of_a_subgraph_is_read_and_updated() {
 #[tokio::test]
 async fn select_returns_some_fields_of_a_state() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let names = |state: &Value| state.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let state = host.get(&format!("/threads/{id}/state?select=values&select=next")).await.ok();
     assert_eq!(names(&state), ["values", "next"]);
@@ -250,7 +250,7 @@ async fn select_returns_some_fields_of_a_state() {
 #[tokio::test]
 async fn select_returns_one_channel_of_a_state() {
     let host = Host::new();
-    let id = ran(&host).await;
+    let id = thread_with_two_runs(&host).await;
     let path = format!("/threads/{id}/state");
     let items = json!({ "values": { "items": ["a", "b"] } });
     assert_eq!(host.get(&format!("{path}?select=values.items")).await.ok(), items);

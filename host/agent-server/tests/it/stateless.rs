@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, Parts, request};
+use crate::host::{Host, HostOptions, request};
 use crate::store::{two_tenants, with_key};
 
 fn slow(word: &str) -> Value {
@@ -46,7 +46,7 @@ async fn stateless_run_can_be_joined_and_cancelled() {
     host.hold();
     let made = host.post("/runs", slow("b")).await;
     let place = made.header("content-location").to_owned();
-    host.begun(2).await;
+    host.wait_for_started(2).await;
     assert_eq!(host.post(&format!("{place}/cancel"), Value::Null).await.status, 202);
     assert_eq!(host.get(&place).await.ok()["status"], "interrupted");
 }
@@ -71,7 +71,7 @@ async fn batch_creates_runs() {
 
 #[tokio::test]
 async fn run_of_another_tenant_does_not_reveal_its_thread() {
-    let host = two_tenants(Parts::default());
+    let host = two_tenants(HostOptions::default());
     let run = json!({
         "graph": "slow", "input": { "word": "a" }, "thread_id": "case-of-somebody", "wait": true,
     });

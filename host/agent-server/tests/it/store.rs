@@ -8,7 +8,7 @@ use wattle_api::ApiConfig;
 use wattle_run::ports::Clock;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::host::{Answer, Host, Parts, request};
+use crate::host::{Host, HostOptions, TestResponse, request};
 
 /// A clock that a test sets.
 pub(crate) struct Hand(pub(crate) AtomicI64);
@@ -44,23 +44,23 @@ pub(crate) async fn with_key(
     method: &str,
     path: &str,
     body: Option<Value>,
-) -> Answer {
+) -> TestResponse {
     let mut request = request(method, path, body);
     request.headers_mut().insert("x-api-key", key.parse().unwrap());
     host.send(request).await
 }
 
 /// A server with the tenants `a` and `b`, whose keys are `k-a` and `k-b`.
-pub(crate) fn two_tenants(parts: Parts) -> Host {
+pub(crate) fn two_tenants(options: HostOptions) -> Host {
     let keys = [("k-a", "a"), ("k-b", "b")];
     let keys = keys.map(|(key, tenant)| (ApiConfig::key_digest(key), tenant.to_owned()));
-    Host::with_parts(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() }, parts)
+    Host::with_options(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() }, options)
 }
 
 async fn put(host: &Host, namespace: &[&str], key: &str, value: Value) {
     let item = json!({ "namespace": namespace, "key": key, "value": value });
-    let answer = host.call("PUT", "/store/items", Some(item)).await;
-    assert_eq!((answer.status, answer.text.as_str()), (204, ""));
+    let response = host.call("PUT", "/store/items", Some(item)).await;
+    assert_eq!((response.status, response.text.as_str()), (204, ""));
 }
 
 #[tokio::test]
@@ -96,8 +96,8 @@ async fn items_are_found_by_namespace_fields_and_words() {
     put(&host, &["facts", "b"], "3", json!({ "kind": "tool", "text": "a blue hammer" })).await;
     put(&host, &["other"], "4", json!({ "kind": "fruit" })).await;
     let found = async |search: Value| {
-        let answer = host.post("/store/items/search", search).await.ok();
-        let items = answer["items"].as_array().unwrap().clone();
+        let response = host.post("/store/items/search", search).await.ok();
+        let items = response["items"].as_array().unwrap().clone();
         let mut keys: Vec<_> =
             items.iter().map(|it| it["key"].as_str().unwrap().to_owned()).collect();
         keys.sort();
@@ -138,8 +138,8 @@ async fn namespaces_are_listed() {
 #[tokio::test]
 async fn read_restarts_the_expiry_of_an_item() {
     let clock = Hand::at(1_736_908_245_123);
-    let parts = Parts { clock: clock.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions { clock: clock.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let item = json!({ "namespace": ["a"], "key": "k", "value": {}, "ttl": 2, "index": false });
     assert_eq!(host.call("PUT", "/store/items", Some(item)).await.status, 204);
     let place = "/store/items?namespace=a&key=k";
@@ -154,8 +154,8 @@ async fn read_restarts_the_expiry_of_an_item() {
 #[tokio::test]
 async fn read_without_refresh_ttl_keeps_the_expiry() {
     let clock = Hand::at(1_736_908_245_123);
-    let parts = Parts { clock: clock.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions { clock: clock.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let item = json!({ "namespace": ["a"], "key": "k", "value": {}, "ttl": 2 });
     assert_eq!(host.call("PUT", "/store/items", Some(item)).await.status, 204);
     let read = async |refresh: &str| {
@@ -185,9 +185,9 @@ async fn invalid_namespace_key_or_value_is_rejected() {
         item(json!(["a"]), "k", json!([1])),
         json!({ "namespace": ["a"], "key": "k", "value": {}, "ttl": -1 }),
     ] {
-        let answer = host.call("PUT", "/store/items", Some(body.clone())).await;
-        assert_eq!(answer.status, 422, "{body}: {}", answer.text);
-        assert!(answer.json()["detail"].is_string());
+        let response = host.call("PUT", "/store/items", Some(body.clone())).await;
+        assert_eq!(response.status, 422, "{body}: {}", response.text);
+        assert!(response.json()["detail"].is_string());
     }
     for path in ["/store/items", "/store/items?namespace=a", "/store/items?namespace=&key=k"] {
         assert_eq!(host.get(path).await.status, 422, "{path}");
@@ -200,7 +200,7 @@ async fn invalid_namespace_key_or_value_is_rejected() {
 
 #[tokio::test]
 async fn tenants_have_separate_memories() {
-    let host = two_tenants(Parts::default());
+    let host = two_tenants(HostOptions::default());
     let item = json!({ "namespace": ["a"], "key": "k", "value": { "of": "a" } });
     let put = with_key(&host, "k-a", "PUT", "/store/items", Some(item)).await;
     assert_eq!(put.status, 204, "{}", put.text);

@@ -4,13 +4,13 @@ use axum::http::HeaderValue;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::host::{Answer, Host, request};
+use crate::host::{Host, TestResponse, request};
 
 fn agent(modes: Value) -> Value {
     json!({ "assistant_id": "agent", "input": { "value": "v" }, "stream_mode": modes })
 }
 
-fn kinds(answer: &Answer) -> Vec<String> {
+fn kinds(answer: &TestResponse) -> Vec<String> {
     answer.frames().into_iter().map(|(kind, ..)| kind).collect()
 }
 
@@ -115,7 +115,7 @@ async fn on_disconnect_cancels_the_run() {
     let place = response.headers()["content-location"].to_str().unwrap().to_owned();
     let mut body = response.into_body().into_data_stream();
     assert!(body.next().await.is_some());
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     drop(body);
     let joined = host.get(&format!("{place}/join")).await.ok();
     assert_eq!(joined, json!({ "word": "a" }));

@@ -16,7 +16,7 @@ use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 use wattle_run::ports::{Clock, Memory, Ports};
 
-use crate::host::{Answer, Host, read, request};
+use crate::host::{Host, TestResponse, read, request};
 
 /// Creates a host with two tenants, whose keys are `k-a` and `k-b`.
 fn two_tenants() -> Host {
@@ -25,7 +25,13 @@ fn two_tenants() -> Host {
     Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() })
 }
 
-async fn with_key(host: &Host, key: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+async fn with_key(
+    host: &Host,
+    key: &str,
+    method: &str,
+    path: &str,
+    body: Option<Value>,
+) -> TestResponse {
     let mut request = request(method, path, body);
     request.headers_mut().insert("x-api-key", key.parse().unwrap());
     host.send(request).await
@@ -81,9 +87,9 @@ async fn thread_resources_of_another_tenant_are_not_found() {
         ("DELETE", thread.clone(), None),
     ];
     for (method, path, body) in requests {
-        let answer = with_key(&host, "k-b", method, &path, body).await;
-        assert_eq!(answer.status, 404, "{method} {path}: {}", answer.text);
-        assert!(answer.json()["detail"].is_string(), "{}", answer.text);
+        let response = with_key(&host, "k-b", method, &path, body).await;
+        assert_eq!(response.status, 404, "{method} {path}: {}", response.text);
+        assert!(response.json()["detail"].is_string(), "{}", response.text);
     }
     for path in ["/threads/search", "/threads/count"] {
         let found = with_key(&host, "k-b", "POST", path, Some(json!({}))).await.ok();
@@ -111,8 +117,8 @@ async fn stateless_runs_of_another_tenant_are_not_found() {
         ("GET", format!("{run}/stream")),
         ("POST", format!("{run}/cancel")),
     ] {
-        let answer = with_key(&host, "k-b", method, &path, None).await;
-        assert_eq!(answer.status, 404, "{method} {path}: {}", answer.text);
+        let response = with_key(&host, "k-b", method, &path, None).await;
+        assert_eq!(response.status, 404, "{method} {path}: {}", response.text);
     }
 }
 
@@ -138,8 +144,8 @@ async fn assistants_and_crons_of_another_tenant_are_not_found() {
         ("PATCH", cron.clone(), Some(json!({ "enabled": false }))),
         ("DELETE", cron.clone(), None),
     ] {
-        let answer = with_key(&host, "k-b", method, &path, body).await;
-        assert_eq!(answer.status, 404, "{method} {path}: {}", answer.text);
+        let response = with_key(&host, "k-b", method, &path, body).await;
+        assert_eq!(response.status, 404, "{method} {path}: {}", response.text);
     }
     let named = json!({ "name": "own" });
     let found = with_key(&host, "k-b", "POST", "/assistants/search", Some(named)).await.ok();
@@ -171,13 +177,13 @@ async fn documents_of_another_tenant_are_not_found() {
 #[tokio::test]
 async fn rejections_have_the_error_body_of_the_protocol() {
     let host = two_tenants();
-    for (answer, status) in [
+    for (response, status) in [
         (host.get("/threads/x").await, 401),
         (with_key(&host, "k-nobody", "POST", "/threads", Some(json!({}))).await, 401),
     ] {
-        assert_eq!(answer.status, status);
-        assert_eq!(answer.json().as_object().unwrap().len(), 1, "{}", answer.text);
-        assert_eq!(answer.header("www-authenticate"), "Bearer");
+        assert_eq!(response.status, status);
+        assert_eq!(response.json().as_object().unwrap().len(), 1, "{}", response.text);
+        assert_eq!(response.header("www-authenticate"), "Bearer");
     }
     let mut foreign = request("POST", "/threads", Some(json!({})));
     foreign.headers_mut().insert("origin", "https://evil.example".parse().unwrap());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_api::guard::limits::Limits;
 
-use crate::host::{Answer, Host, request};
+use crate::host::{Host, TestResponse, request};
 
 #[tokio::test]
 async fn thread_exists_before_its_first_run() {
@@ -182,10 +182,10 @@ async fn metadata_limit_applies_to_runs_and_edits_of_both_apis() {
     let large = json!({ "a": "x".repeat(40 << 10) });
     host.call("PATCH", &path, Some(json!({ "metadata": large }))).await.ok();
     let further = json!({ "b": "x".repeat(40 << 10) });
-    let refused = |answer: &Answer| {
-        assert_eq!(answer.status, 422, "{}", answer.text);
-        assert!(answer.text.contains("`metadata` would have"), "{}", answer.text);
-        assert!(answer.text.contains("limit of 65536"), "{}", answer.text);
+    let refused = |response: &TestResponse| {
+        assert_eq!(response.status, 422, "{}", response.text);
+        assert!(response.text.contains("`metadata` would have"), "{}", response.text);
+        assert!(response.text.contains("limit of 65536"), "{}", response.text);
     };
     // A run of the native API, and an edit.
     let run = |metadata: &Value| {
@@ -194,12 +194,12 @@ async fn metadata_limit_applies_to_runs_and_edits_of_both_apis() {
             "metadata": metadata,
         })
     };
-    let answer = host.post("/api/v1/apps/test/runs", run(&further)).await;
-    refused(&answer);
-    let told = &answer.json()["details"];
-    assert_eq!((&told["limit"], &told["field"]), (&json!("metadata_bytes"), &json!("metadata")));
+    let response = host.post("/api/v1/apps/test/runs", run(&further)).await;
+    refused(&response);
+    let error = &response.json()["details"];
+    assert_eq!((&error["limit"], &error["field"]), (&json!("metadata_bytes"), &json!("metadata")));
     assert_eq!(
-        (&told["limit_bytes"], told["bytes"].as_u64() > Some(80 << 10)),
+        (&error["limit_bytes"], error["bytes"].as_u64() > Some(80 << 10)),
         (&json!(65_536), true)
     );
     host.post("/api/v1/apps/test/runs", run(&json!({ "c": 1 }))).await.ok();
@@ -213,16 +213,16 @@ async fn metadata_limit_applies_to_runs_and_edits_of_both_apis() {
     let runs = format!("{path}/runs");
     refused(&host.post(&runs, run(json!({ "a": "x".repeat(70 << 10) }))).await);
     host.hold();
-    let begun = *host.begun.borrow();
+    let begun = *host.started.borrow();
     host.post(&runs, run(json!({}))).await.ok();
-    host.begun(begun + 1).await;
+    host.wait_for_started(begun + 1).await;
     refused(&host.call("PATCH", &path, Some(json!({ "metadata": further }))).await);
     host.call("PATCH", &path, Some(json!({ "metadata": { "d": 1 } }))).await.ok();
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
 }
 
 #[tokio::test]
-async fn too_large_response_is_refused_and_not_truncated() {
+async fn too_large_response_is_rejected_and_not_truncated() {
     let host = Host::new();
     let id = host.thread().await;
     // The state has the text twice: as the word, and as an item.
@@ -249,13 +249,13 @@ async fn metadata_can_change_during_a_run() {
     let path = format!("/threads/{id}");
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
     let run = host.post(&format!("{path}/runs"), run).await;
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     let patch = json!({ "metadata": { "title": "t" }, "ttl": { "ttl": 5 } });
     let changed = host.call("PATCH", &path, Some(patch)).await.ok();
     assert_eq!((&changed["status"], &changed["metadata"]["title"]), (&json!("busy"), &json!("t")));
     let found = host.post("/threads/search", json!({ "metadata": { "title": "t" } })).await.ok();
     assert_eq!(found.as_array().unwrap().len(), 1);
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     host.get(&format!("{}/join", run.header("content-location"))).await.ok();
     let read = host.get(&path).await.ok();
     assert_eq!(read["status"], "idle");
@@ -307,7 +307,7 @@ async fn page_of_a_search_by_values_has_the_next_offset() {
 }
 
 #[tokio::test]
-async fn search_by_values_is_no_request_of_the_control_plane() {
+async fn search_by_values_does_not_count_as_a_control_request() {
     let limits = Limits { open: 1, ..Limits::default() };
     let host = Host::with_config(ApiConfig { limits, ..ApiConfig::default() });
     let id = host.thread().await;
@@ -355,7 +355,7 @@ async fn supersteps_create_the_history_of_a_new_thread() {
 
 /// Creates a thread of `slow` whose supersteps have the given values and nodes. Returns the thread
 /// and its history.
-async fn with_past(host: &Host, steps: &[(Value, &str)]) -> (Value, Vec<Value>) {
+async fn thread_with_history(host: &Host, steps: &[(Value, &str)]) -> (Value, Vec<Value>) {
     let step = |(values, node): &(Value, &str)| json!({ "updates": [{ "values": values, "as_node": node }] });
     let steps: Vec<Value> = steps.iter().map(step).collect();
     let new = json!({ "metadata": { "graph_id": "slow" }, "supersteps": steps });
@@ -366,18 +366,18 @@ async fn with_past(host: &Host, steps: &[(Value, &str)]) -> (Value, Vec<Value>) 
 }
 
 /// Returns source, step and next nodes of states.
-fn outline(history: &[Value]) -> Value {
-    let shown = history.iter().map(|state| {
+fn summaries(history: &[Value]) -> Value {
+    let summaries = history.iter().map(|state| {
         json!([state["metadata"]["source"], state["metadata"]["step"], state["next"]])
     });
-    shown.collect()
+    summaries.collect()
 }
 
 #[tokio::test]
 async fn supersteps_with_inputs_have_the_history_of_runs() {
     let host = Host::new();
     let input = json!({ "word": "a", "items": ["x"] });
-    let (thread, history) = with_past(
+    let (thread, history) = thread_with_history(
         &host,
         &[
             (input.clone(), "__input__"),
@@ -398,7 +398,7 @@ async fn supersteps_with_inputs_have_the_history_of_runs() {
         ["input", 0, ["hold"]],
         ["input", -1, ["__start__"]],
     ]);
-    assert_eq!(outline(&history), expected);
+    assert_eq!(summaries(&history), expected);
     assert_eq!(history[5]["values"], json!({}));
     // Another input can replace the first one, as for a run.
     let again = json!({ "assistant_id": "slow", "input": { "word": "c" },
@@ -413,9 +413,9 @@ async fn first_superstep_makes_the_first_state() {
     let host = Host::new();
     let (word, items) = (json!({ "word": "a" }), json!({ "items": ["a"] }));
     let (_, history) =
-        with_past(&host, &[(word.clone(), "__input__"), (items.clone(), "hold")]).await;
+        thread_with_history(&host, &[(word.clone(), "__input__"), (items.clone(), "hold")]).await;
     let expected = json!([["update", 1, []], ["input", 0, ["hold"]], ["input", -1, ["__start__"]]]);
-    assert_eq!(outline(&history), expected);
-    let (_, history) = with_past(&host, &[(word, "__start__"), (items, "hold")]).await;
-    assert_eq!(outline(&history), json!([["update", 1, []], ["update", 0, ["hold"]]]));
+    assert_eq!(summaries(&history), expected);
+    let (_, history) = thread_with_history(&host, &[(word, "__start__"), (items, "hold")]).await;
+    assert_eq!(summaries(&history), json!([["update", 1, []], ["update", 0, ["hold"]]]));
 }

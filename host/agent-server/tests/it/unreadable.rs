@@ -11,7 +11,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Store, StoreError};
 use wattle_store::MemoryStore;
 
-use crate::host::{Answer, Host, Parts, request};
+use crate::host::{Host, HostOptions, TestResponse, request};
 
 /// A store whose logs or thread records can become unreadable.
 struct Damaged {
@@ -56,8 +56,8 @@ fn host() -> (Host, Arc<Layered<Damaged>>) {
 
 fn host_of(config: ApiConfig) -> (Host, Arc<Layered<Damaged>>) {
     let store = Arc::new(Layered::<Damaged>::over(Arc::new(MemoryStore::new())));
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    (Host::with_parts(config, parts), store)
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    (Host::with_options(config, options), store)
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn stream_of_an_unreadable_log_ends_with_an_error() {
 }
 
 /// Requests all server-sent events of a stream.
-async fn from_the_beginning(host: &Host, path: &str) -> Answer {
+async fn from_the_beginning(host: &Host, path: &str) -> TestResponse {
     let mut request = request("GET", path, None);
     request.headers_mut().insert("last-event-id", "-1".parse().unwrap());
     host.send(request).await
@@ -119,7 +119,7 @@ async fn agent_server_streams_of_an_unreadable_log_end_with_an_error() {
     assert_eq!((kind.as_str(), &error["type"]), ("error", &json!("error")), "{error}");
 }
 
-async fn delete(host: &Host, path: &str, key: Option<&str>) -> Answer {
+async fn delete(host: &Host, path: &str, key: Option<&str>) -> TestResponse {
     let mut request = request("DELETE", path, None);
     if let Some(key) = key {
         request.headers_mut().insert("x-api-key", key.parse().unwrap());

@@ -16,7 +16,7 @@ use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::ports::{BlobStore, Caller, Net};
 
-use crate::host::{Host, Parts};
+use crate::host::{Host, HostOptions};
 use crate::store::Hand;
 
 /// The URL of the webhooks in these tests.
@@ -80,8 +80,8 @@ impl Net for Receiver {
         let (rule, redirects) = (grants.http[0].clone(), grants.limits.net.redirects);
         let message = Message { rule, redirects, request: request.clone() };
         self.got.send_modify(|got| got.push(message));
-        let answer = self.answers.lock().unwrap().pop_front().unwrap_or(Ok(200));
-        let status = answer.map_err(|code| Failure::new(code, "no answer"))?;
+        let response = self.answers.lock().unwrap().pop_front().unwrap_or(Ok(200));
+        let status = response.map_err(|code| Failure::new(code, "no answer"))?;
         let (headers, body) = (Vec::new(), Bytes::new());
         Ok(HttpResponse { status, headers, body, url: request.url.clone() })
     }
@@ -94,8 +94,8 @@ fn host(receiver: &Arc<Receiver>, retries: usize) -> Host {
         retry_delays: vec![Duration::ZERO; retries],
         ..WebhookSettings::default()
     };
-    let parts = Parts { net: receiver.clone(), webhooks, ..Parts::default() };
-    Host::with_parts(ApiConfig::default(), parts)
+    let options = HostOptions { net: receiver.clone(), webhooks, ..HostOptions::default() };
+    Host::with_options(ApiConfig::default(), options)
 }
 
 fn run(assistant: &str, input: Value) -> Value {
@@ -123,25 +123,25 @@ async fn webhook_is_sent_and_signed_at_the_end_of_a_run() {
     assert_eq!(wait.ok()["items"], json!(["a"]));
     let place = wait.header("content-location").to_owned();
     let message = receiver.got(1).await.remove(0);
-    let told = message.body();
+    let payload = message.body();
     let known = host.get(&place).await.ok();
     for field in ["run_id", "thread_id", "assistant_id", "status", "metadata", "created_at"] {
-        assert_eq!(told[field], known[field], "{field}");
+        assert_eq!(payload[field], known[field], "{field}");
     }
-    assert_eq!(told["status"], "success");
-    assert_eq!(told["values"], json!({ "items": ["a"], "word": "a" }));
+    assert_eq!(payload["status"], "success");
+    assert_eq!(payload["values"], json!({ "items": ["a"], "word": "a" }));
     for field in ["run_started_at", "run_ended_at", "webhook_sent_at"] {
-        assert!(told[field].is_string(), "{field}");
+        assert!(payload[field].is_string(), "{field}");
     }
-    assert!(told.get("error").is_none());
+    assert!(payload.get("error").is_none());
     let request = &message.request;
     assert_eq!((request.method.as_str(), request.url.as_str()), ("POST", HOOK));
-    assert_eq!(message.header("webhook-id"), told["run_id"].as_str());
+    assert_eq!(message.header("webhook-id"), payload["run_id"].as_str());
     assert_eq!(message.header("content-type"), Some("application/json"));
     let timestamp_s: i64 = message.header("webhook-timestamp").unwrap().parse().unwrap();
     let HttpBody::Bytes(body) = &request.body else { panic!("no bytes") };
     let key = SigningKey::new(SECRET).unwrap();
-    let signature = key.sign(told["run_id"].as_str().unwrap(), timestamp_s, body);
+    let signature = key.sign(payload["run_id"].as_str().unwrap(), timestamp_s, body);
     assert_eq!(message.header("webhook-signature"), Some(signature.as_str()));
     let rule = &message.rule;
     assert_eq!((rule.host.as_str(), rule.scheme.as_str()), ("hooks.example", "https"));
@@ -166,7 +166,7 @@ async fn webhook_is_sent_for_every_result() {
     host.hold();
     let at_work = host.post("/runs", run("slow", json!({ "word": "b" }))).await;
     let place = at_work.header("content-location").to_owned();
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     host.post(&format!("{place}/cancel"), Value::Null).await;
     let cancelled = receiver.got(3).await[2].body();
     assert_eq!((cancelled["status"].as_str(), cancelled.get("error")), (Some("interrupted"), None));
@@ -188,7 +188,7 @@ async fn webhook_is_retried_until_accepted() {
     let got = receiver.got(4).await;
     assert!(got.iter().all(|it| it.header("webhook-id") == got[0].header("webhook-id")));
     // The webhook of the next run arrives after all that could still be sent for the first.
-    let host = host.reborn();
+    let host = host.restart();
     host.server.start().await;
     host.post("/runs/wait", run("slow", json!({ "word": "b" }))).await.ok();
     let got = receiver.got(5).await;
@@ -204,8 +204,13 @@ async fn pending_webhook_is_delivered_after_a_restart() {
         retry_delays: vec![Duration::from_hours(1)],
         ..WebhookSettings::default()
     };
-    let parts = Parts { net: receiver.clone(), clock: clock.clone(), webhooks, ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions {
+        net: receiver.clone(),
+        clock: clock.clone(),
+        webhooks,
+        ..HostOptions::default()
+    };
+    let host = Host::with_options(ApiConfig::default(), options);
     host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();
     let first = receiver.got(1).await.remove(0);
     assert_eq!(first.header("webhook-signature"), None, "there is no secret");
@@ -213,14 +218,14 @@ async fn pending_webhook_is_delivered_after_a_restart() {
     host.hold();
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "b" }))).await.ok();
-    host.begun(2).await;
-    let host = host.reborn();
+    host.wait_for_started(2).await;
+    let host = host.restart();
     clock.advance(3_600_000);
     host.server.start().await;
     let second = receiver.got(2).await.remove(1);
     assert_eq!(second.header("webhook-id"), first.header("webhook-id"));
     assert_ne!(second.body()["webhook_sent_at"], first.body()["webhook_sent_at"]);
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     assert_eq!(receiver.got(3).await[2].body()["values"]["word"], "b");
 }
 
@@ -234,8 +239,8 @@ async fn run_has_the_reason_of_an_abandoned_webhook() {
         let made = host.post(&path, run("slow", json!({ "word": word }))).await;
         let place = made.header("content-location").to_owned();
         let known = until(&host, &place, |run| run["kwargs"].get("webhook_error").is_some()).await;
-        let told = known["kwargs"]["webhook_error"].as_str().unwrap();
-        assert!(told.contains(why), "{told}");
+        let payload = known["kwargs"]["webhook_error"].as_str().unwrap();
+        assert!(payload.contains(why), "{payload}");
         assert_eq!(known["status"], "success");
     }
     assert_eq!(receiver.got(3).await.len(), 3, "a denied request is not retried");
@@ -249,15 +254,15 @@ async fn deleted_run_sends_no_webhook() {
     let id = host.thread().await;
     let made = host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "a" }))).await;
     let place = made.header("content-location").to_owned();
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     assert_eq!(host.call("DELETE", &place, None).await.status, 204);
     let busy = host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "b" }))).await;
     busy.ok();
-    host.begun(2).await;
+    host.wait_for_started(2).await;
     let mut refused = run("slow", json!({ "word": "c" }));
     refused["multitask_strategy"] = json!("reject");
     assert_eq!(host.post(&format!("/threads/{id}/runs"), refused).await.status, 409);
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     let got = receiver.got(1).await;
     assert_eq!(got[0].body()["values"]["word"], "b");
 }

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use wattle_run::ports::memory::{MemoryScope, PutItem};
 
-use super::{Common, NOW_MS};
+use super::{NOW_MS, SharedState};
 use crate::host::Host;
 
 async fn make(host: &Host) -> String {
@@ -14,7 +14,7 @@ async fn make(host: &Host) -> String {
 
 #[tokio::test]
 async fn concurrent_changes_on_several_hosts_lose_no_version() {
-    let common = Common::new();
+    let common = SharedState::new();
     let hosts = [common.host().await, common.host().await, common.host().await];
     let path = format!("/assistants/{}", make(&hosts[0]).await);
     let changes = (0..9).map(|n| {
@@ -49,7 +49,7 @@ async fn concurrent_changes_on_several_hosts_lose_no_version() {
 
 #[tokio::test]
 async fn concurrent_creates_make_one_assistant() {
-    let common = Common::new();
+    let common = SharedState::new();
     let (one, two) = (common.host().await, common.host().await);
     let wish = |name: &str| {
         json!({

@@ -5,7 +5,7 @@ use uuid::{Builder, Uuid};
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::threads::NewThread;
 
-use super::{Common, NOW_MS, executions};
+use super::{NOW_MS, SharedState, executions};
 use crate::host::Host;
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
@@ -42,8 +42,8 @@ async fn own_runs(host: &Host, other: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn due_time_while_a_host_creates_a_run_is_not_skipped() {
-    let common = Common::new();
-    let (host, gates) = common.gated().await;
+    let common = SharedState::new();
+    let (host, gates) = common.host_with_gates().await;
     let id = on_thread(&host, hourly()).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("get crons");
@@ -61,7 +61,7 @@ async fn due_time_while_a_host_creates_a_run_is_not_skipped() {
 
 #[tokio::test]
 async fn clock_that_was_ahead_delays_no_run() {
-    let common = Common::new();
+    let common = SharedState::new();
     let (host, other) = (common.host().await, common.host().await);
     let id = on_thread(&host, hourly()).await;
     // With a clock that is ahead, a run is created and the next due time is a day late.
@@ -83,7 +83,7 @@ async fn clock_that_was_ahead_delays_no_run() {
 #[tokio::test]
 async fn concurrent_schedulers_create_each_run_once() {
     for kept in [false, true] {
-        let common = Common::new();
+        let common = SharedState::new();
         let hosts = [common.host().await, common.host().await, common.host().await];
         let mut cron = hourly();
         cron["multitask_strategy"] = json!(if kept { "interrupt" } else { "enqueue" });
@@ -119,7 +119,7 @@ async fn concurrent_schedulers_create_each_run_once() {
 
 #[tokio::test]
 async fn thread_of_a_dead_host_gets_the_run() {
-    let common = Common::new();
+    let common = SharedState::new();
     let host = common.host().await;
     let mut cron = hourly();
     cron["on_run_completed"] = json!("keep");

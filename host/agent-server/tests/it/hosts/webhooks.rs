@@ -8,18 +8,18 @@ use wattle_kit::gates::{Gates, Held};
 use wattle_run::ports::memory::MemoryScope;
 
 use super::crons::{HOUR_MS, count, hourly, on_thread};
-use super::{Common, LEASE_MS, NOW_MS, begin, executions, settle, slow};
+use super::{LEASE_MS, NOW_MS, SharedState, create_run, executions, run_until_idle, slow};
 use crate::host::Host;
 use crate::webhooks::{HOOK, Receiver};
 
-fn told(word: &str) -> Value {
+fn run_with_webhook(word: &str) -> Value {
     let mut run = slow(word);
     run["webhook"] = json!(HOOK);
     run
 }
 
-fn common(receiver: &Arc<Receiver>) -> Common {
-    Common::with_net(receiver.clone())
+fn common(receiver: &Arc<Receiver>) -> SharedState {
+    SharedState::with_net(receiver.clone())
 }
 
 #[tokio::test]
@@ -30,20 +30,20 @@ async fn webhook_of_a_dead_host_is_taken_over() {
     let [one, two, three] = &hosts;
     one.hold();
     let thread = one.thread().await;
-    let place = begin(one, &thread, told("a")).await;
-    one.begun(1).await;
-    one.die();
+    let place = create_run(one, &thread, run_with_webhook("a")).await;
+    one.wait_for_started(1).await;
+    one.stop();
     two.server.reconcile().await;
     common.clock.advance(LEASE_MS);
     tokio::join!(two.server.reconcile(), three.server.reconcile());
-    one.let_go.send_replace(true);
+    one.release.send_replace(true);
     two.get(&format!("{place}/join")).await.ok();
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
     // The webhook of a later run arrives after any duplicate of the first one.
     tokio::join!(two.server.reconcile(), three.server.reconcile());
     let thread = two.thread().await;
-    begin(two, &thread, told("b")).await;
+    create_run(two, &thread, run_with_webhook("b")).await;
     let got = receiver.got(2).await;
     assert_eq!(got[1].body()["values"]["items"], json!(["b"]));
     assert_eq!(got.len(), 2, "one of both hosts delivers it");
@@ -57,17 +57,17 @@ async fn webhook_is_taken_over_again_after_a_second_crash() {
     let [one, two, three] = &hosts;
     one.hold();
     let thread = one.thread().await;
-    begin(one, &thread, told("a")).await;
-    one.begun(1).await;
-    one.die();
+    create_run(one, &thread, run_with_webhook("a")).await;
+    one.wait_for_started(1).await;
+    one.stop();
     common.clock.advance(LEASE_MS);
     two.server.reconcile().await;
-    two.die();
+    two.stop();
     common.clock.advance(LEASE_MS - 1);
     three.server.reconcile().await;
     common.clock.advance(1);
     three.server.reconcile().await;
-    one.let_go.send_replace(true);
+    one.release.send_replace(true);
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
 }
@@ -79,21 +79,21 @@ async fn host_that_counts_as_dead_delivers_nothing() {
     let (one, two) = (common.host().await, common.host().await);
     one.hold();
     let thread = one.thread().await;
-    let place = begin(&one, &thread, told("a")).await;
-    one.begun(1).await;
+    let place = create_run(&one, &thread, run_with_webhook("a")).await;
+    one.wait_for_started(1).await;
     common.clock.advance(LEASE_MS);
     two.server.reconcile().await;
-    one.let_go.send_replace(true);
+    one.release.send_replace(true);
     one.get(&format!("{place}/join")).await.ok();
     receiver.got(1).await;
     let thread = two.thread().await;
-    begin(&two, &thread, told("b")).await;
+    create_run(&two, &thread, run_with_webhook("b")).await;
     let got = receiver.got(2).await;
     assert_eq!(got[1].body()["values"]["items"], json!(["b"]));
 }
 
 /// Returns the number of stored webhooks.
-async fn kept(common: &Common) -> usize {
+async fn stored_webhooks(common: &SharedState) -> usize {
     let namespace = ["agent".to_owned(), "webhooks".to_owned()];
     let scope = MemoryScope::Host(None);
     common.memory.list(&scope, &namespace, "", 100, NOW_MS).await.unwrap().len()
@@ -103,28 +103,28 @@ async fn kept(common: &Common) -> usize {
 async fn webhook_of_a_run_that_is_about_to_start_is_kept() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
-    let (one, gates) = common.gated().await;
+    let (one, gates) = common.host_with_gates().await;
     let thread = one.thread().await;
     let gate = gates.hold("compare_and_set webhooks done");
-    tokio::join!(begin(&one, &thread, told("a")), async {
+    tokio::join!(create_run(&one, &thread, run_with_webhook("a")), async {
         let held = gate.reached().await;
         one.server.reconcile().await;
-        settle().await;
-        assert_eq!(kept(&common).await, 1);
+        run_until_idle().await;
+        assert_eq!(stored_webhooks(&common).await, 1);
         drop(held);
     });
     assert_eq!(receiver.got(1).await[0].body()["values"]["items"], json!(["a"]));
 }
 
 /// Creates a cron whose runs have a webhook.
-async fn telling(host: &Host) -> String {
+async fn cron_with_webhook(host: &Host) -> String {
     let mut cron = hourly();
     cron["webhook"] = json!(HOOK);
     on_thread(host, cron).await
 }
 
 /// Creates the due runs of a host. Returns when `call` is held.
-async fn run_crons_until(
+async fn create_due_runs_until(
     host: &Host,
     gates: &Gates,
     call: &str,
@@ -136,9 +136,9 @@ async fn run_crons_until(
 }
 
 /// Stores the webhook of a due run, and stops the host before the run has started.
-async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
-    let (held, started) = run_crons_until(host, gates, "compare_and_set webhooks done").await;
-    host.die();
+async fn stop_before_run(host: &Host, gates: &Gates) -> Held {
+    let (held, started) = create_due_runs_until(host, gates, "compare_and_set webhooks done").await;
+    host.stop();
     started.abort();
     held
 }
@@ -147,8 +147,8 @@ async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
 async fn concurrent_start_delivers_one_webhook() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
-    let ((one, gates), two) = (common.gated().await, common.host().await);
-    telling(&one).await;
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
+    cron_with_webhook(&one).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease");
     tokio::join!(one.server.create_due_runs(), async {
@@ -160,8 +160,8 @@ async fn concurrent_start_delivers_one_webhook() {
         drop(held);
     });
     receiver.got(1).await;
-    settle().await;
-    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    run_until_idle().await;
+    assert_eq!((receiver.sent(), stored_webhooks(&common).await), (1, 0));
     assert_eq!(executions([&one, &two]), 1);
 }
 
@@ -170,21 +170,21 @@ async fn webhook_of_a_host_that_died_before_the_run_is_delivered() {
     for looks_first in [false, true] {
         let receiver = Receiver::new(&[]);
         let common = common(&receiver);
-        let ((one, gates), two) = (common.gated().await, common.host().await);
-        let id = telling(&one).await;
+        let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
+        let id = cron_with_webhook(&one).await;
         common.clock.advance(HOUR_MS);
-        let _held = dying_before_a_run(&one, &gates).await;
+        let _held = stop_before_run(&one, &gates).await;
         common.clock.advance(LEASE_MS);
         if looks_first {
             two.server.reconcile().await;
-            settle().await;
+            run_until_idle().await;
         }
         two.server.create_due_runs().await;
         two.server.reconcile().await;
         assert_eq!(count(&two, &id).await, 1);
         receiver.got(1).await;
-        settle().await;
-        assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+        run_until_idle().await;
+        assert_eq!((receiver.sent(), stored_webhooks(&common).await), (1, 0));
     }
 }
 
@@ -192,10 +192,11 @@ async fn webhook_of_a_host_that_died_before_the_run_is_delivered() {
 async fn webhook_is_delivered_if_its_run_starts_during_a_cleanup() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
-    let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
-    let id = telling(&one).await;
+    let ((one, gates), (two, looks)) =
+        (common.host_with_gates().await, common.host_with_gates().await);
+    let id = cron_with_webhook(&one).await;
     common.clock.advance(HOUR_MS);
-    let _held = dying_before_a_run(&one, &gates).await;
+    let _held = stop_before_run(&one, &gates).await;
     common.clock.advance(LEASE_MS);
     let gate = looks.hold("compare_and_delete webhooks");
     two.server.reconcile().await;
@@ -204,26 +205,26 @@ async fn webhook_is_delivered_if_its_run_starts_during_a_cleanup() {
     assert_eq!(count(&two, &id).await, 1);
     drop(found_none);
     receiver.got(1).await;
-    settle().await;
-    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    run_until_idle().await;
+    assert_eq!((receiver.sent(), stored_webhooks(&common).await), (1, 0));
 }
 
 #[tokio::test]
 async fn webhook_of_an_ended_run_is_not_delivered_again() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
-    let ((one, gates), two) = (common.gated().await, common.host().await);
-    let id = telling(&one).await;
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
+    let id = cron_with_webhook(&one).await;
     common.clock.advance(HOUR_MS);
-    let (_held, started) = run_crons_until(&one, &gates, "compare_and_set dues").await;
+    let (_held, started) = create_due_runs_until(&one, &gates, "compare_and_set dues").await;
     receiver.got(1).await;
-    settle().await;
-    one.die();
+    run_until_idle().await;
+    one.stop();
     started.abort();
     two.server.create_due_runs().await;
     assert_eq!(count(&two, &id).await, 1);
-    settle().await;
-    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    run_until_idle().await;
+    assert_eq!((receiver.sent(), stored_webhooks(&common).await), (1, 0));
     assert_eq!(executions([&one, &two]), 1);
 }
 
@@ -231,11 +232,12 @@ async fn webhook_of_an_ended_run_is_not_delivered_again() {
 async fn webhook_whose_payload_was_deleted_is_delivered() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
-    let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
-    let (three, sends) = common.gated().await;
-    telling(&one).await;
+    let ((one, gates), (two, looks)) =
+        (common.host_with_gates().await, common.host_with_gates().await);
+    let (three, sends) = common.host_with_gates().await;
+    cron_with_webhook(&one).await;
     common.clock.advance(HOUR_MS);
-    let _held = dying_before_a_run(&one, &gates).await;
+    let _held = stop_before_run(&one, &gates).await;
     common.clock.advance(LEASE_MS);
     let (deletes, reads) = (looks.hold("delete tidings"), sends.hold("get tidings"));
     two.server.reconcile().await;
@@ -243,31 +245,32 @@ async fn webhook_whose_payload_was_deleted_is_delivered() {
     three.server.create_due_runs().await;
     let reads = reads.reached().await;
     drop(deletes);
-    settle().await;
+    run_until_idle().await;
     drop(reads);
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["status"], "success");
-    settle().await;
-    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    run_until_idle().await;
+    assert_eq!((receiver.sent(), stored_webhooks(&common).await), (1, 0));
 }
 
 #[tokio::test]
 async fn webhook_taken_over_during_a_repeated_start_is_delivered_once() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
-    let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
-    telling(&one).await;
+    let ((one, gates), (two, looks)) =
+        (common.host_with_gates().await, common.host_with_gates().await);
+    cron_with_webhook(&one).await;
     common.clock.advance(HOUR_MS);
-    let (held, started) = run_crons_until(&two, &looks, "compare_and_set webhooks").await;
+    let (held, started) = create_due_runs_until(&two, &looks, "compare_and_set webhooks").await;
     let sends = gates.hold("get tidings");
     one.server.create_due_runs().await;
     let _sends = sends.reached().await;
-    one.die();
+    one.stop();
     common.clock.advance(LEASE_MS);
     two.server.reconcile().await;
     drop(held);
     started.await.unwrap();
     receiver.got(1).await;
-    settle().await;
-    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    run_until_idle().await;
+    assert_eq!((receiver.sent(), stored_webhooks(&common).await), (1, 0));
 }

@@ -14,7 +14,7 @@ use wattle_kit::memory::{Call, Hook, Hooked};
 use wattle_run::ports::store::{Store, StoreError};
 use wattle_store::{MemoryStore, VolatileMemory};
 
-use crate::host::{Host, Parts, request};
+use crate::host::{Host, HostOptions, request};
 
 /// A duration after which a host no longer uses its cached keys.
 const LATER_MS: u32 = 3_000;
@@ -41,8 +41,8 @@ fn host(away: &Away) -> (Host, ManualClock) {
     let clock = ManualClock::at_ms(1_000_000);
     let memory = Hooked::over(Arc::new(VolatileMemory::new()), away.clone());
     let (memory, time) = (Arc::new(memory), Arc::new(clock.clone()));
-    let parts = Parts { memory, clock: time, ..Parts::default() };
-    (Host::with_parts(ApiConfig::default(), parts), clock)
+    let options = HostOptions { memory, clock: time, ..HostOptions::default() };
+    (Host::with_options(ApiConfig::default(), options), clock)
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ impl Layer for Forgetful {
 #[tokio::test]
 async fn failed_read_of_the_store_is_503_and_not_404() {
     let store = Arc::new(Layered::<Forgetful>::over(Arc::new(MemoryStore::new())));
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let start = json!({
         "graph": "agent", "input": { "value": "v" }, "thread_id": "t", "wait": true,
     });

@@ -8,8 +8,8 @@ use futures::future::join_all;
 use serde_json::json;
 use wattle_api::ApiConfig;
 
-use crate::gated::Gated;
-use crate::host::{Host, Parts, request};
+use crate::gated_store::Gated;
+use crate::host::{Host, HostOptions, request};
 
 /// Number of clients that stream the thread.
 const CLIENTS: usize = 200;
@@ -26,17 +26,17 @@ async fn until(stream: &mut BodyDataStream, word: &str) {
 
 #[tokio::test]
 async fn streams_of_one_thread_share_reads() {
-    let store = Gated::new();
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let store = GatedStore::new();
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let id = host.thread().await;
     let run = json!({ "assistant_id": "agent", "input": { "value": "v" } });
     host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
     let path = format!("/api/v1/threads/{id}/events");
     let streams = (0..CLIENTS).map(|_| async {
-        let answer = host.raw(request("GET", &path, None)).await;
-        assert_eq!(answer.status(), 200);
-        let mut stream = answer.into_body().into_data_stream();
+        let response = host.raw(request("GET", &path, None)).await;
+        assert_eq!(response.status(), 200);
+        let mut stream = response.into_body().into_data_stream();
         until(&mut stream, "run_ended").await;
         stream
     });

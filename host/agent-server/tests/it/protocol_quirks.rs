@@ -25,7 +25,7 @@ async fn wait_sends_an_empty_line_every_five_seconds() {
         assert_eq!(body.next().await.unwrap().unwrap(), "\n");
         assert_eq!(begun.elapsed().as_secs(), 5 * count);
     }
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     let mut rest = Vec::new();
     while let Some(chunk) = body.next().await {
         rest.extend(chunk.unwrap());
@@ -61,7 +61,7 @@ async fn delete_returns_no_content() {
 }
 
 #[tokio::test]
-async fn limit_of_zero_is_refused_in_a_body_and_lists_nothing_in_a_query() {
+async fn limit_of_zero_is_rejected_in_a_body_and_lists_nothing_in_a_query() {
     let host = Host::new();
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs/wait"), slow()).await.ok();
@@ -109,8 +109,8 @@ async fn stream_returns_the_location_that_resumes_it() {
     let first = String::from_utf8(body.next().await.unwrap().unwrap().to_vec()).unwrap();
     let event = first.split("\r\n").find_map(|line| line.strip_prefix("id: ")).unwrap();
     drop(body);
-    host.begun(1).await;
-    host.let_go.send_replace(true);
+    host.wait_for_started(1).await;
+    host.release.send_replace(true);
     let mut again = request("GET", &location, None);
     again.headers_mut().insert("last-event-id", event.parse().unwrap());
     let rest = host.send(again).await.frames();

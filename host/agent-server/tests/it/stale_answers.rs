@@ -8,10 +8,10 @@ use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::interrupt::InterruptRequest;
 
-use crate::host::{Answer, Host};
-use crate::live::{Frame, Live};
+use crate::host::{Host, TestResponse};
+use crate::live_stream::{Frame, LiveStream};
 use crate::plugin::{Closures, Nothing};
-use crate::protocol::told;
+use crate::protocol::event_names;
 
 /// `held` and `failing` raise an interrupt. After its answer, `held` waits for a signal of the
 /// test, and `failing` fails. `waiting` waits for the signal, and then finishes. `both` raises an
@@ -55,14 +55,14 @@ fn sequence((graph, first, second): (&str, &str, &str)) -> String {
 struct Asking {
     host: Host,
     /// Whether the nodes `hold` may complete.
-    let_go: watch::Sender<bool>,
+    release: watch::Sender<bool>,
     /// Number of nodes of `failing` that have failed.
     failures: Arc<AtomicUsize>,
 }
 
 impl Asking {
     fn new() -> Self {
-        let (let_go, go) = watch::channel(false);
+        let (release, go) = watch::channel(false);
         let failures = Arc::new(AtomicUsize::new(0));
         let counted = failures.clone();
         let plugin = Closures::new("p")
@@ -83,7 +83,7 @@ impl Asking {
                 counted.fetch_add(1, Ordering::SeqCst);
                 async move { Err(Failure::new(code::INVALID, "no way").into()) }
             });
-        Self { host: Host::with_model(&graphs(), plugin, Arc::new(Nothing)), let_go, failures }
+        Self { host: Host::with_model(&graphs(), plugin, Arc::new(Nothing)), release, failures }
     }
 }
 
@@ -115,7 +115,7 @@ async fn asked_again(host: &Host) -> (String, String, String) {
     (id, stale, fresh)
 }
 
-async fn resume(host: &Host, id: &str, graph: &str, answer: Value) -> Answer {
+async fn resume(host: &Host, id: &str, graph: &str, answer: Value) -> TestResponse {
     let run = json!({ "assistant_id": graph, "command": { "resume": answer } });
     host.post(&format!("/threads/{id}/runs/wait"), run).await
 }
@@ -197,7 +197,7 @@ async fn strict_resume_rejects_stale_answers() {
 
 #[tokio::test]
 async fn answer_that_waited_behind_an_equal_one_is_stale() {
-    let Asking { host, let_go, .. } = Asking::new();
+    let Asking { host, release, .. } = Asking::new();
     let (id, interrupt) = asked(&host, "held").await;
     let runs = format!("/threads/{id}/runs");
     let answer = async |strict: bool| {
@@ -210,15 +210,16 @@ async fn answer_that_waited_behind_an_equal_one_is_stale() {
     for waiting in [&again, &strict] {
         assert_eq!(waiting.ok()["status"], "pending");
     }
-    let_go.send_replace(true);
-    let join = async |run: &Answer| {
+    release.send_replace(true);
+    let join = async |run: &TestResponse| {
         host.get(&format!("{}/join", run.header("content-location"))).await.ok()
     };
     assert_eq!(join(&again).await, json!({ "value": "yes" }));
     let error = join(&strict).await["__error__"].clone();
     assert!(error["message"].as_str().unwrap().contains("not_pending"), "{error}");
-    let status =
-        async |run: &Answer| host.get(run.header("content-location")).await.ok()["status"].clone();
+    let status = async |run: &TestResponse| {
+        host.get(run.header("content-location")).await.ok()["status"].clone()
+    };
     assert_eq!((status(&again).await, status(&strict).await), (json!("success"), json!("error")));
     assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "idle");
 }
@@ -226,7 +227,7 @@ async fn answer_that_waited_behind_an_equal_one_is_stale() {
 #[tokio::test]
 async fn answer_that_interrupts_the_run_of_an_equal_one_continues_the_thread() {
     for by_id in [false, true] {
-        let Asking { host, let_go, .. } = Asking::new();
+        let Asking { host, release, .. } = Asking::new();
         let (id, interrupt) = asked(&host, "held").await;
         let answer = if by_id { json!({ &interrupt: "yes" }) } else { json!("yes") };
         let run = json!({ "assistant_id": "held", "command": { "resume": answer },
@@ -235,12 +236,12 @@ async fn answer_that_interrupts_the_run_of_an_equal_one_continues_the_thread() {
         let first = host.post(&format!("{path}/runs"), run.clone()).await;
         let again = host.post(&format!("{path}/runs"), run).await;
         assert_eq!((first.status, again.status), (200, 200), "{answer}: {}", again.text);
-        let_go.send_replace(true);
+        release.send_replace(true);
         let values = host.get(&format!("{}/join", again.header("content-location"))).await.ok();
         assert_eq!(values, json!({ "value": "yes" }), "{answer}");
         let state = host.get(&format!("{path}/state")).await.ok();
         assert_eq!(state["next"], json!([]), "{answer}: the nodes have run");
-        let status = async |run: &Answer| {
+        let status = async |run: &TestResponse| {
             host.get(run.header("content-location")).await.ok()["status"].clone()
         };
         let both = (status(&first).await, status(&again).await);
@@ -252,7 +253,7 @@ async fn answer_that_interrupts_the_run_of_an_equal_one_continues_the_thread() {
 #[tokio::test]
 async fn stale_answer_leaves_a_cancelled_thread_as_it_is() {
     // Nodes that wait complete when the sender is dropped.
-    let Asking { host, let_go: _let_go, .. } = Asking::new();
+    let Asking { host, release: _let_go, .. } = Asking::new();
     let id = host.thread().await;
     let path = format!("/threads/{id}");
     let run = json!({ "assistant_id": "both", "input": {} });
@@ -317,7 +318,7 @@ async fn value_that_waited_for_its_run_passes_a_breakpoint_and_stale_id_does_not
     for (answer, values) in
         [(json!("yes"), json!({ "value": "finished" })), (json!({ &stale: "yes" }), json!({}))]
     {
-        let Asking { host, let_go, .. } = Asking::new();
+        let Asking { host, release, .. } = Asking::new();
         let id = host.thread().await;
         let runs = format!("/threads/{id}/runs");
         let first = json!({ "assistant_id": "waiting", "input": {},
@@ -326,7 +327,7 @@ async fn value_that_waited_for_its_run_passes_a_breakpoint_and_stale_id_does_not
         let run = json!({ "assistant_id": "waiting", "command": { "resume": answer } });
         let waiting = host.post(&runs, run).await;
         assert_eq!(waiting.ok()["status"], "pending", "{answer}");
-        let_go.send_replace(true);
+        release.send_replace(true);
         let run = waiting.header("content-location");
         assert_eq!(host.get(&format!("{run}/join")).await.ok(), values, "{answer}");
         assert_eq!(host.get(run).await.ok()["status"], "success", "{answer}");
@@ -362,23 +363,23 @@ async fn typed_events_of_a_stale_answer_end_as_the_thread_stopped() {
     let wanted = json!({ "channels": ["lifecycle", "values", "input"] });
     let host = Host::new();
     let (id, stale, _) = asked_again(&host).await;
-    let mut live = Live::events(&host, &id, wanted.clone()).await;
+    let mut live = LiveStream::events(&host, &id, wanted.clone()).await;
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     for _ in runs.as_array().unwrap() {
         live.run().await;
     }
     resume(&host, &id, "agent", json!({ &stale: "yes" })).await.ok();
     let expected = ["lifecycle running", "values", "lifecycle interrupted"];
-    assert_eq!(told(&live.run().await), expected);
+    assert_eq!(event_names(&live.run().await), expected);
     let Asking { host, .. } = Asking::new();
     let (id, _) = asked(&host, "failing").await;
-    let mut live = Live::events(&host, &id, wanted).await;
+    let mut live = LiveStream::events(&host, &id, wanted).await;
     live.run().await;
     resume(&host, &id, "failing", json!("yes")).await.ok();
     let failed = live.run().await;
     resume(&host, &id, "failing", json!("yes")).await.ok();
     let frames = live.run().await;
-    assert_eq!(told(&frames), ["lifecycle running", "values", "lifecycle failed"]);
+    assert_eq!(event_names(&frames), ["lifecycle running", "values", "lifecycle failed"]);
     let end = |frames: &[Frame]| frames.last().unwrap().1["params"]["data"].clone();
     assert_eq!(end(&frames), end(&failed), "the same failure");
     assert_eq!(end(&frames)["error"], "no way");

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::crons::{FIRST_MS, HOUR_MS, count, hourly, on_thread};
-use super::{Common, executions};
-use crate::host::{Answer, Host};
+use super::{SharedState, executions};
+use crate::host::{Host, TestResponse};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -16,14 +16,14 @@ async fn make(host: &Host, cron: Value) -> String {
     format!("/runs/crons/{}", made["cron_id"].as_str().unwrap())
 }
 
-async fn patch(host: &Host, path: &str, change: Value) -> Answer {
+async fn patch(host: &Host, path: &str, change: Value) -> TestResponse {
     host.call("PATCH", path, Some(change)).await
 }
 
 #[tokio::test]
 async fn concurrent_changes_of_two_hosts_are_merged() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let path = make(&one, hourly()).await;
     let gate = gates.hold("compare_and_set crons");
     let (changed, ()) =
@@ -41,8 +41,8 @@ async fn concurrent_changes_of_two_hosts_are_merged() {
 
 #[tokio::test]
 async fn next_due_time_follows_the_last_change() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let path = make(&one, hourly()).await;
     let gate = gates.hold("compare_and_set crons done");
     let (changed, ()) =
@@ -58,8 +58,9 @@ async fn next_due_time_follows_the_last_change() {
 
 #[tokio::test]
 async fn next_due_time_follows_a_change_during_a_start() {
-    let common = Common::new();
-    let ((one, gates), (two, others)) = (common.gated().await, common.gated().await);
+    let common = SharedState::new();
+    let ((one, gates), (two, others)) =
+        (common.host_with_gates().await, common.host_with_gates().await);
     let id = on_thread(&one, hourly()).await;
     let found = one.post("/runs/crons/search", json!({})).await.ok();
     let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
@@ -84,8 +85,8 @@ async fn next_due_time_follows_a_change_during_a_start() {
 
 #[tokio::test]
 async fn cron_enabled_by_a_host_that_crashes_runs() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let mut cron = hourly();
     cron["enabled"] = json!(false);
     let id = on_thread(&one, cron).await;
@@ -105,8 +106,8 @@ async fn cron_enabled_by_a_host_that_crashes_runs() {
 
 #[tokio::test]
 async fn cron_disabled_after_it_was_listed_does_not_run() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
     let found = one.post("/runs/crons/search", json!({})).await.ok();
     let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());

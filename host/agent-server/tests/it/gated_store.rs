@@ -10,7 +10,7 @@ use wattle_run::ports::store::{Store, StoreError};
 use wattle_store::MemoryStore;
 
 /// The layer over the store.
-pub(crate) struct Gated {
+pub(crate) struct GatedStore {
     below: Arc<dyn Store>,
     /// Whether checkpoints may be read.
     pub(crate) checkpoints: watch::Sender<bool>,
@@ -20,14 +20,14 @@ pub(crate) struct Gated {
     pub(crate) event_reads: AtomicUsize,
 }
 
-impl Gated {
+impl GatedStore {
     pub(crate) fn new() -> Arc<Layered<Self>> {
         Arc::new(Layered::over(Arc::new(MemoryStore::new())))
     }
 }
 
 #[async_trait]
-impl Layer for Gated {
+impl Layer for GatedStore {
     fn over(below: Arc<dyn Store>) -> Self {
         let checkpoints = watch::channel(true).0;
         let (failing_runs, event_reads) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_graph::failure::{Failure, code};
 
-use crate::gated::Gated;
-use crate::host::{Host, Parts, request};
-use crate::live::{Frame, Live};
+use crate::gated_store::Gated;
+use crate::host::{Host, HostOptions, request};
+use crate::live_stream::{Frame, LiveStream};
 use crate::plugin::{Closures, Nothing};
 
 /// Creates a host with a subgraph whose second node fails the first time.
@@ -102,14 +102,14 @@ async fn typed_events_of_a_resumed_subgraph_are_the_same_for_later_clients() {
     let host = failing_once();
     let thread = host.thread().await;
     let wanted = json!({ "channels": ["lifecycle", "tasks", "values", "updates", "checkpoints"] });
-    let mut live = Live::events(&host, &thread, wanted.clone()).await;
+    let mut live = LiveStream::events(&host, &thread, wanted.clone()).await;
     let mut seen = Vec::new();
     for input in [json!({ "word": "w" }), Value::Null] {
         let run = json!({ "assistant_id": "outer", "input": input });
         host.post(&format!("/threads/{thread}/runs/wait"), run).await.ok();
         seen.push(live.run().await);
     }
-    let mut again = Live::events(&host, &thread, wanted).await;
+    let mut again = LiveStream::events(&host, &thread, wanted).await;
     for frames in &seen {
         assert_eq!(again.run().await, *frames);
         let begun = frames.iter().map(|(_, event, _)| &event["params"]["data"]);
@@ -121,9 +121,9 @@ async fn typed_events_of_a_resumed_subgraph_are_the_same_for_later_clients() {
 
 #[tokio::test]
 async fn stream_of_a_run_reads_no_later_runs() {
-    let store = Gated::new();
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let store = GatedStore::new();
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let thread = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "w" } });
     let first = host.post(&format!("/threads/{thread}/runs/stream"), run.clone()).await.frames();

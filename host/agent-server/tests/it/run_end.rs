@@ -14,7 +14,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Batch, Store, Ticket};
 use wattle_store::MemoryStore;
 
-use crate::host::{Host, Parts};
+use crate::host::{Host, HostOptions};
 
 /// A store whose readers see the end of a run before its write is acknowledged.
 struct Late {
@@ -53,8 +53,8 @@ impl Layer for Late {
 #[tokio::test]
 async fn resume_before_the_end_of_the_run_waits_for_it() {
     let store = Arc::new(Layered::<Late>::over(Arc::new(MemoryStore::new())));
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     store.holds.send_replace(true);
     let start = json!({ "graph": "agent", "input": { "value": "v" }, "thread_id": "t" });
     assert_eq!(host.post("/api/v1/apps/test/runs", start).await.status, 202);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::crons::{FIRST_MS, HOUR_MS, count, hourly, on_thread};
-use super::{Common, NOW_MS, begin, executions, items, settle, slow};
+use super::{NOW_MS, SharedState, create_run, executions, items, run_until_idle, slow};
 use crate::host::Host;
 
 /// Returns the runs of a thread that a cron created, pending ones too.
@@ -19,8 +19,8 @@ async fn values(host: &Host, id: &str) -> Value {
 
 #[tokio::test]
 async fn run_that_ended_meanwhile_is_not_created_again() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease");
@@ -38,23 +38,23 @@ async fn run_that_ended_meanwhile_is_not_created_again() {
 
 #[tokio::test]
 async fn pending_run_that_ended_meanwhile_is_not_created_again() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
     two.hold();
-    begin(&two, &id, slow("a")).await;
-    two.begun(1).await;
+    create_run(&two, &id, slow("a")).await;
+    two.wait_for_started(1).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("pending");
     let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
         two.server.create_due_runs().await;
-        two.let_go.send_replace(true);
+        two.release.send_replace(true);
         assert_eq!(count(&two, &id).await, 2);
         drop(held);
     });
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
-    settle().await;
+    run_until_idle().await;
     let tick = ticks(&one, &id).await.remove(0);
     assert_eq!(tick["status"], "success");
     assert_eq!((executions([&one, &two]), values(&one, &id).await), (2, json!(["a", "tick"])));
@@ -62,8 +62,8 @@ async fn pending_run_that_ended_meanwhile_is_not_created_again() {
 
 #[tokio::test]
 async fn multitask_strategy_of_a_cron_does_not_cancel_its_own_run() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let mut cron = hourly();
     cron["multitask_strategy"] = json!("interrupt");
     let id = on_thread(&one, cron).await;
@@ -73,11 +73,11 @@ async fn multitask_strategy_of_a_cron_does_not_cancel_its_own_run() {
     let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
         two.server.create_due_runs().await;
-        two.begun(1).await;
+        two.wait_for_started(1).await;
         drop(held);
     });
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
-    two.let_go.send_replace(true);
+    two.release.send_replace(true);
     assert_eq!(count(&two, &id).await, 1);
     assert_eq!(ticks(&two, &id).await[0]["status"], "success");
     assert_eq!(executions([&one, &two]), 1);
@@ -85,16 +85,16 @@ async fn multitask_strategy_of_a_cron_does_not_cancel_its_own_run() {
 
 #[tokio::test]
 async fn failed_start_keeps_the_run_of_another_host() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
     two.hold();
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease");
     let (next, ()) = tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
-        begin(&two, &id, slow("a")).await;
-        two.begun(1).await;
+        create_run(&two, &id, slow("a")).await;
+        two.wait_for_started(1).await;
         two.server.create_due_runs().await;
         held.fail();
     });
@@ -102,7 +102,7 @@ async fn failed_start_keeps_the_run_of_another_host() {
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
     let waits = ticks(&two, &id).await;
     assert_eq!((waits.len(), &waits[0]["status"]), (1, &json!("pending")));
-    two.let_go.send_replace(true);
+    two.release.send_replace(true);
     let place = format!("/threads/{id}/runs/{}", waits[0]["run_id"].as_str().unwrap());
     assert_eq!(items(&two, &place).await, json!(["a", "tick"]));
     assert_eq!(executions([&one, &two]), 2);
@@ -117,8 +117,8 @@ async fn alone(host: &Host) {
 
 #[tokio::test]
 async fn run_whose_thread_exists_is_created_later() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     alone(&one).await;
     common.clock.advance(HOUR_MS);
     // The thread is created, and then the run fails to start.
@@ -145,8 +145,8 @@ async fn threads(host: &Host) -> Vec<String> {
 
 #[tokio::test]
 async fn run_whose_thread_another_host_is_creating_is_late_and_not_lost() {
-    let common = Common::new();
-    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let common = SharedState::new();
+    let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     alone(&one).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("lease done");

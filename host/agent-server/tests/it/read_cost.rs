@@ -17,9 +17,9 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, RunRecord};
 use wattle_store::{MemoryStore, VolatileMemory};
 
-use crate::host::{Host, Parts, request};
-use crate::joined::joined;
-use crate::live::Live;
+use crate::host::{Host, HostOptions, request};
+use crate::live_stream::LiveStream;
+use crate::thread_stream::thread_stream_request;
 
 /// The number of records that each kind of read returned, and the number of calls of the memory.
 type Reads = BTreeMap<&'static str, usize>;
@@ -74,8 +74,9 @@ impl Counting {
         let store = Arc::new(Layered::<Counted>::over(Arc::new(MemoryStore::new())));
         let memory = Hooked::over(Arc::new(VolatileMemory::new()), Calls::default());
         let memory = Arc::new(memory);
-        let parts = Parts { store: store.clone(), memory: memory.clone(), ..Parts::default() };
-        Self { host: Host::with_parts(ApiConfig::default(), parts), store, memory }
+        let options =
+            HostOptions { store: store.clone(), memory: memory.clone(), ..HostOptions::default() };
+        Self { host: Host::with_options(ApiConfig::default(), options), store, memory }
     }
 
     /// Returns the reads since the last call of this method.
@@ -131,8 +132,8 @@ impl Counting {
         ] {
             self.reads();
             let method = if body.is_some() { "POST" } else { "GET" };
-            let answer = self.host.call(method, &path(rest), body).await;
-            assert_eq!(answer.status, 200, "{what}: {}", answer.text);
+            let response = self.host.call(method, &path(rest), body).await;
+            assert_eq!(response.status, 200, "{what}: {}", response.text);
             reads.push((what, self.reads()));
         }
         reads
@@ -182,12 +183,12 @@ async fn stream_after_an_event_reads_no_runs_before_it() {
         // The client has the first event of the newest run.
         let since = EventId::end_of(last_seq + 1);
         counting.reads();
-        let again = joined(&thread, "", Some(&format!("0-{since}")));
-        Live::open(host, again).await.next().await.unwrap();
+        let again = thread_stream_request(&thread, "", Some(&format!("0-{since}")));
+        LiveStream::open(host, again).await.next().await.unwrap();
         let of_runs = counting.reads();
         assert!(of_runs["run"] <= 2, "{of_runs:?}");
         let wanted = json!({ "channels": ["values"], "since": since });
-        Live::events(host, &thread, wanted).await.next().await.unwrap();
+        LiveStream::events(host, &thread, wanted).await.next().await.unwrap();
         let typed = counting.reads();
         for reads in [&of_runs, &typed] {
             let lists = ["runs", "newest_runs"];
@@ -212,10 +213,10 @@ async fn record_of_a_created_run_is_read_once() {
     assert_eq!(counting.reads()["run"], 1);
     let path = format!("/threads/{}/runs/stream", host.thread().await);
     counting.reads();
-    let mut live = Live::open(host, request("POST", &path, Some(run))).await;
+    let mut live = LiveStream::open(host, request("POST", &path, Some(run))).await;
     live.next().await.unwrap();
     assert_eq!(counting.reads()["run"], 1);
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
 }
 
 #[tokio::test]
@@ -258,12 +259,12 @@ async fn run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
             host.post(&format!("{path}/wait"), run.clone()).await.ok();
         }
         host.hold();
-        let begun = *host.begun.borrow();
+        let begun = *host.started.borrow();
         let cancelled = host.post(&path, run.clone()).await.ok();
-        host.begun(begun + 1).await;
+        host.wait_for_started(begun + 1).await;
         let cancelled = cancelled["run_id"].as_str().unwrap();
         host.post(&format!("{path}/{cancelled}/cancel?wait=true"), json!({})).await;
-        host.let_go.send_replace(true);
+        host.release.send_replace(true);
         counting.reads();
         host.post(&format!("{path}/wait"), run.clone()).await.ok();
         let reads = counting.reads();

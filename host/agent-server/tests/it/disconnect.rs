@@ -7,7 +7,7 @@ use axum::http::Request;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
-use crate::host::{Answer, Host, request};
+use crate::host::{Host, TestResponse, request};
 
 /// Maximum wait for something that is about to happen.
 const SOON: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ fn leave(host: &Host, request: Request<Body>) {
 }
 
 /// Repeats a request until the response meets a condition.
-async fn until(ask: impl AsyncFn() -> Answer, is_it: impl Fn(&Answer) -> bool) {
+async fn until(ask: impl AsyncFn() -> TestResponse, is_it: impl Fn(&TestResponse) -> bool) {
     let looking = async {
         while !is_it(&ask().await) {
             tokio::task::yield_now().await;
@@ -34,7 +34,7 @@ fn slow(on_disconnect: &str) -> Value {
     })
 }
 
-fn is_first(answer: &Answer, status: &str) -> bool {
+fn is_first(answer: &TestResponse, status: &str) -> bool {
     answer.ok()[0]["status"] == status
 }
 
@@ -73,8 +73,8 @@ async fn run_continues_after_a_disconnect_by_default() {
     leave(&host, request("POST", &format!("{runs}/wait"), Some(slow("continue"))));
     // A run in the background has no client that could disconnect.
     leave(&host, request("POST", &runs, Some(slow("cancel"))));
-    host.begun(1).await;
-    host.let_go.send_replace(true);
+    host.wait_for_started(1).await;
+    host.release.send_replace(true);
     until(
         async || host.get(&runs).await,
         |answer| {
@@ -92,7 +92,7 @@ async fn delete_of_a_thread_completes_after_a_disconnect() {
     host.hold();
     let thread = format!("/threads/{}", host.thread().await);
     host.post(&format!("{thread}/runs"), slow("continue")).await.ok();
-    host.begun(1).await;
+    host.wait_for_started(1).await;
     leave(&host, request("DELETE", &thread, None));
     until(async || host.get(&thread).await, |answer| answer.status == 404).await;
 }
@@ -109,7 +109,7 @@ async fn batch_and_cancel_complete_after_a_disconnect() {
     leave(&host, request("POST", "/runs/batch", Some(json!([kept(), kept(), kept()]))));
     let count = async |status: &str| host.post("/threads/count", json!({ "status": status })).await;
     until(async || count("busy").await, |answer| answer.ok() == 3).await;
-    host.begun(3).await;
+    host.wait_for_started(3).await;
     leave(&host, request("POST", "/runs/cancel", Some(json!({ "status": "all" }))));
     until(async || count("busy").await, |answer| answer.ok() == 0).await;
 }

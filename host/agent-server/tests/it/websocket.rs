@@ -14,9 +14,9 @@ use wattle_api::guard::limits::Limits;
 use wattle_api::traffic::CutReason;
 use wattle_api::{ApiConfig, Operator, unguarded_router};
 
-use crate::gated::Gated;
-use crate::host::{Host, Parts, read, request};
-use crate::live::is_last_word;
+use crate::gated_store::Gated;
+use crate::host::{Host, HostOptions, read, request};
+use crate::live_stream::is_run_end;
 
 const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
 
@@ -53,9 +53,9 @@ impl Socket {
 
     async fn command(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(&json!({ "id": id, "method": method, "params": params })).await;
-        let mut said = self.until(|said| said["id"] == id).await;
-        let answer = said.pop().unwrap();
-        self.1 = said.into();
+        let mut messages = self.until(|message| message["id"] == id).await;
+        let answer = messages.pop().unwrap();
+        self.1 = messages.into();
         answer
     }
 
@@ -65,7 +65,7 @@ impl Socket {
 
     /// Returns the messages up to and including the last one.
     async fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         loop {
             let document = match self.1.pop_front() {
                 Some(document) => document,
@@ -75,9 +75,9 @@ impl Socket {
                 },
             };
             let ends = is_last(&document);
-            said.push(document);
+            messages.push(document);
             if ends {
-                return said;
+                return messages;
             }
         }
     }
@@ -98,8 +98,8 @@ impl Socket {
     }
 }
 
-fn methods(said: &[Value]) -> Vec<&str> {
-    said.iter().map(|said| said["method"].as_str().unwrap_or_default()).collect()
+fn methods(messages: &[Value]) -> Vec<&str> {
+    messages.iter().map(|message| message["method"].as_str().unwrap_or_default()).collect()
 }
 
 #[tokio::test]
@@ -113,12 +113,15 @@ async fn commands_and_events_share_a_connection() {
     let input = json!({ "assistant_id": "agent", "input": { "value": "v" } });
     let started = socket.command(2, "run.start", input).await;
     assert_eq!(started["type"], "success", "{started}");
-    let said = socket.until(is_last_word).await;
-    assert_eq!(methods(&said), ["lifecycle", "values", "values", "input.requested", "lifecycle"]);
-    let question = &said[3]["params"]["data"]["interrupt_id"];
+    let messages = socket.until(is_run_end).await;
+    assert_eq!(
+        methods(&messages),
+        ["lifecycle", "values", "values", "input.requested", "lifecycle"]
+    );
+    let question = &messages[3]["params"]["data"]["interrupt_id"];
     let answer = json!({ "interrupt_id": question, "namespace": [], "response": "yes" });
     socket.command(3, "input.respond", answer).await;
-    let rest = socket.until(is_last_word).await;
+    let rest = socket.until(is_run_end).await;
     assert_eq!(rest.last().unwrap()["params"]["data"]["event"], "completed");
 
     // A later subscription on the connection receives all events, and the other one receives no
@@ -126,21 +129,22 @@ async fn commands_and_events_share_a_connection() {
     let wanted = json!({ "channels": ["lifecycle"] });
     let subscribed = socket.command(4, "subscription.subscribe", wanted.clone()).await;
     let second = subscribed["result"]["subscription_id"].as_str().unwrap().to_owned();
-    let ends = |said: &Value| said["params"]["data"]["event"] == "completed";
+    let ends = |message: &Value| message["params"]["data"]["event"] == "completed";
     assert_eq!(methods(&socket.until(ends).await), ["lifecycle"; 4]);
     let run = json!({ "assistant_id": "agent", "input": { "value": "w" } });
     socket.command(5, "run.start", run).await;
-    let said = socket.until(is_last_word).await;
-    let mut seqs: Vec<u64> = said.iter().filter_map(|said| said["seq"].as_u64()).collect();
+    let messages = socket.until(is_run_end).await;
+    let mut seqs: Vec<u64> =
+        messages.iter().filter_map(|message| message["seq"].as_u64()).collect();
     assert!(seqs.is_sorted_by(|one, other| one < other), "{seqs:?}");
     seqs.dedup();
-    assert_eq!(seqs.len(), methods(&said).len(), "each event once for both subscriptions");
+    assert_eq!(seqs.len(), methods(&messages).len(), "each event once for both subscriptions");
 
-    let known = said[said.len() - 2]["event_id"].as_str().unwrap();
+    let known = messages[messages.len() - 2]["event_id"].as_str().unwrap();
     let again = json!({ "run_id": "r", "last_event_id": known, "subscriptions": [first] });
     let again = socket.command(6, "subscription.reconnect", again).await;
     assert_eq!(again["result"], json!({ "restored": true }));
-    assert_eq!(socket.until(is_last_word).await, said[said.len() - 1..]);
+    assert_eq!(socket.until(is_run_end).await, messages[messages.len() - 1..]);
     let lost = json!({ "run_id": "r", "subscriptions": ["x"] });
     let lost = socket.command(7, "subscription.reconnect", lost).await;
     assert_eq!(lost["result"], json!({ "restored": false }));
@@ -164,13 +168,13 @@ async fn reconnect_receives_missed_events() {
     socket.command(1, "subscription.subscribe", wanted.clone()).await;
     let input = json!({ "assistant_id": "slow", "input": { "word": "a" } });
     socket.command(2, "run.start", input).await;
-    let said = socket.until(is_last_word).await;
+    let messages = socket.until(is_run_end).await;
     drop(socket);
     let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
     let mut wanted = wanted;
-    wanted["since"] = said[1]["seq"].clone();
+    wanted["since"] = messages[1]["seq"].clone();
     socket.command(1, "subscription.subscribe", wanted).await;
-    assert_eq!(socket.until(is_last_word).await, said[2..]);
+    assert_eq!(socket.until(is_run_end).await, messages[2..]);
 }
 
 #[tokio::test]
@@ -194,7 +198,7 @@ async fn invalid_command_keeps_the_connection_open() {
         .send(Message::binary(json!({ "id": 3, "method": "state.get" }).to_string()))
         .await
         .unwrap();
-    let state = socket.until(|said| said["id"] == 3).await;
+    let state = socket.until(|message| message["id"] == 3).await;
     assert_eq!(state[0]["result"], json!({ "values": {} }));
     for id in 0..64 {
         let wanted = json!({ "channels": ["values"] });
@@ -222,7 +226,7 @@ async fn close_frame_has_the_reason() {
     let thread = wattle_graph::id::ThreadId::new(ID).unwrap();
     let channels = json!({ "channels": ["lifecycle"] });
     socket.command(2, "subscription.subscribe", channels).await;
-    socket.until(is_last_word).await;
+    socket.until(is_run_end).await;
     host.state.engine.ports().store.delete_thread(&thread).await.unwrap();
     assert_eq!(socket.closed().await, 4_404);
 }
@@ -257,16 +261,16 @@ async fn websocket_passes_the_guards_of_http() {
 
 #[tokio::test]
 async fn slow_command_does_not_block_events() {
-    let store = Gated::new();
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let store = GatedStore::new();
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let address = listen(&host).await;
     let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
     let wanted = json!({ "channels": ["lifecycle"] });
     socket.command(1, "subscription.subscribe", wanted.clone()).await;
     let input = json!({ "assistant_id": "slow", "input": { "word": "a" } });
     socket.command(2, "run.start", input).await;
-    let said = socket.until(is_last_word).await;
+    let messages = socket.until(is_run_end).await;
 
     store.checkpoints.send_replace(false);
     for id in 3..8 {
@@ -275,20 +279,20 @@ async fn slow_command_does_not_block_events() {
     socket.0.send(Message::Ping("hello".into())).await.unwrap();
     assert_eq!(socket.next().await, Message::Pong("hello".into()));
     socket.command(9, "subscription.subscribe", wanted).await;
-    assert_eq!(socket.until(is_last_word).await.last(), said.last());
+    assert_eq!(socket.until(is_run_end).await.last(), messages.last());
 
     store.checkpoints.send_replace(true);
     for id in 3..8 {
-        let answer = socket.until(|said| said["id"].is_u64()).await.pop().unwrap();
+        let answer = socket.until(|message| message["id"].is_u64()).await.pop().unwrap();
         assert_eq!((&answer["id"], &answer["result"]["values"]["word"]), (&json!(id), &json!("a")));
     }
 }
 
 #[tokio::test]
 async fn queued_commands_complete_after_a_disconnect() {
-    let store = Gated::new();
-    let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    let store = GatedStore::new();
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
     let address = listen(&host).await;
     let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
     let run = |word: &str| json!({ "assistant_id": "slow", "input": { "word": word } });
@@ -300,7 +304,7 @@ async fn queued_commands_complete_after_a_disconnect() {
     socket.0.close(None).await.unwrap();
     while let Some(Ok(_)) = socket.0.next().await {}
     store.checkpoints.send_replace(true);
-    host.begun(3).await;
+    host.wait_for_started(3).await;
 }
 
 #[tokio::test]
@@ -315,7 +319,7 @@ async fn commands_count_against_the_rate_limit() {
     assert_eq!(subscribed["type"], "success", "{subscribed}");
     assert_eq!(socket.command(2, "state.get", json!({})).await["type"], "success");
     socket.0.send(Message::text("{")).await.unwrap();
-    socket.until(|said| said["error"] == "invalid_argument").await;
+    socket.until(|message| message["error"] == "invalid_argument").await;
     let refused = socket.command(3, "state.get", json!({})).await;
     assert_eq!(refused["error"], "unknown_error");
     let why = refused["message"].as_str().unwrap();
@@ -336,7 +340,7 @@ async fn message_size_has_the_body_limit_of_the_key() {
     let mut socket = Socket::open(&address, ID, &key).await.unwrap();
     let state = json!({ "id": 1, "method": "state.get" }).to_string();
     socket.0.send(Message::text(format!("{state:200}"))).await.unwrap();
-    assert_eq!(socket.until(|said| said["id"] == 1).await[0]["type"], "success");
+    assert_eq!(socket.until(|message| message["id"] == 1).await[0]["type"], "success");
     socket.0.send(Message::text(format!("{state:201}"))).await.unwrap();
     let (code, reason) = socket.closed_with().await;
     assert_eq!(code, 1_009);

@@ -11,12 +11,12 @@ use crate::host::{Host, request};
 pub(crate) type Frame = (String, Value, String);
 
 /// An open stream of server-sent events.
-pub(crate) struct Live {
+pub(crate) struct LiveStream {
     body: BodyDataStream,
     text: String,
 }
 
-impl Live {
+impl LiveStream {
     pub(crate) async fn open(host: &Host, request: Request<Body>) -> Self {
         let response = host.raw(request).await;
         assert_eq!(response.status(), 200);
@@ -62,12 +62,12 @@ impl Live {
 
     /// Returns the server-sent events up to and including the end of a run.
     pub(crate) async fn run(&mut self) -> Vec<Frame> {
-        self.until(|(kind, data, _)| kind == "lifecycle" && is_last_word(data)).await
+        self.until(|(kind, data, _)| kind == "lifecycle" && is_run_end(data)).await
     }
 }
 
 /// Returns whether an event ends a run.
-pub(crate) fn is_last_word(event: &Value) -> bool {
+pub(crate) fn is_run_end(event: &Value) -> bool {
     let params = &event["params"];
     let words = ["completed", "failed", "interrupted"];
     let is_end = params["data"]["event"].as_str().is_some_and(|word| words.contains(&word));

@@ -36,7 +36,7 @@ async fn run_id_cannot_be_used_twice() {
     assert_eq!(run.run.as_str(), "mine");
     let twice = host.engine.start(start("mine")).await.unwrap_err();
     assert_eq!(twice.code, code::CONFLICT, "while the run is running");
-    host.let_go.send_replace(true);
+    host.release.send_replace(true);
     host.engine.wait(&run).await.unwrap();
     let twice = host.engine.start(start("mine")).await.unwrap_err();
     assert_eq!(twice.code, code::CONFLICT, "when the run has ended");
@@ -103,8 +103,8 @@ async fn cors_exposes_pagination_headers() {
     let host = Host::with_config(ApiConfig { origins, ..ApiConfig::default() });
     let mut search = request("POST", "/threads/search", Some(json!({})));
     search.headers_mut().insert("origin", "https://ui.example".parse().unwrap());
-    let answer = host.send(search).await;
-    let exposed = answer.header("access-control-expose-headers");
+    let response = host.send(search).await;
+    let exposed = response.header("access-control-expose-headers");
     for name in ["location", "content-location", "x-pagination-total", "x-pagination-next"] {
         assert!(exposed.split(", ").any(|it| it == name), "{name} of {exposed}");
     }
