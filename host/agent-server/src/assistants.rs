@@ -80,7 +80,7 @@ pub(crate) async fn list(
 /// time at which the app was loaded.
 pub(crate) fn default_assistant(graph: &AgentGraph) -> Assistant {
     let doc = &graph.app.doc;
-    Assistant::of_graph(&graph.id, (!doc.is_empty()).then(|| doc.clone()), 0)
+    Assistant::for_graph(&graph.id, (!doc.is_empty()).then(|| doc.clone()), 0)
 }
 
 /// Returns the request with the settings of its assistant as defaults. Settings and context are

@@ -196,7 +196,7 @@ pub(crate) fn message_channels(app: &App, graph_version: &GraphVersion) -> BTree
     channels
 }
 
-fn collect<'a>(
+fn collect_message_channels<'a>(
     app: &'a App,
     graph_version: &'a GraphVersion,
     seen: &mut BTreeSet<&'a GraphName>,

@@ -69,8 +69,8 @@ pub fn router(server: AgentServer) -> utoipa_axum::router::OpenApiRouter {
     route::router(server)
 }
 
-/// Returns the router of `GET /ok` only, for a host that is starting: the path responds before
-/// [`AgentServer`] exist.
+/// Returns the router of `GET /ok` only, for a host that is starting: the path responds before an
+/// [`AgentServer`] exists.
 pub fn starting_router() -> axum::Router {
     route::starting()
 }

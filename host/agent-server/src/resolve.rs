@@ -129,7 +129,7 @@ async fn resolve_kind(
 ) -> Result<RunKind, ApiError> {
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
     let input = request.read_input(&channels, &mut new_message_id)?;
-    let input = input.map(|input| known_input(server, graph, input, ignored)).transpose()?;
+    let input = input.map(|input| filter_input(server, graph, input, ignored)).transpose()?;
     let checkpoint = resolve_point(thread, request)?;
     if let Some(command) = request.command() {
         let checkpoint = match checkpoint {
@@ -181,7 +181,7 @@ pub(crate) fn new_message_id() -> String {
 /// Returns an input without the keys that name no channel of the graph. If the server does not
 /// ignore such keys, they are rejected here, because the engine would reject the run only after it
 /// was enqueued.
-fn known_input(
+fn filter_input(
     server: &AgentServer,
     graph: &AgentGraph,
     input: Value,

@@ -79,7 +79,7 @@ impl StoredRun {
 
     /// Returns whether the run has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        RunStatus::of(&self.record).has_ended()
+        RunStatus::from_record(&self.record).has_ended()
     }
 }
 

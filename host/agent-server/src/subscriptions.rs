@@ -224,7 +224,7 @@ impl ActiveSubscription {
             };
             self.encoder = Some((encoder, record.clone()));
         }
-        let (encoder, _) = self.encoder.as_ref().expect("it was made if there was none");
+        let (encoder, _) = self.encoder.as_ref().expect("the encoder was created above");
         encoder
     }
 

@@ -62,7 +62,7 @@ pub(crate) fn status(
     if server.engine().has_known_pending(thread) {
         return ThreadStatus::Busy;
     }
-    ThreadStatus::of(status, stopped)
+    ThreadStatus::from_stored(status, stopped)
 }
 
 /// Describes a thread, with its current state, as JSON.

@@ -82,7 +82,7 @@ impl CronRecord {
             timezone: self.timezone.clone(),
             created_at: format_time_with_micros(self.created_ms),
             updated_at: format_time_with_micros(self.updated_ms),
-            payload: self.shown_payload(),
+            payload: self.payload_with_cron_id(),
             user_id: None,
             next_run_date: self.scheduled_ms(now_ms).map(format_time_with_micros),
             metadata: metadata.cloned().unwrap_or_default(),
@@ -92,7 +92,7 @@ impl CronRecord {
 
     /// Returns the run request with the id of the cron in its settings, where clients of LangGraph
     /// servers look for it.
-    fn shown_payload(&self) -> Map<String, Value> {
+    fn payload_with_cron_id(&self) -> Map<String, Value> {
         let mut payload = self.payload.clone();
         let config = object(payload.entry("config").or_insert(Value::Null));
         let configurable =

@@ -147,7 +147,7 @@ impl RequestedRun {
             created_at: format_time_with_micros(self.created_ms),
             updated_at: format_time_with_micros(changed_ms),
             metadata: self.client.metadata.clone(),
-            status: RunStatus::of(record),
+            status: RunStatus::from_record(record),
             kwargs: Value::Object(self.client.kwargs.clone()),
             multitask_strategy: self.client.strategy.into(),
         }

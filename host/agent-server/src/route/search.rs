@@ -1,10 +1,10 @@
 //! Searches for threads.
 //!
-//! The store filters by tenant and status. Metadata is compared in this module, with the pages that
-//! the store lists. Of a thread that matches, only what threads are sorted by is kept. If a request
-//! names only a few ids, these threads are read one by one, and the response has the records that
-//! were read, unless they are too large to be kept. Values are compared thread by thread, in order,
-//! until the page is full or the limit of states is reached.
+//! The store filters by tenant and status. This module compares the metadata, page by page, and
+//! keeps only the sort keys of each matching thread. If a request names only a few ids, these
+//! threads are read one by one; the response uses the records that were read, unless they exceed
+//! the memory of a list. Values are compared thread by thread, in order, until the page is full or
+//! the limit of states is reached.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -192,7 +192,7 @@ struct MatchedThread {
 impl From<ThreadSummary> for MatchedThread {
     fn from(thread: ThreadSummary) -> Self {
         let ThreadSummary { id, status, stopped, created_ms, updated_ms, .. } = thread;
-        let status = ThreadStatus::of(status, stopped);
+        let status = ThreadStatus::from_stored(status, stopped);
         Self { id, status, created_ms, updated_ms, record: None }
     }
 }

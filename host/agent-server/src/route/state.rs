@@ -260,7 +260,7 @@ impl EditTarget {
         Ok(Self { app, graph, message_channels: message_channels.unwrap_or_default(), channels })
     }
 
-    /// Returns whether a key of an update is kept. Records one that is ignored.
+    /// Returns whether a key of an update names a channel. Any other key is recorded as ignored.
     fn accepts(&self, field: &str, key: &str, ignored: &mut IgnoredKeys) -> bool {
         let channels = self.channels.as_ref();
         channels.is_none_or(|channels| ignored.keep(field, key, channels.contains(key)))
@@ -302,7 +302,8 @@ impl EditTarget {
         };
         for values in each {
             let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
-            let Value::Object(fields) = one.read(&self.message_channels, &mut new_message_id)?
+            let Value::Object(fields) =
+                one.channel_values(&self.message_channels, &mut new_message_id)?
             else {
                 let text =
                     "`values` must be an object of channel values, or an array of such objects";

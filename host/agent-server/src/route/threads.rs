@@ -254,6 +254,6 @@ fn parse_thread_id(id: &str) -> Result<ThreadId, ApiError> {
 }
 
 fn parse_ttl(input: TtlInput) -> Result<ThreadTtl, ApiError> {
-    let read = input.ttl().read();
-    read.ok_or_else(|| ApiError::unprocessable("`ttl` must be a number of minutes, zero or more"))
+    let ttl = input.ttl().parse();
+    ttl.ok_or_else(|| ApiError::unprocessable("`ttl` must be a number of minutes, zero or more"))
 }

@@ -8,7 +8,7 @@ use wattle_run::ports::store::{RunRecord, Store, StoreError};
 /// Number of runs before the run of an event that are searched for one that leaves nothing open.
 /// Each takes two reads, and a thread whose runs all continue one another is encoded from its first
 /// event anyway.
-const CONTINUED_RUNS: usize = 16;
+const MAX_CONTINUED_RUNS: usize = 16;
 
 /// Returns the sequence number of the first event of the run that an event belongs to: the event
 /// with the sequence number `seq`, or the next one if that was deleted. An edit belongs to no run,
@@ -51,7 +51,7 @@ pub(super) async fn replay_start(
     seq: u64,
 ) -> Result<u64, StoreError> {
     let mut first = run_start(store, thread, seq).await?;
-    for _ in 0..CONTINUED_RUNS {
+    for _ in 0..MAX_CONTINUED_RUNS {
         let before = event_from(store, thread, first.saturating_sub(1)).await?;
         // What was before a deleted event is unknown.
         let Some(before) = before.filter(|before| before.seq < first) else { break };

@@ -248,8 +248,8 @@ fn rule(target: &WebhookUrl) -> HttpRule {
 }
 
 fn caller(webhook: &WebhookRecord) -> Caller {
-    let app = AppName::new(CALLER_NAME).expect("it is a name");
+    let app = AppName::new(CALLER_NAME).expect("the name is valid");
     let owner = CallerId::of_app(&app);
-    let plugin = PluginName::new(CALLER_NAME).expect("it is a name");
+    let plugin = PluginName::new(CALLER_NAME).expect("the name is valid");
     Caller { app, plugin, tenant: webhook.tenant.clone(), owner }
 }

@@ -39,9 +39,9 @@ impl Schedule {
     /// A message with the reason why the schedule or the time zone is invalid.
     pub fn parse(fields: &str, zone: Option<&str>) -> Result<Self, String> {
         let parts: Vec<&str> = fields.split_whitespace().collect();
-        let &[_, hours, ..] = parts.as_slice() else { return Err(wrong_count(parts.len())) };
+        let &[_, hours, ..] = parts.as_slice() else { return Err(field_count_error(parts.len())) };
         if parts.len() != FIELDS {
-            return Err(wrong_count(parts.len()));
+            return Err(field_count_error(parts.len()));
         }
         let zone = zone.unwrap_or(UTC);
         let local_zone = TimeZone::get(zone).map_err(|_| {
@@ -82,7 +82,7 @@ impl Schedule {
     }
 }
 
-fn wrong_count(count: usize) -> String {
+fn field_count_error(count: usize) -> String {
     format!("`schedule` must have {FIELDS} fields, such as `0 9 * * 1-5`, not {count}")
 }
 

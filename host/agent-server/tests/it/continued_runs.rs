@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_graph::failure::{Failure, code};
 
-use crate::gated_store::Gated;
+use crate::gated_store::GatedStore;
 use crate::host::{Host, HostOptions, request};
 use crate::live_stream::{Frame, LiveStream};
 use crate::plugin::{Closures, Nothing};

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::json;
 use wattle_api::ApiConfig;
 
-use crate::gated_store::Gated;
+use crate::gated_store::GatedStore;
 use crate::host::{Host, HostOptions, request};
 
 /// Number of clients that stream the thread.

@@ -7,7 +7,7 @@ use axum::http::Request;
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 
-use crate::gated_store::Gated;
+use crate::gated_store::GatedStore;
 use crate::host::{Host, HostOptions, request};
 use crate::live_stream::{Frame, LiveStream};
 

@@ -14,7 +14,7 @@ use wattle_api::guard::limits::Limits;
 use wattle_api::traffic::CutReason;
 use wattle_api::{ApiConfig, Operator, unguarded_router};
 
-use crate::gated_store::Gated;
+use crate::gated_store::GatedStore;
 use crate::host::{Host, HostOptions, read, request};
 use crate::live_stream::is_run_end;
 

@@ -56,7 +56,7 @@ impl RunStart {
             config: self.config,
             metadata: self.metadata,
             multitask_strategy: strategy.and_then(|word| serde_json::from_value(word).ok()),
-            ..of(assistant_id)
+            ..run_request(assistant_id)
         })
     }
 
@@ -148,7 +148,7 @@ impl InputRespond {
             strict_resume: self.strict_resume,
             config: self.config,
             metadata: self.metadata,
-            ..of(assistant)
+            ..run_request(assistant)
         }
     }
 }
@@ -202,7 +202,7 @@ impl StateFork {
             checkpoint_id: Some(checkpoint),
             input: self.input,
             config: self.config,
-            ..of(assistant)
+            ..run_request(assistant)
         })
     }
 }
@@ -265,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    fn params<T: serde::de::DeserializeOwned>(params: Value) -> T {
+    fn read<T: serde::de::DeserializeOwned>(params: Value) -> T {
         serde_json::from_value(params).unwrap()
     }
 

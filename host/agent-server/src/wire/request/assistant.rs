@@ -122,12 +122,12 @@ pub fn normalize_context(
     let configurable = match config.remove("configurable") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(values)) => values,
-        Some(_) => return Err(no_object("config.configurable")),
+        Some(_) => return Err(not_an_object("config.configurable")),
     };
     let context = match context {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(values)) => values,
-        Some(_) => return Err(no_object("context")),
+        Some(_) => return Err(not_an_object("context")),
     };
     let values = match (configurable.is_empty(), context.is_empty()) {
         (false, false) => {
@@ -143,7 +143,7 @@ pub fn normalize_context(
     Ok((config, Value::Object(values)))
 }
 
-fn no_object(field: &str) -> RequestError {
+fn not_an_object(field: &str) -> RequestError {
     RequestError::Unprocessable(format!("`{field}` of the request must be an object"))
 }
 

@@ -115,11 +115,11 @@ fn thread_ttl_is_in_minutes() {
     let create: ThreadCreate = parse(br#"{ "ttl": 2 }"#).unwrap();
     let patch: ThreadPatch =
         parse(br#"{ "ttl": { "ttl": 0.5, "strategy": "keep_latest" } }"#).unwrap();
-    let ttl = |input: Option<TtlInput>| input.unwrap().ttl().read().unwrap().after_ms;
+    let ttl = |input: Option<TtlInput>| input.unwrap().ttl().parse().unwrap().after_ms;
     assert_eq!((ttl(create.ttl), ttl(patch.ttl)), (120_000, 30_000));
     assert_eq!(patch.ttl.unwrap().ttl().strategy, TtlStrategy::KeepLatest);
     let never: ThreadCreate = parse(br#"{ "ttl": -1 }"#).unwrap();
-    assert_eq!(never.ttl.unwrap().ttl().read(), None);
+    assert_eq!(never.ttl.unwrap().ttl().parse(), None);
 }
 
 #[test]

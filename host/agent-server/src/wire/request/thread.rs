@@ -182,7 +182,7 @@ impl StateUpdate {
     /// # Errors
     ///
     /// [`RequestError::Unprocessable`] for the first invalid message.
-    pub fn read(
+    pub fn channel_values(
         &self,
         channels: &BTreeSet<String>,
         new_id: Fresh<'_>,

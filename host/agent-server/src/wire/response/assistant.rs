@@ -37,7 +37,7 @@ pub struct Assistant {
 
 impl Assistant {
     /// Returns the default assistant of a graph.
-    pub fn of_graph(graph: &str, description: Option<String>, since_ms: i64) -> Self {
+    pub fn for_graph(graph: &str, description: Option<String>, since_ms: i64) -> Self {
         Self {
             assistant_id: assistant_uuid(graph).to_string(),
             graph_id: graph.to_owned(),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::wire::request::Completion;
+use crate::wire::request::OnCompletion;
 
 /// A schedule that requests runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -29,7 +29,7 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// Returns the status of a run of the engine.
-    pub fn of(record: &RunRecord) -> Self {
+    pub fn from_record(record: &RunRecord) -> Self {
         let is_timeout = || record.failure.as_ref().is_some_and(|it| it.code == code::TIMEOUT);
         match record.status {
             StoredStatus::Pending => Self::Pending,

@@ -24,7 +24,7 @@ fn task(text: &str) -> TaskId {
     TaskId::new(text.repeat(32)).unwrap()
 }
 
-fn question() -> InterruptView {
+fn interrupt_view() -> InterruptView {
     InterruptView {
         id: InterruptId::derive(&task("a"), &[], 0).to_string(),
         namespace: Namespace::root(),
@@ -59,7 +59,7 @@ fn view(namespace: &str) -> StateView {
         writes: None,
         failure: Some(Failure::new("denied", "not allowed")),
         interrupts: Vec::new(),
-        asked: vec![question()],
+        asked: vec![interrupt_view()],
         namespace: None,
         child: None,
     };
@@ -80,7 +80,7 @@ fn view(namespace: &str) -> StateView {
         next: vec!["ask".parse().unwrap(), "done".parse().unwrap()],
         tasks: vec![asks, done],
         interrupts: Vec::new(),
-        asked: vec![question()],
+        asked: vec![interrupt_view()],
         metadata: BTreeMap::new(),
     }
 }
@@ -103,7 +103,7 @@ fn state_has_all_fields_of_clients() {
         thread_info().checkpoint_id(CheckpointId(1)),
     );
     let place = |id: &str| json!({ "checkpoint_id": id, "thread_id": "t", "checkpoint_ns": "" });
-    let interrupt = json!({ "value": "sure?", "id": question().id, "response_schema": null });
+    let interrupt = json!({ "value": "sure?", "id": interrupt_view().id, "response_schema": null });
     let expected = json!({
         "values": { "messages": [{
             "content": "hi", "additional_kwargs": {}, "response_metadata": {}, "type": "human",
@@ -158,13 +158,13 @@ fn ended(outcome: RunOutcome) -> EndedRun {
 
 #[test]
 fn outcome_has_values_interrupts_or_the_failure() {
-    let open = json!([{ "value": "sure?", "id": question().id, "response_schema": null }]);
+    let open = json!([{ "value": "sure?", "id": interrupt_view().id, "response_schema": null }]);
     let failure = Failure::new("denied", "not allowed");
     for (ends, expected) in [
         (RunOutcome::Completed, json!({ "a": 1 })),
         (RunOutcome::Cancelled, json!({ "a": 1 })),
         (
-            RunOutcome::Interrupted { interrupts: vec![question()], next: Vec::new() },
+            RunOutcome::Interrupted { interrupts: vec![interrupt_view()], next: Vec::new() },
             json!({ "a": 1, "__interrupt__": open }),
         ),
         // A run at a breakpoint.
@@ -204,7 +204,7 @@ fn interrupted_run_has_the_status_success() {
         (StoredStatus::Failed, "timeout", RunStatus::Timeout),
         (StoredStatus::Cancelled, "", RunStatus::Interrupted),
     ] {
-        assert_eq!(RunStatus::of(&record(stored, code)), status);
+        assert_eq!(RunStatus::from_record(&record(stored, code)), status);
         assert_eq!(
             status.has_ended(),
             !matches!(stored, StoredStatus::Pending | StoredStatus::Running)
@@ -214,7 +214,7 @@ fn interrupted_run_has_the_status_success() {
 
 #[test]
 fn every_graph_has_a_default_assistant() {
-    let assistant = json!(Assistant::of_graph("agent", None, 1_795_293_813_058));
+    let assistant = json!(Assistant::for_graph("agent", None, 1_795_293_813_058));
     let expected = json!({
         "assistant_id": "fe096781-5601-53d2-b2f6-0d3403f7e9ca", "graph_id": "agent",
         "config": {}, "context": {}, "metadata": { "created_by": "system" }, "name": "agent",

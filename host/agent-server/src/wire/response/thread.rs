@@ -38,7 +38,7 @@ pub enum ThreadStatus {
 impl ThreadStatus {
     /// Returns the status of a thread for clients. `stopped` is that of its record: for the native
     /// API, a thread whose run was cancelled is idle.
-    pub fn of(status: StoredStatus, stopped: bool) -> Self {
+    pub fn from_stored(status: StoredStatus, stopped: bool) -> Self {
         match status {
             StoredStatus::Idle if stopped => Self::Interrupted,
             StoredStatus::Idle => Self::Idle,
@@ -74,7 +74,7 @@ pub struct Ttl {
 
 impl Ttl {
     /// Returns the TTL of the engine; `None` if the minutes are not valid.
-    pub fn read(self) -> Option<ThreadTtl> {
+    pub fn parse(self) -> Option<ThreadTtl> {
         let is_time = self.minutes.is_finite() && self.minutes >= 0.0;
         let strategy = match self.strategy {
             TtlStrategy::Delete => PruneStrategy::Delete,
@@ -139,7 +139,7 @@ impl Thread {
             updated_at: format_time_with_micros(record.updated_ms),
             state_updated_at: format_time_with_micros(changed_ms),
             metadata: record.metadata.clone().into_iter().collect(),
-            status: ThreadStatus::of(record.status, record.stopped),
+            status: ThreadStatus::from_stored(record.status, record.stopped),
             config: json!({}),
             values: state.map(|state| thread_info.values(&state.values)),
             interrupts: state.map(interrupts_by_task).unwrap_or_default(),

@@ -54,7 +54,8 @@ impl SigningKey {
 
     /// Returns the value of the header `webhook-signature` for a request.
     pub fn sign(&self, id: &str, timestamp_s: i64, body: &[u8]) -> String {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("keys of any length will do");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC accepts keys of any length");
         mac.update(format!("{id}.{timestamp_s}.").as_bytes());
         mac.update(body);
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
