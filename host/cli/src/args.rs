@@ -3,14 +3,15 @@
 mod author;
 mod eval;
 mod key;
+mod run_options;
 mod sql;
 mod store;
-mod travel;
+mod thread;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand};
 use wattle_mcp::check::NOTES_TARGET;
 
 use crate::exit;
@@ -18,10 +19,15 @@ use crate::load::compiler;
 
 pub use self::author::{AppArg, BenchArgs, DevArgs, NewArgs, TestArgs};
 pub use self::eval::EvalArgs;
-pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
+pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeArg};
+pub use self::run_options::{DurabilityArg, RunOptionArgs};
 pub use self::sql::{SqlCommand, SqlReaderArgs};
 pub use self::store::{StoreBackupArgs, StoreCommand, StoreRestoreArgs};
-pub use self::travel::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
+pub use self::thread::{
+    DecisionArg, StatusArg, StrategyArg, ThreadArg, ThreadCommand, ThreadCopyArgs, ThreadEditArgs,
+    ThreadExportArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadListArgs, ThreadMigrateArgs,
+    ThreadPruneArgs, ThreadResumeArgs, ThreadSettleArgs, ThreadStateArgs,
+};
 
 /// Runs agent graphs whose nodes and tools are WebAssembly components
 #[derive(Clone, Debug, Parser)]
@@ -148,88 +154,10 @@ pub struct RunArgs {
     pub context: Option<String>,
     /// Run options.
     #[command(flatten)]
-    pub options: OptionArgs,
+    pub options: RunOptionArgs,
     /// Do not show progress
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// Run options, which override the settings of the graph.
-#[derive(Clone, Debug, Default, ClapArgs)]
-pub struct OptionArgs {
-    /// Durability of the run [default: commit]
-    #[arg(long, value_name = "MODE")]
-    pub durability: Option<DurabilityWord>,
-    /// Maximum number of supersteps
-    #[arg(long, value_name = "STEPS")]
-    pub recursion_limit: Option<u32>,
-    /// Maximum number of concurrent tasks of a superstep
-    #[arg(long, value_name = "TASKS")]
-    pub max_concurrency: Option<u32>,
-    /// Stop before these nodes; `*` for all
-    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
-    pub interrupt_before: Vec<String>,
-    /// Stop after these nodes; `*` for all
-    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
-    pub interrupt_after: Vec<String>,
-}
-
-/// The events that wait until data is durable on the disk.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum DurabilityWord {
-    /// External effects wait until the events that led to them are durable
-    Commit,
-    /// As `commit`, and every superstep waits for its checkpoint
-    Sync,
-    /// Only the end of the run waits for the disk
-    Async,
-    /// As `commit`, and only the last checkpoint of the run is persisted
-    Exit,
-}
-
-/// The thread of a command.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadArg {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-}
-
-/// The commands of `wattle thread`.
-#[derive(Clone, Debug, Subcommand)]
-pub enum ThreadCommand {
-    /// List threads, newest first
-    List(ThreadListArgs),
-    /// Show a thread: status, state, pending interrupts
-    Show(ThreadArg),
-    /// Show a thread at one of its checkpoints: state, tasks that run next
-    State(ThreadStateArgs),
-    /// List the checkpoints of a thread, newest first
-    History(ThreadHistoryArgs),
-    /// Edit the state of a thread as if a node had written it
-    Edit(ThreadEditArgs),
-    /// Start a run from an earlier checkpoint, or from a host call with an overridden result
-    Fork(ThreadForkArgs),
-    /// Answer the interrupts of a thread and resume it
-    Resume(ThreadResumeArgs),
-    /// Stop the run of a thread before its next superstep
-    Drain(ThreadArg),
-    /// Retry the recovery of an orphaned run that is set aside
-    Retry(ThreadArg),
-    /// Delete a thread and its data
-    Delete(ThreadArg),
-    /// List pending host calls, such as calls in doubt
-    Calls(ThreadArg),
-    /// Settle a host call that is in doubt
-    Settle(ThreadSettleArgs),
-    /// Migrate a thread to the loaded version of its graph
-    Migrate(ThreadMigrateArgs),
-    /// Export a thread to a file that `replay` reads
-    Export(ThreadExportArgs),
-    /// Copy a thread with its history
-    Copy(ThreadCopyArgs),
-    /// Delete all but the newest checkpoints of a thread
-    Prune(ThreadPruneArgs),
 }
 
 /// Arguments of `trace`.
@@ -243,153 +171,12 @@ pub struct TraceArgs {
     pub verify: bool,
 }
 
-/// Arguments of `thread export`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadExportArgs {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-    /// Output file [default: stdout]
-    #[arg(long, short, value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// Leave out the code; `replay` then needs the app
-    #[arg(long)]
-    pub no_code: bool,
-    /// Leave out the blobs of the thread
-    #[arg(long)]
-    pub no_blobs: bool,
-    /// Write a test that `wattle test` runs: without the code, metadata, and who made requests
-    #[arg(long)]
-    pub as_test: bool,
-}
-
 /// Arguments of `replay`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ReplayArgs {
     /// Id of a thread, or a file written by `thread export`
     #[arg(value_name = "THREAD|FILE")]
     pub target: String,
-}
-
-/// Arguments of `thread settle`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadSettleArgs {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-    /// Id of the call, as `thread calls` shows it
-    #[arg(value_name = "CALL")]
-    pub call: String,
-    /// Decision about the call
-    #[arg(value_name = "DECISION")]
-    pub decision: Option<DecisionWord>,
-    /// The call took effect and returned this output: JSON, `@file`, or `-` for stdin
-    #[arg(long, value_name = "JSON", allow_hyphen_values = true, conflicts_with = "decision")]
-    pub answer: Option<String>,
-}
-
-/// A decision about a call that needs no value.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum DecisionWord {
-    /// Make the call again
-    Retry,
-    /// Fail the call with the `in-doubt` failure
-    Fail,
-}
-
-/// Arguments of `thread migrate`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadMigrateArgs {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-    /// Show the changes without applying them
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Drop values of channels that the new graph does not have
-    #[arg(long)]
-    pub drop: bool,
-    /// Set a channel; JSON, `@file`, or `-` for stdin
-    #[arg(long, value_name = "CHANNEL=JSON", allow_hyphen_values = true)]
-    pub set: Vec<String>,
-}
-
-/// Arguments of `thread copy`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadCopyArgs {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-    /// Id of the copy [default: generated]
-    #[arg(value_name = "COPY")]
-    pub to: Option<String>,
-}
-
-/// Arguments of `thread prune`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadPruneArgs {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-    /// Part of the thread to delete
-    #[arg(long, value_name = "STRATEGY", default_value = "keep-latest")]
-    pub strategy: StrategyWord,
-}
-
-/// The part of a thread that a prune deletes.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum StrategyWord {
-    /// Delete all checkpoints except the newest of the thread and of each subgraph
-    KeepLatest,
-    /// Delete the whole thread
-    Delete,
-}
-
-/// Arguments of `thread list`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadListArgs {
-    /// Only threads of this app
-    #[arg(long)]
-    pub app: Option<String>,
-    /// Only threads with this status
-    #[arg(long)]
-    pub status: Option<StatusWord>,
-    /// Maximum number of threads
-    #[arg(long, default_value_t = 50)]
-    pub limit: usize,
-}
-
-/// The status of a thread.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum StatusWord {
-    /// The thread has no active run
-    Idle,
-    /// The thread has an active run
-    Running,
-    /// The last run is interrupted
-    Interrupted,
-    /// The last run failed
-    Error,
-}
-
-/// Arguments of `thread resume`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadResumeArgs {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-    /// Answer to the pending interrupt: JSON, `@file` or `-`; with several interrupts `ID=JSON`
-    #[arg(long = "answer", short, value_name = "[ID=]JSON", allow_hyphen_values = true)]
-    pub answers: Vec<String>,
-    /// Reopen the interrupts if the resumed run fails
-    #[arg(long)]
-    pub reopen: bool,
-    /// Run options.
-    #[command(flatten)]
-    pub options: OptionArgs,
-    /// Do not show progress
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 /// The commands of `wattle graph`.

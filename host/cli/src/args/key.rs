@@ -30,7 +30,7 @@ pub struct KeyCreateArgs {
     pub tenant: Option<String>,
     /// Scope of the key [default: write]
     #[arg(long = "scope", value_name = "SCOPE")]
-    pub scopes: Vec<ScopeWord>,
+    pub scopes: Vec<ScopeArg>,
     /// Lifetime, such as `30d` [default: unlimited]
     #[arg(long, value_name = "TIME")]
     pub expires: Option<HumanDuration>,
@@ -44,7 +44,7 @@ pub struct KeyCreateArgs {
 
 /// The scope of a key.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ScopeWord {
+pub enum ScopeArg {
     /// Read and search
     Read,
     /// As `read`, and change threads, runs, assistants, crons and documents
@@ -54,12 +54,12 @@ pub enum ScopeWord {
     Admin,
 }
 
-impl From<ScopeWord> for KeyScope {
-    fn from(word: ScopeWord) -> Self {
-        match word {
-            ScopeWord::Read => Self::Read,
-            ScopeWord::Write => Self::Write,
-            ScopeWord::Admin => Self::Admin,
+impl From<ScopeArg> for KeyScope {
+    fn from(scope: ScopeArg) -> Self {
+        match scope {
+            ScopeArg::Read => Self::Read,
+            ScopeArg::Write => Self::Write,
+            ScopeArg::Admin => Self::Admin,
         }
     }
 }

@@ -8,7 +8,7 @@ use wattle_graph::definition::NodeSet;
 use wattle_graph::id::NodeName;
 use wattle_run::ports::store::Durability;
 
-use crate::args::{DurabilityWord, OptionArgs};
+use crate::args::{DurabilityArg, RunOptionArgs};
 use crate::client::{Client, segment};
 use crate::command::words;
 use crate::error::Error;
@@ -16,12 +16,12 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 /// Converts arguments to the run options of the API.
-pub(super) fn options(args: OptionArgs) -> Result<RunOptionsDocument, Error> {
-    let durability = args.durability.map(|word| match word {
-        DurabilityWord::Commit => Durability::Commit,
-        DurabilityWord::Sync => Durability::Sync,
-        DurabilityWord::Async => Durability::Async,
-        DurabilityWord::Exit => Durability::Exit,
+pub(super) fn options(args: RunOptionArgs) -> Result<RunOptionsDocument, Error> {
+    let durability = args.durability.map(|durability| match durability {
+        DurabilityArg::Commit => Durability::Commit,
+        DurabilityArg::Sync => Durability::Sync,
+        DurabilityArg::Async => Durability::Async,
+        DurabilityArg::Exit => Durability::Exit,
     });
     Ok(RunOptionsDocument {
         recursion_limit: args.recursion_limit,

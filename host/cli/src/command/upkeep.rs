@@ -12,8 +12,7 @@ use wattle_run::engine::settle::PendingCall;
 use wattle_run::ports::store::{CompactionReport, SealReport};
 
 use crate::args::{
-    DecisionWord, StrategyWord, ThreadCopyArgs, ThreadMigrateArgs, ThreadPruneArgs,
-    ThreadSettleArgs,
+    DecisionArg, StrategyArg, ThreadCopyArgs, ThreadMigrateArgs, ThreadPruneArgs, ThreadSettleArgs,
 };
 use crate::client::{Client, segment};
 use crate::command::{input, words};
@@ -57,8 +56,8 @@ pub(super) async fn settle(
     let (task, scope, call) = parse_place(&args.call)?;
     let decision = match (&args.answer, args.decision) {
         (Some(answer), None) => Decision::Answer { answer: input::json(answer)? },
-        (None, Some(DecisionWord::Retry)) => Decision::Retry,
-        (None, Some(DecisionWord::Fail)) => Decision::Fail,
+        (None, Some(DecisionArg::Retry)) => Decision::Retry,
+        (None, Some(DecisionArg::Fail)) => Decision::Fail,
         _ => {
             return Err(Error::Usage {
                 message: "the decision about the call is missing".into(),
@@ -151,8 +150,8 @@ pub(super) async fn prune(
     output: Output,
 ) -> Result<Exit, Error> {
     let strategy = match args.strategy {
-        StrategyWord::KeepLatest => "keep_latest",
-        StrategyWord::Delete => "delete",
+        StrategyArg::KeepLatest => "keep_latest",
+        StrategyArg::Delete => "delete",
     };
     client.post_empty(&path(&args.thread, "prune"), &json!({ "strategy": strategy })).await?;
     output.data(&json!({ "pruned": args.thread }), |_| format!("pruned thread {}", args.thread));
