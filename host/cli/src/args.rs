@@ -54,10 +54,10 @@ impl Args {
     }
 
     /// Returns the log target whose events the command prints itself, if there is one.
-    pub fn told(&self) -> Option<&'static str> {
-        let looks_at_servers =
+    pub fn printed_target(&self) -> Option<&'static str> {
+        let checks_servers =
             matches!(self.command, Command::Doctor | Command::Mcp(McpCommand::Check(_)));
-        looks_at_servers.then_some(NOTES_TARGET)
+        checks_servers.then_some(NOTES_TARGET)
     }
 }
 
@@ -113,7 +113,7 @@ pub enum Command {
     /// Check configuration, data folder, sandbox, models and databases
     Doctor,
     /// Compile a component from standard input; only the host starts this command
-    #[command(name = compiler::VERB, hide = true)]
+    #[command(name = compiler::COMMAND, hide = true)]
     Compile(CompileArgs),
 }
 

@@ -18,7 +18,7 @@
 //! * [`server`]: a running server; [`client`]: access to the API, through a server or without one.
 //! * [`project`]: file projections of apps.
 //! * [`scaffold`]: new apps, and the SDKs with which their components are built.
-//! * [`output`]: the only module that prints; [`telemetry`]: logs.
+//! * [`output`]: the only module that prints; [`logging`]: logs.
 //! * [`error`]: errors of commands.
 
 pub mod args;
@@ -32,10 +32,10 @@ pub mod error;
 pub mod exit;
 mod files_folder;
 pub mod load;
+pub mod logging;
 pub mod output;
 mod paths;
 pub mod project;
 pub mod scaffold;
 pub mod server;
-pub mod telemetry;
 pub mod wire;

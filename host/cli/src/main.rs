@@ -13,8 +13,8 @@ use wattle::args::{Args, Command};
 use wattle::command;
 use wattle::exit::Exit;
 use wattle::load::compiler;
+use wattle::logging;
 use wattle::output::Output;
-use wattle::telemetry;
 
 /// The global allocator. With the system allocator, a superstep spends a quarter of its time in
 /// allocations: it makes hundreds of small ones on various threads, and each guest call allocates
@@ -23,7 +23,7 @@ use wattle::telemetry;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Timeout for the shutdown of the runtime after a command has ended.
-const LET_GO: Duration = Duration::from_millis(500);
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// `SIGXFSZ`, the signal for a write that exceeds the limit on file sizes. Its number is the same
 /// on Linux, macOS and the BSDs.
@@ -33,10 +33,10 @@ const SIGXFSZ: i32 = 25;
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Command::Compile(limits) = &args.command {
-        return compiler::work(limits);
+        return compiler::run_worker(limits);
     }
-    telemetry::start(args.verbosity(), args.told());
-    compiler::use_this_program();
+    logging::start(args.verbosity(), args.printed_target());
+    compiler::use_own_executable();
     // This runtime serves HTTP and commands. Runs and guests execute on a separate runtime.
     let runtime = Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
     let exit = match runtime {
@@ -44,10 +44,10 @@ fn main() -> ExitCode {
             // Install the handler before any file is opened, because starts and repairs write to
             // files, too.
             #[cfg(unix)]
-            survive_limits_of_files(&runtime);
+            ignore_sigxfsz(&runtime);
             let exit = runtime.block_on(command::execute(args));
             // Remaining work for a disconnected client must not keep the process alive.
-            runtime.shutdown_timeout(LET_GO);
+            runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
             exit
         }
         Err(error) => {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 /// Makes a write that exceeds the limit on file sizes fail like a write to a full disk. By default,
 /// the signal ends the process. The handler remains installed for the lifetime of the process.
 #[cfg(unix)]
-fn survive_limits_of_files(runtime: &Runtime) {
+fn ignore_sigxfsz(runtime: &Runtime) {
     let _entered = runtime.enter();
     if let Err(error) = signal(SignalKind::from_raw(SIGXFSZ)) {
         tracing::warn!(%error, "cannot handle SIGXFSZ: a limit on file sizes ends the process");

@@ -57,7 +57,7 @@ impl Output {
     }
 
     /// Returns true if stderr is a terminal.
-    pub fn is_watched() -> bool {
+    pub fn is_interactive() -> bool {
         std::io::stderr().is_terminal()
     }
 }

@@ -51,7 +51,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(9);
 pub const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// Log target of reload messages.
-pub(crate) const RELOAD: &str = "wattle::reload";
+pub(crate) const RELOAD_TARGET: &str = "wattle::reload";
 
 /// Starts servers.
 pub struct Server;
@@ -235,15 +235,15 @@ async fn log_changes(mut coming: Changes) {
 fn log_change(change: &Change) {
     for (severity, text) in change.messages() {
         match severity {
-            Severity::Progress | Severity::Note => tracing::info!(target: RELOAD, "{text}"),
-            Severity::Warning => tracing::warn!(target: RELOAD, "{text}"),
-            Severity::Error => tracing::error!(target: RELOAD, "{text}"),
+            Severity::Progress | Severity::Note => tracing::info!(target: RELOAD_TARGET, "{text}"),
+            Severity::Warning => tracing::warn!(target: RELOAD_TARGET, "{text}"),
+            Severity::Error => tracing::error!(target: RELOAD_TARGET, "{text}"),
         }
     }
 }
 
 fn log_progress(text: &str) {
-    tracing::info!(target: RELOAD, "{text}");
+    tracing::info!(target: RELOAD_TARGET, "{text}");
 }
 
 /// A server that serves requests.

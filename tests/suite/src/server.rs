@@ -162,7 +162,7 @@ impl Setup {
     /// If it does not start.
     pub async fn start_with(self, variables: &[(&str, &str)]) -> TestServer {
         // The test runner shows the warnings of a server whose test fails.
-        wattle::telemetry::start(0, None);
+        wattle::logging::start(0, None);
         let own = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own: BTreeMap<String, String> = own.collect();
         let mut options = self.options();

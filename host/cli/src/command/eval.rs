@@ -125,7 +125,7 @@ async fn run_all(
 }
 
 fn progress(cases: usize, quiet: bool) -> ProgressBar {
-    if quiet || !Output::is_watched() {
+    if quiet || !Output::is_interactive() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(cases as u64);

@@ -73,7 +73,7 @@ struct Progress {
 
 impl Progress {
     fn new(quiet: bool) -> Self {
-        let bar = (!quiet && Output::is_watched()).then(|| {
+        let bar = (!quiet && Output::is_interactive()).then(|| {
             let bar = ProgressBar::new_spinner();
             // The template is a constant, so this does not fail. Otherwise the default style would
             // be used.

@@ -261,7 +261,7 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     let cache_dir = config.data.join(CACHE_FOLDER);
     make_private_dir(&cache_dir)?;
     let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
-    let compiler = compiler::chosen(config.limits.compile.limits());
+    let compiler = compiler::selected(config.limits.compile.limits());
     let guests_memory_bytes = config.limits.guests_memory_bytes();
     let sandbox =
         SandboxConfig { cache, compiler, guests_memory_bytes, ..SandboxConfig::default() };

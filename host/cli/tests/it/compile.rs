@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle::load::compiler::{VERB, by_program};
+use wattle::load::compiler::{COMMAND, process_compiler};
 use wattle_graph::id::PluginName;
 use wattle_kit::slow_component::slow_component;
 use wattle_run::ports::Sandbox as _;
@@ -26,7 +26,7 @@ fn sandbox(compiler: Compiler) -> Arc<WasmSandbox> {
 }
 
 fn by_binary(limits: CompileLimits) -> Compiler {
-    by_program(env!("CARGO_BIN_EXE_wattle").into(), limits)
+    process_compiler(env!("CARGO_BIN_EXE_wattle").into(), limits)
 }
 
 async fn refused(compiler: Compiler, bytes: Vec<u8>) -> LoadError {
@@ -125,7 +125,7 @@ impl Scripted {
 
 /// Returns a script that compiles.
 fn compile() -> String {
-    format!("exec '{}' {VERB} \"$@\"", env!("CARGO_BIN_EXE_wattle"))
+    format!("exec '{}' {COMMAND} \"$@\"", env!("CARGO_BIN_EXE_wattle"))
 }
 
 #[tokio::test]

@@ -5,24 +5,24 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::server::RELOAD;
+use crate::server::RELOAD_TARGET;
 
 /// Environment variable with a filter such as `wattle_run=debug`. It takes precedence over the
 /// command line.
 const FILTER_VARIABLE: &str = "WATTLE_LOG";
 
-/// Disables the log of `rmcp`, which repeats messages of the host with less detail.
-const QUIET: &str = "rmcp=off";
+/// Directive that disables the log of `rmcp`, which repeats messages of the host with less detail.
+const SILENCED_TARGETS: &str = "rmcp=off";
 
 /// Level of reload messages without `--verbose`, because the person who changed a file expects
 /// them.
-const NEWS: &str = "info";
+const RELOAD_LEVEL: &str = "info";
 
 /// Starts logging. `verbosity` is 0 for warnings, 1 for `info`, 2 for `debug`, and 3 or more for
-/// `trace`. Events with the target `told` are omitted, because the command prints them itself.
-pub fn start(verbosity: u8, told: Option<&str>) {
+/// `trace`. Events of `omitted_target` are not logged, because the command prints them itself.
+pub fn start(verbosity: u8, omitted_target: Option<&str>) {
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter(verbosity, told, &wanted()))
+        .with_env_filter(filter(verbosity, omitted_target, &env_filter()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .finish();
@@ -32,19 +32,22 @@ pub fn start(verbosity: u8, told: Option<&str>) {
 
 /// Returns the log filter. The level is written as a directive, because a default level applies
 /// only if there is no directive.
-fn filter(verbosity: u8, told: Option<&str>, wanted: &str) -> EnvFilter {
+fn filter(verbosity: u8, omitted_target: Option<&str>, env_filter: &str) -> EnvFilter {
     let level = match verbosity {
         0 => LevelFilter::WARN,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let told = told.map(|target| format!("{target}=off,")).unwrap_or_default();
-    EnvFilter::builder().parse_lossy(format!("{level},{QUIET},{RELOAD}={NEWS},{told}{wanted}"))
+    let omitted = omitted_target.map(|target| format!("{target}=off,")).unwrap_or_default();
+    let reloads = format!("{RELOAD_TARGET}={RELOAD_LEVEL}");
+    let directives = format!("{level},{SILENCED_TARGETS},{reloads},{omitted}{env_filter}");
+    EnvFilter::builder().parse_lossy(directives)
 }
 
+/// Returns the value of [`FILTER_VARIABLE`].
 #[expect(clippy::disallowed_methods, reason = "read before there is a configuration")]
-fn wanted() -> String {
+fn env_filter() -> String {
     std::env::var(FILTER_VARIABLE).unwrap_or_default()
 }
 
@@ -63,16 +66,16 @@ mod tests {
             assert!(has(&filter, level), "{verbosity}: {filter}");
             assert!(has(&filter, "rmcp=off"), "{filter}");
         }
-        let wanted = filter(0, None, "wattle_run=debug,error");
-        assert!(has(&wanted, "error") && !has(&wanted, "warn"), "{wanted}");
-        assert!(has(&wanted, "wattle_run=debug"), "{wanted}");
+        let requested = filter(0, None, "wattle_run=debug,error");
+        assert!(has(&requested, "error") && !has(&requested, "warn"), "{requested}");
+        assert!(has(&requested, "wattle_run=debug"), "{requested}");
     }
 
     #[test]
     fn events_that_a_command_prints_are_logged_on_request() {
-        let told = filter(2, Some("notes"), "");
-        assert!(has(&told, "notes=off") && has(&told, "debug"), "{told}");
-        let wanted = filter(0, Some("notes"), "notes=info");
-        assert!(has(&wanted, "notes=info") && !has(&wanted, "notes=off"), "{wanted}");
+        let omitted = filter(2, Some("notes"), "");
+        assert!(has(&omitted, "notes=off") && has(&omitted, "debug"), "{omitted}");
+        let requested = filter(0, Some("notes"), "notes=info");
+        assert!(has(&requested, "notes=info") && !has(&requested, "notes=off"), "{requested}");
     }
 }
