@@ -1,10 +1,10 @@
-//! Cases: inputs of an app with answers to its interrupts, and what is expected of their runs.
+//! Cases: inputs of an app, answers to its interrupts, and the expected results of the runs.
 
-mod attach;
 pub(crate) mod calls;
 pub(crate) mod case;
-pub(crate) mod day;
-pub(crate) mod interrupt;
+pub(crate) mod ctrl_c;
+pub(crate) mod date;
+mod file_refs;
 mod matcher;
 mod pointer;
 pub(crate) mod ports;

@@ -1,4 +1,4 @@
-//! Calls that a case answers in place of models and services.
+//! Results that a case provides for calls of models and services.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, FinishReason, Part, ToolCall, Usage};
 use wattle_run::hostcall::http::HttpResponse;
 
-use crate::cases::day::Today;
+use crate::cases::date::Today;
 use crate::cases::matcher::Matcher;
 
-/// The model that answered calls name.
+/// Name of the model in the completions of a case.
 const MODEL: &str = "case";
 
-/// One call that a case answers, once.
+/// The result of one call of a model or a service. It is used once.
 #[derive(Clone, Debug)]
-pub(crate) struct AnsweredCall {
-    /// What must fit the request.
+pub(crate) struct CallStub {
+    /// Matcher for the request.
     pub(crate) request: Matcher,
-    /// What the entry answers.
-    pub(crate) answer: Answer,
-    /// The entry as it is written in the data set.
-    pub(crate) written: Value,
+    /// The result of a call with a matching request.
+    pub(crate) result: StubResult,
+    /// The entry as the data set has it.
+    pub(crate) source: Value,
 }
 
-/// The answer to a call.
+/// The result of a call.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum StubResult {
     /// The completion of a model.
     Completion(Result<Completion, Failure>),
     /// The response to an HTTP request.
     Response(Result<HttpResponse, Failure>),
 }
 
-/// An entry as it is written in the data set.
+/// An entry as the data set has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -70,35 +70,39 @@ struct FailedCall {
     retryable: bool,
 }
 
-impl AnsweredCall {
+impl CallStub {
     /// Parses an entry under `calls`.
-    pub(crate) fn parse(written: &Value) -> Result<Self, String> {
+    pub(crate) fn parse(source: &Value) -> Result<Self, String> {
         let entry: Entry =
-            serde_json::from_value(written.clone()).map_err(|error| error.to_string())?;
-        let (request, answer) = match (&entry.llm, &entry.http) {
-            (Some(request), None) => (request, Answer::Completion(entry.completion()?)),
-            (None, Some(request)) => (request, Answer::Response(entry.response()?)),
-            _ => return Err("it needs either `llm` or `http`, what the request is like".into()),
+            serde_json::from_value(source.clone()).map_err(|error| error.to_string())?;
+        let (request, result) = match (&entry.llm, &entry.http) {
+            (Some(request), None) => (request, StubResult::Completion(entry.completion()?)),
+            (None, Some(request)) => (request, StubResult::Response(entry.response()?)),
+            _ => {
+                return Err(
+                    "an entry needs either `llm` or `http`, which describes the request".into()
+                );
+            }
         };
         let request = Matcher::parse(request)?;
-        Ok(Self { request, answer, written: written.clone() })
+        Ok(Self { request, result, source: source.clone() })
     }
 
-    /// Returns true if the entry answers a request.
-    pub(crate) fn fits(&self, request: &Value, today: &Today) -> bool {
-        self.request.fits_value(request, today)
+    /// Returns true if the entry has the result for a request.
+    pub(crate) fn matches(&self, request: &Value, today: &Today) -> bool {
+        self.request.matches_value(request, today)
     }
 }
 
 impl Entry {
     fn failure(&self) -> Result<Option<Failure>, String> {
         let Some(FailedCall { code, message, retryable }) = &self.failure else { return Ok(None) };
-        let has_answer = self.text.is_some()
+        let has_result = self.text.is_some()
             || self.json.is_some()
             || self.status.is_some()
             || !self.tool_calls.is_empty();
-        if has_answer {
-            return Err("a call with `failure` has no other answer".into());
+        if has_result {
+            return Err("`failure` excludes every other result".into());
         }
         let mut failure = Failure::new(code.as_str(), message.as_str());
         failure.retryable = *retryable;
@@ -107,7 +111,7 @@ impl Entry {
 
     fn completion(&self) -> Result<Result<Completion, Failure>, String> {
         if self.status.is_some() || !self.headers.is_empty() {
-            return Err("only an answer to `http` has `status` and `headers`".into());
+            return Err("only a response to `http` has `status` and `headers`".into());
         }
         if let Some(failure) = self.failure()? {
             return Ok(Err(failure));
@@ -130,7 +134,9 @@ impl Entry {
         });
         let parts: Vec<Part> = text.into_iter().map(Part::Text).chain(calls).collect();
         if parts.is_empty() {
-            return Err("an answer to `llm` needs `text`, `json`, `tool_calls` or `failure`".into());
+            return Err(
+                "a completion for `llm` needs `text`, `json`, `tool_calls` or `failure`".into()
+            );
         }
         let is_call = !self.tool_calls.is_empty();
         Ok(Ok(Completion {
@@ -147,7 +153,7 @@ impl Entry {
 
     fn response(&self) -> Result<Result<HttpResponse, Failure>, String> {
         if !self.tool_calls.is_empty() {
-            return Err("only an answer to `llm` has `tool_calls`".into());
+            return Err("only a completion for `llm` has `tool_calls`".into());
         }
         if let Some(failure) = self.failure()? {
             return Ok(Err(failure));
@@ -176,63 +182,66 @@ mod tests {
 
     use super::*;
 
-    fn answer(entry: Value) -> Answer {
-        AnsweredCall::parse(&entry).unwrap().answer
+    fn result(entry: Value) -> StubResult {
+        CallStub::parse(&entry).unwrap().result
     }
 
     #[test]
-    fn models_answer_with_text_documents_and_tool_calls() {
-        let Answer::Completion(Ok(text)) = answer(json!({ "llm": {}, "text": "hello" })) else {
+    fn completions_have_text_documents_and_tool_calls() {
+        let StubResult::Completion(Ok(text)) = result(json!({ "llm": {}, "text": "hello" })) else {
             panic!("a completion")
         };
         assert_eq!((text.text(), text.structured), ("hello".to_owned(), None));
         let document = json!({ "llm": { "route": "chat" }, "json": { "kind": "buy" } });
-        let Answer::Completion(Ok(document)) = answer(document) else { panic!("a completion") };
+        let StubResult::Completion(Ok(document)) = result(document) else { panic!("a completion") };
         assert_eq!(document.structured, None);
         assert_eq!(document.text(), r#"{"kind":"buy"}"#);
         let calls = json!({ "llm": {}, "tool_calls": [{ "name": "now" }] });
-        let Answer::Completion(Ok(calls)) = answer(calls) else { panic!("a completion") };
+        let StubResult::Completion(Ok(calls)) = result(calls) else { panic!("a completion") };
         assert_eq!(calls.finish_reason, FinishReason::ToolCalls);
         assert_eq!(calls.tool_calls().next().unwrap().arguments, json!({}));
     }
 
     #[test]
-    fn services_answer_with_status_headers_and_body() {
+    fn responses_have_a_status_headers_and_a_body() {
         let entry = json!({ "http": {}, "status": 404, "headers": { "X-Id": "7" }, "json": [1] });
-        let Answer::Response(Ok(response)) = answer(entry) else { panic!("a response") };
+        let StubResult::Response(Ok(response)) = result(entry) else { panic!("a response") };
         assert_eq!((response.status, &response.body[..]), (404, &b"[1]"[..]));
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = [header("content-type", "application/json"), header("x-id", "7")];
         assert_eq!(response.headers, expected);
         let failed = json!({ "http": {}, "failure": { "code": "timeout", "retryable": true } });
-        let Answer::Response(Err(failure)) = answer(failed) else { panic!("a failure") };
+        let StubResult::Response(Err(failure)) = result(failed) else { panic!("a failure") };
         assert!(failure.code == "timeout" && failure.retryable);
     }
 
     #[test]
-    fn an_entry_answers_requests_that_fit() {
+    fn an_entry_has_the_result_of_matching_requests() {
         let today = Today { now_ms: 0, zone: TimeZone::UTC };
         let entry = json!({ "http": { "method": "GET", "url": { "$matches": "/quotes/" } } });
-        let entry = AnsweredCall::parse(&entry).unwrap();
+        let entry = CallStub::parse(&entry).unwrap();
         let request = |url: &str| json!({ "method": "GET", "url": url, "headers": [] });
-        assert!(entry.fits(&request("https://a.example/quotes/7"), &today));
-        assert!(!entry.fits(&request("https://a.example/"), &today));
+        assert!(entry.matches(&request("https://a.example/quotes/7"), &today));
+        assert!(!entry.matches(&request("https://a.example/"), &today));
     }
 
     #[test]
-    fn entries_that_make_no_sense_are_refused() {
+    fn invalid_entries_are_refused() {
         for (entry, why) in [
             (json!({ "text": "a" }), "either `llm` or `http`"),
             (json!({ "llm": {}, "http": {}, "text": "a" }), "either `llm` or `http`"),
             (json!({ "llm": {} }), "needs `text`"),
             (json!({ "llm": {}, "text": "a", "json": 1 }), "exclude each other"),
-            (json!({ "llm": {}, "text": "a", "status": 200 }), "only an answer to `http`"),
-            (json!({ "http": {}, "tool_calls": [{ "name": "a" }] }), "only an answer to `llm`"),
-            (json!({ "http": {}, "text": "a", "failure": { "code": "a" } }), "no other answer"),
+            (json!({ "llm": {}, "text": "a", "status": 200 }), "only a response to `http`"),
+            (json!({ "http": {}, "tool_calls": [{ "name": "a" }] }), "only a completion for `llm`"),
+            (
+                json!({ "http": {}, "text": "a", "failure": { "code": "a" } }),
+                "excludes every other result",
+            ),
             (json!({ "sql": {} }), "unknown field `sql`"),
             (json!({ "llm": { "$like": 1 }, "text": "a" }), "there is no matcher"),
         ] {
-            let error = AnsweredCall::parse(&entry).unwrap_err();
+            let error = CallStub::parse(&entry).unwrap_err();
             assert!(error.contains(why), "{entry}: {error}");
         }
     }

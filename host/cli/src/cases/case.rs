@@ -6,14 +6,14 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::cases::attach;
-use crate::cases::calls::AnsweredCall;
+use crate::cases::calls::CallStub;
+use crate::cases::file_refs;
 use crate::cases::matcher::Matcher;
 use crate::cases::pointer::Pointer;
 use crate::error::Error;
 
 /// Maximum size of a data set in bytes.
-const FILE_BYTES: u64 = 16 << 20;
+const MAX_DATA_SET_BYTES: u64 = 16 << 20;
 
 /// A case.
 #[derive(Clone, Debug)]
@@ -24,8 +24,8 @@ pub(crate) struct Case {
     pub(crate) context: Value,
     /// Answers to the interrupts of the run, in order.
     pub(crate) answers: Vec<Value>,
-    /// Calls of the run that the case answers.
-    pub(crate) calls: Vec<AnsweredCall>,
+    /// Results of calls of the run.
+    pub(crate) calls: Vec<CallStub>,
     pub(crate) expect: Vec<Expectation>,
 }
 
@@ -34,11 +34,11 @@ pub(crate) struct Case {
 pub(crate) struct Expectation {
     pub(crate) pointer: Pointer,
     pub(crate) matcher: Matcher,
-    /// The matcher as it is written in the data set.
-    pub(crate) written: Value,
+    /// The matcher as the data set has it.
+    pub(crate) source: Value,
 }
 
-/// A case as it is written in the data set.
+/// A case as the data set has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -59,10 +59,10 @@ struct Line {
 /// Reads a data set. Reports all problems at once.
 pub(crate) fn read(file: &Path) -> Result<Vec<Case>, Error> {
     let bytes = std::fs::metadata(file).map_err(Error::file("read", file))?.len();
-    if bytes > FILE_BYTES {
+    if bytes > MAX_DATA_SET_BYTES {
         return Err(Error::Usage {
             message: format!("`{}` has {bytes} bytes, which is too large", file.display()),
-            hint: format!("the maximum is {FILE_BYTES} bytes"),
+            hint: format!("the maximum is {MAX_DATA_SET_BYTES} bytes"),
         });
     }
     let text = std::fs::read_to_string(file).map_err(Error::file("read", file))?;
@@ -85,7 +85,7 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Case>, Problems> {
     let mut names = BTreeSet::new();
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-        match case(line, folder) {
+        match parse_case(line, folder) {
             Ok(case) if !names.insert(case.name.clone()) => {
                 problems.push((number, format!("there is another case `{}`", case.name)));
             }
@@ -99,7 +99,7 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Case>, Problems> {
     if problems.is_empty() { Ok(cases) } else { Err(problems) }
 }
 
-fn case(line: &str, folder: &Path) -> Result<Case, String> {
+fn parse_case(line: &str, folder: &Path) -> Result<Case, String> {
     let line: Line = serde_json::from_str(line).map_err(|error| {
         // The case is a single line. Its line number in the file is reported separately.
         error.to_string().replace(" at line 1 column", " at column")
@@ -112,21 +112,21 @@ fn case(line: &str, folder: &Path) -> Result<Case, String> {
     if expect.is_empty() {
         return Err(format!("case `{name}` has no expectations"));
     }
-    attach::fill(&mut input, folder)?;
-    let expectation = |(pointer, written): (String, Value)| {
-        let matcher = Matcher::parse(&written).map_err(|why| format!("`{pointer}`: {why}"))?;
-        Ok(Expectation { pointer: Pointer::parse(&pointer)?, matcher, written })
+    file_refs::inline_files(&mut input, folder)?;
+    let expectation = |(pointer, source): (String, Value)| {
+        let matcher = Matcher::parse(&source).map_err(|why| format!("`{pointer}`: {why}"))?;
+        Ok(Expectation { pointer: Pointer::parse(&pointer)?, matcher, source })
     };
     let expect = expect.into_iter().map(expectation).collect::<Result<_, String>>()?;
-    let call = |(index, written): (usize, &Value)| {
-        AnsweredCall::parse(written).map_err(|why| format!("`calls/{index}`: {why}"))
+    let call = |(index, source): (usize, &Value)| {
+        CallStub::parse(source).map_err(|why| format!("`calls/{index}`: {why}"))
     };
     let calls = calls.iter().enumerate().map(call).collect::<Result<_, String>>()?;
     Ok(Case { name, graph, input, context, answers, calls, expect })
 }
 
 /// Selects the named cases, or all of them.
-pub(crate) fn choose(mut cases: Vec<Case>, only: &[String]) -> Result<Vec<Case>, Error> {
+pub(crate) fn select_cases(mut cases: Vec<Case>, only: &[String]) -> Result<Vec<Case>, Error> {
     if let Some(unknown) = only.iter().find(|name| cases.iter().all(|it| it.name != **name)) {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         return Err(Error::NotFound {
@@ -182,9 +182,9 @@ mod tests {
         let text = "{\"name\": \"a\", \"input\": {}, \"expect\": {\"/status\": 1}}\n\
                     {\"name\": \"b\", \"input\": {}, \"expect\": {\"/status\": 1}}";
         let cases = || parse(text, Path::new("")).unwrap();
-        assert_eq!(choose(cases(), &[]).unwrap().len(), 2);
-        assert_eq!(choose(cases(), &["b".into()]).unwrap()[0].name, "b");
-        let error = choose(cases(), &["c".into()]).unwrap_err().to_string();
+        assert_eq!(select_cases(cases(), &[]).unwrap().len(), 2);
+        assert_eq!(select_cases(cases(), &["b".into()]).unwrap()[0].name, "b");
+        let error = select_cases(cases(), &["c".into()]).unwrap_err().to_string();
         assert!(error.contains("the cases are a, b"), "{error}");
     }
 }

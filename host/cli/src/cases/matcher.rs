@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::cases::day::{Day, Today};
+use crate::cases::date::{DateSpec, Today};
 use crate::cases::pointer::Selected;
 
 /// A matcher.
@@ -19,7 +19,7 @@ pub(crate) enum Matcher {
     Contains(Box<Matcher>),
     Absent(bool),
     Near { value: f64, tolerance: f64 },
-    Date(Day),
+    Date(DateSpec),
     Length(Box<Matcher>),
     Type(&'static str),
     Every(Box<Matcher>),
@@ -27,8 +27,8 @@ pub(crate) enum Matcher {
     Count(Box<Matcher>),
 }
 
-const KNOWN: &str = "`$one_of`, `$all_of`, `$not`, `$matches`, `$contains`, `$absent`, `$near`, \
-                     `$date`, `$length`, `$type`, `$every`, `$values` and `$count`";
+const OPERATORS: &str = "`$one_of`, `$all_of`, `$not`, `$matches`, `$contains`, `$absent`, \
+                         `$near`, `$date`, `$length`, `$type`, `$every`, `$values` and `$count`";
 
 const TYPES: [&str; 6] = ["string", "number", "boolean", "array", "object", "null"];
 
@@ -37,51 +37,51 @@ impl Matcher {
     pub(crate) fn parse(value: &Value) -> Result<Self, String> {
         match value {
             Value::Object(fields) => match fields.keys().find(|key| key.starts_with('$')) {
-                Some(name) => special(name, fields),
+                Some(name) => parse_operator(name, fields),
                 None => fields
                     .iter()
                     .map(|(key, value)| Ok((key.clone(), Self::parse(value)?)))
                     .collect::<Result<_, String>>()
                     .map(Self::Object),
             },
-            Value::Array(items) => each(items).map(Self::Array),
+            Value::Array(items) => parse_each(items).map(Self::Array),
             _ => Ok(Self::Equal(value.clone())),
         }
     }
 
     /// Returns true if the matcher accepts the values of a pointer.
-    pub(crate) fn fits_selected(&self, selected: &Selected<'_>, today: &Today) -> bool {
+    pub(crate) fn matches_selected(&self, selected: &Selected<'_>, today: &Today) -> bool {
         match selected {
-            Selected::One(value) => self.fits(*value, today),
-            Selected::Many(values) => self.fits_many(values, today),
+            Selected::One(value) => self.matches(*value, today),
+            Selected::Many(values) => self.matches_many(values, today),
         }
     }
 
     /// Returns true if the matcher accepts a value.
-    pub(crate) fn fits_value(&self, value: &Value, today: &Today) -> bool {
-        self.fits(Some(value), today)
+    pub(crate) fn matches_value(&self, value: &Value, today: &Today) -> bool {
+        self.matches(Some(value), today)
     }
 
-    fn fits_many(&self, values: &[&Value], today: &Today) -> bool {
+    fn matches_many(&self, values: &[&Value], today: &Today) -> bool {
         match self {
-            Self::OneOf(any) => any.iter().any(|it| it.fits_many(values, today)),
-            Self::AllOf(all) => all.iter().all(|it| it.fits_many(values, today)),
-            Self::Not(other) => !values.is_empty() && !other.fits_many(values, today),
+            Self::OneOf(any) => any.iter().any(|it| it.matches_many(values, today)),
+            Self::AllOf(all) => all.iter().all(|it| it.matches_many(values, today)),
+            Self::Not(other) => !values.is_empty() && !other.matches_many(values, today),
             Self::Absent(wanted) => values.iter().all(|value| value.is_null()) == *wanted,
             Self::Every(each) => {
-                !values.is_empty() && values.iter().all(|value| each.fits(Some(value), today))
+                !values.is_empty() && values.iter().all(|value| each.matches(Some(value), today))
             }
-            Self::Values(wanted) => fit_in_order(wanted, values.iter().copied(), today),
-            Self::Count(count) => count.fits(Some(&values.len().into()), today),
-            one => values.iter().any(|value| one.fits(Some(value), today)),
+            Self::Values(wanted) => match_in_order(wanted, values.iter().copied(), today),
+            Self::Count(count) => count.matches(Some(&values.len().into()), today),
+            one => values.iter().any(|value| one.matches(Some(value), today)),
         }
     }
 
-    fn fits(&self, value: Option<&Value>, today: &Today) -> bool {
+    fn matches(&self, value: Option<&Value>, today: &Today) -> bool {
         if let Self::Absent(wanted) = self {
             return value.is_none_or(Value::is_null) == *wanted;
         }
-        let any = |all: &[Self]| all.iter().any(|it| it.fits(value, today));
+        let any = |all: &[Self]| all.iter().any(|it| it.matches(value, today));
         if let Self::OneOf(all) = self {
             return any(all);
         }
@@ -90,39 +90,39 @@ impl Matcher {
             Self::Equal(wanted) => equal(wanted, value),
             Self::Object(fields) => {
                 value.is_object()
-                    && fields.iter().all(|(key, wanted)| wanted.fits(value.get(key), today))
+                    && fields.iter().all(|(key, wanted)| wanted.matches(value.get(key), today))
             }
             Self::Array(wanted) | Self::Values(wanted) => {
-                value.as_array().is_some_and(|items| fit_in_order(wanted, items.iter(), today))
+                value.as_array().is_some_and(|items| match_in_order(wanted, items.iter(), today))
             }
-            Self::AllOf(all) => all.iter().all(|it| it.fits(Some(value), today)),
-            Self::Not(other) => !other.fits(Some(value), today),
+            Self::AllOf(all) => all.iter().all(|it| it.matches(Some(value), today)),
+            Self::Not(other) => !other.matches(Some(value), today),
             Self::Matches(regex) => value.as_str().is_some_and(|text| regex.is_match(text)),
             Self::Contains(part) => contains(value, part, today),
             Self::Near { value: wanted, tolerance } => {
                 value.as_f64().is_some_and(|found| (found - wanted).abs() <= *tolerance)
             }
-            Self::Date(day) => day.fits(value, today),
+            Self::Date(day) => day.matches(value, today),
             Self::Length(wanted) => {
-                length(value).is_some_and(|length| wanted.fits(Some(&length.into()), today))
+                length(value).is_some_and(|length| wanted.matches(Some(&length.into()), today))
             }
             Self::Type(name) => type_of(value) == *name,
             Self::Every(each) => value.as_array().is_some_and(|items| {
-                !items.is_empty() && items.iter().all(|item| each.fits(Some(item), today))
+                !items.is_empty() && items.iter().all(|item| each.matches(Some(item), today))
             }),
             Self::Count(_) | Self::Absent(_) | Self::OneOf(_) => false,
         }
     }
 }
 
-fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
+fn parse_operator(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
     let more = fields.keys().find(|key| *key != name && !(name == "$date" && *key == "zone"));
     if let Some(more) = more {
         return Err(format!("`{more}` is not allowed next to `{name}`"));
     }
     let value = &fields[name];
     let inner = || Matcher::parse(value).map(Box::new);
-    let list = || each(value.as_array().ok_or_else(|| format!("`{name}` must be an array"))?);
+    let list = || parse_each(value.as_array().ok_or_else(|| format!("`{name}` must be an array"))?);
     let text = || value.as_str().ok_or_else(|| format!("`{name}` must be a string"));
     Ok(match name {
         "$one_of" => Matcher::OneOf(list()?),
@@ -134,11 +134,13 @@ fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
         }
         "$contains" => Matcher::Contains(inner()?),
         "$absent" => Matcher::Absent(value.as_bool().ok_or("`$absent` must be true or false")?),
-        "$near" => near(value).ok_or("`$near` must be a number and a tolerance: `[320, 0.01]`")?,
+        "$near" => {
+            parse_near(value).ok_or("`$near` must be a number and a tolerance: `[320, 0.01]`")?
+        }
         "$date" => {
             let zone =
                 fields.get("zone").map(|zone| zone.as_str().ok_or("`zone` must be a string"));
-            Matcher::Date(Day::parse(text()?, zone.transpose()?)?)
+            Matcher::Date(DateSpec::parse(text()?, zone.transpose()?)?)
         }
         "$length" => Matcher::Length(inner()?),
         "$type" => {
@@ -151,26 +153,26 @@ fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
         "$every" => Matcher::Every(inner()?),
         "$values" => Matcher::Values(list()?),
         "$count" => Matcher::Count(inner()?),
-        _ => return Err(format!("there is no matcher `{name}`; the matchers are {KNOWN}")),
+        _ => return Err(format!("there is no matcher `{name}`; the matchers are {OPERATORS}")),
     })
 }
 
-fn each(items: &[Value]) -> Result<Vec<Matcher>, String> {
+fn parse_each(items: &[Value]) -> Result<Vec<Matcher>, String> {
     items.iter().map(Matcher::parse).collect()
 }
 
-fn near(value: &Value) -> Option<Matcher> {
+fn parse_near(value: &Value) -> Option<Matcher> {
     let [value, tolerance] = value.as_array()?.as_slice() else { return None };
     Some(Matcher::Near { value: value.as_f64()?, tolerance: tolerance.as_f64()? })
 }
 
-fn fit_in_order<'a>(
+fn match_in_order<'a>(
     wanted: &[Matcher],
     found: impl ExactSizeIterator<Item = &'a Value>,
     today: &Today,
 ) -> bool {
     wanted.len() == found.len()
-        && wanted.iter().zip(found).all(|(wanted, found)| wanted.fits(Some(found), today))
+        && wanted.iter().zip(found).all(|(wanted, found)| wanted.matches(Some(found), today))
 }
 
 /// Compares numbers by value, because a model may write `1` for `1.0`.
@@ -186,7 +188,7 @@ fn equal(wanted: &Value, found: &Value) -> bool {
 fn contains(value: &Value, part: &Matcher, today: &Today) -> bool {
     match (value, part) {
         (Value::String(text), Matcher::Equal(Value::String(part))) => text.contains(part.as_str()),
-        (Value::Array(items), part) => items.iter().any(|item| part.fits(Some(item), today)),
+        (Value::Array(items), part) => items.iter().any(|item| part.matches(Some(item), today)),
         _ => false,
     }
 }
@@ -223,16 +225,16 @@ mod tests {
         Today { now_ms: 1_736_908_245_000, zone: TimeZone::UTC }
     }
 
-    fn fits(matcher: &Value, value: &Value) -> bool {
-        Matcher::parse(matcher).unwrap().fits(Some(value), &today())
+    fn matches(matcher: &Value, value: &Value) -> bool {
+        Matcher::parse(matcher).unwrap().matches(Some(value), &today())
     }
 
     fn check(matcher: &Value, yes: &[Value], no: &[Value]) {
         for value in yes {
-            assert!(fits(matcher, value), "{matcher} does not fit {value}");
+            assert!(matches(matcher, value), "{matcher} does not match {value}");
         }
         for value in no {
-            assert!(!fits(matcher, value), "{matcher} fits {value}");
+            assert!(!matches(matcher, value), "{matcher} matches {value}");
         }
     }
 
@@ -279,21 +281,21 @@ mod tests {
     #[test]
     fn one_of_several_values_must_match_by_default() {
         let document = json!({ "state": { "rows": [{"a": 1}, {"a": 2}, {"b": 3}] } });
-        let fits = |pointer: &str, matcher: Value| {
+        let matches = |pointer: &str, matcher: Value| {
             let pointer = Pointer::parse(pointer).unwrap();
             let matcher = Matcher::parse(&matcher).unwrap();
-            matcher.fits_selected(&pointer.select(&document), &today())
+            matcher.matches_selected(&pointer.select(&document), &today())
         };
-        assert!(fits("/state/rows/*/a", json!(2)));
-        assert!(!fits("/state/rows/*/a", json!(3)));
-        assert!(fits("/state/rows/*/a", json!({"$values": [1, 2]})));
-        assert!(!fits("/state/rows/*/a", json!({"$values": [2, 1]})));
-        assert!(!fits("/state/rows/*/a", json!({"$every": 1})));
-        assert!(fits("/state/rows/*/a", json!({"$all_of": [1, {"$count": 2}, {"$not": 7}]})));
-        assert!(!fits("/state/rows/*/a", json!({"$not": 1})));
-        assert!(fits("/state/rows/*/c", json!({"$absent": true})));
-        assert!(fits("/state/rows/*/c", json!({"$count": 0})));
-        assert!(!fits("/state/rows/*/c", json!({"$not": 1})));
+        assert!(matches("/state/rows/*/a", json!(2)));
+        assert!(!matches("/state/rows/*/a", json!(3)));
+        assert!(matches("/state/rows/*/a", json!({"$values": [1, 2]})));
+        assert!(!matches("/state/rows/*/a", json!({"$values": [2, 1]})));
+        assert!(!matches("/state/rows/*/a", json!({"$every": 1})));
+        assert!(matches("/state/rows/*/a", json!({"$all_of": [1, {"$count": 2}, {"$not": 7}]})));
+        assert!(!matches("/state/rows/*/a", json!({"$not": 1})));
+        assert!(matches("/state/rows/*/c", json!({"$absent": true})));
+        assert!(matches("/state/rows/*/c", json!({"$count": 0})));
+        assert!(!matches("/state/rows/*/c", json!({"$not": 1})));
     }
 
     #[test]

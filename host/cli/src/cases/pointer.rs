@@ -41,12 +41,12 @@ impl Pointer {
         Ok(Self { text: text.to_owned(), segments })
     }
 
-    /// Returns the pointer as it is written in the data set.
+    /// Returns the pointer as the data set has it.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the name under which the report counts all items of an array together.
+    /// Returns the pointer with `*` in place of array indexes, by which the report groups results.
     pub(crate) fn field(&self) -> String {
         let is_index = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
         let name = |segment: &'_ str| if is_index(segment) { EVERY } else { segment }.to_owned();
@@ -81,8 +81,8 @@ fn step<'a>(value: &'a Value, segment: &str) -> Vec<&'a Value> {
 }
 
 impl Selected<'_> {
-    /// Returns the selected values as one JSON value to show to a person.
-    pub(crate) fn shown(&self) -> Value {
+    /// Returns the selected values as one JSON value.
+    pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::One(found) => found.cloned().unwrap_or_default(),
             Self::Many(found) => found.iter().copied().cloned().collect(),
@@ -99,7 +99,7 @@ mod tests {
     fn selected(pointer: &str, document: &Value) -> (bool, Value) {
         let pointer = Pointer::parse(pointer).unwrap();
         let selected = pointer.select(document);
-        (matches!(selected, Selected::Many(_)), selected.shown())
+        (matches!(selected, Selected::Many(_)), selected.to_value())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Models, services and tools that answer with the entries of the running case.
+//! Adapters for models, services and MCP servers that return the results in the running case.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,11 +16,11 @@ use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, ToolServers};
 use wattle_run::schemas::SchemaCache;
 
-use crate::cases::calls::{Answer, AnsweredCall};
+use crate::cases::calls::{CallStub, StubResult};
 use crate::cases::case::Case;
-use crate::cases::day::Today;
+use crate::cases::date::Today;
 
-/// The ports of a host whose calls the running case answers. Cheap to clone.
+/// Adapters that return the results in the running case. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct CasePorts {
     state: Arc<Mutex<State>>,
@@ -32,25 +32,25 @@ pub(crate) struct CasePorts {
 #[derive(Default)]
 struct State {
     case: String,
-    /// Entries that have answered no call, with their places in the case.
-    left: Vec<(usize, AnsweredCall)>,
+    /// Entries whose results are not used yet, with their indexes in the case.
+    unused: Vec<(usize, CallStub)>,
 }
 
 impl CasePorts {
-    /// Creates ports that refuse every call until a case begins.
+    /// Creates adapters that refuse every call until a case begins.
     pub(crate) fn new(today: Today) -> Self {
         Self { state: Arc::default(), today, schemas: Arc::default() }
     }
 
-    /// Answers calls with the entries of a case from now on.
+    /// Returns the results in a case from now on.
     pub(crate) fn begin(&self, case: &Case) {
-        let left = case.calls.iter().cloned().enumerate().collect();
-        *self.lock() = State { case: case.name.clone(), left };
+        let unused = case.calls.iter().cloned().enumerate().collect();
+        *self.lock() = State { case: case.name.clone(), unused };
     }
 
-    /// Ends the case. Returns the entries that have answered no call.
-    pub(crate) fn end(&self) -> Vec<(usize, AnsweredCall)> {
-        std::mem::take(&mut *self.lock()).left
+    /// Ends the case. Returns the entries whose results were not used.
+    pub(crate) fn end(&self) -> Vec<(usize, CallStub)> {
+        std::mem::take(&mut *self.lock()).unused
     }
 
     /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
@@ -58,26 +58,26 @@ impl CasePorts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the first entry that answers a request.
-    fn take<T>(
+    /// Takes the result of the first entry that matches a request.
+    fn take_result<T>(
         &self,
         what: &str,
         request: &impl Serialize,
-        of_kind: impl Fn(&Answer) -> Option<Result<T, Failure>>,
+        of_kind: impl Fn(&StubResult) -> Option<Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let request = serde_json::to_value(request).unwrap_or_default();
         let mut state = self.lock();
-        let found = state.left.iter().position(|(_, entry)| {
-            of_kind(&entry.answer).is_some() && entry.fits(&request, &self.today)
+        let found = state.unused.iter().position(|(_, entry)| {
+            of_kind(&entry.result).is_some() && entry.matches(&request, &self.today)
         });
-        let answer = found.and_then(|at| of_kind(&state.left.remove(at).1.answer));
-        answer.unwrap_or_else(|| Err(refused(&state.case, what)))
+        let result = found.and_then(|at| of_kind(&state.unused.remove(at).1.result));
+        result.unwrap_or_else(|| Err(no_entry(&state.case, what)))
     }
 }
 
-fn refused(case: &str, what: &str) -> Failure {
+fn no_entry(case: &str, what: &str) -> Failure {
     let message = format!(
-        "no entry under `calls` of case `{case}` answers this {what}; add one, or run `wattle test \
+        "no entry under `calls` of case `{case}` matches this {what}; add one, or run `wattle test \
          --live`"
     );
     Failure::new(code::DENIED, message)
@@ -98,8 +98,8 @@ impl Model for CasePorts {
         })
     }
 
-    /// Answers with a completion of the case. Its structured output is read and validated as that of
-    /// a provider, but an invalid one is not repaired, since the case has no second answer for it.
+    /// Returns a completion in the case. Its structured output is parsed and validated like that of
+    /// a provider. An invalid one is not repaired, because the case has no second completion for it.
     async fn complete(
         &self,
         caller: &Caller,
@@ -108,9 +108,9 @@ impl Model for CasePorts {
         deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
         let what = format!("call of the model route `{}`", request.route);
-        let completion = self.take(&what, request, |answer| match answer {
-            Answer::Completion(completion) => Some(completion.clone()),
-            Answer::Response(_) => None,
+        let completion = self.take_result(&what, request, |result| match result {
+            StubResult::Completion(completion) => Some(completion.clone()),
+            StubResult::Response(_) => None,
         })?;
         completion.deltas().into_iter().for_each(|delta| deltas.push(delta));
         let Some(wanted) = &request.response_schema else { return Ok(completion) };
@@ -118,7 +118,7 @@ impl Model for CasePorts {
     }
 
     async fn set_route(&self, _: &Caller, route: &str, _: Value) -> Result<(), Failure> {
-        Err(refused(&self.lock().case, &format!("change of the route `{route}`")))
+        Err(no_entry(&self.lock().case, &format!("change of the route `{route}`")))
     }
 }
 
@@ -133,9 +133,9 @@ impl Net for CasePorts {
     ) -> Result<HttpResponse, Failure> {
         wattle_net::check_request(caller, grants, request)?;
         let what = format!("request `{} {}`", request.method, request.url);
-        let mut response = self.take(&what, request, |answer| match answer {
-            Answer::Response(response) => Some(response.clone()),
-            Answer::Completion(_) => None,
+        let mut response = self.take_result(&what, request, |result| match result {
+            StubResult::Response(response) => Some(response.clone()),
+            StubResult::Completion(_) => None,
         })?;
         response.url.clone_from(&request.url);
         Ok(response)
@@ -149,7 +149,7 @@ impl ToolServers for CasePorts {
     }
 
     async fn list(&self, _: &Caller, server: &str) -> Result<Vec<ToolInfo>, Failure> {
-        Err(refused(&self.lock().case, &format!("use of the MCP server `{server}`")))
+        Err(no_entry(&self.lock().case, &format!("use of the MCP server `{server}`")))
     }
 
     async fn call(
@@ -158,7 +158,7 @@ impl ToolServers for CasePorts {
         server: &str,
         _: ServerCall<'_>,
     ) -> Result<ServerCallResult, Failure> {
-        Err(refused(&self.lock().case, &format!("call of the MCP server `{server}`")))
+        Err(no_entry(&self.lock().case, &format!("call of the MCP server `{server}`")))
     }
 }
 
@@ -173,17 +173,17 @@ mod tests {
 
     use super::*;
 
-    /// Calls a model of a case with one answer, which wants a number under `price` or a text.
-    async fn completed(answer: &Value, is_structured: bool) -> Result<Completion, Failure> {
+    /// Calls a model of a case with one completion. The response schema requires a number `price`.
+    async fn completed(result: &Value, is_structured: bool) -> Result<Completion, Failure> {
         let mut call = json!({ "llm": {} });
-        call.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        call.as_object_mut().unwrap().extend(result.as_object().unwrap().clone());
         let case = Case {
             name: "price".to_owned(),
             graph: None,
             input: json!({}),
             context: Value::Null,
             answers: Vec::new(),
-            calls: vec![AnsweredCall::parse(&call).unwrap()],
+            calls: vec![CallStub::parse(&call).unwrap()],
             expect: Vec::new(),
         };
         let ports = CasePorts::new(Today { now_ms: 0, zone: TimeZone::UTC });
@@ -206,20 +206,20 @@ mod tests {
     #[tokio::test]
     async fn only_a_request_with_a_schema_gets_structured_output() {
         let price = json!({ "price": 320.4 });
-        for answer in [json!({ "json": price }), json!({ "text": price.to_string() })] {
-            let structured = completed(&answer, true).await.unwrap();
-            assert_eq!(structured.structured.as_ref(), Some(&price), "{answer}");
-            let text = completed(&answer, false).await.unwrap();
-            assert_eq!(text.structured, None, "{answer}");
+        for result in [json!({ "json": price }), json!({ "text": price.to_string() })] {
+            let structured = completed(&result, true).await.unwrap();
+            assert_eq!(structured.structured.as_ref(), Some(&price), "{result}");
+            let text = completed(&result, false).await.unwrap();
+            assert_eq!(text.structured, None, "{result}");
             assert_eq!(text.text(), price.to_string());
         }
     }
 
     #[tokio::test]
     async fn structured_output_that_violates_the_schema_fails() {
-        for answer in [json!({ "json": { "prize": 1 } }), json!({ "text": "about 320" })] {
-            let failure = completed(&answer, true).await.unwrap_err();
-            assert_eq!(failure.code, code::INVALID, "{answer}");
+        for result in [json!({ "json": { "prize": 1 } }), json!({ "text": "about 320" })] {
+            let failure = completed(&result, true).await.unwrap_err();
+            assert_eq!(failure.code, code::INVALID, "{result}");
             let message = "of route `chat` violates the response schema `quote`: ";
             assert!(failure.message.contains(message), "{}", failure.message);
         }

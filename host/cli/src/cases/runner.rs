@@ -11,10 +11,10 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::failure::code;
 
 use crate::cases::case::Case;
-use crate::cases::day::Today;
-use crate::cases::interrupt::Interrupt;
+use crate::cases::ctrl_c::CtrlC;
+use crate::cases::date::Today;
 use crate::cases::verdict::Verdict;
-use crate::cases::wait::{self, Stopped};
+use crate::cases::wait::{self, CancelReason};
 use crate::client::{Client, segment};
 use crate::error::Error;
 
@@ -25,29 +25,29 @@ pub(crate) struct Runner<'a> {
     pub(crate) today: Today,
     /// Time limit of a case.
     pub(crate) timeout: HumanDuration,
-    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) ctrl_c: &'a CtrlC,
     /// Metadata key of a thread that contains the name of its case.
-    pub(crate) key: &'static str,
+    pub(crate) metadata_key: &'static str,
 }
 
 /// The end of a case.
-pub(crate) struct Ended {
+pub(crate) struct CaseOutcome {
     pub(crate) verdict: Verdict,
     /// The thread; `None` if the graph rejects the input.
     pub(crate) thread: Option<String>,
     /// Why the run was cancelled, if it was.
-    pub(crate) stopped: Option<Stopped>,
+    pub(crate) cancel_reason: Option<CancelReason>,
     pub(crate) time_ms: u64,
 }
 
 impl Runner<'_> {
     /// Runs a case. A failed run is a result; an error means that the host failed.
-    pub(crate) async fn run(&self, case: &Case) -> Result<Ended, Error> {
-        let begun = Instant::now();
-        let deadline = begun + Duration::from_millis(self.timeout.as_ms());
+    pub(crate) async fn run(&self, case: &Case) -> Result<CaseOutcome, Error> {
+        let started_at = Instant::now();
+        let deadline = started_at + Duration::from_millis(self.timeout.as_ms());
         let ended = self.execute(case, deadline).await;
-        let time_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (mut run, stopped) = match ended {
+        let time_ms = u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (mut run, cancel_reason) = match ended {
             Ok(ended) => ended,
             // An input that the graph rejects fails only this case.
             Err(Error::Problem(problem)) if [400, 409, 422].contains(&problem.status) => {
@@ -57,21 +57,21 @@ impl Runner<'_> {
                     retryable: false,
                     details: None,
                 };
-                let verdict = Verdict::of_refused(case, failure, &self.today);
-                return Ok(Ended { verdict, thread: None, stopped: None, time_ms });
+                let verdict = Verdict::from_rejection(case, failure, &self.today);
+                return Ok(CaseOutcome { verdict, thread: None, cancel_reason: None, time_ms });
             }
             Err(error) => return Err(error),
         };
-        let is_late = stopped == Some(Stopped::Timeout);
+        let is_late = cancel_reason == Some(CancelReason::Timeout);
         if is_late {
-            run.failure = Some(self.took_too_long());
+            run.failure = Some(self.timeout_failure());
         }
-        let mut verdict = Verdict::of_run(case, &run, &self.today);
+        let mut verdict = Verdict::from_run(case, &run, &self.today);
         verdict.passed &= !is_late;
-        Ok(Ended { verdict, thread: Some(run.thread), stopped, time_ms })
+        Ok(CaseOutcome { verdict, thread: Some(run.thread), cancel_reason, time_ms })
     }
 
-    fn took_too_long(&self) -> FailureDocument {
+    fn timeout_failure(&self) -> FailureDocument {
         FailureDocument {
             code: code::TIMEOUT.to_owned(),
             message: format!(
@@ -88,24 +88,26 @@ impl Runner<'_> {
         &self,
         case: &Case,
         deadline: Instant,
-    ) -> Result<(RunDocument, Option<Stopped>), Error> {
+    ) -> Result<(RunDocument, Option<CancelReason>), Error> {
         let start = StartDocument {
             graph: case.graph.clone(),
             input: case.input.clone(),
             context: case.context.clone(),
-            metadata: BTreeMap::from([(self.key.to_owned(), json!(case.name))]),
+            metadata: BTreeMap::from([(self.metadata_key.to_owned(), json!(case.name))]),
             ..StartDocument::default()
         };
         let path = format!("/api/v1/apps/{}/runs", segment(self.app));
         let mut started: RunDocument = self.client.post(&path, &start).await?;
         let mut answers = case.answers.iter();
         loop {
-            let waited = wait::wait(self.client, &started, deadline, self.interrupt).await?;
-            let (run, stopped) = waited;
+            let waited = wait::wait(self.client, &started, deadline, self.ctrl_c).await?;
+            let (run, cancel_reason) = waited;
             if run.status != RunStatus::Interrupted {
-                return Ok((run, stopped));
+                return Ok((run, cancel_reason));
             }
-            let Some(resume) = next_answers(&run, &mut answers) else { return Ok((run, stopped)) };
+            let Some(resume) = next_answers(&run, &mut answers) else {
+                return Ok((run, cancel_reason));
+            };
             let path = format!("/api/v1/threads/{}/resume", segment(&run.thread));
             started = self.client.post(&path, &resume).await?;
         }

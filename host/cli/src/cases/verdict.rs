@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wattle_api::document::run::{FailureDocument, RunDocument};
 
 use crate::cases::case::{Case, Expectation};
-use crate::cases::day::Today;
+use crate::cases::date::Today;
 
 /// The result of a case.
 #[derive(Clone, Debug)]
@@ -29,30 +29,36 @@ pub(crate) struct Check {
     pub(crate) passed: bool,
     /// Expected and actual value of a failed expectation.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) wrong: Option<Wrong>,
+    pub(crate) mismatch: Option<Mismatch>,
 }
 
 /// The expected value and the actual one.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Wrong {
+pub(crate) struct Mismatch {
     pub(crate) expected: Value,
     pub(crate) got: Value,
 }
 
 impl Verdict {
     /// Compares the end of a run.
-    pub(crate) fn of_run(case: &Case, run: &RunDocument, today: &Today) -> Self {
-        Self::of(case, &document(run), run.failure.clone(), today)
+    pub(crate) fn from_run(case: &Case, run: &RunDocument, today: &Today) -> Self {
+        Self::compare(case, &pointer_root(run), run.failure.clone(), today)
     }
 
     /// Compares the failure of an input that the graph rejects.
-    pub(crate) fn of_refused(case: &Case, failure: FailureDocument, today: &Today) -> Self {
+    pub(crate) fn from_rejection(case: &Case, failure: FailureDocument, today: &Today) -> Self {
         let document = json!({ "status": "refused", "failure": failure });
-        Self::of(case, &document, Some(failure), today)
+        Self::compare(case, &document, Some(failure), today)
     }
 
-    fn of(case: &Case, document: &Value, failure: Option<FailureDocument>, today: &Today) -> Self {
-        let checks: Vec<Check> = case.expect.iter().map(|it| check(it, document, today)).collect();
+    fn compare(
+        case: &Case,
+        document: &Value,
+        failure: Option<FailureDocument>,
+        today: &Today,
+    ) -> Self {
+        let checks: Vec<Check> =
+            case.expect.iter().map(|it| check_expectation(it, document, today)).collect();
         let status = document["status"].as_str().unwrap_or_default().to_owned();
         let expects_status = checks.iter().any(|check| check.pointer == "/status");
         let ended = expects_status || ["completed", "interrupted"].contains(&status.as_str());
@@ -62,33 +68,33 @@ impl Verdict {
 }
 
 /// Maximum number of characters that are shown of a value for a failed expectation.
-const SHOWN_CHARS: usize = 160;
+const MAX_SHOWN_CHARS: usize = 160;
 
 /// Describes why a case failed: the failure of its run, and the expectations that are not met.
-pub(crate) fn shown(failure: Option<&FailureDocument>, checks: &[Check]) -> Vec<String> {
+pub(crate) fn describe_failure(failure: Option<&FailureDocument>, checks: &[Check]) -> Vec<String> {
     let failure = failure.map(|failure| format!("  {}: {}", failure.code, failure.message));
-    let wrong = |check: &Check| {
-        let wrong = check.wrong.as_ref()?;
+    let mismatch = |check: &Check| {
+        let mismatch = check.mismatch.as_ref()?;
         Some(format!(
             "  {}\n    expected  {}\n    got       {}",
             check.pointer,
-            flat(&wrong.expected),
-            flat(&wrong.got)
+            to_single_line(&mismatch.expected),
+            to_single_line(&mismatch.got)
         ))
     };
-    failure.into_iter().chain(checks.iter().filter_map(wrong)).collect()
+    failure.into_iter().chain(checks.iter().filter_map(mismatch)).collect()
 }
 
-fn flat(value: &Value) -> String {
+fn to_single_line(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(SHOWN_CHARS) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     }
 }
 
 /// Returns the JSON object from which pointers select.
-fn document(run: &RunDocument) -> Value {
+fn pointer_root(run: &RunDocument) -> Value {
     let payloads: Vec<&Value> = run.interrupts.iter().map(|question| &question.payload).collect();
     let mut document = json!({ "status": run.status, "state": run.state, "interrupts": payloads });
     if let Some(first) = payloads.first() {
@@ -100,15 +106,15 @@ fn document(run: &RunDocument) -> Value {
     document
 }
 
-fn check(expectation: &Expectation, document: &Value, today: &Today) -> Check {
-    let Expectation { pointer, matcher, written } = expectation;
+fn check_expectation(expectation: &Expectation, document: &Value, today: &Today) -> Check {
+    let Expectation { pointer, matcher, source } = expectation;
     let selected = pointer.select(document);
-    let passed = matcher.fits_selected(&selected, today);
-    let wrong = || Wrong { expected: written.clone(), got: selected.shown() };
+    let passed = matcher.matches_selected(&selected, today);
+    let mismatch = || Mismatch { expected: source.clone(), got: selected.to_value() };
     Check {
         pointer: pointer.text().to_owned(),
         field: pointer.field(),
         passed,
-        wrong: (!passed).then(wrong),
+        mismatch: (!passed).then(mismatch),
     }
 }

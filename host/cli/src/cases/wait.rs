@@ -7,20 +7,20 @@ use tokio::time::{Instant, sleep_until, timeout};
 use wattle_api::document::run::RunDocument;
 use wattle_graph::event::RunStatus;
 
-use crate::cases::interrupt::Interrupt;
+use crate::cases::ctrl_c::CtrlC;
 use crate::client::{Client, segment};
 use crate::error::Error;
 
 /// Timeout for the end of a cancelled run. Only a slow store can delay it.
-const CANCEL_TIME: Duration = Duration::from_secs(30);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The reason why a run was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum CancelReason {
     /// The case timed out.
     Timeout,
     /// The user pressed Ctrl-C.
-    Interrupt,
+    CtrlC,
 }
 
 /// Waits for a run. Cancels it at the deadline or when the user presses Ctrl-C.
@@ -28,26 +28,26 @@ pub(crate) async fn wait(
     client: &Client,
     run: &RunDocument,
     deadline: Instant,
-    interrupt: &Interrupt,
-) -> Result<(RunDocument, Option<Stopped>), Error> {
+    ctrl_c: &CtrlC,
+) -> Result<(RunDocument, Option<CancelReason>), Error> {
     let path = format!("/api/v1/runs/{}", segment(&run.run));
     let wait = format!("{path}/wait");
-    let stopped = tokio::select! {
+    let cancel_reason = tokio::select! {
         ended = client.get(&wait) => return Ok((ended?, None)),
-        () = sleep_until(deadline) => Stopped::Timeout,
-        () = interrupt.pressed() => Stopped::Interrupt,
+        () = sleep_until(deadline) => CancelReason::Timeout,
+        () = ctrl_c.pressed() => CancelReason::CtrlC,
     };
     client.post_empty(&format!("{path}/cancel"), &json!({})).await?;
-    let ended = timeout(CANCEL_TIME, client.get::<RunDocument>(&wait)).await;
+    let ended = timeout(CANCEL_TIMEOUT, client.get::<RunDocument>(&wait)).await;
     let ended = ended.map_err(|_| Error::Server {
         address: "the server".to_owned(),
         message: format!(
             "run `{}` did not end within {} s after it was cancelled",
             run.run,
-            CANCEL_TIME.as_secs()
+            CANCEL_TIMEOUT.as_secs()
         ),
     })??;
     // The run can end before the cancel request arrives.
-    let stopped = (ended.status == RunStatus::Cancelled).then_some(stopped);
-    Ok((ended, stopped))
+    let cancel_reason = (ended.status == RunStatus::Cancelled).then_some(cancel_reason);
+    Ok((ended, cancel_reason))
 }

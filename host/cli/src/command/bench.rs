@@ -32,22 +32,22 @@ pub(super) async fn bench(
     let folder = app::folder(&config, Some(args.app.as_str()))?;
     let name = Manifest::read(&folder).map_err(Error::Failed)?.app.name;
     let text = replay::read(&args.export)?;
-    let export = Export::read(&text).map_err(|error| refused(error.into()))?;
+    let export = Export::read(&text).map_err(|error| to_error(error.into()))?;
     drop(text);
     app::include(&mut config, &name, &folder);
     let code = Box::pin(OfflineCode::open(config)).await?;
     let app = code.newest(&name).await;
     let app = app.ok_or_else(|| Error::Failed(format!("app `{name}` is not loaded")))?;
-    let run = RecordedRun::find(&export, &app, args.run.as_deref()).map_err(refused)?;
+    let run = RecordedRun::find(&export, &app, args.run.as_deref()).map_err(to_error)?;
     let run = Arc::new(run);
     // Spawned, because the thread that waits for a command wakes more slowly than a worker thread.
     let measured = measure(run.clone(), code.ports_for(&export).await, args.times.get());
     let costs = tokio::spawn(measured)
         .await
         .map_err(|error| Error::Failed(format!("the measurement failed: {error}")))?
-        .map_err(refused)?;
+        .map_err(to_error)?;
     let report = Report::new(&name, &run, &costs);
-    output.data(&report, Report::in_words);
+    output.data(&report, Report::render);
     Ok(Exit::Ok)
 }
 
@@ -74,7 +74,7 @@ async fn execute(run: &RecordedRun, ports: &Ports) -> Result<RunCost, RecordedRu
 }
 
 /// Returns the error for a run that cannot be measured.
-fn refused(error: RecordedRunError) -> Error {
+fn to_error(error: RecordedRunError) -> Error {
     let message = error.to_string();
     let hint = match error {
         RecordedRunError::Export(_) => "name a file that `wattle thread export` wrote".to_owned(),

@@ -1,8 +1,8 @@
 //! `wattle eval`: runs the data set of an app and measures the results of the configured models.
 
+mod case_run;
 mod report;
-mod spent;
-mod trial;
+mod usage;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use wattle_graph::suggest;
 
 use crate::args::EvalArgs;
 use crate::cases::case::{self, Case};
-use crate::cases::day::Today;
-use crate::cases::interrupt::Interrupt;
+use crate::cases::ctrl_c::CtrlC;
+use crate::cases::date::Today;
 use crate::cases::runner::Runner;
 use crate::client::{Client, Needs, segment};
+use crate::command::eval::case_run::{CaseRun, EvalRunner};
 use crate::command::eval::report::Report;
-use crate::command::eval::trial::{Bench, Trial};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -30,7 +30,7 @@ use crate::output::Output;
 const DATA_SET: &str = "eval/cases.jsonl";
 
 /// Metadata key of a thread that contains the name of its case.
-const METADATA: &str = "eval";
+const METADATA_KEY: &str = "eval";
 
 /// Runs a data set and prints the report.
 pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Result<Exit, Error> {
@@ -38,47 +38,47 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
         Some(file) => file.clone(),
         None => data_set(&config, &args.app)?,
     };
-    let cases = case::choose(case::read(&file)?, &args.only)?;
+    let cases = case::select_cases(case::read(&file)?, &args.only)?;
     if let Some(case) = cases.iter().find(|case| !case.calls.is_empty()) {
         return Err(Error::Usage {
-            message: format!("case `{}` of `{}` answers calls itself", case.name, file.display()),
+            message: format!("case `{}` of `{}` has `calls`", case.name, file.display()),
             hint:
-                "`wattle eval` measures the configured models; put the case into `tests`, and run \
+                "`wattle eval` measures the configured models; move the case to `tests`, and run \
                    it with `wattle test`"
                     .into(),
         });
     }
-    let today = Today::of(&config.clock)?;
+    let today = Today::from_clock(&config.clock)?;
     let prices = config.eval.prices.clone();
     let client = Client::open(config, Needs::Apps).await?;
-    let interrupt = Interrupt::listen()?;
+    let ctrl_c = CtrlC::listen()?;
     let runner = Runner {
         client: &client,
         app: &args.app,
         today,
         timeout: args.timeout,
-        interrupt: &interrupt,
-        key: METADATA,
+        ctrl_c: &ctrl_c,
+        metadata_key: METADATA_KEY,
     };
-    let bench = Bench { runner, prices: &prices, keep: args.keep };
-    let wanted = chosen(&cases, &args);
-    let begun = Instant::now();
+    let eval_runner = EvalRunner { runner, prices: &prices, keep: args.keep };
+    let planned = repeat_cases(&cases, &args);
+    let started = Instant::now();
     let runs = tokio::select! {
-        runs = run_all(&bench, &wanted, &args) => runs,
+        runs = run_all(&eval_runner, &planned, &args) => runs,
         // The second Ctrl-C ends the command without waiting for the running cases to be cancelled.
-        () = interrupt.pressed_again() => return Ok(Exit::Stopped),
+        () = ctrl_c.pressed_again() => return Ok(Exit::Stopped),
     };
     client.close().await;
-    let report = Report::new(&args.app, file, runs?, wanted.len(), begun.elapsed());
-    output.data(&report, Report::in_words);
-    if interrupt.is_pressed() {
+    let report = Report::new(&args.app, file, runs?, planned.len(), started.elapsed());
+    output.data(&report, Report::render);
+    if ctrl_c.is_pressed() {
         return Ok(Exit::Stopped);
     }
-    Ok(verdict(&report, args.require))
+    Ok(exit_code(&report, args.require))
 }
 
-/// Returns the selected cases in the order of the data set, each as often as it is run.
-fn chosen<'c>(cases: &'c [Case], args: &EvalArgs) -> Vec<&'c Case> {
+/// Returns the selected cases in the order of the data set, each `--repeat` times.
+fn repeat_cases<'c>(cases: &'c [Case], args: &EvalArgs) -> Vec<&'c Case> {
     cases.iter().flat_map(|case| (0..args.repeat.get()).map(move |_| case)).collect()
 }
 
@@ -101,24 +101,24 @@ fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
 
 /// Runs the cases. The results have the order of the cases.
 async fn run_all(
-    bench: &Bench<'_>,
-    wanted: &[&Case],
+    eval_runner: &EvalRunner<'_>,
+    planned: &[&Case],
     args: &EvalArgs,
-) -> Result<Vec<Trial>, Error> {
+) -> Result<Vec<CaseRun>, Error> {
     // Check the app first. Otherwise each case would report that the app is missing.
-    let path = format!("/api/v1/apps/{}", segment(bench.runner.app));
-    let _: AppDocument = bench.runner.client.get(&path).await?;
-    let bar = progress(wanted.len(), args.quiet);
-    let runs = wanted.iter().map(|case| bench.run(case));
+    let path = format!("/api/v1/apps/{}", segment(eval_runner.runner.app));
+    let _: AppDocument = eval_runner.runner.client.get(&path).await?;
+    let bar = progress(planned.len(), args.quiet);
+    let runs = planned.iter().map(|case| eval_runner.run(case));
     let mut runs = stream::iter(runs).buffered(args.concurrency.get() as usize);
     let mut done = Vec::new();
-    while let Some(trial) = runs.next().await {
-        let Some(trial) = trial? else { continue };
-        if !trial.passed && !args.quiet {
-            bar.println(format!("  {}: {}, not as expected", trial.name, trial.status));
+    while let Some(run) = runs.next().await {
+        let Some(run) = run? else { continue };
+        if !run.passed && !args.quiet {
+            bar.println(format!("  {}: {}, not as expected", run.name, run.status));
         }
         bar.inc(1);
-        done.push(trial);
+        done.push(run);
     }
     bar.finish_and_clear();
     Ok(done)
@@ -136,7 +136,7 @@ fn progress(cases: usize, quiet: bool) -> ProgressBar {
     bar
 }
 
-fn verdict(report: &Report, require: Option<f64>) -> Exit {
+fn exit_code(report: &Report, require: Option<f64>) -> Exit {
     let share = report.summary.score.share;
     match require {
         Some(require) if share < require => {

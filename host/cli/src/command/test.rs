@@ -15,14 +15,14 @@ use wattle_graph::suggest;
 use crate::args::TestArgs;
 use crate::build::AppBuild;
 use crate::cases::case::{self, Case};
-use crate::cases::day::Today;
-use crate::cases::interrupt::Interrupt;
+use crate::cases::ctrl_c::CtrlC;
+use crate::cases::date::Today;
 use crate::cases::ports::CasePorts;
 use crate::cases::runner::Runner;
-use crate::cases::verdict::{Check, Wrong};
+use crate::cases::verdict::{Check, Mismatch};
 use crate::client::{Client, Needs, segment};
 use crate::command::app;
-use crate::command::test::report::{Kind, Report, Tested};
+use crate::command::test::report::{Kind, Report, TestResult};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -34,14 +34,14 @@ use crate::wire::open_sandbox;
 /// Folder of the tests in the folder of an app.
 const TESTS_FOLDER: &str = "tests";
 
-/// Ending of a file with cases.
-const CASES: &str = "jsonl";
+/// Extension of a file with cases.
+const CASES_EXTENSION: &str = "jsonl";
 
-/// Ending of a file with an exported thread.
-const THREAD: &str = "thread";
+/// Extension of a file with an exported thread.
+const THREAD_EXTENSION: &str = "thread";
 
 /// Metadata key of a thread that contains the name of its case.
-const METADATA: &str = "test";
+const METADATA_KEY: &str = "test";
 
 /// One test.
 enum Test {
@@ -66,42 +66,42 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     let folder = app::folder(&config, args.app.app.as_deref())?;
     let manifest = Manifest::read(&folder).map_err(Error::Failed)?;
     let name = manifest.app.name;
-    let tests = choose(find(&folder)?, &args.only)?;
+    let tests = select_tests(find_tests(&folder)?, &args.only)?;
     let sandbox = open_sandbox(&config)?;
-    let interrupt = Interrupt::listen()?;
+    let ctrl_c = CtrlC::listen()?;
     if manifest.build.is_some() && !args.no_build {
         let build = AppBuild::open(&folder)?;
         tokio::select! {
             built = build.build(sandbox.as_ref()) => drop(built?),
-            () = interrupt.pressed() => return Ok(Exit::Stopped),
+            () = ctrl_c.pressed() => return Ok(Exit::Stopped),
         }
     }
-    let today = Today::of(&config.clock)?;
+    let today = Today::from_clock(&config.clock)?;
     let data = TempDir::new().map_err(Error::file("create", std::env::temp_dir()))?;
     let ports = (!args.live).then(|| CasePorts::new(today.clone()));
     let config = host::config(config, &name, &folder, (!args.live).then_some(data.path()))?;
     let overrides = host::overrides(sandbox, ports.as_ref());
     let client = tokio::select! {
         client = Client::local(config, Needs::Apps, overrides) => client?,
-        () = interrupt.pressed() => return Ok(Exit::Stopped),
+        () = ctrl_c.pressed() => return Ok(Exit::Stopped),
     };
     let runner = Runner {
         client: &client,
         app: name.as_str(),
         today,
         timeout: args.timeout,
-        interrupt: &interrupt,
-        key: METADATA,
+        ctrl_c: &ctrl_c,
+        metadata_key: METADATA_KEY,
     };
     let report = tokio::select! {
         report = run_all(&runner, ports.as_ref(), &tests) => report,
         // The second Ctrl-C ends the command without waiting for the running case to be cancelled.
-        () = interrupt.pressed_again() => return Ok(Exit::Stopped),
+        () = ctrl_c.pressed_again() => return Ok(Exit::Stopped),
     };
-    let stopped = interrupt.is_pressed();
+    let stopped = ctrl_c.is_pressed();
     client.close().await;
     let report = report?;
-    output.data(&report, Report::in_words);
+    output.data(&report, Report::render);
     Ok(match report.failed {
         _ if stopped => Exit::Stopped,
         0 => Exit::Ok,
@@ -109,7 +109,7 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     })
 }
 
-/// Runs the tests one after the other, so that each case answers its own calls.
+/// Runs the tests sequentially, so that each case provides the results of its own calls.
 async fn run_all(
     runner: &Runner<'_>,
     ports: Option<&CasePorts>,
@@ -120,15 +120,15 @@ async fn run_all(
         runner.client.get(&format!("/api/v1/apps/{}", segment(runner.app))).await?;
     let mut done = Vec::new();
     for test in tests {
-        if runner.interrupt.is_pressed() {
+        if runner.ctrl_c.is_pressed() {
             break;
         }
         done.push(match test {
             Test::Case(case) => run_case(runner, ports, case).await?,
             Test::Thread(file) => {
-                let begun = Instant::now();
+                let started = Instant::now();
                 let outcome = thread::replay(runner, file).await?;
-                Tested::thread(test.name(), outcome, begun.elapsed())
+                TestResult::from_replay(test.name(), outcome, started.elapsed())
             }
         });
     }
@@ -139,7 +139,7 @@ async fn run_case(
     runner: &Runner<'_>,
     ports: Option<&CasePorts>,
     case: &Case,
-) -> Result<Tested, Error> {
+) -> Result<TestResult, Error> {
     if let Some(ports) = ports {
         ports.begin(case);
     }
@@ -148,10 +148,10 @@ async fn run_case(
     for (index, entry) in ports.map(CasePorts::end).unwrap_or_default() {
         verdict.passed = false;
         let pointer = format!("/calls/{index}");
-        let wrong = Some(Wrong { expected: entry.written, got: Value::Null });
-        verdict.checks.push(Check { field: pointer.clone(), pointer, passed: false, wrong });
+        let mismatch = Some(Mismatch { expected: entry.source, got: Value::Null });
+        verdict.checks.push(Check { field: pointer.clone(), pointer, passed: false, mismatch });
     }
-    Ok(Tested {
+    Ok(TestResult {
         name: case.name.clone(),
         kind: Kind::Case,
         passed: verdict.passed,
@@ -163,8 +163,8 @@ async fn run_case(
     })
 }
 
-/// Returns the tests of an app, by the names of their files.
-fn find(folder: &Path) -> Result<Vec<Test>, Error> {
+/// Returns the tests of an app, sorted by the names of their files.
+fn find_tests(folder: &Path) -> Result<Vec<Test>, Error> {
     let folder = folder.join(TESTS_FOLDER);
     let entries = if folder.is_dir() {
         file::entries(&folder).map_err(|error| Error::Failed(error.to_string()))?
@@ -173,10 +173,10 @@ fn find(folder: &Path) -> Result<Vec<Test>, Error> {
     };
     let mut tests = Vec::new();
     for entry in entries.into_iter().filter(|entry| entry.kind.is_file()) {
-        if entry.has_ending(CASES) {
+        if entry.has_ending(CASES_EXTENSION) {
             let cases = case::read(&entry.path)?;
             tests.extend(cases.into_iter().map(|case| Test::Case(Box::new(case))));
-        } else if entry.has_ending(THREAD) {
+        } else if entry.has_ending(THREAD_EXTENSION) {
             tests.push(Test::Thread(entry.path));
         }
     }
@@ -184,8 +184,8 @@ fn find(folder: &Path) -> Result<Vec<Test>, Error> {
         return Err(Error::NotFound {
             message: format!("`{}` has no tests", folder.display()),
             hint: format!(
-                "write cases into a file `*.{CASES}` there, or export a thread with `wattle thread \
-                 export --as-test --file {TESTS_FOLDER}/NAME.{THREAD}`"
+                "write cases into a file `*.{CASES_EXTENSION}` there, or export a thread with \
+                 `wattle thread export --as-test --file {TESTS_FOLDER}/NAME.{THREAD_EXTENSION}`"
             ),
         });
     }
@@ -193,7 +193,7 @@ fn find(folder: &Path) -> Result<Vec<Test>, Error> {
 }
 
 /// Selects the named tests, or all of them.
-fn choose(mut tests: Vec<Test>, only: &[String]) -> Result<Vec<Test>, Error> {
+fn select_tests(mut tests: Vec<Test>, only: &[String]) -> Result<Vec<Test>, Error> {
     let names: Vec<String> = tests.iter().map(Test::name).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
         return Err(Error::NotFound {

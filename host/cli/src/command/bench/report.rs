@@ -52,13 +52,13 @@ impl Report {
             run: run.id().clone(),
             times: costs.len(),
             steps: costs.first().map_or(0, |cost| cost.steps),
-            us_per_step: StepCost::of(costs),
+            us_per_step: StepCost::median_of(costs),
             bytes_per_step: costs.first().map_or(0, |it| it.bytes / u64::from(it.steps.max(1))),
         }
     }
 
     /// Returns the report as text.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn render(&self) -> String {
         let StepCost { guest, json, engine, store, total, fastest, slowest } = self.us_per_step;
         let head = format!("{:>NUMBER_WIDTH$}", "us/step");
         let mut table = Table::new(&["part", &head, "share"]);
@@ -81,7 +81,7 @@ impl Report {
 }
 
 impl StepCost {
-    fn of(costs: &[RunCost]) -> Self {
+    fn median_of(costs: &[RunCost]) -> Self {
         let sorted = |part: fn(&RunCost) -> Duration| {
             let mut all: Vec<f64> =
                 costs.iter().map(|cost| us_per_step(cost, part(cost))).collect();
@@ -136,10 +136,10 @@ mod tests {
             run: RunId::new("r").unwrap(),
             times: costs.len(),
             steps: 2,
-            us_per_step: StepCost::of(&costs),
+            us_per_step: StepCost::median_of(&costs),
             bytes_per_step: 2_000,
         };
-        insta::assert_snapshot!(report.in_words(), @"
+        insta::assert_snapshot!(report.render(), @"
         part     us/step  share
         guest       65.0    54%
         json         4.0     3%

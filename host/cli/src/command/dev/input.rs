@@ -1,4 +1,4 @@
-//! The input that is run after each change.
+//! The input of `wattle dev`, which runs after each change.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use crate::command::input;
 use crate::error::Error;
 
 /// The file with the cases of an app, relative to its folder.
-const CASES: &str = "tests/cases.jsonl";
+const CASES_FILE: &str = "tests/cases.jsonl";
 
-/// Where the input comes from.
+/// The source of the input.
 pub(super) enum Source {
     /// The argument of `--input`, and the graph.
     Argument { input: String, graph: Option<String> },
@@ -23,7 +23,7 @@ pub(super) enum Source {
     Empty { graph: Option<String> },
 }
 
-/// What is run.
+/// An input, with the graph and the answers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Input {
     pub(super) graph: Option<String>,
@@ -34,9 +34,9 @@ pub(super) struct Input {
 }
 
 impl Source {
-    /// Chooses the source. Without an argument it is the first case of the app, if there is one.
+    /// Selects the source. Without arguments, it is the first case of the app, if there is one.
     pub(super) fn new(folder: &Path, args: &DevArgs) -> Result<Self, Error> {
-        let (file, graph) = (folder.join(CASES), args.graph.clone());
+        let (file, graph) = (folder.join(CASES_FILE), args.graph.clone());
         Ok(match (&args.input, &args.case) {
             (Some(input), _) if input == "-" => {
                 return Err(Error::Usage {
@@ -67,7 +67,7 @@ impl Source {
         match self {
             Self::Argument { input, graph } => Ok(Input::of(input::json(input)?, graph.clone())),
             Self::Case { file, name } => {
-                let case = choose(case::read(file)?, name.as_deref())?;
+                let case = select_case(case::read(file)?, name.as_deref())?;
                 let Case { graph, input, context, answers, .. } = case;
                 Ok(Input { graph, input, context, answers })
             }
@@ -82,7 +82,7 @@ impl Input {
     }
 }
 
-fn choose(cases: Vec<Case>, name: Option<&str>) -> Result<Case, Error> {
+fn select_case(cases: Vec<Case>, name: Option<&str>) -> Result<Case, Error> {
     let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
     let is_wanted = |case: &Case| name.is_none_or(|name| case.name == name);
     cases.into_iter().find(is_wanted).ok_or_else(|| {
@@ -116,7 +116,7 @@ mod tests {
         let read = |args: &DevArgs| Source::new(folder, args).and_then(|source| source.read());
         assert_eq!(read(&args(None, None)).unwrap().input, json!({}));
         std::fs::create_dir(folder.join("tests")).unwrap();
-        std::fs::write(folder.join(CASES), TWO_CASES).unwrap();
+        std::fs::write(folder.join(CASES_FILE), TWO_CASES).unwrap();
         let first = read(&args(None, None)).unwrap();
         assert_eq!((first.input, first.answers), (json!({ "n": 1 }), vec![json!(true)]));
         assert_eq!(read(&args(Some("b"), None)).unwrap().graph.as_deref(), Some("other"));

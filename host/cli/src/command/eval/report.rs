@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cases::verdict;
-use crate::command::eval::spent::Spent;
-use crate::command::eval::trial::Trial;
+use crate::command::eval::case_run::CaseRun;
+use crate::command::eval::usage::ModelUsage;
 use crate::command::words;
 use crate::output::Table;
 
@@ -20,7 +20,7 @@ pub(super) struct Report {
     pub(super) summary: Summary,
     /// Scores by pointer, with array indexes replaced by `*`.
     pub(super) fields: BTreeMap<String, Score>,
-    pub(super) runs: Vec<Trial>,
+    pub(super) runs: Vec<CaseRun>,
     /// Number of runs that Ctrl-C prevented.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) unmeasured: usize,
@@ -38,8 +38,8 @@ pub(super) struct Summary {
     pub(super) score: Score,
     /// Number of runs by status.
     pub(super) statuses: BTreeMap<String, usize>,
-    pub(super) spent: Spent,
-    pub(super) time: Times,
+    pub(super) spent: ModelUsage,
+    pub(super) time: Latency,
 }
 
 /// Number of values, number of passes, and the pass rate.
@@ -52,7 +52,7 @@ pub(super) struct Score {
 
 /// Durations of the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Times {
+pub(super) struct Latency {
     pub(super) median_ms: u64,
     pub(super) p95_ms: u64,
     /// Time from the start of the first run to the end of the last one.
@@ -60,7 +60,7 @@ pub(super) struct Times {
 }
 
 impl Score {
-    fn take(&mut self, passed: bool) {
+    fn add(&mut self, passed: bool) {
         self.count += 1;
         self.passed += usize::from(passed);
         self.share = self.passed as f64 / self.count as f64;
@@ -68,51 +68,51 @@ impl Score {
 }
 
 impl Report {
-    /// Summarizes the results of runs. `wanted` is the number of runs that were planned.
+    /// Summarizes the results of runs. `planned` is the number of runs that were planned.
     pub(super) fn new(
         app: &str,
         file: PathBuf,
-        runs: Vec<Trial>,
-        wanted: usize,
-        took: Duration,
+        runs: Vec<CaseRun>,
+        planned: usize,
+        elapsed: Duration,
     ) -> Self {
         let mut fields: BTreeMap<String, Score> = BTreeMap::new();
         let mut score = Score::default();
         let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
-        let mut spent = Spent::default();
-        for trial in &runs {
-            score.take(trial.passed);
-            *statuses.entry(trial.status.clone()).or_default() += 1;
-            spent.add(&trial.spent);
-            for check in &trial.checks {
-                fields.entry(check.field.clone()).or_default().take(check.passed);
+        let mut spent = ModelUsage::default();
+        for run in &runs {
+            score.add(run.passed);
+            *statuses.entry(run.status.clone()).or_default() += 1;
+            spent.add(&run.spent);
+            for check in &run.checks {
+                fields.entry(check.field.clone()).or_default().add(check.passed);
             }
         }
-        let time = Times::of(runs.iter().map(|trial| trial.time_ms).collect(), took);
+        let time = Latency::from_durations(runs.iter().map(|run| run.time_ms).collect(), elapsed);
         let summary = Summary { score, statuses, spent, time };
-        let unmeasured = wanted.saturating_sub(runs.len());
+        let unmeasured = planned.saturating_sub(runs.len());
         Self { app: app.to_owned(), cases_file: file, summary, fields, runs, unmeasured }
     }
 
     /// Returns the report as text.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn render(&self) -> String {
         let mut parts: Vec<String> =
-            self.runs.iter().filter(|trial| !trial.passed).map(failed).collect();
+            self.runs.iter().filter(|run| !run.passed).map(render_failed).collect();
         let mut table = Table::new(&["field", "right", "of", "share"]);
         for (field, score) in &self.fields {
             table.row(cells(field, *score));
         }
         table.row(cells("runs that ended as expected", self.summary.score));
         parts.push(table.render());
-        parts.push(self.figures());
+        parts.push(self.render_totals());
         if self.unmeasured > 0 {
-            let (measured, wanted) = (self.runs.len(), self.runs.len() + self.unmeasured);
-            parts.push(format!("interrupted: {measured} of {wanted} runs were measured"));
+            let (measured, planned) = (self.runs.len(), self.runs.len() + self.unmeasured);
+            parts.push(format!("interrupted: {measured} of {planned} runs were measured"));
         }
         parts.join("\n\n")
     }
 
-    fn figures(&self) -> String {
+    fn render_totals(&self) -> String {
         let Summary { statuses, spent, time, .. } = &self.summary;
         let statuses: Vec<String> =
             statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
@@ -142,14 +142,14 @@ impl Report {
     }
 }
 
-impl Times {
-    fn of(mut times: Vec<u64>, took: Duration) -> Self {
+impl Latency {
+    fn from_durations(mut times: Vec<u64>, elapsed: Duration) -> Self {
         times.sort_unstable();
         let rank = |percent: usize| {
             let index = (times.len() * percent).div_ceil(100).saturating_sub(1);
             times.get(index).copied().unwrap_or_default()
         };
-        let total_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let total_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         Self { median_ms: rank(50), p95_ms: rank(95), total_ms }
     }
 }
@@ -159,10 +159,10 @@ fn cells(name: &str, score: Score) -> [String; 4] {
     [name.to_owned(), score.passed.to_string(), score.count.to_string(), percent]
 }
 
-fn failed(trial: &Trial) -> String {
-    let mut lines = vec![format!("{}: {}", trial.name, trial.status)];
-    lines.extend(verdict::shown(trial.failure.as_ref(), &trial.checks));
-    if let Some(thread) = &trial.thread {
+fn render_failed(run: &CaseRun) -> String {
+    let mut lines = vec![format!("{}: {}", run.name, run.status)];
+    lines.extend(verdict::describe_failure(run.failure.as_ref(), &run.checks));
+    if let Some(thread) = &run.thread {
         lines.push(format!("  thread {thread}"));
     }
     lines.join("\n")
@@ -173,23 +173,23 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cases::verdict::{Check, Wrong};
+    use crate::cases::verdict::{Check, Mismatch};
 
-    fn trial(name: &str, time_ms: u64, got: Option<Value>) -> Trial {
+    fn run(name: &str, time_ms: u64, got: Option<Value>) -> CaseRun {
         let check = Check {
             pointer: "/state/rows/0/ticker".into(),
             field: "/state/rows/*/ticker".into(),
             passed: got.is_none(),
-            wrong: got.clone().map(|got| Wrong { expected: json!("0700.HK"), got }),
+            mismatch: got.clone().map(|got| Mismatch { expected: json!("0700.HK"), got }),
         };
-        let spent = Spent {
+        let spent = ModelUsage {
             model_calls: 2,
             input_tokens: 1_000,
             output_tokens: 50,
             cost: Some(0.0125),
             without_price: ["other".to_owned()].into(),
         };
-        Trial {
+        CaseRun {
             name: name.into(),
             passed: got.is_none(),
             status: "interrupted".into(),
@@ -204,20 +204,20 @@ mod tests {
     #[test]
     fn a_report_has_failed_cases_and_totals() {
         let runs = vec![
-            trial("buy", 1_500, None),
-            trial("sell", 2_500, Some(json!("UNKNOWN"))),
-            trial("hold", 500, None),
+            run("buy", 1_500, None),
+            run("sell", 2_500, Some(json!("UNKNOWN"))),
+            run("hold", 500, None),
         ];
-        let took = Duration::from_millis(4_600);
-        let report = Report::new("asset", PathBuf::from("cases.jsonl"), runs, 3, took);
-        insta::assert_snapshot!(report.in_words());
+        let elapsed = Duration::from_millis(4_600);
+        let report = Report::new("asset", PathBuf::from("cases.jsonl"), runs, 3, elapsed);
+        insta::assert_snapshot!(report.render());
         insta::assert_json_snapshot!(report.summary);
     }
 
     #[test]
     fn percentiles_are_nearest_ranks() {
-        let times = Times::of((1..=100).collect(), Duration::from_secs(1));
+        let times = Latency::from_durations((1..=100).collect(), Duration::from_secs(1));
         assert_eq!((times.median_ms, times.p95_ms, times.total_ms), (50, 95, 1_000));
-        assert_eq!(Times::of(Vec::new(), Duration::ZERO), Times::default());
+        assert_eq!(Latency::from_durations(Vec::new(), Duration::ZERO), Latency::default());
     }
 }

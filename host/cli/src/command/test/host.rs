@@ -1,4 +1,5 @@
-//! The host of tests: its threads are in memory, and unless tests are live, nothing leaves it.
+//! The host of tests. Its threads are in memory, and it makes no external calls unless tests are
+//! live.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,7 @@ use crate::config::{Config, Needs, SqlConfig, StoreKind, TelemetryTable};
 use crate::error::Error;
 use crate::wire::Overrides;
 
-/// Folder of the folders that typed components get, in the data folder.
+/// Folder in the data folder for the folders of typed components.
 const FOLDERS: &str = "folders";
 
 /// Returns the configuration for tests of an app. With `data`, databases are empty SQLite files in
@@ -55,8 +56,8 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// Takes the environment variables away from typed components, and replaces their folders by empty
-/// ones. Components with the same folder have the same replacement.
+/// Removes the environment variables of typed components, and replaces their folders with empty
+/// ones. Components that share a folder share its replacement.
 fn isolate<'n>(grants: impl Iterator<Item = &'n mut Needs>, data: &Path) -> Result<(), Error> {
     // The host follows no link when it opens a folder.
     let root = data.canonicalize().map_err(Error::file("open", data))?.join(FOLDERS);
@@ -73,7 +74,7 @@ fn isolate<'n>(grants: impl Iterator<Item = &'n mut Needs>, data: &Path) -> Resu
     Ok(())
 }
 
-/// Returns the adapters for tests: those of the running case, or with `None` the configured ones.
+/// Returns the adapters for tests. Without `ports`, these are the configured ones.
 pub(super) fn overrides(sandbox: Arc<dyn Sandbox>, ports: Option<&CasePorts>) -> Overrides {
     let mut overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
     if let Some(ports) = ports {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use wattle_api::document::run::FailureDocument;
 use wattle_run::replay::Replay;
 
-use crate::cases::verdict::{Check, shown};
+use crate::cases::verdict::{Check, describe_failure};
 use crate::command::{replay, words};
 
 /// The results of the tests of an app.
@@ -15,7 +15,7 @@ pub(super) struct Report {
     pub(super) app: String,
     pub(super) passed: usize,
     pub(super) failed: usize,
-    pub(super) tests: Vec<Tested>,
+    pub(super) tests: Vec<TestResult>,
 }
 
 /// The kind of a test.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 
 /// The result of a test.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Tested {
+pub(super) struct TestResult {
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) passed: bool,
@@ -42,29 +42,33 @@ pub(super) struct Tested {
     /// Result of each expectation of a case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) checks: Vec<Check>,
-    /// What the current code does in a thread.
+    /// Comparison of a thread with its replay by the current code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replay: Option<Replay>,
 }
 
 impl Report {
-    pub(super) fn new(app: &str, tests: Vec<Tested>) -> Self {
+    pub(super) fn new(app: &str, tests: Vec<TestResult>) -> Self {
         let passed = tests.iter().filter(|test| test.passed).count();
         Self { app: app.to_owned(), passed, failed: tests.len() - passed, tests }
     }
 
     /// Returns the report as text.
-    pub(super) fn in_words(&self) -> String {
-        let mut lines: Vec<String> = self.tests.iter().flat_map(Tested::lines).collect();
+    pub(super) fn render(&self) -> String {
+        let mut lines: Vec<String> = self.tests.iter().flat_map(TestResult::lines).collect();
         lines.push(format!("{} passed, {} failed", self.passed, self.failed));
         lines.join("\n")
     }
 }
 
-impl Tested {
-    /// Creates the result of a thread. It passes if the current code does what the log records, as
-    /// far as the replay compares it, and if the replay compares anything.
-    pub(super) fn thread(name: String, outcome: Result<Replay, String>, took: Duration) -> Self {
+impl TestResult {
+    /// Creates the result of a thread. The test passes if the replay compares at least one part of
+    /// the thread and finds no difference.
+    pub(super) fn from_replay(
+        name: String,
+        outcome: Result<Replay, String>,
+        elapsed: Duration,
+    ) -> Self {
         let outcome = outcome.and_then(|replay| {
             if replay.is_empty() { Err(nothing_compared(&replay)) } else { Ok(replay) }
         });
@@ -79,7 +83,7 @@ impl Tested {
             name,
             kind: Kind::Thread,
             passed: replay.as_ref().is_some_and(|replay| replay.divergences.is_empty()),
-            time_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             status: None,
             failure,
             checks: Vec::new(),
@@ -90,21 +94,21 @@ impl Tested {
     fn lines(&self) -> Vec<String> {
         let mark = if self.passed { "ok    " } else { "failed" };
         let status = self.status.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
-        let took = words::duration(self.time_ms * 1_000);
-        let mut lines = vec![format!("{mark}  {} ({took}{status})", self.name)];
+        let elapsed = words::duration(self.time_ms * 1_000);
+        let mut lines = vec![format!("{mark}  {} ({elapsed}{status})", self.name)];
         if !self.passed {
-            lines.extend(shown(self.failure.as_ref(), &self.checks));
+            lines.extend(describe_failure(self.failure.as_ref(), &self.checks));
             let replay = self.replay.iter().flat_map(replay::differences);
             lines.extend(replay.map(|line| format!("  {line}")));
         }
-        // A test that passes says what it does not show.
+        // A test that passes also lists the parts that were not compared.
         let left_out = self.replay.iter().flat_map(replay::left_out);
         lines.extend(left_out.map(|part| format!("  not compared: {part}")));
         lines
     }
 }
 
-/// Returns why a thread shows nothing about the code.
+/// Returns the message for a thread of which the replay compares nothing.
 fn nothing_compared(replay: &Replay) -> String {
     let reasons: Vec<String> = replay::left_out(replay).collect();
     let reasons = if reasons.is_empty() { "no task of it ran".into() } else { reasons.join("; ") };
@@ -116,19 +120,19 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cases::verdict::Wrong;
+    use crate::cases::verdict::Mismatch;
 
-    fn tested(name: &str, passed: bool) -> Tested {
-        let wrong = (!passed).then(|| Wrong { expected: json!(2), got: json!(1) });
+    fn tested(name: &str, passed: bool) -> TestResult {
+        let mismatch = (!passed).then(|| Mismatch { expected: json!(2), got: json!(1) });
         let pointer = "/state/words".to_owned();
-        Tested {
+        TestResult {
             name: name.to_owned(),
             kind: Kind::Case,
             passed,
             time_ms: 12,
             status: Some("completed".to_owned()),
             failure: None,
-            checks: vec![Check { field: pointer.clone(), pointer, passed, wrong }],
+            checks: vec![Check { field: pointer.clone(), pointer, passed, mismatch }],
             replay: None,
         }
     }
@@ -136,10 +140,10 @@ mod tests {
     #[test]
     fn a_report_has_all_tests_and_why_some_failed() {
         let unusable = Err("line 1 is not a valid export record".to_owned());
-        let thread = Tested::thread("old".to_owned(), unusable, Duration::from_millis(3));
+        let thread = TestResult::from_replay("old".to_owned(), unusable, Duration::from_millis(3));
         let report = Report::new("notes", vec![tested("a", true), tested("b", false), thread]);
         assert_eq!((report.passed, report.failed), (1, 2));
-        insta::assert_snapshot!(report.in_words(), @"
+        insta::assert_snapshot!(report.render(), @"
         ok      a (12.0ms, completed)
         failed  b (12.0ms, completed)
           /state/words
@@ -153,14 +157,14 @@ mod tests {
 
     /// Returns the result of a thread with tasks that are the same, and with a task and two calls
     /// that were not compared.
-    fn replayed(name: &str, tasks: usize, divergences: &Value) -> Tested {
+    fn replayed(name: &str, tasks: usize, divergences: &Value) -> TestResult {
         let left_out = json!({ "checkpoints": 0, "tasks": 1, "calls": 2 });
         let skipped = json!({ "namespace": "", "checkpoint": 1, "node": "n",
             "reason": "the task has not ended", "left_out": left_out });
         let replay = json!({ "checkpoints": 0, "tasks": tasks, "calls": 0, "left_out": left_out,
             "skipped": [skipped], "divergences": divergences });
         let replay = serde_json::from_value(replay).unwrap();
-        Tested::thread(name.to_owned(), Ok(replay), Duration::from_millis(3))
+        TestResult::from_replay(name.to_owned(), Ok(replay), Duration::from_millis(3))
     }
 
     #[test]
@@ -172,7 +176,7 @@ mod tests {
             replayed("other", 0, &other),
             replayed("cut", 0, &json!([])),
         ];
-        insta::assert_snapshot!(Report::new("notes", tests).in_words(), @"
+        insta::assert_snapshot!(Report::new("notes", tests).render(), @"
         ok      part (3.0ms)
           not compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended
         failed  other (3.0ms)

@@ -7,12 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 /// Key of an object that the file replaces.
-const FILE: &str = "$file";
+const REFERENCE_KEY: &str = "$file";
 
 /// Maximum size of a file in bytes. Providers accept one image of this size.
-const LARGEST_BYTES: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
-const TYPES: [(&str, &str); 7] = [
+const MEDIA_TYPES: [(&str, &str); 7] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
     ("jpeg", "image/jpeg"),
@@ -23,12 +23,12 @@ const TYPES: [(&str, &str); 7] = [
 ];
 
 /// Replaces every `{"$file": "name"}` with the file as a data URL.
-pub(crate) fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
+pub(crate) fn inline_files(value: &mut Value, folder: &Path) -> Result<(), String> {
     match value {
-        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, folder)),
+        Value::Array(items) => items.iter_mut().try_for_each(|item| inline_files(item, folder)),
         Value::Object(fields) => {
-            let Some(name) = fields.get(FILE) else {
-                return fields.values_mut().try_for_each(|field| fill(field, folder));
+            let Some(name) = fields.get(REFERENCE_KEY) else {
+                return fields.values_mut().try_for_each(|field| inline_files(field, folder));
             };
             let name = name.as_str().filter(|_| fields.len() == 1);
             let name = name.ok_or("`$file` must be the name of a file, without other keys")?;
@@ -46,9 +46,9 @@ fn data_url(name: &str, folder: &Path) -> Result<String, String> {
         return Err(format!("`$file` names `{name}`, which is not in the folder of the data set"));
     }
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let known = TYPES.iter().find(|(known, _)| *known == ending);
+    let known = MEDIA_TYPES.iter().find(|(known, _)| *known == ending);
     let (_, media_type) = known.ok_or_else(|| {
-        let known: Vec<&str> = TYPES.iter().map(|(known, _)| *known).collect();
+        let known: Vec<&str> = MEDIA_TYPES.iter().map(|(known, _)| *known).collect();
         format!("`{name}` has an unknown type; the known ones are {}", known.join(", "))
     })?;
     let unreadable = |error| format!("`{name}` cannot be read: {error}");
@@ -59,8 +59,8 @@ fn data_url(name: &str, folder: &Path) -> Result<String, String> {
         return Err(format!("`$file` names `{name}`, which is not in the folder of the data set"));
     }
     let size = std::fs::metadata(&file).map_err(unreadable)?.len();
-    if size > LARGEST_BYTES {
-        return Err(format!("`{name}` has {size} bytes; the maximum is {LARGEST_BYTES}"));
+    if size > MAX_FILE_BYTES {
+        return Err(format!("`{name}` has {size} bytes; the maximum is {MAX_FILE_BYTES}"));
     }
     let bytes = std::fs::read(&file).map_err(unreadable)?;
     Ok(format!("data:{media_type};base64,{}", STANDARD.encode(bytes)))
@@ -77,7 +77,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.png"), b"hi").unwrap();
         let mut input = json!({ "parts": [{ "url": { "$file": "a.png" } }] });
-        fill(&mut input, folder.path()).unwrap();
+        inline_files(&mut input, folder.path()).unwrap();
         assert_eq!(input["parts"][0]["url"], "data:image/png;base64,aGk=");
     }
 
@@ -89,7 +89,8 @@ mod tests {
         std::fs::write(folder.path().join("a.png"), b"hi").unwrap();
         std::fs::write(inner.join("a.exe"), b"hi").unwrap();
         std::os::unix::fs::symlink(folder.path().join("a.png"), inner.join("link.png")).unwrap();
-        let refused = |file: Value| fill(&mut json!({ "$file": file }), &inner).unwrap_err();
+        let refused =
+            |file: Value| inline_files(&mut json!({ "$file": file }), &inner).unwrap_err();
         assert!(refused(json!("../a.png")).contains("not in the folder"));
         assert!(refused(json!("/etc/a.png")).contains("not in the folder"));
         assert!(refused(json!("link.png")).contains("not in the folder"));

@@ -4,15 +4,15 @@ use serde::Serialize;
 use wattle_api::document::run::FailureDocument;
 
 use crate::cases::case::Case;
-use crate::cases::runner::{Ended, Runner};
+use crate::cases::runner::{CaseOutcome, Runner};
 use crate::cases::verdict::{Check, Verdict};
-use crate::cases::wait::Stopped;
+use crate::cases::wait::CancelReason;
 use crate::client::segment;
-use crate::command::eval::spent::{Prices, Spent};
+use crate::command::eval::usage::{ModelUsage, Prices};
 use crate::error::Error;
 
-/// The state that all runs share.
-pub(super) struct Bench<'a> {
+/// Runs cases and measures the usage of models.
+pub(super) struct EvalRunner<'a> {
     pub(super) runner: Runner<'a>,
     pub(super) prices: &'a Prices,
     pub(super) keep: bool,
@@ -20,7 +20,7 @@ pub(super) struct Bench<'a> {
 
 /// The result of a run of a case.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Trial {
+pub(super) struct CaseRun {
     pub(super) name: String,
     /// True if all expectations are met.
     pub(super) passed: bool,
@@ -30,7 +30,7 @@ pub(super) struct Trial {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) thread: Option<String>,
     pub(super) time_ms: u64,
-    pub(super) spent: Spent,
+    pub(super) spent: ModelUsage,
     /// Failure of a failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<FailureDocument>,
@@ -38,28 +38,28 @@ pub(super) struct Trial {
     pub(super) checks: Vec<Check>,
 }
 
-impl Bench<'_> {
+impl EvalRunner<'_> {
     /// Runs a case. Returns `None` if the user presses Ctrl-C before the run has ended.
-    pub(super) async fn run(&self, case: &Case) -> Result<Option<Trial>, Error> {
-        if self.runner.interrupt.is_pressed() {
+    pub(super) async fn run(&self, case: &Case) -> Result<Option<CaseRun>, Error> {
+        if self.runner.ctrl_c.is_pressed() {
             return Ok(None);
         }
-        let Ended { verdict, thread, stopped, time_ms } = self.runner.run(case).await?;
-        let mut trial = Trial::new(case, verdict, time_ms);
+        let CaseOutcome { verdict, thread, cancel_reason, time_ms } = self.runner.run(case).await?;
+        let mut run = CaseRun::new(case, verdict, time_ms);
         if let Some(thread) = thread {
-            trial.spent = Spent::of(self.runner.client, &thread, self.prices).await?;
+            run.spent = ModelUsage::read(self.runner.client, &thread, self.prices).await?;
             if self.keep {
-                trial.thread = Some(thread);
+                run.thread = Some(thread);
             } else {
                 let path = format!("/api/v1/threads/{}", segment(&thread));
                 self.runner.client.delete(&path).await?;
             }
         }
-        Ok((stopped != Some(Stopped::Interrupt)).then_some(trial))
+        Ok((cancel_reason != Some(CancelReason::CtrlC)).then_some(run))
     }
 }
 
-impl Trial {
+impl CaseRun {
     fn new(case: &Case, verdict: Verdict, time_ms: u64) -> Self {
         let Verdict { passed, status, failure, checks } = verdict;
         Self {
@@ -68,7 +68,7 @@ impl Trial {
             status,
             thread: None,
             time_ms,
-            spent: Spent::default(),
+            spent: ModelUsage::default(),
             failure,
             checks,
         }

@@ -21,7 +21,7 @@ pub(crate) struct Today {
 
 impl Today {
     /// Returns the time and the time zone of the host's clock.
-    pub(crate) fn of(config: &ClockConfig) -> Result<Self, Error> {
+    pub(crate) fn from_clock(config: &ClockConfig) -> Result<Self, Error> {
         let clock = HostClock::new(config)?;
         let zone = TimeZone::get(clock.time_zone()).unwrap_or(TimeZone::UTC);
         Ok(Self { now_ms: clock.now_ms(), zone })
@@ -30,36 +30,37 @@ impl Today {
 
 /// A date in a data set.
 #[derive(Clone, Debug)]
-pub(crate) struct Day {
-    which: Which,
+pub(crate) struct DateSpec {
+    kind: DateKind,
     zone: Option<TimeZone>,
 }
 
 #[derive(Clone, Debug)]
-enum Which {
-    Away(Span),
-    OfYear(i8, i8),
-    Fixed(Date),
+enum DateKind {
+    Relative(Span),
+    MonthDay(i8, i8),
+    Absolute(Date),
 }
 
-impl Day {
+impl DateSpec {
     /// Parses `-1d`, `+2w`, `2025-01-15` or `01-15`. `zone` is the time zone in which the date is
     /// compared.
     pub(crate) fn parse(text: &str, zone: Option<&str>) -> Result<Self, String> {
-        let which = away(text).or_else(|| fixed(text)).or_else(|| of_year(text));
-        let which = which.ok_or_else(|| {
+        let kind =
+            parse_relative(text).or_else(|| parse_absolute(text)).or_else(|| parse_month_day(text));
+        let kind = kind.ok_or_else(|| {
             format!(
                 "`{text}` is not a date: use `0d`, `-1d`, `+2w`, `-1m`, `2025-01-15` or `01-15`"
             )
         })?;
         let zone = zone
             .map(|name| TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`")));
-        Ok(Self { which, zone: zone.transpose()? })
+        Ok(Self { kind, zone: zone.transpose()? })
     }
 
     /// Returns true if a value is on this date. The value can be a date, a time that begins with
     /// the date, or a number of milliseconds since 1970.
-    pub(crate) fn fits(&self, value: &Value, today: &Today) -> bool {
+    pub(crate) fn matches(&self, value: &Value, today: &Today) -> bool {
         let zone = self.zone.as_ref().unwrap_or(&today.zone);
         let Some(day) = self.date(today.now_ms, zone) else { return false };
         match value {
@@ -75,10 +76,10 @@ impl Day {
 
     fn date(&self, now_ms: i64, zone: &TimeZone) -> Option<Date> {
         let today = date_of(now_ms, zone)?;
-        match &self.which {
-            Which::Away(span) => today.checked_add(*span).ok(),
-            Which::OfYear(month, day) => Date::new(today.year(), *month, *day).ok(),
-            Which::Fixed(date) => Some(*date),
+        match &self.kind {
+            DateKind::Relative(span) => today.checked_add(*span).ok(),
+            DateKind::MonthDay(month, day) => Date::new(today.year(), *month, *day).ok(),
+            DateKind::Absolute(date) => Some(*date),
         }
     }
 }
@@ -87,7 +88,7 @@ fn date_of(ms: i64, zone: &TimeZone) -> Option<Date> {
     Some(Timestamp::from_millisecond(ms).ok()?.to_zoned(zone.clone()).date())
 }
 
-fn away(text: &str) -> Option<Which> {
+fn parse_relative(text: &str) -> Option<DateKind> {
     let unit = text.chars().last()?;
     let count: i32 = text.strip_suffix(unit)?.parse().ok()?;
     let span = Span::new();
@@ -98,21 +99,21 @@ fn away(text: &str) -> Option<Which> {
         'y' => span.try_years(count),
         _ => return None,
     };
-    span.ok().map(Which::Away)
+    span.ok().map(DateKind::Relative)
 }
 
-fn fixed(text: &str) -> Option<Which> {
-    text.parse::<Date>().ok().filter(|date| date.to_string() == text).map(Which::Fixed)
+fn parse_absolute(text: &str) -> Option<DateKind> {
+    text.parse::<Date>().ok().filter(|date| date.to_string() == text).map(DateKind::Absolute)
 }
 
-fn of_year(text: &str) -> Option<Which> {
+fn parse_month_day(text: &str) -> Option<DateKind> {
     let (month, day) = text.split_once('-')?;
     if month.len() != 2 || day.len() != 2 {
         return None;
     }
     let (month, day) = (month.parse().ok()?, day.parse().ok()?);
     // 2024 is a leap year, so February 29 is valid.
-    Date::new(2024, month, day).ok().map(|_| Which::OfYear(month, day))
+    Date::new(2024, month, day).ok().map(|_| DateKind::MonthDay(month, day))
 }
 
 #[cfg(test)]
@@ -124,38 +125,38 @@ mod tests {
     /// 2025-01-15, 10:30 in Shanghai.
     const NOW_MS: i64 = 1_736_908_245_000;
 
-    fn fits(day: &str, value: Value) -> bool {
+    fn matches(day: &str, value: Value) -> bool {
         let zone = TimeZone::get("Asia/Shanghai").unwrap();
-        Day::parse(day, None).unwrap().fits(&value, &Today { now_ms: NOW_MS, zone })
+        DateSpec::parse(day, None).unwrap().matches(&value, &Today { now_ms: NOW_MS, zone })
     }
 
     #[test]
     fn dates_are_relative_to_today() {
-        assert!(fits("0d", json!("2025-01-15")));
-        assert!(fits("-1d", json!("2025-01-14T23:59:59+08:00")));
-        assert!(fits("+1w", json!("2025-01-22 08:00")));
-        assert!(fits("-1m", json!("2024-12-15")));
-        assert!(fits("01-02", json!("2025-01-02")));
-        assert!(fits("2024-02-29", json!("2024-02-29")));
-        assert!(!fits("0d", json!("2025-01-150")));
-        assert!(!fits("0d", json!(null)));
+        assert!(matches("0d", json!("2025-01-15")));
+        assert!(matches("-1d", json!("2025-01-14T23:59:59+08:00")));
+        assert!(matches("+1w", json!("2025-01-22 08:00")));
+        assert!(matches("-1m", json!("2024-12-15")));
+        assert!(matches("01-02", json!("2025-01-02")));
+        assert!(matches("2024-02-29", json!("2024-02-29")));
+        assert!(!matches("0d", json!("2025-01-150")));
+        assert!(!matches("0d", json!(null)));
     }
 
     #[test]
     fn numbers_are_milliseconds_in_the_time_zone() {
-        assert!(fits("-1d", json!(1_736_784_000_000_i64)), "midnight in Shanghai");
-        assert!(!fits("-1d", json!(1_736_783_999_999_i64)));
+        assert!(matches("-1d", json!(1_736_784_000_000_i64)), "midnight in Shanghai");
+        assert!(!matches("-1d", json!(1_736_783_999_999_i64)));
         let zone = TimeZone::UTC;
-        let day = Day::parse("0d", Some("America/New_York")).unwrap();
+        let day = DateSpec::parse("0d", Some("America/New_York")).unwrap();
         let today = Today { now_ms: NOW_MS, zone };
-        assert!(day.fits(&json!("2025-01-14"), &today), "it is still evening there");
+        assert!(day.matches(&json!("2025-01-14"), &today), "it is still evening there");
     }
 
     #[test]
     fn invalid_dates_are_refused() {
         for text in ["", "1", "1h", "13-40", "2025-1-2", "yesterday"] {
-            assert!(Day::parse(text, None).is_err(), "{text}");
+            assert!(DateSpec::parse(text, None).is_err(), "{text}");
         }
-        assert!(Day::parse("0d", Some("Mars/Base")).unwrap_err().contains("Mars/Base"));
+        assert!(DateSpec::parse("0d", Some("Mars/Base")).unwrap_err().contains("Mars/Base"));
     }
 }

@@ -15,7 +15,7 @@ const PRICED_TOKENS: f64 = 1e6;
 
 /// Model calls, tokens and cost.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Spent {
+pub(super) struct ModelUsage {
     pub(super) model_calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
@@ -30,26 +30,30 @@ pub(super) struct Spent {
 /// Prices by model name.
 pub(super) type Prices = BTreeMap<String, Price>;
 
-impl Spent {
+impl ModelUsage {
     /// Reads the usage from the event log of a thread.
-    pub(super) async fn of(client: &Client, thread: &str, prices: &Prices) -> Result<Self, Error> {
+    pub(super) async fn read(
+        client: &Client,
+        thread: &str,
+        prices: &Prices,
+    ) -> Result<Self, Error> {
         let mut events = client.events(thread, 0).await?;
-        let mut spent = Self::default();
+        let mut usage = Self::default();
         while let Some(event) = events.next().await? {
             if let EventKind::Called(called) = event.kind {
-                spent.take(&called, prices);
+                usage.count_call(&called, prices);
             }
         }
-        Ok(spent)
+        Ok(usage)
     }
 
-    fn take(&mut self, called: &Called, prices: &Prices) {
+    fn count_call(&mut self, called: &Called, prices: &Prices) {
         // A reused completion was already counted for the run that received it first.
         let (Some(tokens), None) = (called.tokens, called.reused) else { return };
         self.model_calls += 1;
         self.input_tokens += tokens.input;
         self.output_tokens += tokens.output;
-        let names = called.completion().map(names).unwrap_or_default();
+        let names = called.completion().map(price_names).unwrap_or_default();
         if let Some(price) = names.iter().find_map(|name| prices.get(name)) {
             let cost = tokens.input as f64 * price.input + tokens.output as f64 * price.output;
             *self.cost.get_or_insert_default() += cost / PRICED_TOKENS;
@@ -72,9 +76,9 @@ impl Spent {
 
 /// Returns the names under which the model of a completion may have a price: the name that the
 /// provider reports, which can end with a date, and the name that the route requested.
-fn names(answer: Completion) -> Vec<String> {
-    let asked = answer.attempts.into_iter().next_back().map(|attempt| attempt.model);
-    [answer.model].into_iter().chain(asked).collect()
+fn price_names(completion: Completion) -> Vec<String> {
+    let requested = completion.attempts.into_iter().next_back().map(|attempt| attempt.model);
+    [completion.model].into_iter().chain(requested).collect()
 }
 
 #[cfg(test)]
@@ -93,10 +97,10 @@ mod tests {
         serde_json::from_value(document).unwrap()
     }
 
-    /// Returns a completion of a model. `asked` lists the requested models.
-    fn answer(model: &str, asked: &[&str]) -> Value {
+    /// Returns a completion of a model. `requested` lists the requested models.
+    fn completion(model: &str, requested: &[&str]) -> Value {
         let attempt = |model: &&str| json!({ "provider": "p", "model": model });
-        let attempts: Vec<Value> = asked.iter().map(attempt).collect();
+        let attempts: Vec<Value> = requested.iter().map(attempt).collect();
         json!({ "Ok": { "parts": [], "finish_reason": "stop", "usage": {}, "model": model,
             "attempts": attempts } })
     }
@@ -104,19 +108,19 @@ mod tests {
     #[test]
     fn tokens_are_priced_by_the_model_of_the_completion() {
         let prices = Prices::from([("mini".to_owned(), Price { input: 0.15, output: 0.6 })]);
-        let mut spent = Spent::default();
-        let dated = answer("mini-2024-07-18", &["large", "mini"]);
-        spent.take(&called(&dated, &json!({})), &prices);
-        assert_eq!((spent.model_calls, spent.cost), (1, Some(0.45)));
-        spent.take(&called(&dated, &json!({ "reused": 3 })), &prices);
-        spent.take(&called(&dated, &json!({ "tokens": null })), &prices);
-        assert_eq!(spent.model_calls, 1, "nothing was paid for");
-        spent.take(&called(&answer("other", &[]), &json!({})), &prices);
-        assert_eq!((spent.input_tokens, spent.output_tokens), (2_000_000, 1_000_000));
-        assert_eq!(spent.without_price, BTreeSet::from(["other".to_owned()]));
-        let mut sum = Spent::default();
-        sum.add(&spent);
-        sum.add(&spent);
+        let mut usage = ModelUsage::default();
+        let dated = completion("mini-2024-07-18", &["large", "mini"]);
+        usage.count_call(&called(&dated, &json!({})), &prices);
+        assert_eq!((usage.model_calls, usage.cost), (1, Some(0.45)));
+        usage.count_call(&called(&dated, &json!({ "reused": 3 })), &prices);
+        usage.count_call(&called(&dated, &json!({ "tokens": null })), &prices);
+        assert_eq!(usage.model_calls, 1, "nothing was paid for");
+        usage.count_call(&called(&completion("other", &[]), &json!({})), &prices);
+        assert_eq!((usage.input_tokens, usage.output_tokens), (2_000_000, 1_000_000));
+        assert_eq!(usage.without_price, BTreeSet::from(["other".to_owned()]));
+        let mut sum = ModelUsage::default();
+        sum.add(&usage);
+        sum.add(&usage);
         assert_eq!((sum.model_calls, sum.cost), (4, Some(0.9)));
     }
 }

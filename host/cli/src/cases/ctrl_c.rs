@@ -6,13 +6,13 @@ use crate::error::Error;
 use crate::output::Output;
 use crate::server::stop::Signals;
 
-/// Counts the presses of Ctrl-C, which no longer ends the process. On Unix, a SIGTERM is a press as
-/// well.
-pub(crate) struct Interrupt {
+/// Counts the presses of Ctrl-C, which no longer ends the process. On Unix, SIGTERM counts as a
+/// press.
+pub(crate) struct CtrlC {
     count: watch::Receiver<u32>,
 }
 
-impl Interrupt {
+impl CtrlC {
     /// Installs the handlers of the signals.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Interrupt {
         self.pressed_times(1).await;
     }
 
-    /// Waits until Ctrl-C was pressed twice, while cases run. Says at the first press that they are
+    /// Waits until Ctrl-C was pressed twice. Prints at the first press that the running cases are
     /// cancelled.
     pub(crate) async fn pressed_again(&self) {
         self.pressed().await;
