@@ -3,30 +3,31 @@
 mod app;
 mod bench;
 mod build;
-mod control;
+mod calls;
 mod dev;
 mod doctor;
 mod eval;
 mod follow;
+mod format;
 mod graph;
 mod hosts;
-mod input;
+mod json_arg;
 mod key;
+mod maintenance;
 mod mcp;
 mod model;
 mod new;
 mod plugin;
 mod replay;
 mod run;
+mod run_options;
 mod serve;
 mod sql;
 mod store;
 mod test;
 mod thread;
+mod time_travel;
 mod trace;
-mod travel;
-mod upkeep;
-mod words;
 
 use crate::args::{
     Args, Command, GraphCommand, McpCommand, ModelCommand, PluginCommand, StoreCommand,
@@ -90,7 +91,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         }
         Command::Graph(GraphCommand::ClearCache(cache)) => {
             let client = Client::open(config, Needs::Apps).await?;
-            let result = control::clear_cache(&client, &cache.target, output).await;
+            let result = graph::clear_cache(&client, &cache.target, output).await;
             client.close().await;
             result
         }
@@ -101,14 +102,14 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Trace(trace) => {
             let client = Client::open(config, Needs::Store).await?;
             let result = if trace.verify {
-                upkeep::verify(&client, &trace.thread, output).await
+                trace::verify(&client, &trace.thread, output).await
             } else {
                 trace::trace(&client, &trace.thread, output).await
             };
             client.close().await;
             result
         }
-        Command::Replay(args) => Box::pin(replay::rerun(config, &args, output)).await,
+        Command::Replay(args) => Box::pin(replay::replay(config, &args, output)).await,
         Command::Bench(args) => Box::pin(bench::bench(config, &args, output)).await,
         Command::Eval(args) => Box::pin(eval::eval(config, args, output)).await,
         Command::Hosts => hosts::list(config, output).await,
@@ -122,7 +123,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Store(StoreCommand::Restore(args)) => store::restore(config, &args, output).await,
         Command::Store(StoreCommand::Compact) => {
             let client = Client::open(config, Needs::Store).await?;
-            let result = upkeep::compact(&client, output).await;
+            let result = store::compact(&client, output).await;
             client.close().await;
             result
         }
@@ -143,20 +144,20 @@ async fn threads(config: Config, command: ThreadCommand, output: Output) -> Resu
     let result = match command {
         ThreadCommand::List(list) => thread::list(&client, &list, output).await,
         ThreadCommand::Show(it) => thread::show(&client, &it.thread, output).await,
-        ThreadCommand::State(state) => travel::state(&client, &state, output).await,
-        ThreadCommand::History(history) => travel::history(&client, &history, output).await,
-        ThreadCommand::Edit(edit) => travel::edit(&client, &edit, output).await,
-        ThreadCommand::Fork(fork) => travel::fork(&client, fork, output).await,
+        ThreadCommand::State(state) => time_travel::state(&client, &state, output).await,
+        ThreadCommand::History(history) => time_travel::history(&client, &history, output).await,
+        ThreadCommand::Edit(edit) => time_travel::edit(&client, &edit, output).await,
+        ThreadCommand::Fork(fork) => time_travel::fork(&client, fork, output).await,
         ThreadCommand::Resume(resume) => thread::resume(&client, resume, output).await,
-        ThreadCommand::Drain(it) => control::drain(&client, &it.thread, output).await,
+        ThreadCommand::Drain(it) => thread::drain(&client, &it.thread, output).await,
         ThreadCommand::Retry(it) => thread::retry(&client, &it.thread, output).await,
         ThreadCommand::Delete(it) => thread::delete(&client, &it.thread, output).await,
-        ThreadCommand::Calls(it) => upkeep::calls(&client, &it.thread, output).await,
-        ThreadCommand::Settle(settle) => upkeep::settle(&client, &settle, output).await,
-        ThreadCommand::Migrate(migrate) => upkeep::migrate(&client, &migrate, output).await,
+        ThreadCommand::Calls(it) => calls::list(&client, &it.thread, output).await,
+        ThreadCommand::Settle(settle) => calls::settle(&client, &settle, output).await,
+        ThreadCommand::Migrate(migrate) => maintenance::migrate(&client, &migrate, output).await,
         ThreadCommand::Export(export) => replay::export(&client, &export, output).await,
-        ThreadCommand::Copy(copy) => upkeep::copy(&client, &copy, output).await,
-        ThreadCommand::Prune(prune) => upkeep::prune(&client, &prune, output).await,
+        ThreadCommand::Copy(copy) => maintenance::copy(&client, &copy, output).await,
+        ThreadCommand::Prune(prune) => maintenance::prune(&client, &prune, output).await,
     };
     client.close().await;
     result

@@ -1,4 +1,4 @@
-//! The app of a command for authors.
+//! Resolves the app argument of the commands for authors.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use crate::load;
 use crate::load::manifest::FILE;
 use crate::paths::canonical;
 
-/// Returns the configuration file in the folder of an app, if the argument names such a folder and
-/// the current folder has no configuration. A new app has one, so a command need not be started in
-/// its folder. The configuration of the current folder is used however the app is named.
+/// Returns the configuration file in the folder of an app, if the argument is such a folder and the
+/// current folder has no configuration file. `wattle new` creates one, so a command need not be
+/// started in the folder of the app.
 pub(super) fn configuration(app: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new(app?);
     let file = folder.join(DEFAULT_FILE);
@@ -39,8 +39,8 @@ pub(super) fn folder(config: &Config, app: Option<&str>) -> Result<PathBuf, Erro
     })
 }
 
-/// Adds an app to a configuration that does not have it. The operator trusts an app that the command
-/// line names as one that the configuration names.
+/// Adds an app to a configuration that does not have it. An app on the command line is trusted like
+/// one in the configuration.
 pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
     let known = load::apps(config).remove(name.as_str());
     if known.is_none_or(|known| canonical(&known) != folder) {
@@ -48,7 +48,7 @@ pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
     }
 }
 
-/// Returns the current folder, or else that of the configuration.
+/// Returns the current folder, or else the folder of the configuration, whichever has an app.
 fn current(config: &Config) -> Result<PathBuf, Error> {
     let folders = [PathBuf::from("."), config.base.clone()];
     let found = folders.into_iter().find(|folder| folder.join(FILE).is_file());

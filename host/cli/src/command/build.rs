@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::args::AppArg;
 use crate::build::{AppBuild, Component};
-use crate::command::{app, words};
+use crate::command::{app, format};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -27,14 +27,14 @@ pub(super) async fn build(config: Config, args: &AppArg, output: Output) -> Resu
         built = build.build(sandbox.as_ref()) => built?,
         () = stop.received() => return Ok(Exit::Stopped),
     };
-    output.data(&Report { components }, |report| in_words(&report.components));
+    output.data(&Report { components }, |report| render_components(&report.components));
     Ok(Exit::Ok)
 }
 
 /// Describes components: their files, sizes, and what is in them.
-pub(super) fn in_words(components: &[Component]) -> String {
+pub(super) fn render_components(components: &[Component]) -> String {
     let describe = |component: &Component| {
-        let size = words::size(usize::try_from(component.bytes).unwrap_or(usize::MAX));
+        let size = format::byte_size(usize::try_from(component.bytes).unwrap_or(usize::MAX));
         let same = if component.changed { "" } else { ", as before" };
         let mut lines = vec![format!("{}  {size}{same}", component.file.display())];
         for (what, names) in [

@@ -1,6 +1,6 @@
 //! `wattle doctor`: checks the host and suggests how to solve problems.
 
-mod outside;
+mod external;
 
 use std::path::Path;
 
@@ -79,7 +79,7 @@ pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, 
                     "name the file with `--config`, or start in its folder",
                 ),
             }
-            examine(&config, &environment(), &mut report).await;
+            run_checks(&config, &environment(), &mut report).await;
             let failed = report.0.iter().any(|finding| finding.status == Status::Fail);
             if failed { Exit::Failed } else { Exit::Ok }
         }
@@ -88,23 +88,23 @@ pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, 
             error.exit()
         }
     };
-    output.data(&report.0, |findings| findings.iter().map(in_words).collect::<Vec<_>>().join("\n"));
+    output.data(&report.0, |findings| findings.iter().map(render).collect::<Vec<_>>().join("\n"));
     Ok(exit)
 }
 
-async fn examine(config: &Config, env: &ReadEnv, report: &mut Report) {
+async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
     let usable = data_folder(config, report);
     if usable {
         store(config, env, report).await;
         sandbox(config, report).await;
     }
-    pool(report);
+    memory_mappings(report);
     model_keys(config, env, report);
     secrets(config, env, report);
     databases(config, env, report).await;
-    outside::tool_servers(config, env, report).await;
-    outside::telemetry(config, env, report);
-    listen(config, env, report);
+    external::mcp_servers(config, env, report).await;
+    external::telemetry(config, env, report);
+    listen_address(config, env, report);
 }
 
 fn data_folder(config: &Config, report: &mut Report) -> bool {
@@ -211,7 +211,7 @@ async fn sandbox(config: &Config, report: &mut Report) {
     }
 }
 
-fn pool(report: &mut Report) {
+fn memory_mappings(report: &mut Report) {
     let instances = u64::from(SandboxConfig::default().max_instances);
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
     let Some(limit) = limit.and_then(|text| text.trim().parse::<u64>().ok()) else {
@@ -303,7 +303,7 @@ async fn probe(databases: &Databases, name: &str) -> Result<(), String> {
     answer.map(drop).map_err(|failure| failure.message)
 }
 
-fn listen(config: &Config, env: &ReadEnv, report: &mut Report) {
+fn listen_address(config: &Config, env: &ReadEnv, report: &mut Report) {
     let address = config.server.listen;
     let has_keys = config.has_keys(&**env);
     if address.ip().is_loopback() {
@@ -321,7 +321,7 @@ fn listen(config: &Config, env: &ReadEnv, report: &mut Report) {
     }
 }
 
-fn in_words(finding: &Finding) -> String {
+fn render(finding: &Finding) -> String {
     let status = match finding.status {
         Status::Ok => "ok  ",
         Status::Warn => "warn",

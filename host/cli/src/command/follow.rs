@@ -1,6 +1,6 @@
 //! Follows a run: progress on stderr, then the outcome.
 
-mod answer;
+mod completion_line;
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_run::text::Escaped;
 
 use crate::client::{Client, segment};
-use crate::command::follow::answer::Answer;
-use crate::command::words;
+use crate::command::follow::completion_line::CompletionLine;
+use crate::command::format;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
 /// Time between two frames of the spinner.
-const TICK: Duration = Duration::from_millis(100);
+const SPINNER_PERIOD: Duration = Duration::from_millis(100);
 
 /// Follows a run until it ends or is interrupted, and prints the outcome.
 pub(super) async fn follow(
@@ -43,7 +43,7 @@ pub(super) async fn follow(
         if let Some(text) = outcome(&ended) {
             Output::line(&text);
         }
-        advise(&ended, progress.failure.as_deref());
+        print_next_step(&ended, progress.failure.as_deref());
     }
     Ok(match ended.status {
         RunStatus::Interrupted => Exit::Interrupted,
@@ -66,8 +66,8 @@ pub(super) async fn newest_event(client: &Client, thread: &str) -> Result<u64, E
 struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
-    answer: Answer,
-    /// Message of the newest failure of a task on the screen.
+    completion: CompletionLine,
+    /// Message of the newest failure of a task that was shown.
     failure: Option<String>,
 }
 
@@ -80,18 +80,19 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(TICK);
+            bar.enable_steady_tick(SPINNER_PERIOD);
             bar
         });
-        Self { bar, quiet, answer: Answer::default(), failure: None }
+        Self { bar, quiet, completion: CompletionLine::default(), failure: None }
     }
 
-    /// Finished work remains on the screen. Work in progress is shown next to the spinner.
+    /// Shows an event. Finished work remains on the screen, and work in progress is shown next to the
+    /// spinner.
     fn show(&mut self, event: &Event) {
         let (line, stays) = match &event.kind {
             EventKind::TaskStarted(started) => (started.node.to_string(), false),
             EventKind::TaskFinished(finished) => {
-                let took = words::duration(finished.duration_us);
+                let took = format::duration(finished.duration_us);
                 (format!("{} done in {took}", finished.node), true)
             }
             EventKind::TaskFailed(failed) => {
@@ -100,15 +101,15 @@ impl Progress {
                 (format!("{} failed{again}: {}", failed.node, failed.failure), true)
             }
             EventKind::CallStarted(call) => {
-                self.answer.begin(call);
+                self.completion.start_call(call);
                 (format!("{} {}", call.function, call.summary), false)
             }
-            EventKind::Streamed(streamed) => match self.answer.go_on(streamed) {
+            EventKind::Streamed(streamed) => match self.completion.push(streamed) {
                 Some(words) => (format!("{}: {words}", streamed.node), false),
                 None => return,
             },
             EventKind::Called(call) => {
-                let took = words::duration(call.duration_us);
+                let took = format::duration(call.duration_us);
                 let what = format!("{} {}", call.function, call.summary);
                 (format!("{}: {} {took}", call.node, what.trim_end()), true)
             }
@@ -137,29 +138,29 @@ impl Progress {
     }
 }
 
-/// Returns the outcome to show to a person: the state, or the interrupts.
+/// Returns the outcome as text: the state, or the interrupts.
 fn outcome(run: &RunDocument) -> Option<String> {
     match run.status {
-        RunStatus::Interrupted => Some(questions(&run.interrupts, &run.next)),
-        RunStatus::Completed => run.state.as_ref().map(words::pretty),
+        RunStatus::Interrupted => Some(render_interrupts(&run.interrupts, &run.next)),
+        RunStatus::Completed => run.state.as_ref().map(format::pretty_json),
         RunStatus::Failed | RunStatus::Cancelled | RunStatus::Pending | RunStatus::Running => None,
     }
 }
 
 /// Describes pending interrupts, or the nodes before which a run has stopped without one.
-pub(super) fn questions(open: &[InterruptDocument], next: &[String]) -> String {
+pub(super) fn render_interrupts(open: &[InterruptDocument], next: &[String]) -> String {
     if open.is_empty() {
         return format!("stopped before {}", next.join(", "));
     }
     let question = |question: &InterruptDocument| {
         let mut text = format!("interrupt {} from {}\n", question.id, question.node);
-        text.push_str(&words::indented(&words::pretty(&question.payload), 2));
+        text.push_str(&format::indent(&format::pretty_json(&question.payload), 2));
         if let Some(schema) = &question.response_schema {
             text.push_str("\n  the answer must match this schema:\n");
-            text.push_str(&words::indented(&words::pretty(schema), 2));
+            text.push_str(&format::indent(&format::pretty_json(schema), 2));
         }
         if let Some(expires_ms) = question.expires_ms {
-            text.push_str(&format!("\n  expires {}", words::instant(expires_ms)));
+            text.push_str(&format!("\n  expires {}", format::local_time(expires_ms)));
         }
         text
     };
@@ -167,8 +168,8 @@ pub(super) fn questions(open: &[InterruptDocument], next: &[String]) -> String {
 }
 
 /// Prints the next step for the user. `shown` is the message of a failure that the user has seen.
-fn advise(run: &RunDocument, shown: Option<&str>) {
-    let thread = words::quoted(&run.thread);
+fn print_next_step(run: &RunDocument, shown: Option<&str>) {
+    let thread = format::shell_quote(&run.thread);
     match run.status {
         RunStatus::Interrupted => {
             let answers = match run.interrupts.as_slice() {
@@ -224,7 +225,7 @@ mod tests {
             asked_ms: 0,
             expires_ms: None,
         };
-        insta::assert_snapshot!(questions(&[question], &[]));
-        assert_eq!(questions(&[], &["a".into(), "b".into()]), "stopped before a, b");
+        insta::assert_snapshot!(render_interrupts(&[question], &[]));
+        assert_eq!(render_interrupts(&[], &["a".into(), "b".into()]), "stopped before a, b");
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use wattle_api::document::app::{AppDocument, GraphDocument};
+use wattle_api::native::control::ClearedDocument;
 use wattle_graph::check::{AnyPlugin, Problem, check_json, check_toml};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::GraphName;
@@ -25,18 +26,21 @@ use crate::wire::open_sandbox;
 /// Prints the graphs of a file or folder without a server, or those of a loaded app.
 pub(super) async fn show(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
     let path = Path::new(target);
-    let pictures = if path.exists() {
+    let rendered = if path.exists() {
         let checked = read(&config, path).await?;
         for problem in &checked.unloaded {
             Output::warning(&problem.to_string());
         }
         let graphs = checked.result.map_err(|problems| failed(&problems))?;
         let find = |name: &GraphName| graphs.iter().find(|graph| graph.name == *name);
-        graphs.iter().map(|graph| Picture::new(graph.name.as_str(), xray(graph, &find))).collect()
+        graphs
+            .iter()
+            .map(|graph| MermaidGraph::new(graph.name.as_str(), xray(graph, &find)))
+            .collect()
     } else {
-        loaded(config, target).await?
+        fetch_loaded_graphs(config, target).await?
     };
-    output.data(&pictures, |pictures: &Vec<Picture>| match pictures.as_slice() {
+    output.data(&rendered, |rendered: &Vec<MermaidGraph>| match rendered.as_slice() {
         [only] => only.mermaid.clone(),
         many => many
             .iter()
@@ -48,25 +52,25 @@ pub(super) async fn show(config: Config, target: &str, output: Output) -> Result
 }
 
 #[derive(Serialize)]
-struct Picture {
+struct MermaidGraph {
     graph: String,
     mermaid: String,
 }
 
-impl Picture {
+impl MermaidGraph {
     fn new(graph: &str, mermaid: String) -> Self {
         Self { graph: graph.to_owned(), mermaid }
     }
 }
 
-async fn loaded(config: Config, target: &str) -> Result<Vec<Picture>, Error> {
+async fn fetch_loaded_graphs(config: Config, target: &str) -> Result<Vec<MermaidGraph>, Error> {
     let client = Client::open(config, Needs::Apps).await?;
-    let pictures = pictures(&client, target).await;
+    let rendered = fetch_graphs(&client, target).await;
     client.close().await;
-    pictures
+    rendered
 }
 
-async fn pictures(client: &Client, target: &str) -> Result<Vec<Picture>, Error> {
+async fn fetch_graphs(client: &Client, target: &str) -> Result<Vec<MermaidGraph>, Error> {
     let (app, graph) = target.split_once('/').unwrap_or((target, ""));
     let path = format!("/api/v1/apps/{}", segment(app));
     let graphs = if graph.is_empty() {
@@ -74,18 +78,18 @@ async fn pictures(client: &Client, target: &str) -> Result<Vec<Picture>, Error> 
     } else {
         vec![graph.to_owned()]
     };
-    let mut pictures = Vec::with_capacity(graphs.len());
+    let mut rendered = Vec::with_capacity(graphs.len());
     for graph in graphs {
         let document: GraphDocument =
             client.get(&format!("{path}/graphs/{}", segment(&graph))).await?;
-        pictures.push(Picture { graph, mermaid: document.mermaid });
+        rendered.push(MermaidGraph { graph, mermaid: document.mermaid });
     }
-    Ok(pictures)
+    Ok(rendered)
 }
 
 /// Reports all problems of the graphs of a folder or file.
 pub(super) async fn check(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
-    let path = place_of(&config, target)?;
+    let path = resolve_target(&config, target)?;
     let checked = read(&config, &path).await?;
     let (graphs, found) = match checked.result {
         Ok(graphs) => (graphs.iter().map(|graph| graph.name.to_string()).collect(), Vec::new()),
@@ -111,6 +115,25 @@ pub(super) async fn check(config: Config, target: &str, output: Output) -> Resul
         Output::note("names and schemas of the nodes of these components are not verified");
     }
     Ok(if failed { Exit::Failed } else { Exit::Ok })
+}
+
+/// Clears the node cache of `app`, `app/graph` or `app/graph/node`.
+pub(super) async fn clear_cache(
+    client: &Client,
+    target: &str,
+    output: Output,
+) -> Result<Exit, Error> {
+    let mut parts = target.splitn(3, '/');
+    let app = segment(parts.next().unwrap_or_default());
+    let query: Vec<String> = ["graph", "node"]
+        .into_iter()
+        .zip(parts)
+        .map(|(key, part)| format!("{key}={}", segment(part)))
+        .collect();
+    let path = format!("/api/v1/apps/{app}/cache?{}", query.join("&"));
+    let cleared: ClearedDocument = client.delete_for(&path).await?;
+    output.data(&cleared, |cleared| format!("cleared {} entries", cleared.cleared));
+    Ok(Exit::Ok)
 }
 
 #[derive(Serialize)]
@@ -141,7 +164,7 @@ impl From<&Problem> for ProblemLine {
 }
 
 /// Returns the target as a path, or the folder of the app with this name.
-fn place_of(config: &Config, target: &str) -> Result<PathBuf, Error> {
+fn resolve_target(config: &Config, target: &str) -> Result<PathBuf, Error> {
     if Path::new(target).exists() {
         return Ok(target.into());
     }

@@ -3,7 +3,7 @@
 use wattle_api::document::host::HostDocument;
 
 use crate::client::{Client, Needs};
-use crate::command::words;
+use crate::command::format;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -13,11 +13,11 @@ pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> 
     let client = Client::open(config, Needs::Store).await?;
     let hosts = client.get::<Vec<HostDocument>>("/api/v1/hosts").await;
     client.close().await;
-    output.data(&hosts?, |hosts| in_words(hosts));
+    output.data(&hosts?, |hosts| render(hosts));
     Ok(Exit::Ok)
 }
 
-fn in_words(hosts: &[HostDocument]) -> String {
+fn render(hosts: &[HostDocument]) -> String {
     if hosts.is_empty() {
         return "no host is running".into();
     }
@@ -27,13 +27,13 @@ fn in_words(hosts: &[HostDocument]) -> String {
         table.row([
             host.host.clone(),
             host.version.clone(),
-            words::word(&host.status),
+            format::serde_name(&host.status),
             host.runs.to_string(),
             host.max_runs.to_string(),
-            words::instant(host.started_ms),
+            format::local_time(host.started_ms),
             match host.silent_ms {
                 0 => "now".to_owned(),
-                ms => format!("{} ago", words::duration(ms.saturating_mul(1_000))),
+                ms => format!("{} ago", format::duration(ms.saturating_mul(1_000))),
             },
         ]);
     }

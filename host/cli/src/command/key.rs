@@ -7,7 +7,7 @@ use wattle_api::guard::scope::KeyScope;
 
 use crate::args::{KeyCommand, KeyCreateArgs, KeyRevokeArgs};
 use crate::client::{Client, Needs, segment};
-use crate::command::words;
+use crate::command::format;
 use crate::config::{ByteSize, Config};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -81,9 +81,9 @@ fn row(key: &KeyDocument) -> [String; 10] {
         scopes.join(","),
         or_dash(key.rate.map(|rate| rate.to_string())),
         or_dash(key.body_limit_bytes.map(|bytes| ByteSize(bytes).to_string())),
-        words::instant(key.created_ms),
-        key.expires_ms.map_or_else(|| "never".into(), words::instant),
-        or_dash(key.used_ms.map(words::instant)),
+        format::local_time(key.created_ms),
+        key.expires_ms.map_or_else(|| "never".into(), format::local_time),
+        or_dash(key.used_ms.map(format::local_time)),
         or_dash(key.made_by.clone()),
     ]
 }

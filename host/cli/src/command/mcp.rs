@@ -9,7 +9,7 @@ use wattle_model::config::{ModelConfig, ProviderKind};
 use wattle_run::ports::sandbox::ToolInfo;
 
 use crate::args::McpCheckArgs;
-use crate::command::words;
+use crate::command::format;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -26,7 +26,7 @@ pub(super) async fn check(
     output: Output,
 ) -> Result<Exit, Error> {
     let mut found = BTreeMap::new();
-    for (name, check) in look(config, &environment(), args.servers).await? {
+    for (name, check) in check_servers(config, &environment(), args.servers).await? {
         let mut check = check.map_err(|failure| Error::NotFound {
             message: failure.message,
             hint: "without a name, all servers are checked".to_owned(),
@@ -35,13 +35,13 @@ pub(super) async fn check(
         found.insert(name, check);
     }
     let is_usable = found.values().all(|check| check.failure.is_none());
-    output.data(&found, in_words);
+    output.data(&found, render);
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
 }
 
 /// Connects concurrently to the named servers, or to all servers. An unknown name is a `not-found`
 /// failure.
-pub(super) async fn look(
+pub(super) async fn check_servers(
     config: &Config,
     env: &ReadEnv,
     named: Vec<String>,
@@ -75,14 +75,14 @@ fn schema_notes(model: &ModelConfig, tools: &[ToolInfo]) -> Vec<String> {
     noted.collect()
 }
 
-fn in_words(checks: &BTreeMap<String, Check>) -> String {
+fn render(checks: &BTreeMap<String, Check>) -> String {
     if checks.is_empty() {
         return "there are no MCP servers; define one as `[mcp.<name>]` in wattle.toml".to_owned();
     }
-    checks.iter().map(|(name, check)| words_of(name, check)).collect::<Vec<_>>().join("\n")
+    checks.iter().map(|(name, check)| render_server(name, check)).collect::<Vec<_>>().join("\n")
 }
 
-fn words_of(name: &str, check: &Check) -> String {
+fn render_server(name: &str, check: &Check) -> String {
     let mut lines = Vec::new();
     let status = if check.failure.is_some() { "fail" } else { "ok" };
     lines.push(format!("{name}: {status}"));
@@ -103,7 +103,7 @@ fn words_of(name: &str, check: &Check) -> String {
             (false, true) => " (idempotent)",
             (false, false) => "",
         };
-        let summary = words::summary(&tool.description);
+        let summary = format::first_sentence(&tool.description);
         let colon = if summary.is_empty() { "" } else { ": " };
         let summary: String = summary.chars().take(DESCRIPTION_CHARS).collect();
         lines.push(format!("    {}{hints}{colon}{summary}", tool.name));
@@ -170,7 +170,7 @@ mod tests {
             failure: Some(Failure::new("timeout", "it did not answer")),
             ..Check::default()
         };
-        let shown = in_words(&[("graph".into(), fine), ("files".into(), away)].into());
+        let shown = render(&[("graph".into(), fine), ("files".into(), away)].into());
         let expected = "files: fail\n  session   30000 ms\n  timeout: it did not answer\n\
                         graph: ok\n  session      12 ms  protocol 2025-11-25, graph 1.2\n  \
                         tools         3 ms  1 of them\n    add (read-only): Adds numbers.\n  \

@@ -25,15 +25,15 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::{environment, open_routes};
 
-/// App and plugin name with which models are called.
-const ASKER: &str = "check";
+/// Name of the app and of the plugin in whose name models are called.
+const CALLER_NAME: &str = "check";
 
 /// Number of characters of a completion that are shown.
 const EXCERPT_CHARS: usize = 60;
 
 /// Maximum number of output tokens of a turn. The number is inexpensive, and sufficient for a model
 /// that reasons first.
-const ANSWER_TOKENS: u32 = 2_000;
+const MAX_OUTPUT_TOKENS: u32 = 2_000;
 
 /// The results of a route.
 #[derive(Clone, Debug, Serialize)]
@@ -48,14 +48,14 @@ struct Step {
     step: &'static str,
     ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<Answer>,
+    answer: Option<CompletionSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
 }
 
 /// The completion of a step.
 #[derive(Clone, Debug, Serialize)]
-struct Answer {
+struct CompletionSummary {
     model: String,
     text: String,
     finish_reason: String,
@@ -67,15 +67,15 @@ struct Answer {
     output_tokens: Option<u64>,
 }
 
-/// Calls the models of routes one after another. Fails if any step fails.
+/// Calls the models of routes sequentially. Fails if any step fails.
 pub(super) async fn check(
     config: &Config,
     args: ModelCheckArgs,
     output: Output,
 ) -> Result<Exit, Error> {
     let setup = |message: String| Error::Setup { what: "models", message };
-    let (Ok(app), Ok(plugin)) = (AppName::new(ASKER), PluginName::new(ASKER)) else {
-        return Err(setup(format!("`{ASKER}` is no name")));
+    let (Ok(app), Ok(plugin)) = (AppName::new(CALLER_NAME), PluginName::new(CALLER_NAME)) else {
+        return Err(setup(format!("`{CALLER_NAME}` is not a valid name")));
     };
     let owner = CallerId::of_app(&app);
     let caller = Caller { app, plugin, tenant: None, owner };
@@ -90,32 +90,40 @@ pub(super) async fn check(
     }
     let mut checks = Vec::new();
     for route in args.routes {
-        let asker = |streams| Asker { routes: &routes, caller: &caller, route: &route, streams };
+        let route_caller =
+            |streams| RouteCaller { routes: &routes, caller: &caller, route: &route, streams };
         let provider = config.model.routes.get(&route);
         let provider = provider.and_then(|route| config.model.providers.get(&route.provider));
-        let usual = asker(provider.is_some_and(|it| it.stream));
-        let steps = steps(&asker(false), &asker(true), &usual).await;
+        let usual = route_caller(provider.is_some_and(|it| it.stream));
+        let steps = steps(&route_caller(false), &route_caller(true), &usual).await;
         checks.push(Check { route, steps });
     }
     let is_usable = checks.iter().flat_map(|check| &check.steps).all(|it| it.failure.is_none());
-    output.data(&checks, |checks| checks.iter().map(in_words).collect::<Vec<_>>().join("\n"));
+    output.data(&checks, |checks| checks.iter().map(render).collect::<Vec<_>>().join("\n"));
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
 }
 
 /// Steps with tools and schemas use the streaming setting of the provider.
-async fn steps(whole: &Asker<'_>, streamed: &Asker<'_>, usual: &Asker<'_>) -> Vec<Step> {
+async fn steps(
+    whole: &RouteCaller<'_>,
+    streamed: &RouteCaller<'_>,
+    usual: &RouteCaller<'_>,
+) -> Vec<Step> {
     vec![
-        timed("whole", whole.words()).await,
-        timed("streamed", streamed.words()).await,
-        timed("tool", usual.tool()).await,
-        timed("shape", usual.shape()).await,
+        timed("whole", whole.check_text()).await,
+        timed("streamed", streamed.check_text()).await,
+        timed("tool", usual.check_tool()).await,
+        timed("shape", usual.check_schema()).await,
     ]
 }
 
-async fn timed(step: &'static str, work: impl Future<Output = Result<Answer, Failure>>) -> Step {
-    let begun = Instant::now();
+async fn timed(
+    step: &'static str,
+    work: impl Future<Output = Result<CompletionSummary, Failure>>,
+) -> Step {
+    let started = Instant::now();
     let answer = work.await;
-    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (answer, failure) = match answer {
         Ok(answer) => (Some(answer), None),
         Err(failure) => (None, Some(failure)),
@@ -124,7 +132,7 @@ async fn timed(step: &'static str, work: impl Future<Output = Result<Answer, Fai
 }
 
 /// Calls the models of one route.
-struct Asker<'a> {
+struct RouteCaller<'a> {
     routes: &'a Routes,
     caller: &'a Caller,
     route: &'a str,
@@ -134,25 +142,25 @@ struct Asker<'a> {
 
 /// Counts deltas.
 #[derive(Default)]
-struct Pieces(AtomicUsize);
+struct DeltaCount(AtomicUsize);
 
-impl DeltaSink for Pieces {
+impl DeltaSink for DeltaCount {
     fn push(&self, _delta: Delta) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Asker<'_> {
+impl RouteCaller<'_> {
     fn request(&self, words: &str) -> CompletionRequest {
         let parts = vec![Part::Text(words.to_owned())];
         let messages = vec![Message { role: Role::User, parts }];
         let mut request = CompletionRequest::new(self.route, messages);
-        request.max_output_tokens = Some(ANSWER_TOKENS);
+        request.max_output_tokens = Some(MAX_OUTPUT_TOKENS);
         request
     }
 
-    async fn ask(&self, request: &CompletionRequest) -> Result<(Completion, usize), Failure> {
-        let (blobs, pieces) = (MemoryBlobs::default(), Pieces::default());
+    async fn call(&self, request: &CompletionRequest) -> Result<(Completion, usize), Failure> {
+        let (blobs, pieces) = (MemoryBlobs::default(), DeltaCount::default());
         let (caller, streams) = (self.caller, self.streams);
         let answer = self.routes.complete_as(caller, request, &blobs, &pieces, streams);
         let answer = Box::pin(answer).await?;
@@ -160,13 +168,13 @@ impl Asker<'_> {
     }
 
     /// Requests a text completion.
-    async fn words(&self) -> Result<Answer, Failure> {
-        let (answer, pieces) = self.ask(&self.request("Answer with the one word: ready")).await?;
-        said(&answer, pieces, answer.text())
+    async fn check_text(&self) -> Result<CompletionSummary, Failure> {
+        let (answer, pieces) = self.call(&self.request("Answer with the one word: ready")).await?;
+        summarize(&answer, pieces, answer.text())
     }
 
     /// Requests a tool call, and then a completion that uses the tool's result.
-    async fn tool(&self) -> Result<Answer, Failure> {
+    async fn check_tool(&self) -> Result<CompletionSummary, Failure> {
         let mut request =
             self.request("Add 17 and 25 with the tool `add`. Then say the sum and nothing else.");
         request.tools = vec![ToolDefinition {
@@ -178,7 +186,7 @@ impl Asker<'_> {
                 "required": ["a", "b"],
             }),
         }];
-        let (first, pieces) = self.ask(&request).await?;
+        let (first, pieces) = self.call(&request).await?;
         let results: Vec<Part> = first
             .tool_calls()
             .map(|call| {
@@ -194,12 +202,12 @@ impl Asker<'_> {
         }
         request.messages.push(Message { role: Role::Assistant, parts: first.parts });
         request.messages.push(Message { role: Role::Tool, parts: results });
-        let (second, more) = self.ask(&request).await?;
-        said(&second, pieces + more, second.text())
+        let (second, more) = self.call(&request).await?;
+        summarize(&second, pieces + more, second.text())
     }
 
     /// Requests a structured completion with a schema.
-    async fn shape(&self) -> Result<Answer, Failure> {
+    async fn check_schema(&self) -> Result<CompletionSummary, Failure> {
         let mut request = self.request("Which city is the capital of France?");
         request.response_schema = Some(ResponseSchema {
             name: "place".to_owned(),
@@ -209,21 +217,25 @@ impl Asker<'_> {
                 "required": ["city"],
             }),
         });
-        let (answer, pieces) = self.ask(&request).await?;
+        let (answer, pieces) = self.call(&request).await?;
         let document = answer.structured.as_ref().map(ToString::to_string).unwrap_or_default();
-        said(&answer, pieces, document)
+        summarize(&answer, pieces, document)
     }
 }
 
 /// Converts a completion. Fails if its text is empty.
-fn said(answer: &Completion, pieces: usize, text: String) -> Result<Answer, Failure> {
+fn summarize(
+    answer: &Completion,
+    pieces: usize,
+    text: String,
+) -> Result<CompletionSummary, Failure> {
     let finish_reason = answer.finish_reason.name().to_owned();
     if text.trim().is_empty() {
         let text = format!("the completion has no text; its finish reason is `{finish_reason}`");
         return Err(Failure::new("no-answer", text));
     }
     let usage = &answer.usage;
-    Ok(Answer {
+    Ok(CompletionSummary {
         model: answer.model.clone(),
         text: excerpt(&text),
         finish_reason,
@@ -239,13 +251,13 @@ fn excerpt(text: &str) -> String {
     one_line.chars().take(EXCERPT_CHARS).collect()
 }
 
-fn in_words(check: &Check) -> String {
+fn render(check: &Check) -> String {
     let is_usable = check.steps.iter().all(|step| step.failure.is_none());
     let mut lines = vec![format!("{}: {}", check.route, if is_usable { "ok" } else { "fail" })];
     for step in &check.steps {
         let time = Duration::from_millis(step.ms);
         let words = match (&step.answer, &step.failure) {
-            (Some(answer), _) => words_of(answer),
+            (Some(answer), _) => render_completion(answer),
             (None, Some(failure)) => format!("{}: {}", failure.code, failure.message),
             (None, None) => String::new(),
         };
@@ -254,10 +266,10 @@ fn in_words(check: &Check) -> String {
     lines.join("\n")
 }
 
-fn words_of(answer: &Answer) -> String {
+fn render_completion(answer: &CompletionSummary) -> String {
     let count = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     format!(
-        "{}: `{}` ({}, {} pieces, {} tokens in, {} out)",
+        "{}: `{}` ({}, {} deltas, {} tokens in, {} out)",
         answer.model,
         answer.text,
         answer.finish_reason,

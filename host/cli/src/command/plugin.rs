@@ -7,7 +7,7 @@ use wattle_api::document::plugin::{NodeDocument, PluginDocument};
 use wattle_run::grant::{GrantKey, SqlRule};
 
 use crate::client::{self, Client, segment};
-use crate::command::words;
+use crate::command::format;
 use crate::config::{Config, Needs};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -27,7 +27,7 @@ pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> 
                 plugin.name.clone(),
                 plugin.app.clone().unwrap_or_else(|| "-".into()),
                 if plugin.contract.is_empty() { "-".into() } else { plugin.contract.clone() },
-                words::size(usize::try_from(plugin.size_bytes).unwrap_or(usize::MAX)),
+                format::byte_size(usize::try_from(plugin.size_bytes).unwrap_or(usize::MAX)),
                 plugin.nodes.len().to_string(),
                 plugin.digest.chars().take(12).collect(),
             ]);
@@ -46,7 +46,7 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
         client.close().await;
         plugins?
     };
-    output.data(&plugins, |plugins| plugins.iter().map(in_words).collect::<Vec<_>>().join("\n\n"));
+    output.data(&plugins, |plugins| plugins.iter().map(render).collect::<Vec<_>>().join("\n\n"));
     Ok(Exit::Ok)
 }
 
@@ -66,22 +66,23 @@ async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Er
     Ok(PluginDocument::new(None, info, &decision.grants))
 }
 
-fn in_words(plugin: &PluginDocument) -> String {
+fn render(plugin: &PluginDocument) -> String {
     let mut lines = vec![
         format!("plugin    {}", plugin.name),
         format!("app       {}", plugin.app.as_deref().unwrap_or("-")),
         format!("digest    {}", plugin.digest),
-        format!("size      {}", words::size(usize::try_from(plugin.size_bytes).unwrap_or(0))),
+        format!("size      {}", format::byte_size(usize::try_from(plugin.size_bytes).unwrap_or(0))),
         contract(plugin),
     ];
     let mut list = |title: &str, items: &[String]| {
         if !items.is_empty() {
-            lines.push(format!("{title}\n{}", words::indented(&items.join("\n"), 2)));
+            lines.push(format!("{title}\n{}", format::indent(&items.join("\n"), 2)));
         }
     };
     list("exports", &plugin.exports);
     list("imports", &plugin.imports);
-    let node = |node: &NodeDocument| format!("{}  {}", node.name, words::summary(&node.doc));
+    let node =
+        |node: &NodeDocument| format!("{}  {}", node.name, format::first_sentence(&node.doc));
     let nodes: Vec<String> = plugin.nodes.iter().map(node).collect();
     list("nodes", &nodes);
     list("tools", &plugin.tools);
@@ -142,7 +143,7 @@ fn sql_rule(rule: &Value) -> String {
     };
     let functions = (!rule.functions.is_empty()).then(|| rule.functions.into_iter().collect());
     let parts = [
-        Some(words::word(&rule.access)),
+        Some(format::serde_name(&rule.access)),
         names(rule.tables.map(|tables| tables.into_iter().collect()), "tables"),
         rule.schema.then(|| "schema".to_owned()),
         names(functions, "functions"),
@@ -224,7 +225,7 @@ mod tests {
             }],
             ..plugin(grants)
         };
-        insta::assert_snapshot!(in_words(&typed), @r"
+        insta::assert_snapshot!(render(&typed), @r"
         plugin    reports
         app       -
         digest    4f2a

@@ -13,14 +13,14 @@ use wattle_run::replay::{Against, Counts, Replay, replay_thread};
 
 use crate::args::{ReplayArgs, ThreadExportArgs};
 use crate::client::{Client, Needs, segment};
-use crate::command::words;
+use crate::command::format;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::offline::OfflineCode;
 
-fn path(thread: &str, parts: ExportParts) -> String {
+fn export_path(thread: &str, parts: ExportParts) -> String {
     let ExportParts { code, blobs } = parts;
     format!("/api/v1/threads/{}/export?code={code}&blobs={blobs}", segment(thread))
 }
@@ -34,7 +34,7 @@ pub(super) async fn export(
         return export_test(client, args, output).await;
     }
     let parts = ExportParts { code: !args.no_code, blobs: !args.no_blobs };
-    let mut pieces = client.pieces(&path(&args.thread, parts)).await?;
+    let mut pieces = client.pieces(&export_path(&args.thread, parts)).await?;
     let Some(file) = &args.file else {
         let mut text = Vec::new();
         while let Some(piece) = pieces.try_next().await? {
@@ -44,7 +44,7 @@ pub(super) async fn export(
         return Ok(Exit::Ok);
     };
     // The file is renamed when it is complete, so that a reader never sees a part of it.
-    let draft = draft_of(file);
+    let draft = draft_path(file);
     let mut bytes = 0;
     {
         let mut out = std::fs::File::create(&draft).map_err(Error::file("write", &draft))?;
@@ -64,7 +64,7 @@ async fn export_test(
     output: Output,
 ) -> Result<Exit, Error> {
     let parts = ExportParts { code: false, blobs: !args.no_blobs };
-    let text = whole(client, &args.thread, parts).await?;
+    let text = export_text(client, &args.thread, parts).await?;
     let unreadable = |message: String| Error::Server { address: "the server".into(), message };
     let export = Export::read(&text).map_err(|error| unreadable(error.to_string()))?;
     let lines = export.into_test().into_lines().map_err(|error| unreadable(error.to_string()))?;
@@ -73,12 +73,12 @@ async fn export_test(
         Output::raw(text.as_bytes());
         return Ok(Exit::Ok);
     };
-    let draft = draft_of(file);
+    let draft = draft_path(file);
     std::fs::write(&draft, &text).map_err(Error::file("write", &draft))?;
     finish(&draft, file, text.len(), output)
 }
 
-fn draft_of(file: &Path) -> PathBuf {
+fn draft_path(file: &Path) -> PathBuf {
     file.with_extension("draft")
 }
 
@@ -86,12 +86,12 @@ fn draft_of(file: &Path) -> PathBuf {
 fn finish(draft: &Path, file: &Path, bytes: usize, output: Output) -> Result<Exit, Error> {
     std::fs::rename(draft, file).map_err(Error::file("write", file))?;
     let done = serde_json::json!({ "file": file, "bytes": bytes });
-    output.data(&done, |_| format!("{} in `{}`", words::size(bytes), file.display()));
+    output.data(&done, |_| format!("{} in `{}`", format::byte_size(bytes), file.display()));
     Ok(Exit::Ok)
 }
 
 /// Executes a thread of the store or of a file again, without external calls.
-pub(super) async fn rerun(
+pub(super) async fn replay(
     config: Config,
     args: &ReplayArgs,
     output: Output,
@@ -101,7 +101,7 @@ pub(super) async fn rerun(
     } else {
         let client = Client::open(config.clone(), Needs::Store).await?;
         // This process reads code and blobs itself.
-        let text = whole(&client, &args.target, ExportParts::default()).await;
+        let text = export_text(&client, &args.target, ExportParts::default()).await;
         client.close().await;
         text?
     };
@@ -110,8 +110,8 @@ pub(super) async fn rerun(
         hint: "name a thread, or a file that `wattle thread export` wrote".into(),
     })?;
     let code = Box::pin(OfflineCode::open(config)).await?;
-    let replayed = Box::pin(rerun_with(&code, &export)).await?;
-    output.data(&replayed, |replayed| in_words(&export, replayed));
+    let replayed = Box::pin(replay_export(&code, &export)).await?;
+    output.data(&replayed, |replayed| render(&export, replayed));
     Ok(if replayed.divergences.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
@@ -128,8 +128,8 @@ pub(super) fn read(file: &Path) -> Result<String, Error> {
 }
 
 /// Returns the export of a thread as one text.
-async fn whole(client: &Client, thread: &str, parts: ExportParts) -> Result<String, Error> {
-    let pieces = client.pieces(&path(thread, parts)).await?;
+async fn export_text(client: &Client, thread: &str, parts: ExportParts) -> Result<String, Error> {
+    let pieces = client.pieces(&export_path(thread, parts)).await?;
     let pieces: Vec<_> = pieces.try_collect().await?;
     let text = pieces.concat();
     String::from_utf8(text).map_err(|error| Error::Server {
@@ -138,7 +138,7 @@ async fn whole(client: &Client, thread: &str, parts: ExportParts) -> Result<Stri
     })
 }
 
-async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error> {
+async fn replay_export(code: &OfflineCode, export: &Export) -> Result<Replay, Error> {
     let thread = &export.header.thread;
     let found = code
         .app_of(export)
@@ -162,14 +162,14 @@ async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error
     })
 }
 
-fn in_words(export: &Export, replayed: &Replay) -> String {
+fn render(export: &Export, replayed: &Replay) -> String {
     let mut lines = differences(replayed);
-    lines.extend(left_out(replayed).map(|part| format!("not compared: {part}")));
+    lines.extend(skipped_parts(replayed).map(|part| format!("not compared: {part}")));
     let Replay { checkpoints, tasks, calls, .. } = *replayed;
     lines.push(format!(
         "thread {}: {} are the same, {} differences",
         export.header.thread.id,
-        counted(Counts { checkpoints, tasks, calls }),
+        format_counts(Counts { checkpoints, tasks, calls }),
         replayed.divergences.len()
     ));
     lines.join("\n")
@@ -189,31 +189,33 @@ pub(super) fn differences(replayed: &Replay) -> Vec<String> {
             divergence.checkpoint,
             divergence.message
         ));
-        lines.push(format!("  then  {}", flat(&divergence.recorded)));
-        lines.push(format!("  now   {}", flat(&divergence.now)));
+        lines.push(format!("  then  {}", to_single_line(&divergence.recorded)));
+        lines.push(format!("  now   {}", to_single_line(&divergence.now)));
     }
     lines
 }
 
 /// Describes the parts of a thread that a replay did not compare, one for each reason.
-pub(super) fn left_out(replayed: &Replay) -> impl Iterator<Item = String> {
-    let mut left_out: BTreeMap<&str, Counts> = BTreeMap::new();
+pub(super) fn skipped_parts(replayed: &Replay) -> impl Iterator<Item = String> {
+    let mut counts_by_reason: BTreeMap<&str, Counts> = BTreeMap::new();
     for skipped in &replayed.skipped {
-        *left_out.entry(&skipped.reason).or_default() += skipped.left_out;
+        *counts_by_reason.entry(&skipped.reason).or_default() += skipped.left_out;
     }
-    left_out.into_iter().map(|(reason, counts)| format!("{}, because {reason}", counted(counts)))
+    counts_by_reason
+        .into_iter()
+        .map(|(reason, counts)| format!("{}, because {reason}", format_counts(counts)))
 }
 
-fn counted(counts: Counts) -> String {
+fn format_counts(counts: Counts) -> String {
     let Counts { checkpoints, tasks, calls } = counts;
     format!("{checkpoints} supersteps, {tasks} tasks and {calls} host calls")
 }
 
 /// Formats a value on one line, shortened to the width of a terminal.
-fn flat(value: &Value) -> String {
-    const LONGEST: usize = 400;
+fn to_single_line(value: &Value) -> String {
+    const MAX_SHOWN_CHARS: usize = 400;
     let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     }

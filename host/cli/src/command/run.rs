@@ -4,7 +4,7 @@ use wattle_api::document::run::{RunDocument, StartDocument};
 
 use crate::args::RunArgs;
 use crate::client::{Client, segment};
-use crate::command::{control, follow, input};
+use crate::command::{follow, json_arg, run_options};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -14,13 +14,13 @@ pub(super) async fn run(client: &Client, args: RunArgs, output: Output) -> Resul
         Some((app, graph)) => (app, Some(graph.to_owned())),
         None => (args.target.as_str(), None),
     };
-    let context = args.context.as_deref().map(input::json).transpose()?;
+    let context = args.context.as_deref().map(json_arg::parse).transpose()?;
     let start = StartDocument {
         graph,
-        input: input::json(&args.input)?,
+        input: json_arg::parse(&args.input)?,
         thread_id: args.thread,
         context: context.unwrap_or_default(),
-        options: control::options(args.options)?,
+        options: run_options::to_document(args.options)?,
         ..StartDocument::default()
     };
     let path = format!("/api/v1/apps/{}/runs", segment(app));

@@ -58,7 +58,7 @@ async fn reader(
         report.readable_by_all = applied.map_err(failed)?;
         report.executed = true;
     }
-    output.data(&report, in_words);
+    output.data(&report, render);
     for table in &report.readable_by_all {
         Output::warning(&format!(
             "every role can read `{table}`, so `{}` can as well: `REVOKE SELECT ON {table} FROM \
@@ -69,7 +69,7 @@ async fn reader(
     Ok(Exit::Ok)
 }
 
-fn in_words(report: &Report) -> String {
+fn render(report: &Report) -> String {
     if report.executed {
         let tables: Vec<&str> = report.tables.iter().map(String::as_str).collect();
         return format!("role `{}` can read {}", report.role, tables.join(", "));

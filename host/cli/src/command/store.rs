@@ -1,4 +1,4 @@
-//! `wattle store verify|repair|backup|restore`: verifies, repairs, backs up and restores the store.
+//! `wattle store compact|verify|repair|backup|restore`.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -8,12 +8,12 @@ use serde_json::json;
 use wattle_api::native::store::BackupDocument;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::BlobStore as _;
-use wattle_run::ports::store::{Damage, DamageReport};
+use wattle_run::ports::store::{CompactionReport, Damage, DamageReport};
 use wattle_store::{FileBlobs, RedbMemory, RedbStore, is_filled};
 
 use crate::args::{StoreBackupArgs, StoreRestoreArgs};
 use crate::client::{Client, Needs, server_of};
-use crate::config::{Config, StoreKind};
+use crate::config::{ByteSize, Config, StoreKind};
 use crate::data_folder::{LINK_KEY_FILE, TENANT_ROUTES_FILE, VERSIONS_FOLDER};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -30,7 +30,7 @@ pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error
         Some(remote) => Client::Remote(remote).get("/api/v1/store/verify").await?,
         None => survey_files(&config).await?,
     };
-    output.data(&survey, in_words);
+    output.data(&survey, render);
     Ok(if survey.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
@@ -63,7 +63,7 @@ fn in_memory(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> 
     }
 }
 
-fn in_words(survey: &DamageReport) -> String {
+fn render(survey: &DamageReport) -> String {
     let mut lines = vec![format!("{} threads were read completely", survey.threads)];
     if survey.damaged.is_empty() {
         lines.push("nothing is damaged".into());
@@ -88,7 +88,7 @@ pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error
     let (survey, old, old_memory) = repaired.map_err(|error| setup(error.to_string()))??;
     let files = json!({ "survey": survey, "damaged_file": old, "damaged_memory_file": old_memory });
     output.data(&files, |_| {
-        let mut lines = vec![in_words(&survey)];
+        let mut lines = vec![render(&survey)];
         for old in std::iter::once(&old).chain(&old_memory) {
             lines.push(format!("the damaged file was renamed to `{}`", old.display()));
         }
@@ -167,9 +167,19 @@ pub(super) async fn restore(
     let survey = survey_files(&config).await?;
     output.data(&survey, |survey| {
         let data = config.data.display();
-        format!("restored into `{data}`\n{}", in_words(survey))
+        format!("restored into `{data}`\n{}", render(survey))
     });
     Ok(if survey.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+/// Returns the space of deleted data to the file system.
+pub(super) async fn compact(client: &Client, output: Output) -> Result<Exit, Error> {
+    let compacted: CompactionReport = client.post("/api/v1/store/compact", &json!({})).await?;
+    output.data(&compacted, |compacted| {
+        let size = |bytes: u64| ByteSize(bytes).to_string();
+        format!("{} before, {} now", size(compacted.before_bytes), size(compacted.after_bytes))
+    });
+    Ok(Exit::Ok)
 }
 
 fn setup(message: String) -> Error {

@@ -1,4 +1,4 @@
-//! `wattle thread`: lists, shows, resumes and deletes threads.
+//! `wattle thread list|show|resume|retry|drain|delete`.
 
 use serde_json::Value;
 use wattle_api::document::Page;
@@ -8,10 +8,15 @@ use wattle_run::hostcall::runs::OnFailure;
 
 use crate::args::{ThreadListArgs, ThreadResumeArgs};
 use crate::client::{Client, segment};
-use crate::command::{control, follow, input, words};
+use crate::command::{follow, format, json_arg, run_options};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Output, Table};
+
+/// Returns the path of a resource of a thread in the API.
+pub(super) fn thread_path(thread: &str, resource: &str) -> String {
+    format!("/api/v1/threads/{}/{resource}", segment(thread))
+}
 
 pub(super) async fn list(
     client: &Client,
@@ -33,8 +38,8 @@ pub(super) async fn list(
                 thread.thread.clone(),
                 thread.app.clone(),
                 thread.graph.clone(),
-                words::word(&thread.status),
-                words::instant(thread.updated_ms),
+                format::serde_name(&thread.status),
+                format::local_time(thread.updated_ms),
             ]);
         }
         table.render()
@@ -45,26 +50,26 @@ pub(super) async fn list(
 pub(super) async fn show(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let thread: ThreadDocument =
         client.get(&format!("/api/v1/threads/{}", segment(thread))).await?;
-    output.data(&thread, in_words);
+    output.data(&thread, render);
     Ok(Exit::Ok)
 }
 
-fn in_words(thread: &ThreadDocument) -> String {
+fn render(thread: &ThreadDocument) -> String {
     let summary = &thread.summary;
     let mut lines = vec![
         format!("thread   {}", summary.thread),
         format!("graph    {}/{}", summary.app, summary.graph),
         format!("version  {}", thread.version),
-        format!("status   {}", words::word(&summary.status)),
-        format!("created  {}", words::instant(summary.created_ms)),
-        format!("updated  {}", words::instant(summary.updated_ms)),
+        format!("status   {}", format::serde_name(&summary.status)),
+        format!("created  {}", format::local_time(summary.created_ms)),
+        format!("updated  {}", format::local_time(summary.updated_ms)),
     ];
     if let Some(expires_ms) = summary.expires_ms {
-        lines.push(format!("expires  {}", words::instant(expires_ms)));
+        lines.push(format!("expires  {}", format::local_time(expires_ms)));
     }
     if let Some(aside) = &thread.set_aside {
         let SetAsideDocument { failure, since_ms, attempts } = aside;
-        let since = words::instant(*since_ms);
+        let since = format::local_time(*since_ms);
         lines.push(format!("aside    since {since}, tried {attempts} time(s)"));
         lines.push(format!("because  {}: {}", failure.code, failure.message));
         let thread = &summary.thread;
@@ -74,9 +79,9 @@ fn in_words(thread: &ThreadDocument) -> String {
     if let Some(failure) = &thread.failure {
         lines.push(format!("failure  {}: {}", failure.code, failure.message));
     }
-    lines.push(format!("state\n{}", words::indented(&words::pretty(&thread.state), 2)));
+    lines.push(format!("state\n{}", format::indent(&format::pretty_json(&thread.state), 2)));
     if !thread.interrupts.is_empty() || !thread.next.is_empty() {
-        lines.push(follow::questions(&thread.interrupts, &thread.next));
+        lines.push(follow::render_interrupts(&thread.interrupts, &thread.next));
     }
     lines.join("\n")
 }
@@ -86,9 +91,10 @@ pub(super) async fn resume(
     args: ThreadResumeArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    let answers: Result<_, _> = args.answers.iter().map(|answer| input::answer(answer)).collect();
+    let answers: Result<_, _> =
+        args.answers.iter().map(|answer| json_arg::parse_answer(answer)).collect();
     let on_failure = if args.reopen { OnFailure::Reopen } else { OnFailure::Keep };
-    let options = control::options(args.options)?;
+    let options = run_options::to_document(args.options)?;
     let resume = ResumeDocument { answers: answers?, on_failure, options, wait: false };
     let after = follow::newest_event(client, &args.thread).await?;
     let path = format!("/api/v1/threads/{}/resume", segment(&args.thread));
@@ -102,6 +108,26 @@ pub(super) async fn retry(client: &Client, thread: &str, output: Output) -> Resu
     let path = format!("/api/v1/threads/{}/retry", segment(thread));
     let run: RunDocument = client.post(&path, &serde_json::json!({})).await?;
     follow::follow(client, &run, after, false, output).await
+}
+
+/// Drains the run of a thread, and waits until it has stopped.
+pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+    let path = format!("/api/v1/threads/{}", segment(thread));
+    let view: ThreadDocument = client.get(&path).await?;
+    let Some(run) = view.summary.run else {
+        return Err(Error::NotFound {
+            message: format!("thread `{thread}` has no run"),
+            hint: "list threads with `wattle thread list`".into(),
+        });
+    };
+    let run = segment(&run);
+    client.post_empty(&format!("{path}/runs/{run}/drain"), &serde_json::json!({})).await?;
+    let ended: RunDocument = client.get(&format!("/api/v1/runs/{run}/wait")).await?;
+    output.data(&ended, |ended| {
+        let status = format::serde_name(&ended.status);
+        format!("run {} is {status}; continue with `wattle thread resume {thread}`", ended.run)
+    });
+    Ok(Exit::Ok)
 }
 
 pub(super) async fn delete(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {

@@ -1,11 +1,12 @@
-//! `wattle trace`: the trace of a thread as a tree.
+//! `wattle trace`: prints the trace of a thread as a tree, or verifies the seals of the thread.
 
 use wattle_project::trace::{
     AttemptTrace, CallTrace, ChangeTrace, PrincipalTrace, RunTrace, StepTrace, TaskTrace, Trace,
 };
+use wattle_run::ports::store::SealReport;
 
 use crate::client::{Client, segment};
-use crate::command::words;
+use crate::command::format;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -17,15 +18,32 @@ pub(super) async fn trace(client: &Client, thread: &str, output: Output) -> Resu
     Ok(Exit::Ok)
 }
 
-/// A line of the tree with the lines below it.
-struct Branch {
-    line: String,
-    below: Vec<Branch>,
+/// Verifies the seals of a thread.
+pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+    let verified: SealReport =
+        client.get(&format!("/api/v1/threads/{}/verify", segment(thread))).await?;
+    output.data(&verified, |verified| {
+        let mut lines = vec![format!("all seals are valid, up to event {}", verified.last_seq)];
+        if verified.sealed_after > 0 {
+            lines.push(format!("not sealed: events up to {}", verified.sealed_after));
+        }
+        if let Some(seal) = &verified.seal {
+            lines.push(format!("seal  {seal}"));
+        }
+        lines.join("\n")
+    });
+    Ok(Exit::Ok)
 }
 
-impl Branch {
+/// A line of the tree with the lines below it.
+struct TreeNode {
+    line: String,
+    children: Vec<TreeNode>,
+}
+
+impl TreeNode {
     fn leaf(line: impl Into<String>) -> Self {
-        Self { line: line.into(), below: Vec::new() }
+        Self { line: line.into(), children: Vec::new() }
     }
 }
 
@@ -33,10 +51,10 @@ fn render(trace: &Trace) -> String {
     let mut text = format!("thread {}\n", trace.thread);
     let runs = trace.runs.iter().map(|it| (it.started_ms, run(it)));
     let changes = trace.changes.iter().map(|it| (it.at_ms, change(it)));
-    let mut branches: Vec<(i64, Branch)> = runs.chain(changes).collect();
-    branches.sort_by_key(|(at_ms, _)| *at_ms);
-    let branches: Vec<Branch> = branches.into_iter().map(|(_, branch)| branch).collect();
-    draw(&branches, "", &mut text);
+    let mut nodes: Vec<(i64, TreeNode)> = runs.chain(changes).collect();
+    nodes.sort_by_key(|(at_ms, _)| *at_ms);
+    let nodes: Vec<TreeNode> = nodes.into_iter().map(|(_, node)| node).collect();
+    write_tree(&nodes, "", &mut text);
     if trace.truncated {
         text.push_str("the thread has more events, for which the trace is too large\n");
     }
@@ -48,18 +66,18 @@ fn render(trace: &Trace) -> String {
     text
 }
 
-fn draw(branches: &[Branch], margin: &str, text: &mut String) {
-    for (index, branch) in branches.iter().enumerate() {
-        let last = index + 1 == branches.len();
+fn write_tree(nodes: &[TreeNode], margin: &str, text: &mut String) {
+    for (index, node) in nodes.iter().enumerate() {
+        let last = index + 1 == nodes.len();
         let (knot, below) = if last { ("`-- ", "    ") } else { ("|-- ", "|   ") };
-        text.push_str(&format!("{margin}{knot}{}\n", branch.line));
-        draw(&branch.below, &format!("{margin}{below}"), text);
+        text.push_str(&format!("{margin}{knot}{}\n", node.line));
+        write_tree(&node.children, &format!("{margin}{below}"), text);
     }
 }
 
-fn run(run: &RunTrace) -> Branch {
+fn run(run: &RunTrace) -> TreeNode {
     let took = run.ended_ms.and_then(|ended| u64::try_from(ended - run.started_ms).ok());
-    let took = took.map(|ms| format!(" {}", words::duration(ms * 1_000))).unwrap_or_default();
+    let took = took.map(|ms| format!(" {}", format::duration(ms * 1_000))).unwrap_or_default();
     let mut line = format!("run {} {} ({}) {}{took}", run.run, run.graph, run.reason, run.status);
     if run.recoveries > 0 {
         line.push_str(&format!(", recovered {} times", run.recoveries));
@@ -67,46 +85,50 @@ fn run(run: &RunTrace) -> Branch {
     if let Some(failure) = &run.failure {
         line.push_str(&format!(": {failure}"));
     }
-    line.push_str(&by("requested by", run.principal.as_ref()));
-    line.push_str(&by("cancelled by", run.cancelled_by.as_ref()));
+    line.push_str(&format_principal("requested by", run.principal.as_ref()));
+    line.push_str(&format_principal("cancelled by", run.cancelled_by.as_ref()));
     let answers = run.answers.iter().map(|answer| {
-        let by = by("by", answer.principal.as_ref());
+        let by = format_principal("by", answer.principal.as_ref());
         let value = shortened(&answer.answer);
-        Branch::leaf(format!("answer to {}: {value}{by}", answer.question))
+        TreeNode::leaf(format!("answer to {}: {value}{by}", answer.question))
     });
-    Branch { line, below: answers.chain(run.steps.iter().map(step)).collect() }
+    TreeNode { line, children: answers.chain(run.steps.iter().map(step)).collect() }
 }
 
-fn change(change: &ChangeTrace) -> Branch {
-    let by = by("by", change.principal.as_ref());
-    Branch::leaf(format!("{} {}{by}", change.change, change.summary))
+fn change(change: &ChangeTrace) -> TreeNode {
+    let by = format_principal("by", change.principal.as_ref());
+    TreeNode::leaf(format!("{} {}{by}", change.change, change.summary))
 }
 
 /// Formats the principal of an action as the end of a line.
-fn by(word: &str, principal: Option<&PrincipalTrace>) -> String {
+fn format_principal(word: &str, principal: Option<&PrincipalTrace>) -> String {
     principal.map(|principal| format!(" [{word} {principal}]")).unwrap_or_default()
 }
 
-fn step(step: &StepTrace) -> Branch {
+fn step(step: &StepTrace) -> TreeNode {
     let mut line = format!("step {}", step.step);
     if !step.changed.is_empty() {
         line.push_str(&format!(" -> {}", step.changed.join(", ")));
     }
-    Branch { line, below: step.tasks.iter().map(task).collect() }
+    TreeNode { line, children: step.tasks.iter().map(task).collect() }
 }
 
 /// Formats a task. A task with one attempt is one line. With several attempts, each attempt is a
 /// line of its own.
-fn task(task: &TaskTrace) -> Branch {
+fn task(task: &TaskTrace) -> TreeNode {
     match task.attempts.as_slice() {
-        [only] => {
-            Branch { line: format!("{} {}", task.node, attempt_line(only)), below: below(only) }
-        }
-        many => Branch {
+        [only] => TreeNode {
+            line: format!("{} {}", task.node, attempt_line(only)),
+            children: children(only),
+        },
+        many => TreeNode {
             line: task.node.clone(),
-            below: many
+            children: many
                 .iter()
-                .map(|attempt| Branch { line: attempt_line(attempt), below: below(attempt) })
+                .map(|attempt| TreeNode {
+                    line: attempt_line(attempt),
+                    children: children(attempt),
+                })
                 .collect(),
         },
     }
@@ -118,10 +140,10 @@ fn attempt_line(attempt: &AttemptTrace) -> String {
         line.push_str(&format!(" at attempt {}", attempt.attempt));
     }
     if let Some(us) = attempt.duration_us {
-        line.push_str(&format!(" {}", words::duration(us)));
+        line.push_str(&format!(" {}", format::duration(us)));
     }
     if let Some(bytes) = attempt.written_bytes {
-        line.push_str(&format!(", wrote {}", words::size(bytes)));
+        line.push_str(&format!(", wrote {}", format::byte_size(bytes)));
     }
     if attempt.replayed > 0 {
         line.push_str(&format!(", {} calls replayed", attempt.replayed));
@@ -132,20 +154,20 @@ fn attempt_line(attempt: &AttemptTrace) -> String {
     line
 }
 
-fn below(attempt: &AttemptTrace) -> Vec<Branch> {
+fn children(attempt: &AttemptTrace) -> Vec<TreeNode> {
     let calls = attempt.calls.iter().map(call);
-    let messages = attempt.messages.iter().map(Branch::leaf);
+    let messages = attempt.messages.iter().map(TreeNode::leaf);
     let questions =
-        attempt.questions.iter().map(|question| Branch::leaf(format!("interrupt {question}")));
-    let graphs = attempt.graphs.iter().map(|graph| Branch {
+        attempt.questions.iter().map(|question| TreeNode::leaf(format!("interrupt {question}")));
+    let graphs = attempt.graphs.iter().map(|graph| TreeNode {
         line: format!("graph {}", graph.namespace),
-        below: graph.steps.iter().map(step).collect(),
+        children: graph.steps.iter().map(step).collect(),
     });
     calls.chain(messages).chain(questions).chain(graphs).collect()
 }
 
-fn call(call: &CallTrace) -> Branch {
-    Branch { line: call_line(call), below: call.calls.iter().map(self::call).collect() }
+fn call(call: &CallTrace) -> TreeNode {
+    TreeNode { line: call_line(call), children: call.calls.iter().map(self::call).collect() }
 }
 
 fn call_line(call: &CallTrace) -> String {
@@ -156,9 +178,9 @@ fn call_line(call: &CallTrace) -> String {
     match call.duration_us {
         Some(us) => line.push_str(&format!(
             " {} {} -> {}",
-            words::duration(us),
-            words::size(call.request_bytes),
-            words::size(call.answer_bytes)
+            format::duration(us),
+            format::byte_size(call.request_bytes),
+            format::byte_size(call.answer_bytes)
         )),
         None => line.push_str(" without a result"),
     }
@@ -175,9 +197,9 @@ fn call_line(call: &CallTrace) -> String {
 }
 
 fn shortened(value: &serde_json::Value) -> String {
-    const LONGEST: usize = 80;
+    const MAX_SHOWN_CHARS: usize = 80;
     let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((index, _)) => format!("{}...", &text[..index]),
         None => text,
     }

@@ -1,4 +1,4 @@
-//! Builds an app whenever its sources have changed.
+//! Builds an app when its sources have changed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use std::time::SystemTime;
 use wattle_run::ports::Sandbox;
 
 use crate::build::AppBuild;
-use crate::command::build::in_words;
+use crate::command::build::render_components;
 use crate::error::Error;
 use crate::load::manifest::{FILE, Manifest};
 use crate::load::watcher::{Watcher, is_left_out};
 use crate::output::Output;
 
-/// Folders that toolchains write beside sources.
-const WRITTEN: [&str; 2] = ["__pycache__", "target"];
+/// Folders with generated files, which toolchains create beside sources.
+const GENERATED: [&str; 2] = ["__pycache__", "target"];
 
-/// Size and time of each source.
-type Print = BTreeMap<PathBuf, (u64, SystemTime)>;
+/// Size and modification time of each source file.
+type Fingerprint = BTreeMap<PathBuf, (u64, SystemTime)>;
 
-/// Builds an app, and knows from which sources.
+/// Builds an app, and remembers the fingerprint of its sources.
 pub(super) struct Builder {
     folder: PathBuf,
     sandbox: Arc<dyn Sandbox>,
-    /// The sources of the last build, whether or not it succeeded.
-    built: Option<Print>,
+    /// Fingerprint of the sources of the last build, whether or not it succeeded.
+    built: Option<Fingerprint>,
 }
 
 impl Builder {
@@ -33,7 +33,7 @@ impl Builder {
         Self { folder, sandbox, built: None }
     }
 
-    /// Watches the app, and sources of it elsewhere.
+    /// Watches the folder of the app, and its sources in other folders.
     pub(super) fn watch(&self, watcher: &mut Watcher) {
         watcher.watch_app(&self.folder);
         for source in self.sources() {
@@ -44,17 +44,17 @@ impl Builder {
         }
     }
 
-    /// Builds the app, unless its sources are those of the last build. Prints why it cannot be
-    /// built; the app then stays as it is.
+    /// Builds the app, unless its sources are unchanged since the last build. Prints the error of a
+    /// failed build, which keeps the components from before.
     pub(super) async fn build(&mut self) {
-        // A source that changes during the build makes another build necessary.
-        let print = self.print();
-        if self.built.as_ref() == Some(&print) {
+        // A source that changes during the build requires another build.
+        let fingerprint = self.fingerprint();
+        if self.built.as_ref() == Some(&fingerprint) {
             return;
         }
-        self.built = Some(print);
+        self.built = Some(fingerprint);
         if let Err(error) = self.build_now().await {
-            Output::error(&format!("{error}\n  the app stays as it was before"));
+            Output::error(&format!("{error}\n  the app keeps its components from before"));
         }
     }
 
@@ -65,7 +65,7 @@ impl Builder {
         }
         Output::note(&format!("building `{}`", self.folder.display()));
         let components = AppBuild::open(&self.folder)?.build(self.sandbox.as_ref()).await?;
-        Output::note(&in_words(&components));
+        Output::note(&render_components(&components));
         Ok(())
     }
 
@@ -75,35 +75,35 @@ impl Builder {
         watched.into_iter().chain([self.folder.join(FILE)]).collect()
     }
 
-    fn print(&self) -> Print {
-        print_of(&self.sources())
+    fn fingerprint(&self) -> Fingerprint {
+        fingerprint_of(&self.sources())
     }
 }
 
-fn print_of(sources: &[PathBuf]) -> Print {
-    let mut print = Print::new();
+fn fingerprint_of(sources: &[PathBuf]) -> Fingerprint {
+    let mut fingerprint = Fingerprint::new();
     for source in sources {
-        add(&mut print, source);
+        add(&mut fingerprint, source);
     }
-    print
+    fingerprint
 }
 
-/// Adds a file, or the files of a folder. Symbolic links are not followed, since they may lead round
-/// in a circle.
-fn add(print: &mut Print, path: &Path) {
-    let Ok(facts) = path.symlink_metadata() else { return };
-    if facts.is_file() {
-        let modified = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        print.insert(path.to_owned(), (facts.len(), modified));
+/// Adds a file, or the files of a folder. Symbolic links are not followed, because they can form a
+/// cycle.
+fn add(fingerprint: &mut Fingerprint, path: &Path) {
+    let Ok(metadata) = path.symlink_metadata() else { return };
+    if metadata.is_file() {
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        fingerprint.insert(path.to_owned(), (metadata.len(), modified));
     }
-    if !facts.is_dir() {
+    if !metadata.is_dir() {
         return;
     }
     // A folder that cannot be read has no sources.
     for entry in path.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if !is_left_out(&name) && !WRITTEN.iter().any(|written| *written == name) {
-            add(print, &entry.path());
+        if !is_left_out(&name) && !GENERATED.iter().any(|written| *written == name) {
+            add(fingerprint, &entry.path());
         }
     }
 }
@@ -121,14 +121,14 @@ mod tests {
         fs::create_dir_all(folder.join("src/deep")).unwrap();
         fs::create_dir_all(folder.join("src/__pycache__")).unwrap();
         fs::write(folder.join("src/deep/a.py"), "1").unwrap();
-        let print = || print_of(&[folder.join("src")]);
-        let before = print();
+        let fingerprint = || fingerprint_of(&[folder.join("src")]);
+        let before = fingerprint();
         assert_eq!(before.len(), 1);
         fs::write(folder.join("src/__pycache__/a.pyc"), "").unwrap();
         fs::write(folder.join("src/.hidden"), "").unwrap();
-        assert_eq!(print(), before);
+        assert_eq!(fingerprint(), before);
         fs::write(folder.join("src/deep/a.py"), "12").unwrap();
-        assert_ne!(print(), before);
+        assert_ne!(fingerprint(), before);
     }
 
     #[cfg(unix)]
@@ -147,14 +147,14 @@ mod tests {
         fs::write(app.join("app.toml"), manifest).unwrap();
         symlink(&code, app.join("src")).unwrap();
         symlink(code.join("Makefile"), app.join("Makefile")).unwrap();
-        let print = || print_of(&AppBuild::open(&app).unwrap().watched());
-        assert!(print().is_empty());
+        let fingerprint = || fingerprint_of(&AppBuild::open(&app).unwrap().watched());
+        assert!(fingerprint().is_empty());
         for (count, name) in (1..).zip(["a.c", "Makefile"]) {
             fs::write(code.join(name), "1").unwrap();
-            let before = print();
+            let before = fingerprint();
             assert_eq!(before.len(), count, "{before:?}");
             fs::write(code.join(name), "12").unwrap();
-            assert_ne!(print(), before);
+            assert_ne!(fingerprint(), before);
         }
     }
 }

@@ -7,7 +7,7 @@ use wattle_graph::suggest;
 
 use crate::args::DevArgs;
 use crate::cases::case::{self, Case};
-use crate::command::input;
+use crate::command::json_arg;
 use crate::error::Error;
 
 /// The file with the cases of an app, relative to its folder.
@@ -65,7 +65,9 @@ impl Source {
     /// Reads the input again.
     pub(super) fn read(&self) -> Result<Input, Error> {
         match self {
-            Self::Argument { input, graph } => Ok(Input::of(input::json(input)?, graph.clone())),
+            Self::Argument { input, graph } => {
+                Ok(Input::of(json_arg::parse(input)?, graph.clone()))
+            }
             Self::Case { file, name } => {
                 let case = select_case(case::read(file)?, name.as_deref())?;
                 let Case { graph, input, context, answers, .. } = case;

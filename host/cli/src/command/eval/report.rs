@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cases::verdict;
 use crate::command::eval::case_run::CaseRun;
 use crate::command::eval::usage::ModelUsage;
-use crate::command::words;
+use crate::command::format;
 use crate::output::Table;
 
 /// The results of a data set.
@@ -129,9 +129,9 @@ impl Report {
             format!("cost    {cost}"),
             format!(
                 "time    median {}, p95 {}, total {}",
-                words::duration(time.median_ms * 1_000),
-                words::duration(time.p95_ms * 1_000),
-                words::duration(time.total_ms * 1_000)
+                format::duration(time.median_ms * 1_000),
+                format::duration(time.p95_ms * 1_000),
+                format::duration(time.total_ms * 1_000)
             ),
         ];
         if spent.cost.is_some() && !spent.without_price.is_empty() {

@@ -7,7 +7,7 @@ use wattle_api::document::run::FailureDocument;
 use wattle_run::replay::Replay;
 
 use crate::cases::verdict::{Check, describe_failure};
-use crate::command::{replay, words};
+use crate::command::{format, replay};
 
 /// The results of the tests of an app.
 #[derive(Clone, Debug, Serialize)]
@@ -94,7 +94,7 @@ impl TestResult {
     fn lines(&self) -> Vec<String> {
         let mark = if self.passed { "ok    " } else { "failed" };
         let status = self.status.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
-        let elapsed = words::duration(self.time_ms * 1_000);
+        let elapsed = format::duration(self.time_ms * 1_000);
         let mut lines = vec![format!("{mark}  {} ({elapsed}{status})", self.name)];
         if !self.passed {
             lines.extend(describe_failure(self.failure.as_ref(), &self.checks));
@@ -102,15 +102,15 @@ impl TestResult {
             lines.extend(replay.map(|line| format!("  {line}")));
         }
         // A test that passes also lists the parts that were not compared.
-        let left_out = self.replay.iter().flat_map(replay::left_out);
-        lines.extend(left_out.map(|part| format!("  not compared: {part}")));
+        let skipped = self.replay.iter().flat_map(replay::skipped_parts);
+        lines.extend(skipped.map(|part| format!("  not compared: {part}")));
         lines
     }
 }
 
 /// Returns the message for a thread of which the replay compares nothing.
 fn nothing_compared(replay: &Replay) -> String {
-    let reasons: Vec<String> = replay::left_out(replay).collect();
+    let reasons: Vec<String> = replay::skipped_parts(replay).collect();
     let reasons = if reasons.is_empty() { "no task of it ran".into() } else { reasons.join("; ") };
     format!("nothing of the thread can be compared: {reasons}; export one whose run has ended")
 }

@@ -11,7 +11,7 @@ use crate::error::Error;
 /// # Errors
 ///
 /// [`Error::Usage`] if the argument is not JSON, [`Error::File`] if the file cannot be read.
-pub(super) fn json(argument: &str) -> Result<Value, Error> {
+pub(super) fn parse(argument: &str) -> Result<Value, Error> {
     let (text, origin) = match argument.strip_prefix('@') {
         Some(path) => {
             let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
@@ -35,12 +35,12 @@ pub(super) fn json(argument: &str) -> Result<Value, Error> {
 ///
 /// # Errors
 ///
-/// Those of [`json`].
-pub(super) fn answer(argument: &str) -> Result<(String, Value), Error> {
+/// Those of [`parse`].
+pub(super) fn parse_answer(argument: &str) -> Result<(String, Value), Error> {
     let named = argument.split_once('=').filter(|(id, _)| is_id(id));
     match named {
-        Some((id, rest)) => Ok((id.to_owned(), json(rest)?)),
-        None => Ok((String::new(), json(argument)?)),
+        Some((id, rest)) => Ok((id.to_owned(), parse(rest)?)),
+        None => Ok((String::new(), parse(argument)?)),
     }
 }
 
@@ -50,8 +50,8 @@ fn is_id(text: &str) -> bool {
 }
 
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 40;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_SHOWN_CHARS: usize = 40;
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((index, _)) => format!("{}...", &text[..index]),
         None => text.to_owned(),
     }
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn answers_can_name_their_interrupt() {
-        assert_eq!(answer("ab12=true").unwrap(), ("ab12".into(), Value::Bool(true)));
-        assert_eq!(answer("{\"a\":\"x=y\"}").unwrap().0, "");
-        assert_eq!(answer("\"a=b\"").unwrap().1, "a=b");
+        assert_eq!(parse_answer("ab12=true").unwrap(), ("ab12".into(), Value::Bool(true)));
+        assert_eq!(parse_answer("{\"a\":\"x=y\"}").unwrap().0, "");
+        assert_eq!(parse_answer("\"a=b\"").unwrap().1, "a=b");
     }
 
     #[test]
     fn invalid_json_is_refused() {
-        insta::assert_snapshot!(json("{input: 1}").unwrap_err(), @"
+        insta::assert_snapshot!(parse("{input: 1}").unwrap_err(), @"
         `{input: 1}` is not JSON: key must be a string at line 1 column 2
           hint: write JSON in single quotes, `@file` for a file, or `-` for stdin
         ");

@@ -6,26 +6,26 @@ use wattle_graph::llm::Delta;
 
 /// Number of characters that are shown, counted from the end of the text. The line fits next to the
 /// spinner in a narrow window.
-const SHOWN_CHARS: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// The text of the completion that is being streamed. If several calls stream at the same time, it
 /// is the text of the one with the last delta.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct CompletionLine {
     call: Option<(TaskId, Vec<u32>, u32)>,
     text: String,
 }
 
-impl Answer {
+impl CompletionLine {
     /// Records the start of a call. A repeated call discards the text of the call before it.
-    pub(super) fn begin(&mut self, call: &CallStarted) {
+    pub(super) fn start_call(&mut self, call: &CallStarted) {
         if self.is_of(&call.task, &call.scope, call.call) {
             self.text.clear();
         }
     }
 
     /// Adds deltas. Returns the end of the text, or `None` if the text is not shown.
-    pub(super) fn go_on(&mut self, streamed: &Streamed) -> Option<String> {
+    pub(super) fn push(&mut self, streamed: &Streamed) -> Option<String> {
         let Streamed { task, scope, call, deltas, .. } = streamed;
         if !self.is_of(task, scope, *call) {
             self.call = Some((task.clone(), scope.clone(), *call));
@@ -52,7 +52,7 @@ impl Answer {
     fn line(&self) -> Option<String> {
         let line = self.text.lines().rfind(|line| !line.trim().is_empty())?;
         let shown: Vec<char> = line.trim().chars().filter(|c| !c.is_control()).collect();
-        let cut = shown.len().saturating_sub(SHOWN_CHARS);
+        let cut = shown.len().saturating_sub(MAX_SHOWN_CHARS);
         let dots = if cut > 0 { "…" } else { "" };
         Some(format!("{dots}{}", shown[cut..].iter().collect::<String>()))
     }
@@ -82,37 +82,37 @@ mod tests {
 
     #[test]
     fn deltas_are_joined_and_the_end_is_shown() {
-        let mut answer = Answer::default();
-        answer.begin(&started(0));
-        assert_eq!(answer.go_on(&text(0, "Hel")).as_deref(), Some("Hel"));
-        assert_eq!(answer.go_on(&text(0, "lo\n\n")).as_deref(), Some("Hello"));
-        let long = "x".repeat(SHOWN_CHARS + 1);
-        assert_eq!(answer.go_on(&text(0, &long)).unwrap(), format!("…{}", &long[1..]));
-        assert_eq!(answer.go_on(&text(1, "\x1b[31mnew")).as_deref(), Some("[31mnew"));
+        let mut line = CompletionLine::default();
+        line.start_call(&started(0));
+        assert_eq!(line.push(&text(0, "Hel")).as_deref(), Some("Hel"));
+        assert_eq!(line.push(&text(0, "lo\n\n")).as_deref(), Some("Hello"));
+        let long = "x".repeat(MAX_SHOWN_CHARS + 1);
+        assert_eq!(line.push(&text(0, &long)).unwrap(), format!("…{}", &long[1..]));
+        assert_eq!(line.push(&text(1, "\x1b[31mnew")).as_deref(), Some("[31mnew"));
     }
 
     #[test]
     fn a_repeated_call_and_a_restart_discard_the_text() {
-        let mut answer = Answer::default();
-        answer.go_on(&text(0, "before the crash"));
-        answer.begin(&started(1));
-        assert_eq!(answer.go_on(&text(0, "?")).as_deref(), Some("before the crash?"));
-        answer.begin(&started(0));
-        assert_eq!(answer.go_on(&text(0, "after")).as_deref(), Some("after"));
+        let mut line = CompletionLine::default();
+        line.push(&text(0, "before the crash"));
+        line.start_call(&started(1));
+        assert_eq!(line.push(&text(0, "?")).as_deref(), Some("before the crash?"));
+        line.start_call(&started(0));
+        assert_eq!(line.push(&text(0, "after")).as_deref(), Some("after"));
         let anew = json!([{ "kind": "restart" }, { "kind": "text", "text": "again" }]);
-        assert_eq!(answer.go_on(&streamed(0, &anew)).as_deref(), Some("again"));
+        assert_eq!(line.push(&streamed(0, &anew)).as_deref(), Some("again"));
     }
 
     #[test]
     fn documents_tool_calls_and_reasoning_are_not_shown() {
-        let mut answer = Answer::default();
+        let mut line = CompletionLine::default();
         for delta in [
             json!({ "kind": "reasoning", "text": "hm" }),
             json!({ "kind": "tool_call", "index": 0, "name": "add", "arguments": "{" }),
             json!({ "kind": "text", "text": "{\"kind\": " }),
             json!({ "kind": "text", "text": "\"operation\"}" }),
         ] {
-            assert_eq!(answer.go_on(&streamed(0, &json!([delta]))), None);
+            assert_eq!(line.push(&streamed(0, &json!([delta]))), None);
         }
     }
 }

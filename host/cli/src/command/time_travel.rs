@@ -12,8 +12,8 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::args::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
 use crate::client::{Client, segment};
-use crate::command::upkeep::parse_place;
-use crate::command::{follow, input, words};
+use crate::command::calls::parse_call_id;
+use crate::command::{follow, format, json_arg};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Output, Table};
@@ -29,17 +29,17 @@ pub(super) async fn state(
         path.push_str(&format!("?namespace={}", segment(namespace)));
     }
     let document: CheckpointDocument = client.get(&path).await?;
-    output.data(&document, in_words);
+    output.data(&document, render);
     Ok(Exit::Ok)
 }
 
-fn in_words(document: &CheckpointDocument) -> String {
+fn render(document: &CheckpointDocument) -> String {
     let mut lines = vec![
         format!("checkpoint  {}", document.id),
         format!(
             "created     {}, {}",
-            words::word(&document.source),
-            words::instant(document.at_ms)
+            format::serde_name(&document.source),
+            format::local_time(document.at_ms)
         ),
         format!("step        {}", document.step),
     ];
@@ -47,16 +47,16 @@ fn in_words(document: &CheckpointDocument) -> String {
         lines.push(format!("by          {}", document.writers.join(" ")));
     }
     if let Some(state) = &document.state {
-        lines.push(format!("state\n{}", words::indented(&words::pretty(state), 2)));
+        lines.push(format!("state\n{}", format::indent(&format::pretty_json(state), 2)));
     }
     for task in &document.tasks {
-        let stands = match (&task.writes, &task.failure) {
+        let status = match (&task.writes, &task.failure) {
             (Some(_), _) => "has finished".to_owned(),
             (None, Some(failure)) => format!("failed: {}: {}", failure.code, failure.message),
             (None, None) if task.interrupts.is_empty() => "is pending".to_owned(),
             (None, None) => format!("waits for interrupts {}", task.interrupts.join(" ")),
         };
-        lines.push(format!("task {} of {} {stands}", task.id, task.node));
+        lines.push(format!("task {} of {} {status}", task.id, task.node));
     }
     if document.tasks.is_empty() && !document.next.is_empty() {
         lines.push(format!("next        {}", document.next.join(" ")));
@@ -79,7 +79,7 @@ pub(super) async fn history(
         path.push_str(&format!("&namespace={}", segment(namespace)));
     }
     if !args.filters.is_empty() {
-        let filter = Value::Object(pairs("--filter KEY=JSON", &args.filters)?);
+        let filter = Value::Object(parse_assignments("--filter KEY=JSON", &args.filters)?);
         path.push_str(&format!("&filter={}", segment(&filter.to_string())));
     }
     let history: Vec<CheckpointDocument> = client.get(&path).await?;
@@ -89,8 +89,8 @@ pub(super) async fn history(
             table.row([
                 checkpoint.id.to_string(),
                 checkpoint.step.to_string(),
-                words::word(&checkpoint.source),
-                words::instant(checkpoint.at_ms),
+                format::serde_name(&checkpoint.source),
+                format::local_time(checkpoint.at_ms),
                 checkpoint.changed.join(" "),
                 checkpoint.next.join(" "),
             ]);
@@ -107,14 +107,14 @@ pub(super) async fn edit(
 ) -> Result<Exit, Error> {
     let supersteps = match &args.supersteps {
         Some(supersteps) => {
-            serde_json::from_value(input::json(supersteps)?).map_err(|error| Error::Usage {
+            serde_json::from_value(json_arg::parse(supersteps)?).map_err(|error| Error::Usage {
                 message: format!("invalid edits: {error}"),
                 hint:
                     "write a list of supersteps, each a list of edits with `as_node` and `values`"
                         .into(),
             })?
         }
-        None => vec![vec![one_edit(args)?]],
+        None => vec![vec![build_edit(args)?]],
     };
     let (app, graph) = match args.app.as_deref().map(|app| app.split_once('/')) {
         Some(Some((app, graph))) => (Some(app.to_owned()), Some(graph.to_owned())),
@@ -125,30 +125,30 @@ pub(super) async fn edit(
     let body = EditsDocument { namespace, checkpoint, supersteps, app, graph, metadata };
     let path = format!("/api/v1/threads/{}/edits", segment(&args.thread));
     let edited: CheckpointDocument = client.post(&path, &body).await?;
-    output.data(&edited, in_words);
+    output.data(&edited, render);
     if !edited.next.is_empty() {
-        let thread = words::quoted(&args.thread);
+        let thread = format::shell_quote(&args.thread);
         Output::note(&format!("hint: continue with `wattle thread resume {thread}`"));
     }
     Ok(Exit::Ok)
 }
 
-fn one_edit(args: &ThreadEditArgs) -> Result<EditDocument, Error> {
-    let mut values = pairs("--set CHANNEL=JSON", &args.set)?;
-    let replaced = pairs("--overwrite CHANNEL=JSON", &args.overwrite)?;
+fn build_edit(args: &ThreadEditArgs) -> Result<EditDocument, Error> {
+    let mut values = parse_assignments("--set CHANNEL=JSON", &args.set)?;
+    let replaced = parse_assignments("--overwrite CHANNEL=JSON", &args.overwrite)?;
     let overwrite: BTreeSet<String> = replaced.keys().cloned().collect();
     values.extend(replaced);
     let values = values.into_iter().collect();
     Ok(EditDocument { as_node: args.as_node.clone(), values, overwrite })
 }
 
-fn pairs(form: &str, entries: &[String]) -> Result<Map<String, Value>, Error> {
+fn parse_assignments(form: &str, entries: &[String]) -> Result<Map<String, Value>, Error> {
     let pair = |entry: &String| {
         let (name, value) = entry.split_once('=').ok_or_else(|| Error::Usage {
             message: format!("`{entry}` has no `=`"),
             hint: format!("write `{form}`"),
         })?;
-        Ok((name.to_owned(), input::json(value)?))
+        Ok((name.to_owned(), json_arg::parse(value)?))
     };
     entries.iter().map(pair).collect()
 }
@@ -160,8 +160,8 @@ pub(super) async fn fork(
 ) -> Result<Exit, Error> {
     let body = ForkDocument {
         checkpoint: args.checkpoint,
-        input: args.input.as_deref().map(input::json).transpose()?,
-        call: args.call.as_deref().map(|call| other_answer(call, &args)).transpose()?,
+        input: args.input.as_deref().map(json_arg::parse).transpose()?,
+        call: args.call.as_deref().map(|call| parse_fork_call(call, &args)).transpose()?,
         copy: args.copy.is_some(),
         thread_id: args.copy.clone().flatten(),
         ..ForkDocument::default()
@@ -173,22 +173,22 @@ pub(super) async fn fork(
     follow::follow(client, &run, after, args.quiet, output).await
 }
 
-fn other_answer(call: &str, args: &ThreadForkArgs) -> Result<ForkCallDocument, Error> {
-    let place = match call.parse() {
+fn parse_fork_call(call: &str, args: &ThreadForkArgs) -> Result<ForkCallDocument, Error> {
+    let identified = match call.parse() {
         Ok(seq) => ForkCallDocument { seq: Some(seq), ..ForkCallDocument::default() },
         Err(_) => {
-            let (task, scope, number) = parse_place(call)?;
+            let (task, scope, number) = parse_call_id(call)?;
             let (task, number) = (Some(task.to_owned()), Some(number));
             ForkCallDocument { task, scope, call: number, ..ForkCallDocument::default() }
         }
     };
     match (&args.answer, &args.fail) {
         (Some(answer), None) => {
-            Ok(ForkCallDocument { answer: Some(input::json(answer)?), ..place })
+            Ok(ForkCallDocument { answer: Some(json_arg::parse(answer)?), ..identified })
         }
         (None, Some(message)) => {
             let failure = Some(Failure::new(code::UNAVAILABLE, message));
-            Ok(ForkCallDocument { failure, ..place })
+            Ok(ForkCallDocument { failure, ..identified })
         }
         _ => Err(Error::Usage {
             message: "the result of the call is missing".into(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::config::ByteSize;
 
 /// Formats a time in the time zone of the machine.
-pub(super) fn instant(ms: i64) -> String {
+pub(super) fn local_time(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(
         |_| ms.to_string(),
         |time| time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -26,23 +26,23 @@ pub(super) fn duration(us: u64) -> String {
 }
 
 /// Formats a size in bytes.
-pub(super) fn size(bytes: usize) -> String {
+pub(super) fn byte_size(bytes: usize) -> String {
     ByteSize(bytes as u64).to_string()
 }
 
 /// Returns the string to which an enum value serializes.
-pub(super) fn word(value: &impl Serialize) -> String {
+pub(super) fn serde_name(value: &impl Serialize) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_owned()
 }
 
 /// Formats a value as indented JSON.
-pub(super) fn pretty(value: &impl Serialize) -> String {
+pub(super) fn pretty_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 /// Indents every line.
-pub(super) fn indented(text: &str, spaces: usize) -> String {
+pub(super) fn indent(text: &str, spaces: usize) -> String {
     let margin = " ".repeat(spaces);
     text.lines().map(|line| format!("{margin}{line}")).collect::<Vec<_>>().join("\n")
 }
@@ -52,7 +52,7 @@ pub(super) fn indented(text: &str, spaces: usize) -> String {
 /// Descriptions come from doc comments and MCP servers and may break lines anywhere. If no sentence
 /// ends in the first paragraph, the summary is the whole paragraph. A period that a lower-case
 /// letter follows, as in "e.g. a date", ends no sentence.
-pub(super) fn summary(description: &str) -> String {
+pub(super) fn first_sentence(description: &str) -> String {
     let paragraph = description.trim().lines().take_while(|line| !line.trim().is_empty());
     let text = paragraph.map(str::trim).collect::<Vec<_>>().join(" ");
     let end = text
@@ -70,7 +70,7 @@ fn starts_sentence(text: &str) -> bool {
 }
 
 /// Quotes an argument for a shell.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn shell_quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
@@ -93,24 +93,24 @@ mod tests {
 
     #[test]
     fn summary_is_the_first_sentence() {
-        assert_eq!(summary("Sets the date. Then more."), "Sets the date.");
+        assert_eq!(first_sentence("Sets the date. Then more."), "Sets the date.");
         assert_eq!(
-            summary("Sets the date on trades\n without one. More"),
+            first_sentence("Sets the date on trades\n without one. More"),
             "Sets the date on trades without one."
         );
         assert_eq!(
-            summary("Takes a date, e.g. a Monday, i.e. a day. Then more."),
+            first_sentence("Takes a date, e.g. a Monday, i.e. a day. Then more."),
             "Takes a date, e.g. a Monday, i.e. a day."
         );
-        assert_eq!(summary("Reads a page. `url` is its address."), "Reads a page.");
-        assert_eq!(summary("\nNo sentence\n\nSecond paragraph."), "No sentence");
-        assert_eq!(summary("读取记录，最新的在前。支持日期。"), "读取记录，最新的在前。");
-        assert_eq!(summary(""), "");
+        assert_eq!(first_sentence("Reads a page. `url` is its address."), "Reads a page.");
+        assert_eq!(first_sentence("\nNo sentence\n\nSecond paragraph."), "No sentence");
+        assert_eq!(first_sentence("读取记录，最新的在前。支持日期。"), "读取记录，最新的在前。");
+        assert_eq!(first_sentence(""), "");
     }
 
     #[test]
     fn shell_arguments_are_quoted() {
-        assert_eq!(quoted("0192-ab"), "0192-ab");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(shell_quote("0192-ab"), "0192-ab");
+        assert_eq!(shell_quote("it's"), r"'it'\''s'");
     }
 }

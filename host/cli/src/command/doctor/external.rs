@@ -6,8 +6,8 @@ use crate::config::Config;
 use crate::wire::{ReadEnv, find_secret};
 
 /// Connects to every MCP server.
-pub(super) async fn tool_servers(config: &Config, env: &ReadEnv, report: &mut Report) {
-    let found = match mcp::look(config, env, Vec::new()).await {
+pub(super) async fn mcp_servers(config: &Config, env: &ReadEnv, report: &mut Report) {
+    let found = match mcp::check_servers(config, env, Vec::new()).await {
         Ok(found) => found,
         Err(error) => {
             report.fail("mcp", error.to_string(), "correct `[mcp]` in wattle.toml");
