@@ -5,33 +5,33 @@
 //! in use.
 
 pub mod app_folder;
+mod app_plugins;
 mod archive;
 mod changes;
 mod claims;
 pub mod compiler;
 mod config_file;
-mod exported;
-pub mod facts;
+mod export_code;
 pub mod file;
-mod granting;
+mod grant_registry;
 pub mod grants;
 pub mod limits;
 mod listing;
+mod load_state;
 mod loading;
 pub mod manifest;
 pub mod migrations;
 mod names;
 mod page;
-mod parts;
 mod pinned;
 pub mod places;
+pub mod plugin_catalog;
 pub mod plugin_file;
 pub mod projections;
 mod regrant;
 mod round;
 mod scan;
-mod seen;
-mod texts;
+mod text_files;
 mod versions;
 pub mod watch;
 pub(crate) mod watcher;
@@ -55,47 +55,48 @@ use wattle_sql::Databases;
 
 use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
-use crate::load::archive::Old;
+use crate::load::archive::ArchivedVersion;
 pub use crate::load::changes::{Change, Changes, Severity};
-use crate::load::config_file::{ConfigFile, Look, Wanted};
-use crate::load::granting::Granting;
+use crate::load::config_file::{ChangeFilter, ConfigFile, FileCheck};
+use crate::load::grant_registry::GrantRegistry;
 use crate::load::grants::GrantTables;
-pub use crate::load::listing::{apps, grant_tables, loose_plugins};
+pub use crate::load::listing::{apps, grant_tables, standalone_plugins};
+use crate::load::load_state::{ItemKind, Load, LoadState};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
 use crate::load::places::{Places, Turn};
 use crate::load::round::Round;
 use crate::load::scan::Snapshot;
-use crate::load::seen::{Kind, Load, Seen};
 use crate::load::versions::Versions;
 
 /// A loader of apps and plugins. Cheap to clone.
 #[derive(Clone)]
 pub struct Loader {
-    inner: Arc<Inner>,
+    inner: Arc<LoaderInner>,
 }
 
-struct Inner {
+struct LoaderInner {
     config: Arc<Config>,
     catalog: Arc<Catalog>,
     sandbox: Arc<dyn Sandbox>,
     databases: Databases,
     clock: Arc<dyn Clock>,
-    loose: StandalonePlugins,
-    /// Whether only code is loaded: migrations are not applied, and missing tools are not reported.
-    code_only: bool,
+    standalone: StandalonePlugins,
+    /// Whether the loader is for replays: migrations are not applied, and missing tools are not
+    /// reported.
+    is_replay: bool,
     migrations: Migrations,
     places: Places,
-    /// What was loaded last, and what is being loaded.
-    seen: Mutex<Seen>,
+    /// The results of the last loads, and the loads in progress.
+    state: Mutex<LoadState>,
     /// Locked during a scan, so that the results of scans are compared in order.
     scans: tokio::sync::Mutex<ConfigFile>,
-    granting: Mutex<Granting>,
+    grant_registry: Mutex<GrantRegistry>,
     sources: Mutex<Sources>,
     versions: Versions,
-    /// Runtime on which the loader was created. Work in the background runs there.
+    /// Runtime on which the loader was created. It runs the background tasks.
     runtime: Handle,
-    /// Work in the background.
+    /// Background tasks.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -120,7 +121,7 @@ struct ReadApp {
 }
 
 /// An archived version that was read.
-struct OldApp {
+struct ArchivedApp {
     manifest: Manifest,
     app: App,
     /// The tables that decided the grants.
@@ -146,8 +147,8 @@ struct Unarchived {
     source: Source,
 }
 
-/// The loads that a scan has found necessary.
-struct Work {
+/// The loads that a scan requires.
+struct PendingLoads {
     plugins: Vec<Load>,
     apps: Vec<Load>,
 }
@@ -164,23 +165,23 @@ impl Loader {
         sandbox: Arc<dyn Sandbox>,
         databases: Databases,
         clock: Arc<dyn Clock>,
-        loose: StandalonePlugins,
+        standalone: StandalonePlugins,
     ) -> Self {
-        let inner = Inner::new(config, catalog, sandbox, databases, clock, loose, false);
+        let inner = LoaderInner::new(config, catalog, sandbox, databases, clock, standalone, false);
         Self { inner: Arc::new(inner) }
     }
 
     /// Creates a loader for replays, which only execute code. The loader writes no files and
     /// applies no migrations.
-    pub fn for_code(
+    pub fn for_replay(
         config: Arc<Config>,
         catalog: Arc<Catalog>,
         sandbox: Arc<dyn Sandbox>,
         databases: Databases,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let loose = StandalonePlugins::default();
-        let inner = Inner::new(config, catalog, sandbox, databases, clock, loose, true);
+        let standalone = StandalonePlugins::default();
+        let inner = LoaderInner::new(config, catalog, sandbox, databases, clock, standalone, true);
         Self { inner: Arc::new(inner) }
     }
 
@@ -208,12 +209,12 @@ impl Loader {
         Ok(self.refresh().await)
     }
 
-    /// Stops migrations that are at work, which changes nothing in their databases.
+    /// Stops running migrations. Their databases remain unchanged.
     pub fn stop_migrations(&self) {
         self.inner.migrations.stop();
     }
 
-    /// Stops the work in the background.
+    /// Stops the background tasks.
     pub async fn close(&self) {
         let mut tasks = std::mem::take(&mut *self.inner.tasks());
         tasks.shutdown().await;
@@ -224,43 +225,43 @@ impl Loader {
     /// refresh does not wait for them.
     pub async fn refresh(&self) -> Changes {
         let mut file = self.inner.scans.lock().await;
-        self.refresh_wanted(&mut file, Wanted::Any).await.0
+        self.refresh_filtered(&mut file, ChangeFilter::Any).await.0
     }
 
-    /// Like [`Self::refresh`], but leaves a configuration file that has just changed, which may be
-    /// in the middle of being written. Returns the time at which a refresh reads it.
+    /// Like [`Self::refresh`], but defers a configuration file that has just changed, because it
+    /// may be incomplete. Returns the time at which a refresh reads it.
     async fn refresh_settled(&self) -> (Changes, Option<Instant>) {
         let mut file = self.inner.scans.lock().await;
-        let wanted = Wanted::Settled(file.settled());
-        self.refresh_wanted(&mut file, wanted).await
+        let filter = ChangeFilter::Settled(file.settled());
+        self.refresh_filtered(&mut file, filter).await
     }
 
-    async fn refresh_wanted(
+    async fn refresh_filtered(
         &self,
         file: &mut ConfigFile,
-        wanted: Wanted,
+        filter: ChangeFilter,
     ) -> (Changes, Option<Instant>) {
         let inner = &self.inner;
         let (sender, changes) = mpsc::unbounded_channel();
-        let (config, known) = (inner.config.clone(), file.print());
+        let (config, known) = (inner.config.clone(), file.fingerprint());
         let read = move || {
-            let look = config_file::reread(&config, known.as_ref(), &wanted);
-            (look, scan::snapshot(&config))
+            let check = config_file::reread(&config, known.as_ref(), &filter);
+            (check, scan::snapshot(&config))
         };
-        let mut left_until = None;
+        let mut deferred_until = None;
         match tokio::task::spawn_blocking(read).await {
-            Ok((look, found)) => {
-                // An error means that nobody wants to know the change.
+            Ok((check, found)) => {
+                // An error means that the receiver was dropped.
                 let send = |change| drop(sender.send(change));
-                let tables = match look {
-                    Look::Same => None,
-                    Look::Changing(print) => {
-                        left_until = Some(file.leave(print));
+                let tables = match check {
+                    FileCheck::Unchanged => None,
+                    FileCheck::Changing(fingerprint) => {
+                        deferred_until = Some(file.defer(fingerprint));
                         None
                     }
-                    Look::Read(reread) => inner.apply_file(file, reread, send),
+                    FileCheck::Read(reread) => inner.apply_file(file, reread, send),
                 };
-                let Work { plugins, apps } = inner.compare(found, tables, send);
+                let PendingLoads { plugins, apps } = inner.compare(found, tables, send);
                 if !plugins.is_empty() || !apps.is_empty() {
                     let round = Round::new(inner.clone(), sender, apps);
                     inner.spawn(round.run(plugins));
@@ -268,19 +269,19 @@ impl Loader {
             }
             Err(error) => tracing::error!(%error, "cannot scan the apps and plugins"),
         }
-        (Changes::new(changes), left_until)
+        (Changes::new(changes), deferred_until)
     }
 }
 
-impl Inner {
+impl LoaderInner {
     fn new(
         config: Arc<Config>,
         catalog: Arc<Catalog>,
         sandbox: Arc<dyn Sandbox>,
         databases: Databases,
         clock: Arc<dyn Clock>,
-        loose: StandalonePlugins,
-        code_only: bool,
+        standalone: StandalonePlugins,
+        is_replay: bool,
     ) -> Self {
         // An archived version can be loaded before the first refresh.
         let tables = grant_tables(&config);
@@ -290,13 +291,13 @@ impl Inner {
             sandbox,
             databases,
             clock,
-            loose,
-            code_only,
+            standalone,
+            is_replay,
             migrations: Migrations::default(),
             places: Places::default(),
-            seen: Mutex::default(),
+            state: Mutex::default(),
             scans: tokio::sync::Mutex::default(),
-            granting: Mutex::new(Granting::new(tables)),
+            grant_registry: Mutex::new(GrantRegistry::new(tables)),
             sources: Mutex::default(),
             versions: Versions::default(),
             runtime: Handle::current(),
@@ -304,9 +305,9 @@ impl Inner {
         }
     }
 
-    /// Locks what was seen and ignores poisoning: its parts are consistent after each change.
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the state and ignores poisoning: its parts are consistent after each change.
+    fn state(&self) -> MutexGuard<'_, LoadState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the tasks and ignores poisoning: no code that can panic runs under the lock.
@@ -314,83 +315,83 @@ impl Inner {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs work in the background until it ends or the loader is closed.
+    /// Runs a background task until it ends or the loader is closed.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(work, &self.runtime);
     }
 
-    /// Compares a scan with what was seen, and marks what must be loaded as being loaded. Applies
-    /// the tables of grants of a configuration file that was read again. Sends the changes that
-    /// need no load.
+    /// Compares a scan with the state, and begins the loads of new and changed files. Applies the
+    /// tables of grants of a configuration file that was read again. Sends the changes that need no
+    /// load.
     fn compare(
         &self,
         found: Snapshot,
         tables: Option<GrantTables>,
         send: impl Fn(Change) + Copy,
-    ) -> Work {
-        let mut seen = self.seen();
-        let gone = self.forget_missing(&mut seen, &found, send);
+    ) -> PendingLoads {
+        let mut state = self.state();
+        let gone = self.uninstall_missing(&mut state, &found, send);
         let folders = found.apps.iter().map(|(folder, files)| (folder.clone(), files.name.clone()));
-        seen.folders = folders.collect();
-        seen.standalone = found.standalone();
-        let to_read = self.regrant(&mut seen, tables, found.names(), send);
-        for (path, (print, message)) in found.unusable {
-            if seen.is_other(&path, print) {
-                self.end_load(&mut seen, &path);
-                send(self.problem(&seen, &path, message));
+        state.folders = folders.collect();
+        state.standalone = found.standalone();
+        let to_read = self.regrant(&mut state, tables, found.names(), send);
+        for (path, (fingerprint, message)) in found.unusable {
+            if state.record_fingerprint(&path, fingerprint) {
+                self.end_load(&mut state, &path);
+                send(self.problem(&state, &path, message));
             }
         }
-        let mut work = Work { plugins: Vec::new(), apps: Vec::new() };
-        for (path, print) in found.plugins {
-            if seen.is_other(&path, print) {
-                work.plugins.push(self.begin_load(&mut seen, &path, Kind::Plugin));
+        let mut loads = PendingLoads { plugins: Vec::new(), apps: Vec::new() };
+        for (path, fingerprint) in found.plugins {
+            if state.record_fingerprint(&path, fingerprint) {
+                loads.plugins.push(self.begin_load(&mut state, &path, ItemKind::Plugin));
             }
         }
         for (folder, files) in found.apps {
-            if seen.is_other(&folder, files.print) {
-                work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
+            if state.record_fingerprint(&folder, files.fingerprint) {
+                loads.apps.push(self.begin_load(&mut state, &folder, ItemKind::App));
             }
         }
-        for load in self.begin_former_twins(&mut seen) {
+        for load in self.begin_former_duplicates(&mut state) {
             match load.kind {
-                Kind::Plugin => work.plugins.push(load),
-                Kind::App => work.apps.push(load),
+                ItemKind::Plugin => loads.plugins.push(load),
+                ItemKind::App => loads.apps.push(load),
             }
         }
         for folder in to_read {
-            if seen.folders.contains_key(&folder) && !seen.is_loading(&folder) {
-                work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
+            if state.folders.contains_key(&folder) && !state.is_loading(&folder) {
+                loads.apps.push(self.begin_load(&mut state, &folder, ItemKind::App));
             }
         }
         for plugin in gone {
-            seen.plugin_changes += 1;
-            for folder in self.apps_to_read(&seen, &plugin) {
-                work.apps.push(self.begin_load_again(&mut seen, &folder, Kind::App));
+            state.plugin_changes += 1;
+            for folder in self.apps_to_read(&state, &plugin) {
+                loads.apps.push(self.begin_reload(&mut state, &folder, ItemKind::App));
             }
         }
-        work
+        loads
     }
 
     /// Removes apps and plugins whose files no longer exist. Returns the plugins.
-    fn forget_missing(
+    fn uninstall_missing(
         &self,
-        seen: &mut Seen,
+        state: &mut LoadState,
         found: &Snapshot,
         send: impl Fn(Change),
     ) -> Vec<PluginName> {
         let mut plugins = Vec::new();
-        for path in seen.forget_missing(|path| found.contains(path)) {
-            self.migrations.forget(&path);
+        for path in state.remove_missing(|path| found.contains(path)) {
+            self.migrations.remove(&path);
             self.catalog.clear_problem(&path);
             self.catalog.end_loading(&path);
-            if let Some(app) = seen.apps.remove(&path) {
+            if let Some(app) = state.apps.remove(&path) {
                 self.catalog.remove(&app);
                 send(Change::Removed { path: path.clone() });
             }
-            if let Some(plugin) = seen.plugins.remove(&path) {
-                self.loose.remove(&plugin);
+            if let Some(plugin) = state.plugins.remove(&path) {
+                self.standalone.remove(&plugin);
                 plugins.push(plugin);
                 send(Change::Removed { path });
             }
@@ -411,33 +412,33 @@ impl Inner {
         &self,
         path: &Path,
         plugin: Result<Arc<dyn Plugin>, String>,
-        seen: &mut Seen,
+        state: &mut LoadState,
     ) -> Change {
         match plugin {
             Ok(plugin) => {
                 let name = plugin.info().name.clone();
-                if let Some(message) = claims::twin_of_plugin(&name, path, seen) {
-                    seen.twins.insert(path.to_owned());
-                    return self.problem(seen, path, message);
+                if let Some(message) = claims::duplicate_plugin(&name, path, state) {
+                    state.duplicates.insert(path.to_owned());
+                    return self.problem(state, path, message);
                 }
-                seen.plugins.insert(path.to_owned(), name.clone());
-                self.loose.insert(plugin);
+                state.plugins.insert(path.to_owned(), name.clone());
+                self.standalone.insert(plugin);
                 self.catalog.clear_problem(path);
                 Change::Plugin { name }
             }
-            Err(message) => self.problem(seen, path, message),
+            Err(message) => self.problem(state, path, message),
         }
     }
 
-    /// Reads an app as far as its turn allows. Returns `None` if it needs another turn.
+    /// Reads an app. Returns `None` if it needs another turn.
     async fn read_app(&self, folder: &Path, turn: &mut Turn) -> Result<Option<ReadApp>, String> {
         let manifest = Manifest::read(folder)?;
-        if let Some(message) = claims::misplaced(&self.config, &manifest.app.name, folder) {
+        if let Some(message) = claims::wrong_folder(&self.config, &manifest.app.name, folder) {
             return Err(message);
         }
         let files = manifest.component_files(folder, &self.config);
-        let (loose, tables) = (self.loose.all(), self.granting().tables());
-        let reader = self.app_folder(folder, &manifest, &files, &loose, &tables);
+        let (standalone, tables) = (self.standalone.all(), self.grant_registry().tables());
+        let reader = self.app_folder(folder, &manifest, &files, &standalone, &tables);
         let loaded = reader.load(turn).await.map_err(|messages| messages.join("\n"))?;
         Ok(loaded.map(|loaded| ReadApp { manifest, files, loaded, tables }))
     }
@@ -453,7 +454,7 @@ impl Inner {
         if migrations.is_empty() {
             return Ok(app);
         }
-        // Migrations have places of their own: other files are read meanwhile.
+        // Migrations have a semaphore of their own. Other files are read in the meantime.
         turn.release();
         let name = app.loaded.app.name.clone();
         match self.migrations.apply(folder, &self.databases, &name, migrations).await {
@@ -467,33 +468,33 @@ impl Inner {
         &self,
         load: &Load,
         app: ReadApp,
-        seen: &mut Seen,
+        state: &mut LoadState,
     ) -> (Option<Change>, Option<Unarchived>) {
         let folder = load.path.as_path();
         let ReadApp { manifest, files, loaded, tables } = app;
         let name = loaded.app.name.clone();
-        if let Some(message) = claims::twin_of_app(&self.config, &name, folder, seen) {
-            seen.twins.insert(folder.to_owned());
-            return (Some(self.problem(seen, folder, message)), None);
+        if let Some(message) = claims::duplicate_app(&self.config, &name, folder, state) {
+            state.duplicates.insert(folder.to_owned());
+            return (Some(self.problem(state, folder, message)), None);
         }
         if let Some(error) = self.conflict(&loaded.app) {
-            self.problem(seen, folder, error.to_string());
-            let keeps_old = seen.has_version(folder);
+            self.problem(state, folder, error.to_string());
+            let keeps_old = state.has_version(folder);
             let change = Change::Conflict { path: folder.to_owned(), error, keeps_old };
             return (Some(change), None);
         }
-        let old = self.catalog.app(&name).filter(|_| load.is_again);
+        let old = self.catalog.app(&name).filter(|_| load.is_reload);
         if let Some(old) =
-            seen.apps.insert(folder.to_owned(), name.clone()).filter(|it| *it != name)
+            state.apps.insert(folder.to_owned(), name.clone()).filter(|it| *it != name)
         {
             self.catalog.remove(&old);
         }
         let app = self.catalog.install(loaded.app);
-        let regranted = self.granting().add(&app, &manifest, &tables);
+        let regranted = self.grant_registry().add(&app, &manifest, &tables);
         let notes = regranted.map_or(loaded.notes, |regranted| regranted.notes);
         self.catalog.clear_problem(folder);
-        let loose = seen.plugin_files(&self.config);
-        let files = files.into_iter().chain(loose).collect();
+        let standalone = state.plugin_files(&self.config);
+        let files = files.into_iter().chain(standalone).collect();
         let source = Source { manifest, folder: folder.to_owned(), files };
         self.sources().insert(app.digest, source.clone());
         let is_same = old.is_some_and(|old| is_same(&old, &app));
@@ -501,14 +502,14 @@ impl Inner {
         (change, Some(Unarchived { app, source }))
     }
 
-    /// Archives an installed app, so that its threads can go on after a restart.
+    /// Archives an installed app, so that its threads can continue after a restart.
     async fn archive(&self, installed: Unarchived) {
         let config = self.config.clone();
         let Unarchived { app, source } = installed;
         let archived = tokio::task::spawn_blocking(move || {
             let Source { manifest, folder, files } = &source;
-            let kept = archive::keep(&config, &app, manifest, folder, files);
-            kept.map(|kept| (app, kept))
+            let folder = archive::save(&config, &app, manifest, folder, files);
+            folder.map(|folder| (app, folder))
         });
         match archived.await {
             Ok(Some((app, folder))) => {
@@ -526,30 +527,45 @@ impl Inner {
         folder: &'a Path,
         manifest: &'a Manifest,
         files: &'a ComponentFiles,
-        loose: &'a Plugins,
+        standalone: &'a Plugins,
         tables: &'a GrantTables,
     ) -> AppFolder<'a> {
         let (config, sandbox) = (&*self.config, self.sandbox.as_ref());
         let databases = &self.databases;
-        let is_old = self.code_only;
-        AppFolder { folder, manifest, files, is_old, config, tables, sandbox, databases, loose }
+        let is_archived = self.is_replay;
+        AppFolder {
+            folder,
+            manifest,
+            files,
+            is_archived,
+            config,
+            tables,
+            sandbox,
+            databases,
+            standalone,
+        }
     }
 
     /// Loads an archived version for the threads that are pinned to it, or the code of an export.
     /// Returns `None` if it needs another turn.
-    async fn load_old(&self, old: &Old, turn: &mut Turn) -> Result<Option<OldApp>, Vec<String>> {
-        let manifest = old.manifest().map_err(|message| vec![message])?;
-        let (own, others) = old.files(&manifest);
-        let loose = app_folder::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
-        let Some(loose) = loose else { return Ok(None) };
-        let tables = self.granting().tables();
-        let reader = self.app_folder(&old.folder, &manifest, &own, &loose, &tables);
-        let loaded = AppFolder { is_old: true, ..reader }.load(turn).await?;
-        Ok(loaded.map(|LoadedApp { app, .. }| OldApp { manifest, app, tables }))
+    async fn load_archived_version(
+        &self,
+        archived: &ArchivedVersion,
+        turn: &mut Turn,
+    ) -> Result<Option<ArchivedApp>, Vec<String>> {
+        let manifest = archived.manifest().map_err(|message| vec![message])?;
+        let (own, others) = archived.files(&manifest);
+        let standalone =
+            app_folder::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
+        let Some(standalone) = standalone else { return Ok(None) };
+        let tables = self.grant_registry().tables();
+        let reader = self.app_folder(&archived.folder, &manifest, &own, &standalone, &tables);
+        let loaded = AppFolder { is_archived: true, ..reader }.load(turn).await?;
+        Ok(loaded.map(|LoadedApp { app, .. }| ArchivedApp { manifest, app, tables }))
     }
 
-    /// Returns the reason why an app cannot be mounted together with the other apps, or cannot be
-    /// served on its own listen address.
+    /// Returns the error if an app cannot be mounted beside the other apps, or cannot be served on
+    /// its own listen address.
     fn conflict(&self, app: &App) -> Option<wattle_api::error::Error> {
         let others = self.catalog.apps();
         let mut all: Vec<&App> = others.iter().map(|other| &**other).collect();
@@ -560,17 +576,17 @@ impl Inner {
         mount::conflicts(&all).into_iter().next().or(alone)
     }
 
-    fn problem(&self, seen: &Seen, path: &Path, message: String) -> Change {
-        self.report(seen, path, message.into())
+    fn problem(&self, state: &LoadState, path: &Path, message: String) -> Change {
+        self.report(state, path, message.into())
     }
 
     fn report(
         &self,
-        seen: &Seen,
+        state: &LoadState,
         path: &Path,
         NotLoaded { message, unavailable }: NotLoaded,
     ) -> Change {
-        let keeps_old = seen.has_version(path);
+        let keeps_old = state.has_version(path);
         let (path, at_ms) = (path.to_owned(), self.clock.now_ms());
         let (shown, app) = (message.clone(), unavailable);
         self.catalog.report_problem(LoadProblem { path: path.clone(), at_ms, message: shown, app });
@@ -578,7 +594,7 @@ impl Inner {
     }
 }
 
-/// Returns true if nothing of an app is new for its operator.
+/// Returns true if two loads of an app do not differ for the operator.
 fn is_same(old: &App, new: &App) -> bool {
     let about = |app: &App| (app.digest, app.version.clone(), app.doc.clone(), app.web.clone());
     about(old) == about(new)

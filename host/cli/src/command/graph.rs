@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use wattle_api::document::app::{AppDocument, GraphDocument};
-use wattle_api::native::control::ClearedDocument;
+use wattle_api::native::cache::ClearedCacheDocument;
 use wattle_graph::check::{AnyPlugin, Problem, check_json, check_toml};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::GraphName;
@@ -131,7 +131,7 @@ pub(super) async fn clear_cache(
         .map(|(key, part)| format!("{key}={}", segment(part)))
         .collect();
     let path = format!("/api/v1/apps/{app}/cache?{}", query.join("&"));
-    let cleared: ClearedDocument = client.delete_for(&path).await?;
+    let cleared: ClearedCacheDocument = client.delete_for(&path).await?;
     output.data(&cleared, |cleared| format!("cleared {} entries", cleared.cleared));
     Ok(Exit::Ok)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wattle_api::native::upkeep::CopiedDocument;
+use wattle_api::native::maintenance::CopiedDocument;
 use wattle_run::engine::migrate::MigrationReport;
 
 use crate::args::{StrategyArg, ThreadCopyArgs, ThreadMigrateArgs, ThreadPruneArgs};

@@ -58,7 +58,7 @@ async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Er
     let info = plugin.info();
     let key = GrantKey::of_plugin(&info.name);
     let table = config.grants.get(&key);
-    let needs = grants::asked(info, table).unwrap_or_else(|problem| {
+    let needs = grants::requested(info, table).unwrap_or_else(|problem| {
         Output::warning(&problem);
         Needs::default()
     });

@@ -1,6 +1,6 @@
 //! Run options of `wattle run` and `wattle thread resume`.
 
-use wattle_api::document::options::OptionsDocument;
+use wattle_api::document::options::RunOptionsDocument;
 use wattle_graph::definition::NodeSet;
 use wattle_graph::id::NodeName;
 use wattle_run::ports::store::Durability;
@@ -9,14 +9,14 @@ use crate::args::{DurabilityArg, RunOptionArgs};
 use crate::error::Error;
 
 /// Converts arguments to the run options of the API.
-pub(super) fn to_document(args: RunOptionArgs) -> Result<OptionsDocument, Error> {
+pub(super) fn to_document(args: RunOptionArgs) -> Result<RunOptionsDocument, Error> {
     let durability = args.durability.map(|durability| match durability {
         DurabilityArg::Commit => Durability::Commit,
         DurabilityArg::Sync => Durability::Sync,
         DurabilityArg::Async => Durability::Async,
         DurabilityArg::Exit => Durability::Exit,
     });
-    Ok(OptionsDocument {
+    Ok(RunOptionsDocument {
         recursion_limit: args.recursion_limit,
         max_concurrency: args.max_concurrency,
         interrupt_before: parse_nodes(&args.interrupt_before)?,

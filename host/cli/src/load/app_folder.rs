@@ -12,21 +12,21 @@ use wattle_run::ports::{Plugin, Sandbox};
 use wattle_sql::{Databases, Script};
 
 use crate::config::{Config, MigrateRule};
-use crate::load::facts::PluginFacts;
+use crate::load::app_plugins::AppPlugins;
 use crate::load::file::{self, DOCUMENT_BYTES, Entry, FileError, MIGRATION_BYTES, TotalSize};
 use crate::load::grants::GrantTables;
 use crate::load::limits::MIGRATIONS_BYTES;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
-use crate::load::migrations::{DatabaseMigrations, with_causes};
-use crate::load::parts::Parts;
+use crate::load::migrations::{DatabaseMigrations, error_chain};
 use crate::load::places::Turn;
+use crate::load::plugin_catalog::AppPluginCatalog;
 use crate::load::plugin_file::Unloaded;
 use crate::load::{names, page, plugin_file, projections};
 
 /// Plugins by name.
 pub type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 
-/// The folder of an app, and everything that is needed to load the app.
+/// The folder of an app, and what is required to load it.
 pub struct AppFolder<'a> {
     /// Path of the folder.
     pub folder: &'a Path,
@@ -34,8 +34,9 @@ pub struct AppFolder<'a> {
     pub manifest: &'a Manifest,
     /// Files of its components.
     pub files: &'a ComponentFiles,
-    /// Whether this is an archived version. Its migrations were applied when it was new.
-    pub is_old: bool,
+    /// Whether this is an archived version, whose migrations were applied when it was current, or
+    /// an app for a replay, which applies none.
+    pub is_archived: bool,
     /// Configuration of the operator.
     pub config: &'a Config,
     /// Tables of grants of the operator.
@@ -45,7 +46,7 @@ pub struct AppFolder<'a> {
     /// Databases, whose dialects decide which migrations are read.
     pub databases: &'a Databases,
     /// Standalone plugins of the plugins folder.
-    pub loose: &'a Plugins,
+    pub standalone: &'a Plugins,
 }
 
 /// An app that is ready to run.
@@ -74,7 +75,7 @@ impl AppFolder<'_> {
         let named = named.chain([("app name", manifest.app.name.as_str())]);
         // An archived version with such names is still loaded for the threads that are pinned to
         // it.
-        let named = named.filter(|_| !self.is_old);
+        let named = named.filter(|_| !self.is_archived);
         problems.extend(named.filter_map(|(what, name)| names::problem(what, name)));
         let graphs = self.graphs(manifest, &own).await.unwrap_or_else(|found| {
             problems.extend(found);
@@ -88,26 +89,30 @@ impl AppFolder<'_> {
             problems.push(problem);
             None
         });
-        let migrations = if self.is_old { Ok(Vec::new()) } else { self.migrations() };
+        let migrations = if self.is_archived { Ok(Vec::new()) } else { self.migrations() };
         let migrations = migrations.unwrap_or_else(|found| {
             problems.extend(found);
             Vec::new()
         });
-        let parts = Parts::gather(self, own, &graphs);
-        problems.extend(parts.problems);
+        let app_plugins = AppPlugins::collect(self, own, &graphs);
+        problems.extend(app_plugins.problems);
         if !problems.is_empty() {
             return Err(problems);
         }
-        let plugins = parts.plugins;
+        let plugins = app_plugins.plugins;
         let settings = manifest.merged_settings(self.config.apps.get(&manifest.app.name));
-        let packs: BTreeMap<_, _> = graphs
+        let graph_versions: BTreeMap<_, _> = graphs
             .into_iter()
             .map(|graph| (graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins))))
             .collect();
-        let mut notes = parts.notes;
+        let mut notes = app_plugins.notes;
         notes.extend(page.as_ref().and_then(|page| page::note(manifest, page)));
         let digest = Digest::of(
-            packs.values().map(|pack| pack.version.to_hex()).collect::<String>().as_bytes(),
+            graph_versions
+                .values()
+                .map(|graph| graph.version.to_hex())
+                .collect::<String>()
+                .as_bytes(),
         );
         let operator = self.config.apps.get(&manifest.app.name);
         let app = App {
@@ -115,9 +120,9 @@ impl AppFolder<'_> {
             doc: manifest.app.doc.clone(),
             version: manifest.app.version.clone(),
             digest,
-            graphs: packs,
+            graphs: graph_versions,
             plugins,
-            grants: parts.grants.into(),
+            grants: app_plugins.grants.into(),
             settings: Arc::new(settings),
             web: manifest.app.web.clone(),
             mount: operator.and_then(|app| app.mount.clone()),
@@ -134,14 +139,15 @@ impl AppFolder<'_> {
             return Ok(Vec::new());
         }
         let (app, graphs) = (manifest.app.name.clone(), manifest.app.graphs.clone());
-        let (own, loose) = (own.clone(), self.loose.clone());
+        let (own, standalone) = (own.clone(), self.standalone.clone());
         let folder = self.folder.to_owned();
-        let check_document = if self.is_old { check_archived_toml } else { check_toml };
+        let check_document = if self.is_archived { check_archived_toml } else { check_toml };
         let check = move || {
             let text = file::read_text(&folder, &graphs, DOCUMENT_BYTES)
                 .map_err(|error| vec![error.to_string()])?;
-            let facts = PluginFacts { app: &app, own: &own, loose: &loose, folder: &folder };
-            check_document(&graphs.display().to_string(), &text, &facts).map_err(
+            let catalog =
+                AppPluginCatalog { app: &app, own: &own, standalone: &standalone, folder: &folder };
+            check_document(&graphs.display().to_string(), &text, &catalog).map_err(
                 |problems| -> Vec<String> { problems.iter().map(ToString::to_string).collect() },
             )
         };
@@ -151,7 +157,7 @@ impl AppFolder<'_> {
         let names: Vec<String> = graphs.iter().flat_map(names::problems).collect();
         let limits = self.config.limits.graphs();
         let graphs = graphs.into_iter().map(|graph| graph.with_limits(limits)).collect();
-        if names.is_empty() || self.is_old { Ok(graphs) } else { Err(names) }
+        if names.is_empty() || self.is_archived { Ok(graphs) } else { Err(names) }
     }
 
     /// Reads the migrations that the host applies.
@@ -184,12 +190,12 @@ impl AppFolder<'_> {
     ) -> Result<Vec<Script>, String> {
         let app = self.manifest.app.name.as_str();
         let folder = self.databases.migration_folder(app, database, folders);
-        let folder = folder.map_err(|error| with_causes(&error))?;
+        let folder = folder.map_err(|error| error_chain(&error))?;
         self.scripts_in(folder, total).map_err(|error| error.to_string())
     }
 
-    /// Reads the migrations in a folder. No file is read if their sizes exceed `total`: files of
-    /// any size can take no place on the disk.
+    /// Reads the migrations in a folder. No file is read if their sizes exceed `total`, because a
+    /// sparse file can have any size.
     fn scripts_in(&self, folder: &Path, total: &mut TotalSize) -> Result<Vec<Script>, FileError> {
         let mut entries = file::list(self.folder, folder)?;
         entries.retain(|entry| entry.has_ending("sql"));
@@ -205,8 +211,8 @@ impl AppFolder<'_> {
     }
 }
 
-/// Loads all components, however long their compilation takes. Returns the plugins, and those that
-/// cannot be loaded.
+/// Loads all components without a limit on compilation. Returns the plugins, and the components
+/// that cannot be loaded.
 pub async fn components(
     files: &ComponentFiles,
     sandbox: &dyn Sandbox,

@@ -23,7 +23,7 @@ use crate::load::file::{
     self, COMPONENT_BYTES, DOCUMENT_BYTES, FilePlace, MANIFEST_BYTES, TotalSize,
 };
 use crate::load::manifest::{self, ComponentFiles, Manifest};
-use crate::load::texts;
+use crate::load::text_files;
 
 /// File with the digests of a version.
 const INDEX: &str = "index.json";
@@ -39,13 +39,13 @@ struct Index {
 }
 
 /// An archived version.
-pub(super) struct Old {
+pub(super) struct ArchivedVersion {
     /// Folder of the version, with the layout of an app folder.
     pub(super) folder: PathBuf,
     index: Index,
 }
 
-impl Old {
+impl ArchivedVersion {
     /// Returns the app and the version of each graph.
     pub(super) fn versions(&self) -> impl Iterator<Item = (AppName, Digest)> {
         self.index.versions.iter().map(|version| (self.index.app.clone(), *version))
@@ -54,7 +54,7 @@ impl Old {
     /// Returns the components of the app, and those of other plugins that its graphs use.
     pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
         let place = |name: &PluginName| {
-            let (folder, path) = (self.folder.clone(), file_of(name).into());
+            let (folder, path) = (self.folder.clone(), component_file(name).into());
             (name.clone(), FilePlace::Inside { folder, path })
         };
         let all = self.index.components.iter().map(place);
@@ -81,13 +81,13 @@ impl Old {
     }
 }
 
-fn file_of(plugin: &PluginName) -> String {
+fn component_file(plugin: &PluginName) -> String {
     format!("{plugin}.wasm")
 }
 
-/// Archives a version that was just installed. Returns its folder. A failure is only logged,
-/// because the version itself can be used.
-pub(super) fn keep(
+/// Archives a newly installed version. Returns its folder. A failure is only logged, because the
+/// version itself can be used.
+pub(super) fn save(
     config: &Config,
     app: &App,
     manifest: &Manifest,
@@ -115,18 +115,18 @@ fn copy(
     folder: &Path,
     files: &ComponentFiles,
 ) -> io::Result<PathBuf> {
-    let kept = folder_of(config, app);
-    if kept.join(INDEX).is_file() {
-        return Ok(kept);
+    let target = folder_of(config, app);
+    if target.join(INDEX).is_file() {
+        return Ok(target);
     }
     // The files are written to a draft folder, which is renamed when it is complete.
-    let draft = kept.with_extension("draft");
+    let draft = target.with_extension("draft");
     // An interrupted copy can leave either folder behind.
     let _ = fs::remove_dir_all(&draft);
-    unpack(&gather(app, manifest, folder, files)?, &draft)?;
-    let _ = fs::remove_dir_all(&kept);
-    fs::rename(&draft, &kept)?;
-    Ok(kept)
+    unpack(&collect_files(app, manifest, folder, files)?, &draft)?;
+    let _ = fs::remove_dir_all(&target);
+    fs::rename(&draft, &target)?;
+    Ok(target)
 }
 
 fn folder_of(config: &Config, app: &App) -> PathBuf {
@@ -145,20 +145,20 @@ pub(super) fn files(
     app: &App,
     loaded: Option<(&Manifest, &Path, &ComponentFiles)>,
 ) -> io::Result<Vec<CodeFile>> {
-    if let Some(old) = read(folder_of(config, app)) {
-        let manifest = old.manifest().map_err(|message| invalid(&message))?;
-        let (own, others) = old.files(&manifest);
+    if let Some(archived) = read(folder_of(config, app)) {
+        let manifest = archived.manifest().map_err(|message| invalid(&message))?;
+        let (own, others) = archived.files(&manifest);
         let components = own.into_iter().chain(others).collect();
-        return gather(app, &manifest, &old.folder, &components);
+        return collect_files(app, &manifest, &archived.folder, &components);
     }
     let Some((manifest, folder, components)) = loaded else {
         return Err(invalid("its files are not archived"));
     };
-    gather(app, manifest, folder, components)
+    collect_files(app, manifest, folder, components)
 }
 
 /// Reads the files of a version, in the layout of the archive.
-fn gather(
+fn collect_files(
     app: &App,
     manifest: &Manifest,
     folder: &Path,
@@ -179,8 +179,8 @@ fn gather(
         let text = read(graphs, DOCUMENT_BYTES)?;
         files.push(code_file(graphs, text.clone().into_bytes()));
         let mut total = TotalSize::new("the texts of its graphs", DOCUMENT_TEXT_BYTES as u64);
-        for path in texts::named(&text) {
-            let bytes = texts::read(folder, &path).map_err(|message| invalid(&message))?;
+        for path in text_files::referenced_files(&text) {
+            let bytes = text_files::read(folder, &path).map_err(|message| invalid(&message))?;
             total.add(bytes.len() as u64).map_err(|error| invalid(&error.to_string()))?;
             files.push(code_file(&path, bytes.into_bytes()));
         }
@@ -191,11 +191,11 @@ fn gather(
         if Digest::of(&bytes) != plugin.info().digest {
             return Err(invalid("a component has changed since it was loaded"));
         }
-        files.push(code_file(&file_of(name), bytes));
+        files.push(code_file(&component_file(name), bytes));
     }
     let index = Index {
         app: app.name.clone(),
-        versions: app.graphs.values().map(|pack| pack.version).collect(),
+        versions: app.graphs.values().map(|graph| graph.version).collect(),
         components: app.plugins.keys().cloned().collect(),
     };
     files.push(code_file(INDEX, serde_json::to_vec_pretty(&index)?));
@@ -231,36 +231,40 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Splits the archived versions into those to which threads are pinned, and all others.
-pub(super) fn parted(
+/// Partitions the archived versions into those to which threads are pinned, and all others.
+pub(super) fn partition_pinned(
     config: &Config,
     pinned: &BTreeSet<(AppName, Digest)>,
-) -> (Vec<Old>, Vec<Old>) {
-    let is_needed = |old: &Old| {
-        old.index.versions.iter().any(|version| pinned.contains(&(old.index.app.clone(), *version)))
+) -> (Vec<ArchivedVersion>, Vec<ArchivedVersion>) {
+    let is_pinned = |archived: &ArchivedVersion| {
+        archived
+            .index
+            .versions
+            .iter()
+            .any(|version| pinned.contains(&(archived.index.app.clone(), *version)))
     };
-    all(config).into_iter().partition(is_needed)
+    all(config).into_iter().partition(is_pinned)
 }
 
 /// Deletes archived versions.
-pub(super) fn delete(versions: Vec<Old>) {
-    for old in versions {
-        if let Err(error) = fs::remove_dir_all(&old.folder) {
+pub(super) fn delete(versions: Vec<ArchivedVersion>) {
+    for archived in versions {
+        if let Err(error) = fs::remove_dir_all(&archived.folder) {
             tracing::debug!(%error, "cannot delete an unused archived version");
         }
     }
 }
 
 /// Returns all archived versions.
-pub(super) fn all(config: &Config) -> Vec<Old> {
+pub(super) fn all(config: &Config) -> Vec<ArchivedVersion> {
     let apps = subfolders(&config.data.join(VERSIONS_FOLDER));
     apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()
 }
 
 /// Reads the version in a folder. Returns `None` if the folder contains no complete version.
-pub(super) fn read(folder: PathBuf) -> Option<Old> {
+pub(super) fn read(folder: PathBuf) -> Option<ArchivedVersion> {
     let index = serde_json::from_slice(&fs::read(folder.join(INDEX)).ok()?).ok()?;
-    Some(Old { folder, index })
+    Some(ArchivedVersion { folder, index })
 }
 
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
@@ -306,12 +310,15 @@ mod tests {
             unpack(&[file(INDEX, &index)], &folder).unwrap();
         }
         let pinned = BTreeSet::from([(AppName::new("asset").unwrap(), pinned)]);
-        let (needed, rest) = parted(&config, &pinned);
-        assert_eq!((needed.len(), rest.len()), (1, 1));
-        assert!(needed[0].folder.exists() && rest[0].folder.exists(), "nothing is deleted yet");
+        let (pinned_versions, rest) = partition_pinned(&config, &pinned);
+        assert_eq!((pinned_versions.len(), rest.len()), (1, 1));
+        assert!(
+            pinned_versions[0].folder.exists() && rest[0].folder.exists(),
+            "nothing is deleted yet"
+        );
         let folder = rest[0].folder.clone();
         delete(rest);
-        assert!(needed[0].folder.exists() && !folder.exists());
+        assert!(pinned_versions[0].folder.exists() && !folder.exists());
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! Names that folders and files claim.
 //!
-//! The operator configures apps and plugins by their names. So a name belongs to one folder or
-//! file, and no other one gets what was configured for it.
+//! The operator configures apps and plugins by name. A name therefore belongs to one folder or
+//! file, and the configuration for it applies to no other one.
 
 use std::path::{Path, PathBuf};
 
 use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
-use crate::load::seen::Seen;
+use crate::load::load_state::LoadState;
 use crate::paths::canonical;
 
-/// Returns an error message if the operator has a table for an app, and it is for another folder.
-pub(super) fn misplaced(config: &Config, app: &AppName, folder: &Path) -> Option<String> {
+/// Returns an error message if the table of an app in the configuration is for another folder.
+pub(super) fn wrong_folder(config: &Config, app: &AppName, folder: &Path) -> Option<String> {
     let own = canonical(&config.folder_of_app(app)?);
     let folder = canonical(folder);
     if own == folder {
@@ -29,22 +29,22 @@ pub(super) fn misplaced(config: &Config, app: &AppName, folder: &Path) -> Option
     ))
 }
 
-/// Returns an error message if another folder has an app with the same name, and the operator names
-/// none of them.
-pub(super) fn twin_of_app(
+/// Returns an error message if another folder has an app with the same name, and the configuration
+/// has no table for the app.
+pub(super) fn duplicate_app(
     config: &Config,
     app: &AppName,
     folder: &Path,
-    seen: &Seen,
+    state: &LoadState,
 ) -> Option<String> {
-    // The operator's folder is the only one that is loaded.
+    // Only the folder in the configuration is loaded.
     if config.apps.contains_key(app) {
         return None;
     }
-    let named = seen.folders.iter().filter_map(|(folder, name)| Some((folder, name.as_ref()?)));
-    let mut all = named.chain(&seen.apps);
+    let named = state.folders.iter().filter_map(|(folder, name)| Some((folder, name.as_ref()?)));
+    let mut all = named.chain(&state.apps);
     let (other, _) = all.find(|(other, name)| *name == app && *other != folder)?;
-    let in_use = seen.apps.iter().find(|(_, name)| *name == app);
+    let in_use = state.apps.iter().find(|(_, name)| *name == app);
     Some(format!(
         "the folders `{}` and `{}` both have an app `{app}`, and the host {}\n  hint: give one of \
          them another name, or write `path` of the one that is meant under `[apps.{app}]` in \
@@ -56,16 +56,20 @@ pub(super) fn twin_of_app(
 }
 
 /// Returns an error message if another file has a standalone plugin with the same name.
-pub(super) fn twin_of_plugin(plugin: &PluginName, file: &Path, seen: &Seen) -> Option<String> {
-    let mut all = seen.standalone.iter().chain(&seen.plugins);
+pub(super) fn duplicate_plugin(
+    plugin: &PluginName,
+    file: &Path,
+    state: &LoadState,
+) -> Option<String> {
+    let mut all = state.standalone.iter().chain(&state.plugins);
     let (other, _) = all.find(|(other, name)| *name == plugin && *other != file)?;
-    let in_use = seen.plugins.iter().find(|(_, name)| *name == plugin);
-    Some(twin_files(plugin, [file, other], in_use.map(|(file, _)| file)))
+    let in_use = state.plugins.iter().find(|(_, name)| *name == plugin);
+    Some(duplicate_files(plugin, [file, other], in_use.map(|(file, _)| file)))
 }
 
 /// Returns the error message for two files with one plugin. `in_use` is the file from which the
 /// plugin was loaded before.
-pub(super) fn twin_files(
+pub(super) fn duplicate_files(
     plugin: &PluginName,
     [one, other]: [&Path; 2],
     in_use: Option<&PathBuf>,
@@ -79,7 +83,7 @@ pub(super) fn twin_files(
     )
 }
 
-/// Returns what the host does with two folders or files that have one name.
+/// Describes which of two folders or files with one name the host loads.
 fn what_is_loaded(in_use: Option<&PathBuf>) -> String {
     match in_use {
         Some(path) => format!("keeps the version that it has loaded from `{}`", path.display()),
@@ -105,7 +109,7 @@ mod tests {
         let [direct, grouped] = ["plugins/shop", "plugins/group/shop"].map(folder);
         let problem = |config: &str, folder: &Path| {
             let config = parse(config, base.path()).unwrap();
-            misplaced(&config, &AppName::new("shop").unwrap(), folder)
+            wrong_folder(&config, &AppName::new("shop").unwrap(), folder)
         };
         assert_eq!(problem("", &grouped), None);
         assert_eq!(problem("[apps.shop]", &direct), None);

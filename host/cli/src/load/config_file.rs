@@ -6,66 +6,65 @@ use tokio::time::Instant;
 
 use crate::config::{self, Config, SECTIONS};
 use crate::error::Error;
-use crate::load::scan::{self, Print};
+use crate::load::scan::{self, Fingerprint};
 use crate::load::watcher::DEBOUNCE;
 
 /// The section that applies without a restart.
 const GRANTS: &str = "grants";
 
-/// What is known of the configuration file.
+/// The state of the configuration file.
 #[derive(Default)]
 pub(super) struct ConfigFile {
     /// Fingerprint of the file when it was read last.
-    print: Option<Print>,
-    /// Fingerprint of a change that was not read yet, and when it was found.
-    left: Option<(Print, Instant)>,
+    fingerprint: Option<Fingerprint>,
+    /// Fingerprint of a change that is not read yet, and the time at which it was found.
+    deferred: Option<(Fingerprint, Instant)>,
     /// Sections that have changed since the start and do not apply yet.
     pending: Vec<&'static str>,
 }
 
-/// Which changes of the file are read.
-pub(super) enum Wanted {
-    /// All.
+/// Selects the changes of the file that are read.
+pub(super) enum ChangeFilter {
+    /// All changes.
     Any,
-    /// Only the one with this fingerprint, which has not changed for a while.
-    Settled(Option<Print>),
+    /// Only the change with this fingerprint, after which the file has not changed for a while.
+    Settled(Option<Fingerprint>),
 }
 
-/// What a look at the file has found.
-pub(super) enum Look {
+/// The result of a check of the file.
+pub(super) enum FileCheck {
     /// No change.
-    Same,
-    /// A change that is not read yet, with its fingerprint: the file may be in the middle of being
-    /// written.
-    Changing(Print),
+    Unchanged,
+    /// A change that is not read yet, with its fingerprint. The file may be incomplete.
+    Changing(Fingerprint),
     /// A change that was read.
     Read(Reread),
 }
 
 /// The file that was read again.
 pub(super) struct Reread {
-    print: Print,
+    fingerprint: Fingerprint,
     /// The configuration, or the reason why it is not valid.
     pub(super) config: Result<Box<Config>, String>,
 }
 
 impl ConfigFile {
     /// Returns the fingerprint of the file when it was read last.
-    pub(super) fn print(&self) -> Option<Print> {
-        self.print.clone()
+    pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
+        self.fingerprint.clone()
     }
 
-    /// Returns the fingerprint of the change that was left, if it was found at least [`DEBOUNCE`]
-    /// ago.
-    pub(super) fn settled(&self) -> Option<Print> {
-        let (print, since) = self.left.as_ref()?;
-        (since.elapsed() >= DEBOUNCE).then(|| print.clone())
+    /// Returns the fingerprint of the deferred change, if it was found at least [`DEBOUNCE`] ago.
+    pub(super) fn settled(&self) -> Option<Fingerprint> {
+        let (fingerprint, since) = self.deferred.as_ref()?;
+        (since.elapsed() >= DEBOUNCE).then(|| fingerprint.clone())
     }
 
-    /// Records that a change was left. Returns the time at which it can be read.
-    pub(super) fn leave(&mut self, print: Print) -> Instant {
-        let known = self.left.take().filter(|(known, _)| *known == print);
-        let (_, since) = self.left.insert(known.unwrap_or_else(|| (print, Instant::now())));
+    /// Defers a change. Returns the time at which it can be read.
+    pub(super) fn defer(&mut self, fingerprint: Fingerprint) -> Instant {
+        let known = self.deferred.take().filter(|(known, _)| *known == fingerprint);
+        let (_, since) =
+            self.deferred.insert(known.unwrap_or_else(|| (fingerprint, Instant::now())));
         *since + DEBOUNCE
     }
 
@@ -76,8 +75,8 @@ impl ConfigFile {
         started: &Config,
         reread: &Reread,
     ) -> Option<Vec<&'static str>> {
-        self.print = Some(reread.print.clone());
-        self.left = None;
+        self.fingerprint = Some(reread.fingerprint.clone());
+        self.deferred = None;
         let config = reread.config.as_ref().ok()?;
         let is_pending = |name: &&str| {
             *name != GRANTS && config.sections.get(*name) != started.sections.get(*name)
@@ -91,19 +90,24 @@ impl ConfigFile {
     }
 }
 
-/// Reads the configuration file again, if its fingerprint is not `known` and the change is wanted.
-/// The first call always finds a change: the file can have changed since the host read it.
+/// Reads the configuration file again, if its fingerprint is not `known` and the filter selects the
+/// change. The first call always finds a change, because the file can have changed since the host
+/// read it.
 ///
-/// A part of a file can be valid and grant more than the whole file. So a file that changes while
-/// it is read counts as not read.
-pub(super) fn reread(started: &Config, known: Option<&Print>, wanted: &Wanted) -> Look {
-    let Some(file) = started.file.as_ref() else { return Look::Same };
-    let print = scan::print_of_file(file);
-    if known == Some(&print) {
-        return Look::Same;
+/// A file that changes while it is read counts as not read: a part of it can be valid and grant
+/// more than the whole file.
+pub(super) fn reread(
+    started: &Config,
+    known: Option<&Fingerprint>,
+    filter: &ChangeFilter,
+) -> FileCheck {
+    let Some(file) = started.file.as_ref() else { return FileCheck::Unchanged };
+    let fingerprint = scan::fingerprint_of(file);
+    if known == Some(&fingerprint) {
+        return FileCheck::Unchanged;
     }
-    if matches!(wanted, Wanted::Settled(settled) if settled.as_ref() != Some(&print)) {
-        return Look::Changing(print);
+    if matches!(filter, ChangeFilter::Settled(settled) if settled.as_ref() != Some(&fingerprint)) {
+        return FileCheck::Changing(fingerprint);
     }
     // The other sections apply after a restart. Until then, the folders of the host are those with
     // which it has started, and no table may grant them.
@@ -112,21 +116,24 @@ pub(super) fn reread(started: &Config, known: Option<&Print>, wanted: &Wanted) -
         started.check_grants_of(&config)?;
         Ok(Box::new(config))
     };
-    match unless_changed(file, &print, read) {
+    match unless_changed(file, &fingerprint, read) {
         Ok(config) => {
             let config = config.map_err(|error| error.to_string());
-            Look::Read(Reread { print, config })
+            FileCheck::Read(Reread { fingerprint, config })
         }
-        Err(print) => Look::Changing(print),
+        Err(fingerprint) => FileCheck::Changing(fingerprint),
     }
 }
 
-/// Reads a file with a fingerprint. Returns the new fingerprint as an error if it is another one
-/// after that.
-fn unless_changed<T>(file: &Path, print: &Print, read: impl FnOnce() -> T) -> Result<T, Print> {
+/// Reads a file. Returns the new fingerprint as an error if the file changes during the read.
+fn unless_changed<T>(
+    file: &Path,
+    fingerprint: &Fingerprint,
+    read: impl FnOnce() -> T,
+) -> Result<T, Fingerprint> {
     let found = read();
-    let after = scan::print_of_file(file);
-    if after == *print { Ok(found) } else { Err(after) }
+    let after = scan::fingerprint_of(file);
+    if after == *fingerprint { Ok(found) } else { Err(after) }
 }
 
 #[cfg(test)]
@@ -140,36 +147,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("wattle.toml");
         fs::write(&file, "").unwrap();
-        let print = scan::print_of_file(&file);
+        let fingerprint = scan::fingerprint_of(&file);
         let rewrite = || fs::write(&file, "[grants.shop]\n").unwrap();
-        assert_eq!(unless_changed(&file, &print, rewrite), Err(scan::print_of_file(&file)));
-        let print = scan::print_of_file(&file);
-        assert_eq!(unless_changed(&file, &print, || 1), Ok(1));
+        assert_eq!(unless_changed(&file, &fingerprint, rewrite), Err(scan::fingerprint_of(&file)));
+        let fingerprint = scan::fingerprint_of(&file);
+        assert_eq!(unless_changed(&file, &fingerprint, || 1), Ok(1));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_is_left_until_the_file_stays_the_same() {
+    async fn a_change_is_deferred_until_the_file_stays_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("wattle.toml");
         fs::write(&file, "").unwrap();
         let started = config::read(Some(&file)).unwrap();
         let mut known = ConfigFile::default();
-        let look = |known: &ConfigFile| {
-            reread(&started, known.print().as_ref(), &Wanted::Settled(known.settled()))
+        let check = |known: &ConfigFile| {
+            reread(&started, known.fingerprint().as_ref(), &ChangeFilter::Settled(known.settled()))
         };
-        let Look::Read(first) = reread(&started, None, &Wanted::Any) else { panic!() };
+        let FileCheck::Read(first) = reread(&started, None, &ChangeFilter::Any) else { panic!() };
         known.record(&started, &first);
-        assert!(matches!(look(&known), Look::Same));
+        assert!(matches!(check(&known), FileCheck::Unchanged));
         // Each part of the file is valid.
         for part in ["[grants.shop]\n", "[grants.shop]\nllm = [\"chat\"]\n"] {
             fs::write(&file, part).unwrap();
-            let Look::Changing(print) = look(&known) else { panic!("{part} was read") };
-            let settled = known.leave(print.clone());
-            assert_eq!(known.leave(print), settled, "the time begins with the change");
-            assert!(matches!(look(&known), Look::Changing(_)));
+            let FileCheck::Changing(fingerprint) = check(&known) else { panic!("{part} was read") };
+            let settled = known.defer(fingerprint.clone());
+            assert_eq!(known.defer(fingerprint), settled, "the time begins with the change");
+            assert!(matches!(check(&known), FileCheck::Changing(_)));
             tokio::time::advance(DEBOUNCE).await;
         }
-        let Look::Read(Reread { config: Ok(config), .. }) = look(&known) else { panic!() };
+        let FileCheck::Read(Reread { config: Ok(config), .. }) = check(&known) else { panic!() };
         assert_eq!(config.grants.len(), 1);
     }
 }

@@ -17,7 +17,7 @@ use crate::config::{Needs, narrower};
 
 /// The grants of a plugin, and notes for the operator.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct GrantDecision {
     /// Permissions of the plugin.
     pub grants: Grants,
     /// Requested permissions that are not granted, with the line to add to the configuration.
@@ -30,7 +30,7 @@ pub struct Decision {
 /// # Errors
 ///
 /// A message if the manifest is invalid.
-pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, String> {
+pub fn requested(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, String> {
     let Some(manifest) = &plugin.manifest else {
         return Ok(granted.cloned().unwrap_or_default());
     };
@@ -47,24 +47,25 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
 /// Decides the grants of a plugin.
 ///
 /// `key` is the name of the plugin's table, for messages, and `granted` its content. A plugin
-/// without a table gets no permissions, unless the operator trusts its app: then it gets what it
-/// requests. The operator alone decides the hosts of HTTP rules,
-/// because settings can direct an app to other hosts than its author intended. The plugin's request
-/// limits methods and secrets. The operator alone gives environment and folders as well: they name
-/// what is on the operator's machine. The operator also decides alone whether a call in doubt is
-/// made again: its effect may happen twice.
+/// without a table gets no permissions, unless the operator trusts its app; then it gets what it
+/// requests. Only the operator decides:
+///
+/// * the hosts of HTTP rules, because settings can direct an app to other hosts than its author
+///   intended; the request of the plugin limits methods and secrets;
+/// * environment variables and folders, because they belong to the operator's machine;
+/// * whether a call in doubt is made again, because its effect may happen twice.
 pub fn decide(
     plugin: &PluginName,
     key: &GrantKey,
     needs: &Needs,
     granted: Option<&Needs>,
-    is_vouched: bool,
-) -> Decision {
+    is_trusted: bool,
+) -> GrantDecision {
     let nothing = Needs::default();
     let operator = granted.unwrap_or(&nothing);
     let granted = match granted {
         Some(granted) => granted,
-        None if is_vouched => needs,
+        None if is_trusted => needs,
         None => &nothing,
     };
     let mut notes = Vec::new();
@@ -81,14 +82,14 @@ pub fn decide(
     for (key, needed, given) in lists {
         let refused: Vec<&String> = needed.difference(given).collect();
         if !refused.is_empty() {
-            missing(format!("{key} = {}", quoted(refused)));
+            missing(format!("{key} = {}", toml_array(refused)));
         }
     }
-    let (tools, refused) = tools(&needs.tools, &granted.tools);
+    let (tools, refused) = intersect_tools(&needs.tools, &granted.tools);
     if !refused.is_empty() {
-        missing(format!("tools = {}", quoted(refused)));
+        missing(format!("tools = {}", toml_array(refused)));
     }
-    let (memory, refused) = memory::both(&needs.memory, &granted.memory);
+    let (memory, refused) = memory::intersect(&needs.memory, &granted.memory);
     if !refused.is_empty() {
         missing(format!("memory = [{}]", refused.join(", ")));
     }
@@ -99,20 +100,20 @@ pub fn decide(
     }
     for folder in &needs.folders {
         if operator.folders.iter().all(|given| given.guest != folder.guest) {
-            let (guest, access) = (&folder.guest, word(&folder.access));
+            let (guest, access) = (&folder.guest, serde_name(&folder.access));
             missing(format!(
                 "folders = [{{ path = \"...\", guest = \"{guest}\", access = \"{access}\" }}]"
             ));
         }
     }
     if needs.in_doubt != InDoubtPolicy::default() && needs.in_doubt != operator.in_doubt {
-        missing(format!("in_doubt = \"{}\"", word(&needs.in_doubt)));
+        missing(format!("in_doubt = \"{}\"", serde_name(&needs.in_doubt)));
     }
     let granted_databases = granted.databases();
     let mut sql = needs.databases();
     for (database, rule) in &sql {
         if granted_databases.get(database).is_none_or(|given| given.access < rule.access) {
-            let access = word(&rule.access);
+            let access = serde_name(&rule.access);
             missing(format!("sql = [{{ database = \"{database}\", access = \"{access}\" }}]"));
         }
     }
@@ -125,12 +126,12 @@ pub fn decide(
     });
     if granted.http.is_empty() {
         for rule in &needs.http {
-            missing(format!("http = [{}]", http_line(rule)));
+            missing(format!("http = [{}]", http_rule_toml(rule)));
         }
     }
     let grants = Grants {
         llm: needs.llm.intersection(&granted.llm).cloned().collect(),
-        http: http(&needs.http, &granted.http),
+        http: limit_http_rules(&needs.http, &granted.http),
         sql,
         tools,
         memory,
@@ -141,12 +142,12 @@ pub fn decide(
         folders: operator.folders.clone(),
         key: Some(key.clone()),
     };
-    Decision { grants, notes }
+    GrantDecision { grants, notes }
 }
 
-impl Decision {
-    /// Takes environment and folders away from a plugin that is no typed component, and notes that.
-    /// A node that reads a file would read another one when it is executed again.
+impl GrantDecision {
+    /// Removes environment and folders from the grants of a plugin that is not a typed component,
+    /// and adds a note. A node that reads a file could read other content in a re-execution.
     #[must_use]
     pub fn for_plugin(mut self, plugin: &PluginInfo) -> Self {
         let grants = &mut self.grants;
@@ -169,7 +170,7 @@ impl Decision {
 
 /// Returns the tools that are both requested and granted, and the requests that are not granted.
 /// Either side can contain `plugin/*`; the narrower entry applies.
-fn tools<'n>(
+fn intersect_tools<'n>(
     needs: &'n BTreeSet<ToolGrant>,
     granted: &BTreeSet<ToolGrant>,
 ) -> (Vec<ToolGrant>, Vec<&'n ToolGrant>) {
@@ -188,7 +189,7 @@ fn tools<'n>(
     (given.into_iter().collect(), refused)
 }
 
-fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
+fn limit_http_rules(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
     let methods: BTreeSet<&String> = needs.iter().flat_map(|rule| &rule.methods).collect();
     let secrets: BTreeSet<&String> = needs.iter().flat_map(|rule| &rule.secrets).collect();
     let mut rules = granted.to_vec();
@@ -201,15 +202,15 @@ fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
 }
 
 /// Formats a rule as TOML. Omits default values.
-fn http_line(rule: &HttpRule) -> String {
+fn http_rule_toml(rule: &HttpRule) -> String {
     let mut parts = vec![format!("host = \"{}\"", rule.host)];
     if rule.scheme != "https" {
         parts.push(format!("scheme = \"{}\"", rule.scheme));
     }
     parts.extend(rule.port.map(|port| format!("port = {port}")));
-    parts.push(format!("methods = {}", quoted(&rule.methods)));
+    parts.push(format!("methods = {}", toml_array(&rule.methods)));
     if !rule.secrets.is_empty() {
-        parts.push(format!("secrets = {}", quoted(&rule.secrets)));
+        parts.push(format!("secrets = {}", toml_array(&rule.secrets)));
     }
     if rule.private {
         parts.push("private = true".to_owned());
@@ -218,12 +219,12 @@ fn http_line(rule: &HttpRule) -> String {
 }
 
 /// Formats strings as a TOML array.
-fn quoted(words: impl IntoIterator<Item = impl Display>) -> String {
+fn toml_array(words: impl IntoIterator<Item = impl Display>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("\"{word}\"")).collect();
     format!("[{}]", words.join(", "))
 }
 
-fn word(value: &impl serde::Serialize) -> String {
+fn serde_name(value: &impl serde::Serialize) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_owned()
 }
@@ -239,7 +240,7 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    const ASKED: &str = r#"
+    const REQUESTED: &str = r#"
         llm = ["vision", "chat"]
         http = [{ host = "api.massive.com", methods = ["GET"], secrets = ["KEY"] }]
         sql = [{ database = "asset", access = "read-write" }]
@@ -251,10 +252,10 @@ mod tests {
         Grants { key: Some(key), ..Grants::default() }
     }
 
-    fn check(granted: Option<&str>, is_vouched: bool) -> Decision {
+    fn check(granted: Option<&str>, is_trusted: bool) -> GrantDecision {
         let plugin = PluginName::new("asset").unwrap();
         let key = GrantKey::of_plugin(&plugin);
-        decide(&plugin, &key, &needs(ASKED), granted.map(needs).as_ref(), is_vouched)
+        decide(&plugin, &key, &needs(REQUESTED), granted.map(needs).as_ref(), is_trusted)
     }
 
     #[test]
@@ -282,11 +283,11 @@ mod tests {
 
     #[test]
     fn tools_are_intersected() {
-        let asked = r#"tools = ["date/*", "lark/save", "mcp:graph/list"]"#;
+        let requested = r#"tools = ["date/*", "lark/save", "mcp:graph/list"]"#;
         let granted = r#"tools = ["date/parse", "date/format", "lark/*", "other/x"]"#;
         let plugin = PluginName::new("std").unwrap();
         let key = GrantKey::of_plugin(&plugin);
-        let decision = decide(&plugin, &key, &needs(asked), Some(&needs(granted)), false);
+        let decision = decide(&plugin, &key, &needs(requested), Some(&needs(granted)), false);
         let tools: Vec<String> = decision.grants.tools.iter().map(ToString::to_string).collect();
         assert_eq!(tools, ["date/format", "date/parse", "lark/save"]);
         assert!(
@@ -298,7 +299,7 @@ mod tests {
 
     #[test]
     fn only_the_operator_gives_environment_and_folders_and_only_to_typed_components() {
-        let asked = r#"
+        let requested = r#"
             environment = { REGION = "south" }
             folders = [{ path = "/", guest = "/reports", access = "read-write" }]
         "#;
@@ -308,11 +309,11 @@ mod tests {
         "#;
         let plugin = PluginName::new("shop").unwrap();
         let key = GrantKey::of_plugin(&plugin);
-        let vouched = decide(&plugin, &key, &needs(asked), None, true);
-        assert_eq!(vouched.grants, nothing("shop"));
+        let trusted = decide(&plugin, &key, &needs(requested), None, true);
+        assert_eq!(trusted.grants, nothing("shop"));
         let line = r#"folders = [{ path = "...", guest = "/reports", access = "read-write" }]"#;
-        assert!(vouched.notes[1].contains(line), "{:?}", vouched.notes);
-        let given = decide(&plugin, &key, &needs(asked), Some(&needs(table)), true);
+        assert!(trusted.notes[1].contains(line), "{:?}", trusted.notes);
+        let given = decide(&plugin, &key, &needs(requested), Some(&needs(table)), true);
         assert_eq!(given.notes, Vec::<String>::new());
         assert_eq!(given.grants.environment["REGION"], "north");
         assert!(!given.grants.may_write_files());
@@ -340,11 +341,11 @@ mod tests {
     fn only_the_operator_lets_a_call_in_doubt_be_made_again() {
         let plugin = PluginName::new("shop").unwrap();
         let key = GrantKey::of_plugin(&plugin);
-        let asked = needs(r#"in_doubt = "retry""#);
-        let vouched = decide(&plugin, &key, &asked, None, true);
-        assert_eq!(vouched.grants.in_doubt, InDoubtPolicy::Fail);
-        assert!(vouched.notes[0].contains(r#"`in_doubt = "retry"`"#), "{:?}", vouched.notes);
-        let given = decide(&plugin, &key, &asked, Some(&asked), true);
+        let requested = needs(r#"in_doubt = "retry""#);
+        let trusted = decide(&plugin, &key, &requested, None, true);
+        assert_eq!(trusted.grants.in_doubt, InDoubtPolicy::Fail);
+        assert!(trusted.notes[0].contains(r#"`in_doubt = "retry"`"#), "{:?}", trusted.notes);
+        let given = decide(&plugin, &key, &requested, Some(&requested), true);
         assert_eq!(given.grants.in_doubt, InDoubtPolicy::Retry);
         assert_eq!(given.notes, Vec::<String>::new());
     }

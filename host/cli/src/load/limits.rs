@@ -1,4 +1,5 @@
-//! Limits of what an app or the plugins folder may have in sum, each with its reason.
+//! Limits on the total size and number of files of an app and of the plugins folder, and on
+//! concurrent loads.
 //!
 //! The limits of single files are in [`file`](super::file).
 

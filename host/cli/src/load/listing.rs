@@ -1,4 +1,4 @@
-//! Lists what the operator has, for commands that load nothing in the background.
+//! Lists apps, plugins and tables of grants for commands, which load nothing in the background.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,26 +13,26 @@ use crate::load::manifest::Manifest;
 use crate::load::plugin_file::Unloaded;
 use crate::load::{claims, plugin_file, scan};
 
-/// Returns the tables of grants beside the apps and plugins that the configuration names.
+/// Returns the tables of grants of the configuration, with the names of apps and plugins on disk.
 pub fn grant_tables(config: &Config) -> GrantTables {
     GrantTables::new(config, config.grants.clone(), scan::names(config))
 }
 
 /// Returns the folders of the apps whose manifests can be read, by the names of the apps.
 pub fn apps(config: &Config) -> BTreeMap<String, PathBuf> {
-    // Of two folders with one name, it is the first.
+    // Of two folders with the same name, the first one is listed.
     let folders = scan::scan(config).apps.into_iter().rev();
     let named = folders.filter_map(|folder| {
         let name = Manifest::read(&folder).ok()?.app.name;
-        let is_meant = claims::misplaced(config, &name, &folder).is_none();
+        let is_meant = claims::wrong_folder(config, &name, &folder).is_none();
         is_meant.then(|| (name.to_string(), folder))
     });
     named.collect()
 }
 
-/// Loads the standalone plugins of the plugins folder. Returns them, and those that cannot be
-/// loaded. Leaves out files that are not named like a plugin.
-pub async fn loose_plugins(
+/// Loads the standalone plugins of the plugins folder. Returns the plugins, and the files that
+/// cannot be loaded. Skips files whose name is not a valid plugin name.
+pub async fn standalone_plugins(
     config: &Config,
     sandbox: &dyn Sandbox,
 ) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
@@ -46,7 +46,7 @@ pub async fn loose_plugins(
     for (name, mut paths) in files {
         let Some(path) = paths.pop() else { continue };
         if let Some(other) = paths.pop() {
-            let message = claims::twin_files(&name, [&other, &path], None);
+            let message = claims::duplicate_files(&name, [&other, &path], None);
             unloaded.insert(name, Unloaded { path, message });
             continue;
         }

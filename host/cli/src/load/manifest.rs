@@ -19,7 +19,7 @@ use crate::load::grants::GrantTables;
 use crate::load::limits::APP_COMPONENTS;
 use crate::load::manifest::build::BuildTable;
 use crate::load::manifest::tables::Tables;
-use crate::load::migrations::{MigrationRequest, NotPermitted};
+use crate::load::migrations::{MigrationDenied, MigrationRequest};
 
 pub use self::tables::ManifestProblem;
 
@@ -191,7 +191,11 @@ impl Manifest {
     }
 
     /// Returns the databases that the app would change by its migrations and may not.
-    pub fn refused_migrations(&self, config: &Config, tables: &GrantTables) -> Vec<NotPermitted> {
+    pub fn refused_migrations(
+        &self,
+        config: &Config,
+        tables: &GrantTables,
+    ) -> Vec<MigrationDenied> {
         let plugins = self.components.keys().collect();
         let request = MigrationRequest { app: &self.app.name, plugins, needs: &self.needs };
         let databases = self.migrations.keys();

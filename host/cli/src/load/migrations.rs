@@ -1,6 +1,6 @@
-//! Migrations of apps. They may do anything to a database, so they need the operator's permission.
-//! They run in tasks of their own, so that they go on if a newer load of the app replaces the one
-//! that has started them.
+//! Migrations of apps. They can change a database in any way, so the operator must permit them.
+//! They run in separate tasks, which continue if a newer load of the app replaces the load that
+//! started them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct DatabaseMigrations {
     "app `{app}` may not change database `{database}` by its migrations, because it is not granted \
      write access to it\n  hint: {hint}"
 )]
-pub struct NotPermitted {
+pub struct MigrationDenied {
     /// Name of the app.
     pub app: AppName,
     /// Name of the database.
@@ -40,7 +40,7 @@ pub struct NotPermitted {
     pub hint: String,
 }
 
-/// The parts of an app on which it depends whether its migrations are permitted.
+/// The parts of an app that decide whether its migrations are permitted.
 pub struct MigrationRequest<'a> {
     /// Name of the app.
     pub app: &'a AppName,
@@ -51,14 +51,14 @@ pub struct MigrationRequest<'a> {
 }
 
 impl MigrationRequest<'_> {
-    /// Returns the refusal if the app may not change a database. A database that is not configured
-    /// is a problem of another kind.
+    /// Returns the error if the app may not change a database. A database that is not configured is
+    /// reported elsewhere.
     pub fn refusal(
         &self,
         database: &str,
         config: &Config,
         tables: &GrantTables,
-    ) -> Option<NotPermitted> {
+    ) -> Option<MigrationDenied> {
         let app = self.app;
         let hint = match &config.sql.get(database)?.migrate {
             MigrateRule::Nobody => return None,
@@ -70,21 +70,22 @@ impl MigrationRequest<'_> {
                 format!("add `\"{app}\"` to `migrate` under `[sql.{database}]` in wattle.toml")
             }
         };
-        Some(NotPermitted { app: app.clone(), database: database.to_owned(), hint })
+        Some(MigrationDenied { app: app.clone(), database: database.to_owned(), hint })
     }
 
-    /// Returns true if the operator trusts the app and says nothing about its plugins. It is
-    /// granted what it requests, and it requests its migrations.
+    /// Returns true if the operator trusts the app and has no table for its plugins. The app is
+    /// granted everything that it requests, including its migrations.
     fn is_trusted(&self, tables: &GrantTables) -> bool {
         let has_table = |plugin: &&PluginName| tables.has_table_named(self.app, plugin);
-        tables.vouches_for(self.app) && !self.plugins.iter().any(has_table)
+        tables.trusts(self.app) && !self.plugins.iter().any(has_table)
     }
 
     /// Returns true if a plugin of the app itself is granted write access to a database.
     fn has_writer(&self, database: &str, tables: &GrantTables) -> bool {
         self.plugins.iter().any(|plugin| {
-            let PluginTable { key, granted, is_vouched, .. } = tables.of(self.app, plugin, true);
-            let decision = grants::decide(plugin, &key, self.needs, granted, is_vouched);
+            let PluginTable { key, granted, is_trusted, .. } =
+                tables.table_of(self.app, plugin, true);
+            let decision = grants::decide(plugin, &key, self.needs, granted, is_trusted);
             let rule = decision.grants.sql.get(database);
             rule.is_some_and(|rule| rule.access == SqlAccess::ReadWrite)
         })
@@ -98,7 +99,7 @@ impl MigrationRequest<'_> {
             Some(plugin) if requests => format!(
                 "add `sql = [{{ database = \"{database}\", access = \"read-write\" }}]` under \
                  `[grants.{}]` in wattle.toml",
-                tables.of(self.app, plugin, true).key
+                tables.table_of(self.app, plugin, true).key
             ),
             _ => format!(
                 "add `migrate = [\"{}\"]` under `[sql.{database}]` in wattle.toml",
@@ -111,11 +112,11 @@ impl MigrationRequest<'_> {
 /// The result of migrations: all problems, one message per problem.
 type Outcome = Result<(), Vec<String>>;
 
-/// The migrations of all apps that loads have started, and whose outcome no load has returned.
+/// The migrations of all apps that were started and whose outcome was not returned yet.
 pub(super) struct Migrations {
     /// By folder of the app.
     running: Mutex<BTreeMap<PathBuf, Running>>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     stop: watch::Sender<bool>,
 }
 
@@ -128,13 +129,13 @@ struct Running {
 
 impl Default for Migrations {
     fn default() -> Self {
-        let places = Arc::new(Semaphore::new(MIGRATION_PLACES));
-        Self { running: Mutex::default(), places, stop: watch::Sender::new(false) }
+        let permits = Arc::new(Semaphore::new(MIGRATION_PLACES));
+        Self { running: Mutex::default(), permits, stop: watch::Sender::new(false) }
     }
 }
 
 impl Migrations {
-    /// Applies the migrations of the app in a folder, or waits for them if they are at work.
+    /// Applies the migrations of the app in a folder, or waits for them if they are running.
     ///
     /// # Errors
     ///
@@ -147,19 +148,19 @@ impl Migrations {
         migrations: Vec<DatabaseMigrations>,
     ) -> Result<(), String> {
         let plan = digest(&migrations);
-        let (places, databases, app) = (self.places.clone(), databases.clone(), app.clone());
+        let (permits, databases, app) = (self.permits.clone(), databases.clone(), app.clone());
         let work = move || async move {
             // The semaphore is never closed.
-            let _place = places.acquire_owned().await;
+            let _permit = permits.acquire_owned().await;
             apply(databases, app, migrations).await
         };
-        let outcome = self.follow(folder, plan, work).await;
+        let outcome = self.run_once(folder, plan, work).await;
         outcome.map_err(|problems| problems.join("\n"))
     }
 
-    /// Starts work for a folder, unless the work of the same plan was started and its outcome was
-    /// not returned. Returns the outcome. The work goes on if the caller stops waiting.
-    async fn follow<F>(&self, folder: &Path, plan: Digest, work: impl FnOnce() -> F) -> Outcome
+    /// Starts work for a folder, unless work of the same plan was started whose outcome was not
+    /// returned yet. Returns the outcome. The work continues if the caller stops waiting.
+    async fn run_once<F>(&self, folder: &Path, plan: Digest, work: impl FnOnce() -> F) -> Outcome
     where
         F: Future<Output = Outcome> + Send + 'static,
     {
@@ -191,7 +192,7 @@ impl Migrations {
         outcome
     }
 
-    /// Forgets work whose outcome is returned.
+    /// Removes work whose outcome is returned.
     fn end(&self, folder: &Path, plan: Digest) {
         let mut running = self.lock();
         if running.get(folder).is_some_and(|known| known.plan == plan) {
@@ -220,12 +221,12 @@ impl Migrations {
         outcome
     }
 
-    /// Forgets the migrations of an app that was removed. They end by themselves.
-    pub(super) fn forget(&self, folder: &Path) {
+    /// Removes the migrations of an app that was removed. They continue until they end.
+    pub(super) fn remove(&self, folder: &Path) {
         self.lock().remove(folder);
     }
 
-    /// Stops all migrations, which changes nothing in their databases.
+    /// Stops all migrations. Their databases remain unchanged.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -250,7 +251,7 @@ async fn apply(databases: Databases, app: AppName, migrations: Vec<DatabaseMigra
                 let migrations = applied.join(", ");
                 tracing::info!(%app, %database, migrations, "migrated");
             }
-            Err(error) => problems.push(with_causes(&error)),
+            Err(error) => problems.push(error_chain(&error)),
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
@@ -268,7 +269,7 @@ fn digest(migrations: &[DatabaseMigrations]) -> Digest {
 }
 
 /// Formats an error with its causes, because the message of an error does not contain them.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -304,7 +305,7 @@ mod tests {
         sqlite = "nowhere"
     "#;
 
-    fn refused_by(config: &Config) -> Vec<NotPermitted> {
+    fn refused_by(config: &Config) -> Vec<MigrationDenied> {
         let tables = GrantTables::new(config, config.grants.clone(), KnownNames::default());
         Manifest::parse(MANIFEST).unwrap().refused_migrations(config, &tables)
     }
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn migrations_go_on_without_the_load_that_started_them_and_run_once() {
+    async fn migrations_continue_without_the_load_that_started_them_and_run_once() {
         let migrations = Migrations::default();
         let (folder, plan) = (Path::new("plugins/notes"), Digest::of(b"first"));
         let (release, held) = oneshot::channel::<()>();
@@ -369,23 +370,23 @@ mod tests {
             held.await.unwrap();
             Err(vec!["a table is missing".to_owned()])
         };
-        assert_eq!(migrations.follow(folder, plan, slow).now_or_never(), None);
+        assert_eq!(migrations.run_once(folder, plan, slow).now_or_never(), None);
         release.send(()).unwrap();
         // The next load gets their outcome.
         let again = || async { Ok(()) };
-        let outcome = migrations.follow(folder, plan, again).await;
+        let outcome = migrations.run_once(folder, plan, again).await;
         assert_eq!(outcome, Err(vec!["a table is missing".to_owned()]));
-        let corrected = migrations.follow(folder, plan, || async { Ok(()) }).await;
-        assert_eq!(corrected, Ok(()), "a load after that applies them anew");
+        let corrected = migrations.run_once(folder, plan, || async { Ok(()) }).await;
+        assert_eq!(corrected, Ok(()), "a later load applies them again");
     }
 
     #[tokio::test]
-    async fn changed_migrations_replace_those_at_work() {
+    async fn changed_migrations_replace_running_ones() {
         let migrations = Migrations::default();
         let (folder, plan) = (Path::new("plugins/notes"), Digest::of(b"first"));
-        let first = migrations.follow(folder, plan, std::future::pending);
+        let first = migrations.run_once(folder, plan, std::future::pending);
         assert_eq!(first.now_or_never(), None);
-        let second = migrations.follow(folder, Digest::of(b"second"), || async { Ok(()) }).await;
+        let second = migrations.run_once(folder, Digest::of(b"second"), || async { Ok(()) }).await;
         assert_eq!(second, Ok(()));
         assert!(migrations.lock().is_empty());
     }
@@ -395,7 +396,7 @@ mod tests {
         let migrations = Migrations::default();
         migrations.stop();
         let plan = Digest::of(b"first");
-        let outcome = migrations.follow(Path::new("notes"), plan, std::future::pending).await;
+        let outcome = migrations.run_once(Path::new("notes"), plan, std::future::pending).await;
         assert_eq!(outcome, Err(vec!["the host is stopping".to_owned()]));
     }
 }

@@ -15,16 +15,18 @@ use crate::load::file;
 use crate::load::manifest::{FILE, Manifest, PageTable};
 
 /// Maximum depth of folders of a page, including its root folder.
-const LEVELS: u32 = 6;
+const MAX_DEPTH: u32 = 6;
 
 /// Reads the page of an app. An archived version has no page, because users see the page of the
 /// newest version.
 ///
-/// A message that names the file. A missing folder is not an error, see [`note`].
+/// # Errors
 ///
-/// A message that names the file. A missing folder is no error: see [`note`].
+/// A message that names the file. A missing folder is not an error, see [`note`].
 pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
-    let Some(table) = app.manifest.page.as_ref().filter(|_| !app.is_old) else { return Ok(None) };
+    let Some(table) = app.manifest.page.as_ref().filter(|_| !app.is_archived) else {
+        return Ok(None);
+    };
     check(table)?;
     let is_built = app.folder.join(&table.folder).symlink_metadata().is_ok();
     let files = is_built.then(|| read_files(app.folder, table)).transpose()?;
@@ -48,7 +50,7 @@ pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
 }
 
 /// Returns the files of a page. Returns none if the folder cannot be listed.
-pub(super) fn files_of(folder: &Path, table: &PageTable) -> Vec<PathBuf> {
+pub(super) fn page_files(folder: &Path, table: &PageTable) -> Vec<PathBuf> {
     let files = list(folder, &table.folder).unwrap_or_default();
     let folder = folder.join(&table.folder);
     files.into_iter().map(|file| folder.join(file.name)).collect()
@@ -93,14 +95,14 @@ fn read_files(app: &Path, table: &PageTable) -> Result<PageFiles, String> {
 /// files.
 fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles, String> {
     let mut files: BTreeMap<String, PageFile> = BTreeMap::new();
-    let (packed, plain): (Vec<_>, Vec<_>) =
-        contents.into_iter().partition(|(name, _)| packed_form(name).is_some());
+    let (compressed, plain): (Vec<_>, Vec<_>) =
+        contents.into_iter().partition(|(name, _)| compressed_variant(name).is_some());
     for (name, bytes) in plain {
         let file = PageFile::new(&name, bytes);
         files.insert(name, file);
     }
-    for (name, bytes) in packed {
-        let Some((of, form)) = packed_form(&name) else { continue };
+    for (name, bytes) in compressed {
+        let Some((of, form)) = compressed_variant(&name) else { continue };
         let file = files.get_mut(of).ok_or_else(|| {
             format!("the page has `{name}`, but not `{of}`, of which it is the compressed variant")
         })?;
@@ -118,20 +120,20 @@ fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles,
 }
 
 /// Returns the name of the uncompressed file of a variant, and the suffix of the variant.
-fn packed_form(name: &str) -> Option<(&str, &str)> {
+fn compressed_variant(name: &str) -> Option<(&str, &str)> {
     name.rsplit_once('.').filter(|(_, ending)| matches!(*ending, "br" | "gz"))
 }
 
 /// A file in the folder of a page.
-struct Listed {
+struct PageEntry {
     /// Path relative to the page folder, with `/` as separator.
     name: String,
     bytes: u64,
 }
 
-fn list(app: &Path, folder: &Path) -> Result<Vec<Listed>, String> {
+fn list(app: &Path, folder: &Path) -> Result<Vec<PageEntry>, String> {
     let (mut listed, mut entries) = (Vec::new(), 0);
-    list_below(app, folder, "", LEVELS, &mut listed, &mut entries)?;
+    list_below(app, folder, "", MAX_DEPTH, &mut listed, &mut entries)?;
     Ok(listed)
 }
 
@@ -140,11 +142,11 @@ fn list_below(
     folder: &Path,
     prefix: &str,
     levels: u32,
-    listed: &mut Vec<Listed>,
+    listed: &mut Vec<PageEntry>,
     entries: &mut usize,
 ) -> Result<(), String> {
     if levels == 0 {
-        return Err(format!("the page has more than {LEVELS} levels of folders"));
+        return Err(format!("the page has more than {MAX_DEPTH} levels of folders"));
     }
     for entry in file::list(app, folder).map_err(|error| error.to_string())? {
         let name = entry.name().filter(|name| is_plain(name)).ok_or_else(|| {
@@ -165,7 +167,7 @@ fn list_below(
             list_below(app, &folder.join(name), &prefix, levels - 1, listed, entries)?;
         } else {
             // An entry that is not a regular file is rejected when it is read.
-            listed.push(Listed { name: path, bytes: entry.bytes });
+            listed.push(PageEntry { name: path, bytes: entry.bytes });
         }
     }
     Ok(())

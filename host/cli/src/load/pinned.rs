@@ -1,7 +1,7 @@
-//! Loads the versions that threads are pinned to.
+//! Loads the archived versions to which threads are pinned.
 //!
-//! Most threads of a start need no old version, so a version is loaded when the first thread needs
-//! it. The load continues in the background if it takes longer than a request waits.
+//! A version is loaded when the first thread needs it. The load continues in the background if it
+//! takes longer than a request waits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use tokio::time::timeout_at;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest};
 
-use super::archive::{self, Old};
+use super::archive::{self, ArchivedVersion};
 use super::versions::VersionLoad;
-use super::{Inner, Loader};
+use super::{Loader, LoaderInner};
 
 /// Time that a request waits for a version. It takes some milliseconds if the compiled code is in
 /// the cache.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 impl Loader {
     /// Finds the archived versions of the data folder.
@@ -28,8 +28,8 @@ impl Loader {
         self.inner.find_archived(None).await;
     }
 
-    /// Loads an archived version of an app, however long that takes. Returns false if the version
-    /// is not archived.
+    /// Loads an archived version of an app, without a timeout. Returns false if the version is not
+    /// archived.
     ///
     /// # Errors
     ///
@@ -39,25 +39,24 @@ impl Loader {
     }
 }
 
-impl Inner {
-    /// Finds the archived versions. Deletes those to which no thread is pinned, if the pinned ones
-    /// are known.
+impl LoaderInner {
+    /// Finds the archived versions. If `pinned` is known, deletes all other versions.
     pub(super) async fn find_archived(&self, pinned: Option<BTreeSet<(AppName, Digest)>>) {
         let config = self.config.clone();
         let find = move || {
             let Some(pinned) = pinned else { return archive::all(&config) };
-            let (needed, rest) = archive::parted(&config, &pinned);
+            let (needed, rest) = archive::partition_pinned(&config, &pinned);
             archive::delete(rest);
             needed
         };
         match tokio::task::spawn_blocking(find).await {
-            Ok(found) => found.iter().for_each(|old| self.add_archived(old)),
+            Ok(found) => found.iter().for_each(|archived| self.add_archived(archived)),
             Err(error) => tracing::error!(%error, "cannot list the archived versions"),
         }
     }
 
-    fn add_archived(&self, old: &Old) {
-        self.versions.insert(old.versions(), &old.folder);
+    fn add_archived(&self, archived: &ArchivedVersion) {
+        self.versions.insert(archived.versions(), &archived.folder);
     }
 
     /// Loads an archived version for a request.
@@ -66,14 +65,14 @@ impl Inner {
         app: &AppName,
         version: Digest,
     ) -> Result<bool, Failure> {
-        self.load_version(app, version, Some(PATIENCE)).await
+        self.load_version(app, version, Some(MAX_WAIT)).await
     }
 
     async fn load_version(
         self: &Arc<Self>,
         app: &AppName,
         version: Digest,
-        patience: Option<Duration>,
+        max_wait: Option<Duration>,
     ) -> Result<bool, Failure> {
         let Some(folder) = self.versions.folder(app, version) else { return Ok(false) };
         let (mut load, sender) = self.versions.begin(&folder);
@@ -81,8 +80,8 @@ impl Inner {
             self.load_in_background(folder, sender);
         }
         let ended = load.outcome.wait_for(|outcome| *outcome != VersionLoad::Running);
-        let ended = match patience {
-            Some(patience) => timeout_at(load.began + patience, ended).await,
+        let ended = match max_wait {
+            Some(max_wait) => timeout_at(load.began + max_wait, ended).await,
             None => Ok(ended.await),
         };
         let version = &version.to_hex()[..12];
@@ -123,14 +122,15 @@ impl Inner {
 
     async fn install_archived(&self, folder: &Path) -> Result<(), String> {
         let path = folder.to_owned();
-        let old = tokio::task::spawn_blocking(move || archive::read(path)).await;
-        let old = old.map_err(|error| error.to_string())?.ok_or("its files are missing")?;
+        let archived = tokio::task::spawn_blocking(move || archive::read(path)).await;
+        let archived =
+            archived.map_err(|error| error.to_string())?.ok_or("its files are missing")?;
         let mut turn = self.places.first_turn().await;
         loop {
-            let loaded = self.load_old(&old, &mut turn).await;
-            if let Some(old) = loaded.map_err(|messages| messages.join("\n"))? {
-                let app = self.catalog.install_version(old.app);
-                self.granting().add(&app, &old.manifest, &old.tables);
+            let loaded = self.load_archived_version(&archived, &mut turn).await;
+            if let Some(archived) = loaded.map_err(|messages| messages.join("\n"))? {
+                let app = self.catalog.install_version(archived.app);
+                self.grant_registry().add(&app, &archived.manifest, &archived.tables);
                 return Ok(());
             }
             let progress = turn.end();

@@ -25,7 +25,7 @@ const STREAMS: &str = "streams";
 ///
 /// A message for each invalid file.
 pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
-    if app.is_old {
+    if app.is_archived {
         return Ok(Projections::default());
     }
     let mut problems = check_files(app.manifest, app.config);

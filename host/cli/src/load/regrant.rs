@@ -8,15 +8,15 @@ use wattle_run::catalog::LoadProblem;
 use wattle_run::grant::{ToolGrant, ToolSource};
 
 use super::config_file::{ConfigFile, Reread};
-use super::granting::{Granting, Regranted};
+use super::grant_registry::{GrantRegistry, Regranted};
 use super::grants::{GrantTables, KnownNames};
-use super::seen::Seen;
-use super::{Change, Inner};
+use super::load_state::LoadState;
+use super::{Change, LoaderInner};
 
-impl Inner {
+impl LoaderInner {
     /// Locks the grants and ignores poisoning: its parts are consistent after each change.
-    pub(super) fn granting(&self) -> MutexGuard<'_, Granting> {
-        self.granting.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn grant_registry(&self) -> MutexGuard<'_, GrantRegistry> {
+        self.grant_registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that the configuration file was read again, and reports problems and changes that
@@ -34,7 +34,7 @@ impl Inner {
         match reread.config {
             Ok(config) => {
                 self.catalog.clear_problem(&path);
-                Some(self.granting().tables().with_tables(config.grants))
+                Some(self.grant_registry().tables().with_tables(config.grants))
             }
             Err(message) => {
                 let (at_ms, shown) = (self.clock.now_ms(), message.clone());
@@ -51,17 +51,17 @@ impl Inner {
     /// make an app loadable, and give it tools of plugins that it did not have.
     pub(super) fn regrant(
         &self,
-        seen: &mut Seen,
+        state: &mut LoadState,
         tables: Option<GrantTables>,
         names: KnownNames,
         send: impl Fn(Change),
     ) -> Vec<PathBuf> {
-        let (regranted, is_other) = {
-            let mut granting = self.granting();
-            let old = granting.tables();
+        let (regranted, has_changed) = {
+            let mut grant_registry = self.grant_registry();
+            let old = grant_registry.tables();
             let tables = tables.unwrap_or_else(|| GrantTables::clone(&old)).with_names(names);
-            let is_other = !tables.has_tables_of(&old);
-            (granting.set_tables(tables), is_other)
+            let has_changed = !tables.has_same_tables(&old);
+            (grant_registry.set_tables(tables), has_changed)
         };
         let is_newest = |app: &Arc<App>| {
             self.catalog.app(&app.name).is_some_and(|newest| Arc::ptr_eq(&newest, app))
@@ -72,17 +72,17 @@ impl Inner {
                 continue;
             }
             if self.lacks_tools(&app) {
-                let of_app = seen.apps.iter().filter(|(_, name)| **name == app.name);
+                let of_app = state.apps.iter().filter(|(_, name)| **name == app.name);
                 folders.extend(of_app.map(|(folder, _)| folder.clone()));
             }
             send(Change::Grants { name: app.name.clone(), plugins, notes });
         }
-        if is_other {
-            // What is being read was decided by the old tables.
-            seen.plugin_changes += 1;
-            folders.extend(seen.failed.iter().cloned());
+        if has_changed {
+            // The grants of apps that are being read were decided by the old tables.
+            state.plugin_changes += 1;
+            folders.extend(state.failed.iter().cloned());
         }
-        folders.retain(|folder| !seen.is_loading(folder));
+        folders.retain(|folder| !state.is_loading(folder));
         folders.sort();
         folders.dedup();
         folders

@@ -3,9 +3,9 @@
 //!
 //! Apps are read after the first turns of plugins, since their graphs may use the plugins. They are
 //! installed in the order of their paths, so that the same files always result in the same apps. An
-//! app that takes longer than its first turn or [`PATIENCE`] is installed when it is ready.
+//! app that takes longer than its first turn or [`MAX_WAIT`] is installed when it is ready.
 //!
-//! A plugin that is ready later makes the apps that may use it be read again.
+//! Apps that may use a plugin are read again when the plugin is ready.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -17,19 +17,19 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use wattle_run::ports::Plugin;
 
+use super::load_state::{ItemKind, Load, LoadState};
 use super::places::{Progress, Turn};
-use super::seen::{Kind, Load, Seen};
-use super::{Change, Inner, NotLoaded, ReadApp};
+use super::{Change, LoaderInner, NotLoaded, ReadApp};
 
 /// Time that apps wait for plugins of the same round, and for each other. Reading a component from
 /// the cache takes some milliseconds, and compiling one of a few megabytes one or two seconds.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Maximum number of plugins that a problem names.
 const NAMED_PLUGINS: usize = 5;
 
-/// The end of a job.
-enum Done {
+/// The result of a job.
+enum JobResult {
     Plugin(Result<Arc<dyn Plugin>, String>),
     App {
         /// Number of changes of the plugins before the app was read.
@@ -49,7 +49,7 @@ struct Job {
 }
 
 /// An app that was read and is not installed yet.
-struct Pending {
+struct PendingApp {
     load: Load,
     plugin_changes: u64,
     app: Result<ReadApp, NotLoaded>,
@@ -57,9 +57,9 @@ struct Pending {
 
 /// A round of loading.
 pub(super) struct Round {
-    inner: Arc<Inner>,
+    inner: Arc<LoaderInner>,
     changes: UnboundedSender<Change>,
-    jobs: JoinSet<Done>,
+    jobs: JoinSet<JobResult>,
     /// The jobs of loads, by task.
     loads: HashMap<Id, Job>,
     /// Number of jobs that are first turns.
@@ -71,17 +71,17 @@ pub(super) struct Round {
     /// Apps in their first turn, and those that were read in it and are not installed yet.
     waiting: BTreeSet<PathBuf>,
     /// Apps that were read and are not installed yet.
-    read: BTreeMap<PathBuf, Pending>,
+    read: BTreeMap<PathBuf, PendingApp>,
     /// Whether apps are installed in the order of their paths.
     in_order: bool,
     /// Problems of apps that may be solved by a plugin that is being loaded. `None` if problems are
     /// reported immediately.
-    held: Option<BTreeMap<PathBuf, String>>,
+    deferred: Option<BTreeMap<PathBuf, String>>,
 }
 
 impl Round {
     pub(super) fn new(
-        inner: Arc<Inner>,
+        inner: Arc<LoaderInner>,
         changes: UnboundedSender<Change>,
         apps: Vec<Load>,
     ) -> Self {
@@ -96,7 +96,7 @@ impl Round {
             waiting: BTreeSet::new(),
             read: BTreeMap::new(),
             in_order: true,
-            held: Some(BTreeMap::new()),
+            deferred: Some(BTreeMap::new()),
         }
     }
 
@@ -104,19 +104,19 @@ impl Round {
     pub(super) async fn run(mut self, plugins: Vec<Load>) {
         let inner = self.inner.clone();
         for plugin in plugins {
-            self.start(&mut inner.seen(), plugin);
+            self.start(&mut inner.state(), plugin);
         }
-        self.handle_until(Self::has_no_first_turn, Some(PATIENCE)).await;
+        self.handle_until(Self::has_no_first_turn, Some(MAX_WAIT)).await;
         self.has_started_apps = true;
         for app in std::mem::take(&mut self.apps) {
             self.waiting.insert(app.path.clone());
-            self.start(&mut inner.seen(), app);
+            self.start(&mut inner.state(), app);
         }
-        self.handle_until(Self::has_no_first_turn, Some(PATIENCE)).await;
+        self.handle_until(Self::has_no_first_turn, Some(MAX_WAIT)).await;
         self.in_order = false;
         self.install_ready();
-        self.handle_until(Self::holds_nothing, Some(PATIENCE)).await;
-        self.report_held();
+        self.handle_until(Self::has_no_deferred, Some(MAX_WAIT)).await;
+        self.report_deferred();
         self.handle_until(|_| false, None).await;
     }
 
@@ -124,35 +124,35 @@ impl Round {
         self.first_turns == 0
     }
 
-    fn holds_nothing(&self) -> bool {
-        self.held.as_ref().is_none_or(BTreeMap::is_empty)
+    fn has_no_deferred(&self) -> bool {
+        self.deferred.as_ref().is_none_or(BTreeMap::is_empty)
     }
 
     fn send(&self, change: Change) {
-        // An error means that nobody wants to know.
+        // An error means that the receiver was dropped.
         let _ = self.changes.send(change);
     }
 
     /// Starts the first turn of a load, unless a newer load has replaced it.
-    fn start(&mut self, seen: &mut Seen, load: Load) {
-        if !seen.is_current(&load) {
+    fn start(&mut self, state: &mut LoadState, load: Load) {
+        if !state.is_current(&load) {
             self.waiting.remove(&load.path);
             return;
         }
         self.first_turns += 1;
         let (inner, own) = (self.inner.clone(), load.clone());
-        self.spawn(seen, load, true, async move {
+        self.spawn(state, load, true, async move {
             let mut turn = inner.places.first_turn().await;
             let done = inner.attempt(&own, &mut turn).await;
-            done.unwrap_or(Done::NotCompiled)
+            done.unwrap_or(JobResult::NotCompiled)
         });
     }
 
     /// Starts the turns in which a load compiles its components.
-    fn start_compiling(&mut self, seen: &mut Seen, load: Load) {
+    fn start_compiling(&mut self, state: &mut LoadState, load: Load) {
         let (inner, own) = (self.inner.clone(), load.clone());
         let mut progress = Progress::told(self.changes.clone());
-        self.spawn(seen, load, false, async move {
+        self.spawn(state, load, false, async move {
             loop {
                 let mut turn = inner.places.next_turn(progress).await;
                 match inner.attempt(&own, &mut turn).await {
@@ -165,24 +165,24 @@ impl Round {
 
     fn spawn(
         &mut self,
-        seen: &mut Seen,
+        state: &mut LoadState,
         load: Load,
         is_first_turn: bool,
-        work: impl Future<Output = Done> + Send + 'static,
+        work: impl Future<Output = JobResult> + Send + 'static,
     ) {
         let task = self.jobs.spawn(work);
         self.loads.insert(task.id(), Job { load: load.clone(), is_first_turn });
-        seen.set_task(&load, task);
+        state.set_task(&load, task);
     }
 
-    /// Handles the ends of jobs until a condition holds, all jobs have ended, or `patience` has
+    /// Handles the results of jobs until a condition holds, all jobs have ended, or `max_wait` has
     /// passed.
     async fn handle_until(
         &mut self,
         is_reached: impl Fn(&Self) -> bool,
-        patience: Option<Duration>,
+        max_wait: Option<Duration>,
     ) {
-        let end = patience.map(|patience| Instant::now() + patience);
+        let end = max_wait.map(|max_wait| Instant::now() + max_wait);
         while !is_reached(self) {
             let next = self.jobs.join_next_with_id();
             let ended = match end {
@@ -196,74 +196,74 @@ impl Round {
         }
     }
 
-    fn handle(&mut self, ended: Result<(Id, Done), JoinError>) {
+    fn handle(&mut self, ended: Result<(Id, JobResult), JoinError>) {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
-        // Archiving is no load.
+        // A job without an entry archives an app.
         let Some(Job { load, is_first_turn }) = self.loads.remove(&id) else { return };
         self.first_turns -= usize::from(is_first_turn);
         let inner = self.inner.clone();
-        let mut seen = inner.seen();
-        if !seen.is_current(&load) {
+        let mut state = inner.state();
+        if !state.is_current(&load) {
             self.waiting.remove(&load.path);
             return;
         }
         match ended {
-            Ok((_, Done::NotCompiled)) => {
+            Ok((_, JobResult::NotCompiled)) => {
                 self.waiting.remove(&load.path);
-                self.start_compiling(&mut seen, load);
+                self.start_compiling(&mut state, load);
             }
-            Ok((_, Done::Plugin(plugin))) => self.install_plugin(&mut seen, &load, plugin),
-            Ok((_, Done::App { plugin_changes, app })) => {
-                let pending = Pending { load, plugin_changes, app: *app };
+            Ok((_, JobResult::Plugin(plugin))) => self.install_plugin(&mut state, &load, plugin),
+            Ok((_, JobResult::App { plugin_changes, app })) => {
+                let pending = PendingApp { load, plugin_changes, app: *app };
                 self.read.insert(pending.load.path.clone(), pending);
             }
-            Ok((_, Done::Archived)) => {}
+            Ok((_, JobResult::Archived)) => {}
             Err(error) => {
                 let message = format!("loading it failed: {error}");
                 self.waiting.remove(&load.path);
-                self.send(inner.problem(&seen, &load.path, message));
-                inner.end_load(&mut seen, &load.path);
+                self.send(inner.problem(&state, &load.path, message));
+                inner.end_load(&mut state, &load.path);
             }
         }
-        drop(seen);
+        drop(state);
         self.install_ready();
     }
 
     fn install_plugin(
         &mut self,
-        seen: &mut Seen,
+        state: &mut LoadState,
         load: &Load,
         plugin: Result<Arc<dyn Plugin>, String>,
     ) {
         let inner = self.inner.clone();
-        let change = inner.install_plugin(&load.path, plugin, seen);
+        let change = inner.install_plugin(&load.path, plugin, state);
         if let Change::Plugin { name } = &change {
-            seen.plugin_changes += 1;
-            for folder in inner.apps_to_read(seen, name) {
-                self.read_again(seen, folder);
+            state.plugin_changes += 1;
+            for folder in inner.apps_to_read(state, name) {
+                self.read_again(state, folder);
             }
         }
         self.send(change);
-        inner.end_load(seen, &load.path);
-        if seen.loading_plugins().next().is_none() {
-            for folder in std::mem::take(&mut seen.awaiting_plugins) {
-                inner.end_load(seen, &folder);
+        inner.end_load(state, &load.path);
+        if state.loading_plugins().next().is_none() {
+            for folder in std::mem::take(&mut state.awaiting_plugins) {
+                inner.end_load(state, &folder);
             }
-            self.report_all_held(seen);
+            self.report_all_deferred(state);
         }
     }
 
-    /// Reads an app again. Before the apps of the round have been started, it joins them.
-    fn read_again(&mut self, seen: &mut Seen, folder: PathBuf) {
-        if let Some(held) = &mut self.held {
-            held.remove(&folder);
+    /// Reads an app again. Before the apps of the round are started, the app is added to them.
+    fn read_again(&mut self, state: &mut LoadState, folder: PathBuf) {
+        if let Some(deferred) = &mut self.deferred {
+            deferred.remove(&folder);
         }
-        let load = self.inner.begin_load_again(seen, &folder, Kind::App);
+        let load = self.inner.begin_reload(state, &folder, ItemKind::App);
         if self.has_started_apps {
-            self.start(seen, load);
+            self.start(state, load);
         } else {
             self.apps.push(load);
         }
@@ -286,19 +286,19 @@ impl Round {
         self.read.keys().find(is_next).cloned()
     }
 
-    fn finish_app(&mut self, pending: Pending) {
-        let Pending { load, plugin_changes, app } = pending;
+    fn finish_app(&mut self, pending: PendingApp) {
+        let PendingApp { load, plugin_changes, app } = pending;
         let inner = self.inner.clone();
-        let mut seen = inner.seen();
-        if !seen.is_current(&load) {
+        let mut state = inner.state();
+        if !state.is_current(&load) {
             return;
         }
-        let is_stale = plugin_changes != seen.plugin_changes;
+        let is_stale = plugin_changes != state.plugin_changes;
         match app {
             Ok(app) => {
-                seen.failed.remove(&load.path);
-                let former = seen.apps.get(&load.path).cloned();
-                let (change, archive) = inner.install_app(&load, app, &mut seen);
+                state.failed.remove(&load.path);
+                let former = state.apps.get(&load.path).cloned();
+                let (change, archive) = inner.install_app(&load, app, &mut state);
                 if let Some(change) = change {
                     self.send(change);
                 }
@@ -306,71 +306,71 @@ impl Round {
                     let inner = inner.clone();
                     self.jobs.spawn(async move {
                         inner.archive(archive).await;
-                        Done::Archived
+                        JobResult::Archived
                     });
                 }
-                if former.is_some_and(|name| seen.apps.get(&load.path) != Some(&name)) {
+                if former.is_some_and(|name| state.apps.get(&load.path) != Some(&name)) {
                     // The former name is free for another folder.
-                    for twin in inner.begin_former_twins(&mut seen) {
-                        self.start(&mut seen, twin);
+                    for duplicate in inner.begin_former_duplicates(&mut state) {
+                        self.start(&mut state, duplicate);
                     }
                 }
             }
             Err(not_loaded) => {
-                seen.failed.insert(load.path.clone());
+                state.failed.insert(load.path.clone());
                 if !is_stale {
-                    self.refuse_app(&mut seen, &load, not_loaded);
+                    self.refuse_app(&mut state, &load, not_loaded);
                     return;
                 }
             }
         }
         if is_stale {
-            self.read_again(&mut seen, load.path);
+            self.read_again(&mut state, load.path);
         } else {
-            inner.end_load(&mut seen, &load.path);
+            inner.end_load(&mut state, &load.path);
         }
     }
 
-    /// Reports the problem of an app, or holds it while plugins are being loaded that may solve it.
-    /// No plugin solves a problem of migrations.
-    fn refuse_app(&mut self, seen: &mut Seen, load: &Load, not_loaded: NotLoaded) {
+    /// Reports the problem of an app, or defers it while plugins are being loaded that may solve
+    /// it. Problems of migrations are not deferred, because no plugin solves them.
+    fn refuse_app(&mut self, state: &mut LoadState, load: &Load, not_loaded: NotLoaded) {
         let inner = self.inner.clone();
-        let plugins: Vec<String> = seen.loading_plugins().take(NAMED_PLUGINS).collect();
+        let plugins: Vec<String> = state.loading_plugins().take(NAMED_PLUGINS).collect();
         if plugins.is_empty() || not_loaded.unavailable.is_some() {
-            self.send(inner.report(seen, &load.path, not_loaded));
-            inner.end_load(seen, &load.path);
+            self.send(inner.report(state, &load.path, not_loaded));
+            inner.end_load(state, &load.path);
             return;
         }
         let message = not_loaded.message;
         // For clients, the app is still being loaded.
-        seen.end(&load.path);
-        seen.awaiting_plugins.insert(load.path.clone());
-        match &mut self.held {
-            Some(held) => drop(held.insert(load.path.clone(), message)),
-            None => self.send(inner.problem(seen, &load.path, with_plugins(&message, &plugins))),
+        state.end(&load.path);
+        state.awaiting_plugins.insert(load.path.clone());
+        match &mut self.deferred {
+            Some(deferred) => drop(deferred.insert(load.path.clone(), message)),
+            None => self.send(inner.problem(state, &load.path, with_plugins(&message, &plugins))),
         }
     }
 
-    /// Reports the held problems, and from now on every problem immediately.
-    fn report_held(&mut self) {
+    /// Reports the deferred problems, and from now on every problem immediately.
+    fn report_deferred(&mut self) {
         let inner = self.inner.clone();
-        let seen = inner.seen();
-        let plugins: Vec<String> = seen.loading_plugins().take(NAMED_PLUGINS).collect();
-        for (folder, message) in self.held.take().into_iter().flatten() {
-            self.send(inner.problem(&seen, &folder, with_plugins(&message, &plugins)));
+        let state = inner.state();
+        let plugins: Vec<String> = state.loading_plugins().take(NAMED_PLUGINS).collect();
+        for (folder, message) in self.deferred.take().into_iter().flatten() {
+            self.send(inner.problem(&state, &folder, with_plugins(&message, &plugins)));
         }
     }
 
-    /// Reports the held problems after the last plugin was loaded.
-    fn report_all_held(&mut self, seen: &Seen) {
-        let held = self.held.as_mut().map(std::mem::take);
-        for (folder, message) in held.into_iter().flatten() {
-            self.send(self.inner.problem(seen, &folder, message));
+    /// Reports the deferred problems after the last plugin was loaded.
+    fn report_all_deferred(&mut self, state: &LoadState) {
+        let deferred = self.deferred.as_mut().map(std::mem::take);
+        for (folder, message) in deferred.into_iter().flatten() {
+            self.send(self.inner.problem(state, &folder, message));
         }
     }
 }
 
-/// Adds to a problem of an app that plugins are still being loaded.
+/// Adds to the problem of an app the plugins that are still being loaded.
 fn with_plugins(message: &str, plugins: &[String]) -> String {
     if plugins.is_empty() {
         return message.to_owned();
@@ -382,22 +382,22 @@ fn with_plugins(message: &str, plugins: &[String]) -> String {
     )
 }
 
-impl Inner {
-    /// Loads a file or folder as far as its turn allows. Returns `None` if it needs another turn.
-    async fn attempt(&self, load: &Load, turn: &mut Turn) -> Option<Done> {
+impl LoaderInner {
+    /// Loads a file or folder. Returns `None` if the load needs another turn.
+    async fn attempt(&self, load: &Load, turn: &mut Turn) -> Option<JobResult> {
         match load.kind {
-            Kind::Plugin => {
+            ItemKind::Plugin => {
                 let plugin = self.read_plugin(&load.path, turn).await;
-                plugin.transpose().map(Done::Plugin)
+                plugin.transpose().map(JobResult::Plugin)
             }
-            Kind::App => {
-                let plugin_changes = self.seen().plugin_changes;
+            ItemKind::App => {
+                let plugin_changes = self.state().plugin_changes;
                 let read = self.read_app(&load.path, turn).await.transpose()?;
                 let app = match read {
                     Ok(app) => self.migrate_app(&load.path, app, turn).await,
                     Err(message) => Err(NotLoaded::from(message)),
                 };
-                Some(Done::App { plugin_changes, app: Box::new(app) })
+                Some(JobResult::App { plugin_changes, app: Box::new(app) })
             }
         }
     }

@@ -28,7 +28,7 @@ const PACKAGES: &str = "node_modules";
 
 /// The apps and plugins that were found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct DiscoveredFiles {
     /// Folders with an `app.toml`.
     pub(super) apps: BTreeSet<PathBuf>,
     /// Standalone `.wasm` files.
@@ -41,17 +41,17 @@ pub(super) struct Found {
 
 /// Fingerprint: size and modification time of each relevant file. Files with equal fingerprints are
 /// regarded as equal.
-pub(super) type Print = BTreeMap<PathBuf, Option<(u64, SystemTime)>>;
+pub(super) type Fingerprint = BTreeMap<PathBuf, Option<(u64, SystemTime)>>;
 
 /// Apps and plugins with their fingerprints.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     /// Standalone `.wasm` files.
-    pub(super) plugins: BTreeMap<PathBuf, Print>,
+    pub(super) plugins: BTreeMap<PathBuf, Fingerprint>,
     /// Folders with an `app.toml`.
     pub(super) apps: BTreeMap<PathBuf, AppFiles>,
     /// Paths that are not loaded, with their fingerprints and the reason.
-    pub(super) unusable: BTreeMap<PathBuf, (Print, String)>,
+    pub(super) unusable: BTreeMap<PathBuf, (Fingerprint, String)>,
 }
 
 impl Snapshot {
@@ -68,7 +68,7 @@ impl Snapshot {
         self.plugins.keys().filter_map(named).collect()
     }
 
-    /// Returns the names on which it depends whose a table of grants is.
+    /// Returns the names that decide to which plugins the tables of grants apply.
     pub(super) fn names(&self) -> KnownNames {
         let shared = self.apps.values().filter_map(|files| files.shared_name.clone());
         let standalone = self.standalone().into_values();
@@ -79,32 +79,32 @@ impl Snapshot {
 /// The files of an app.
 #[derive(Debug)]
 pub(super) struct AppFiles {
-    pub(super) print: Print,
+    pub(super) fingerprint: Fingerprint,
     /// Name of the app; `None` if its manifest is invalid.
     pub(super) name: Option<AppName>,
     /// Component with the name of the app.
     pub(super) shared_name: Option<PluginName>,
 }
 
-/// Finds apps and plugins, and takes the fingerprints of their files. An app with too many files is
-/// unusable.
+/// Finds apps and plugins, and computes the fingerprints of their files. An app with too many files
+/// is unusable.
 pub(super) fn snapshot(config: &Config) -> Snapshot {
-    let Found { apps, plugins, unusable, mut searched } = scan(config);
+    let DiscoveredFiles { apps, plugins, unusable, mut searched } = scan(config);
     let root = canonical(&config.plugins);
-    let plugins = plugins.into_iter().map(|path| (path.clone(), print_of_file(&path))).collect();
+    let plugins = plugins.into_iter().map(|path| (path.clone(), fingerprint_of(&path))).collect();
     let unusable = unusable.into_iter();
-    let unusable = unusable.map(|(path, why)| (path.clone(), (print_of_file(&path), why)));
+    let unusable = unusable.map(|(path, why)| (path.clone(), (fingerprint_of(&path), why)));
     let mut snapshot = Snapshot { plugins, unusable: unusable.collect(), apps: BTreeMap::new() };
     for folder in apps {
-        // The operator names other folders one by one.
+        // Other folders are named by the operator and count by themselves.
         let mut elsewhere = 0;
         let is_inside = folder.starts_with(&root);
         let all = if is_inside { &mut searched } else { &mut elsewhere };
-        match files_of_app(config, &folder, all) {
+        match scan_app(config, &folder, all) {
             Ok(files) => drop(snapshot.apps.insert(folder, files)),
             Err(why) => {
-                let print = print_of_file(&folder);
-                snapshot.unusable.insert(folder, (print, why));
+                let fingerprint = fingerprint_of(&folder);
+                snapshot.unusable.insert(folder, (fingerprint, why));
             }
         }
     }
@@ -112,8 +112,8 @@ pub(super) fn snapshot(config: &Config) -> Snapshot {
 }
 
 /// Finds apps and plugins in the plugins folder, and apps with a `path` in `[apps.<name>]`.
-pub(super) fn scan(config: &Config) -> Found {
-    let mut found = Found::default();
+pub(super) fn scan(config: &Config) -> DiscoveredFiles {
+    let mut found = DiscoveredFiles::default();
     let root = canonical(&config.plugins);
     // A missing plugins folder is treated as empty.
     if root.is_dir() {
@@ -127,9 +127,9 @@ pub(super) fn scan(config: &Config) -> Found {
     found
 }
 
-/// Returns the names on which it depends whose a table of grants is.
+/// Returns the names that decide to which plugins the tables of grants apply.
 pub(super) fn names(config: &Config) -> KnownNames {
-    let Found { apps, plugins, .. } = scan(config);
+    let DiscoveredFiles { apps, plugins, .. } = scan(config);
     let manifests = apps.iter().filter_map(|folder| Manifest::read(folder).ok());
     KnownNames {
         standalone: plugins.iter().filter_map(|path| name_of_plugin(path)).collect(),
@@ -159,7 +159,7 @@ pub(super) fn place_of_plugin(config: &Config, path: &Path) -> FilePlace {
 
 /// Searches a folder. Symbolic links are listed but not followed; reading a link later reports the
 /// reason.
-fn search(folder: &Path, levels: u32, found: &mut Found) {
+fn search(folder: &Path, levels: u32, found: &mut DiscoveredFiles) {
     let entries = match file::entries(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -205,48 +205,48 @@ pub(super) fn is_skipped(name: &OsStr) -> bool {
 }
 
 /// Returns the fingerprint of a single file.
-pub(super) fn print_of_file(path: &Path) -> Print {
-    let mut print = Print::new();
-    add(&mut print, path);
-    print
+pub(super) fn fingerprint_of(path: &Path) -> Fingerprint {
+    let mut fingerprint = Fingerprint::new();
+    add(&mut fingerprint, path);
+    fingerprint
 }
 
 /// Returns the name and the fingerprint of an app: its files, those of its page, and components in
 /// other folders. Adds the entries of its folder to `searched`.
-fn files_of_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppFiles, String> {
-    let most_of_app = *searched + APP_ENTRIES;
-    let most = most_of_app.min(SEARCHED_ENTRIES);
-    let mut print = Print::new();
-    if *searched <= most {
-        let added = add_folder(&mut print, folder, APP_LEVELS, searched, most);
+fn scan_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppFiles, String> {
+    let app_limit = *searched + APP_ENTRIES;
+    let limit = app_limit.min(SEARCHED_ENTRIES);
+    let mut fingerprint = Fingerprint::new();
+    if *searched <= limit {
+        let added = add_folder(&mut fingerprint, folder, APP_LEVELS, searched, limit);
         added.map_err(|error| error.to_string())?;
     }
-    if *searched > most_of_app {
+    if *searched > app_limit {
         let (path, limit) = (folder.to_owned(), APP_ENTRIES);
         return Err(FileError::TooManyBelow { path, limit }.to_string());
     }
-    if *searched > most {
+    if *searched > limit {
         return Err(not_searched());
     }
     let manifest = Manifest::read(folder).ok();
     if let Some(manifest) = &manifest {
         for file in manifest.component_files(folder, config).values() {
-            add(&mut print, &file.path());
+            add(&mut fingerprint, &file.path());
         }
-        let page = manifest.page.iter().flat_map(|table| page::files_of(folder, table));
-        page.for_each(|file| add(&mut print, &file));
+        let page = manifest.page.iter().flat_map(|table| page::page_files(folder, table));
+        page.for_each(|file| add(&mut fingerprint, &file));
     }
     let shared_name = manifest.as_ref().and_then(shared_name);
-    Ok(AppFiles { print, name: manifest.map(|manifest| manifest.app.name), shared_name })
+    Ok(AppFiles { fingerprint, name: manifest.map(|manifest| manifest.app.name), shared_name })
 }
 
-/// Adds the files of a folder, and its entries to `searched`, until these are more than `most`.
+/// Adds the files of a folder, and its entries to `searched`, until these are more than `limit`.
 fn add_folder(
-    print: &mut Print,
+    fingerprint: &mut Fingerprint,
     folder: &Path,
     levels: u32,
     searched: &mut usize,
-    most: usize,
+    limit: usize,
 ) -> Result<(), FileError> {
     let entries = match file::entries(folder) {
         Err(error @ FileError::TooMany { .. }) => return Err(error),
@@ -255,15 +255,15 @@ fn add_folder(
     };
     *searched += entries.len();
     for Entry { path, kind, .. } in entries {
-        if *searched > most {
+        if *searched > limit {
             break;
         }
         let ending = path.extension().and_then(|it| it.to_str());
         let name = path.file_name().unwrap_or_default();
         if kind.is_dir() && levels > 1 && !is_skipped(name) {
-            add_folder(print, &path, levels - 1, searched, most)?;
+            add_folder(fingerprint, &path, levels - 1, searched, limit)?;
         } else if matches!(ending, Some("toml" | "wasm" | "sql" | "md" | "txt")) {
-            add(print, &path);
+            add(fingerprint, &path);
         }
     }
     Ok(())
@@ -271,9 +271,9 @@ fn add_folder(
 
 /// Adds a file. A symbolic link of the operator has the fingerprint of its target, because the
 /// target is read.
-fn add(print: &mut Print, path: &Path) {
-    let facts = fs::metadata(path).ok().and_then(|it| Some((it.len(), it.modified().ok()?)));
-    print.insert(path.to_owned(), facts);
+fn add(fingerprint: &mut Fingerprint, path: &Path) {
+    let metadata = fs::metadata(path).ok().and_then(|it| Some((it.len(), it.modified().ok()?)));
+    fingerprint.insert(path.to_owned(), metadata);
 }
 
 #[cfg(test)]
@@ -298,11 +298,11 @@ mod tests {
         let found = scan(&config);
         assert_eq!((found.apps.len(), found.plugins.len()), (2, 2));
         let folder = found.apps.first().unwrap();
-        let print = || snapshot(&config).apps[folder].print.clone();
-        let before = print();
-        assert_eq!(before, print());
+        let fingerprint = || snapshot(&config).apps[folder].fingerprint.clone();
+        let before = fingerprint();
+        assert_eq!(before, fingerprint());
         fs::write(folder.join("app.toml"), "# changed").unwrap();
-        assert_ne!(print(), before);
+        assert_ne!(fingerprint(), before);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Versions {
         (load, Some(sender))
     }
 
-    /// Forgets a load that succeeded: the version can be unloaded, and then be needed again.
+    /// Removes a load that succeeded, because the version can be unloaded and needed again.
     pub(super) fn end(&self, folder: &Path, outcome: &VersionLoad) {
         if *outcome == VersionLoad::Loaded {
             self.lock().loads.remove(folder);

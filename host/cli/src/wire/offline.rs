@@ -57,7 +57,7 @@ impl OfflineCode {
         let catalog = Catalog::new();
         let load_wait = config.server.load_wait();
         let config = Arc::new(config);
-        let loader = Loader::for_code(config, catalog.clone(), sandbox, databases, clock.clone());
+        let loader = Loader::for_replay(config, catalog.clone(), sandbox, databases, clock.clone());
         loader.find_archived().await;
         let mut coming = loader.refresh().await;
         warn(coming.within(load_wait, Output::note).await);
@@ -90,8 +90,8 @@ impl OfflineCode {
         Ok(find().map(|(app, _)| app))
     }
 
-    /// Returns the newest version of an app. Waits for apps that are still being loaded if it is not
-    /// loaded.
+    /// Returns the newest version of an app. Waits for apps that are still being loaded if it is
+    /// not loaded.
     pub async fn newest(&self, app: &AppName) -> Option<Arc<App>> {
         if self.catalog.app(app).is_none() {
             warn(self.coming.lock().await.all(Output::note).await);

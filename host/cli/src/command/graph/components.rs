@@ -11,8 +11,8 @@ use wattle_run::ports::Sandbox;
 use crate::config::Config;
 use crate::load;
 use crate::load::app_folder::{self, Plugins};
-use crate::load::facts::{PluginFacts, default_of};
 use crate::load::manifest::ComponentFiles;
+use crate::load::plugin_catalog::{AppPluginCatalog, default_plugin_of};
 use crate::load::plugin_file::Unloaded;
 
 /// The app's own plugins and the standalone plugins.
@@ -32,7 +32,7 @@ impl Components {
         sandbox: &dyn Sandbox,
     ) -> Self {
         let (own, unloaded_own) = app_folder::components(files, sandbox).await;
-        let (standalone, mut unloaded_standalone) = load::loose_plugins(config, sandbox).await;
+        let (standalone, mut unloaded_standalone) = load::standalone_plugins(config, sandbox).await;
         unloaded_standalone.retain(|name, _| !files.contains_key(name));
         Self { own, standalone, unloaded_own, unloaded_standalone }
     }
@@ -48,8 +48,8 @@ impl Components {
 
     /// Returns the plugins as graphs use them.
     pub(super) fn catalog<'a>(&'a self, app: &'a AppName, folder: &'a Path) -> Catalog<'a> {
-        let facts = PluginFacts { app, own: &self.own, loose: &self.standalone, folder };
-        Catalog { facts, components: self }
+        let loaded = AppPluginCatalog { app, own: &self.own, standalone: &self.standalone, folder };
+        Catalog { loaded, components: self }
     }
 
     fn is_unloaded(&self, plugin: &PluginName) -> bool {
@@ -90,7 +90,7 @@ fn named_plugins(graphs: &str) -> BTreeSet<String> {
 /// The plugins that graphs can use. Nodes and reducers of a plugin that is not loaded are accepted,
 /// since the plugin itself is a problem.
 pub(super) struct Catalog<'a> {
-    facts: PluginFacts<'a>,
+    loaded: AppPluginCatalog<'a>,
     components: &'a Components,
 }
 
@@ -99,39 +99,39 @@ impl PluginCatalog for Catalog<'_> {
         if self.components.is_unloaded(plugin) {
             return AnyPlugin.node(plugin, node);
         }
-        self.facts.node(plugin, node)
+        self.loaded.node(plugin, node)
     }
 
     fn has_plugin(&self, plugin: &PluginName) -> bool {
-        self.components.is_unloaded(plugin) || self.facts.has_plugin(plugin)
+        self.components.is_unloaded(plugin) || self.loaded.has_plugin(plugin)
     }
 
     fn has_reducer(&self, plugin: &PluginName, reducer: &str) -> bool {
-        self.components.is_unloaded(plugin) || self.facts.has_reducer(plugin, reducer)
+        self.components.is_unloaded(plugin) || self.loaded.has_reducer(plugin, reducer)
     }
 
     fn plugins(&self) -> Vec<PluginName> {
         let Components { unloaded_own, unloaded_standalone, .. } = self.components;
         let unloaded = unloaded_own.keys().chain(unloaded_standalone.keys()).cloned();
-        let all: BTreeSet<PluginName> = self.facts.plugins().into_iter().chain(unloaded).collect();
+        let all: BTreeSet<PluginName> = self.loaded.plugins().into_iter().chain(unloaded).collect();
         all.into_iter().collect()
     }
 
     fn nodes(&self, plugin: &PluginName) -> Vec<String> {
-        self.facts.nodes(plugin)
+        self.loaded.nodes(plugin)
     }
 
     fn reducers(&self, plugin: &PluginName) -> Vec<String> {
-        self.facts.reducers(plugin)
+        self.loaded.reducers(plugin)
     }
 
     fn default_plugin(&self) -> Option<PluginName> {
         let Components { own, unloaded_own, .. } = self.components;
-        default_of(self.facts.app, &own.keys().chain(unloaded_own.keys()).collect())
+        default_plugin_of(self.loaded.app, &own.keys().chain(unloaded_own.keys()).collect())
     }
 
     fn read_text(&self, path: &str) -> Result<String, String> {
-        self.facts.read_text(path)
+        self.loaded.read_text(path)
     }
 }
 

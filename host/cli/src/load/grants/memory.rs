@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use wattle_run::grant::MemoryRule;
 use wattle_run::ports::memory::WILDCARD;
 
-use crate::load::grants::{quoted, word};
+use crate::load::grants::{serde_name, toml_array};
 
 /// Returns the intersections of requested and granted rules, and as TOML the requests that are not
 /// granted completely.
-pub(super) fn both(
+pub(super) fn intersect(
     needs: &BTreeSet<MemoryRule>,
     granted: &BTreeSet<MemoryRule>,
 ) -> (Vec<MemoryRule>, Vec<String>) {
@@ -18,15 +18,15 @@ pub(super) fn both(
         let is_whole =
             |grant: &MemoryRule| grant.access >= need.access && grant.covers(&need.namespace);
         if !granted.iter().any(is_whole) {
-            refused.push(line(need));
+            refused.push(rule_toml(need));
         }
-        given.extend(granted.iter().filter_map(|grant| meet(need, grant)));
+        given.extend(granted.iter().filter_map(|grant| intersect_rule(need, grant)));
     }
     (given.into_iter().collect(), refused)
 }
 
 /// Returns the intersection of two rules, or `None` if they have nothing in common.
-fn meet(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
+fn intersect_rule(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
     let length = one.namespace.len().max(other.namespace.len());
     let part = |rule: &MemoryRule, at| rule.namespace.get(at).cloned();
     let namespace = (0..length).map(|at| match (part(one, at), part(other, at)) {
@@ -38,9 +38,9 @@ fn meet(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
     Some(MemoryRule { namespace, access: one.access.min(other.access) })
 }
 
-fn line(rule: &MemoryRule) -> String {
-    let parts = quoted(&rule.namespace);
-    format!("{{ namespace = {parts}, access = \"{}\" }}", word(&rule.access))
+fn rule_toml(rule: &MemoryRule) -> String {
+    let parts = toml_array(&rule.namespace);
+    format!("{{ namespace = {parts}, access = \"{}\" }}", serde_name(&rule.access))
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     }
 
     fn check(needs: &str, granted: &str, wanted: &str, refused: usize) {
-        let (given, missing) = both(&rules(needs), &rules(granted));
+        let (given, missing) = intersect(&rules(needs), &rules(granted));
         let given: BTreeSet<_> = given.into_iter().collect();
         assert_eq!((given, missing.len()), (rules(wanted), refused), "{needs} and {granted}");
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn missing_rules_are_reported_as_toml() {
-        let (_, missing) = both(&rules("read-write users/42"), &BTreeSet::new());
+        let (_, missing) = intersect(&rules("read-write users/42"), &BTreeSet::new());
         assert_eq!(missing, [r#"{ namespace = ["users", "42"], access = "read-write" }"#]);
     }
 }

@@ -4,15 +4,15 @@ use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::config::Needs;
-use crate::load::grants::{self, Decision, GrantTables};
+use crate::load::grants::{self, GrantDecision, GrantTables};
 use crate::load::manifest::Manifest;
 
-/// What decides the grants of the plugins of an app.
+/// Decides the grants of the plugins of an app.
 #[derive(Clone, Copy)]
 pub(crate) struct Policy<'a> {
     /// The tables of the operator.
     pub(crate) tables: &'a GrantTables,
-    /// What the app requests.
+    /// The manifest with the requests of the app.
     pub(crate) manifest: &'a Manifest,
 }
 
@@ -20,31 +20,31 @@ impl Policy<'_> {
     /// Decides the grants of a plugin. A standalone plugin requests the permissions that the app
     /// requests for it, or else those of its own manifest. Without either, it gets the permissions
     /// that the operator grants.
-    pub(crate) fn decide(&self, name: &PluginName, plugin: &PluginInfo) -> Decision {
+    pub(crate) fn decide(&self, name: &PluginName, plugin: &PluginInfo) -> GrantDecision {
         let Manifest { app, components, needs: own_needs, .. } = self.manifest;
         let is_own = components.contains_key(name);
-        let table = self.tables.of(&app.name, name, is_own);
+        let table = self.tables.table_of(&app.name, name, is_own);
         let by_app = if is_own { Some(own_needs) } else { own_needs.plugins.get(name) };
         let mut notes = Vec::new();
         let needs = match by_app {
             Some(needs) => needs.clone(),
-            None => grants::asked(plugin, table.granted).unwrap_or_else(|problem| {
+            None => grants::requested(plugin, table.granted).unwrap_or_else(|problem| {
                 notes.push(problem);
                 Needs::default()
             }),
         };
-        let is_vouched = by_app.is_some() && table.is_vouched;
-        let decided = grants::decide(name, &table.key, &needs, table.granted, is_vouched);
+        let is_trusted = by_app.is_some() && table.is_trusted;
+        let decided = grants::decide(name, &table.key, &needs, table.granted, is_trusted);
         let mut decision = decided.for_plugin(plugin);
         if let Some(foreign) = table.foreign.filter(|_| needs != Needs::default()) {
             notes.push(format!(
-                "plugin `{name}` of app `{}` does not get `[grants.{foreign}]`, since another file \
-                 can have its name\n  hint: the table of this plugin is `[grants.{}]` in \
+                "plugin `{name}` of app `{}` does not get `[grants.{foreign}]`, because another \
+                 file can have its name\n  hint: the table of this plugin is `[grants.{}]` in \
                  wattle.toml",
                 app.name, table.key
             ));
         }
         notes.append(&mut decision.notes);
-        Decision { notes, ..decision }
+        GrantDecision { notes, ..decision }
     }
 }

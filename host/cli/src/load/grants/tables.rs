@@ -1,4 +1,4 @@
-//! The operator's tables of grants, and whose they are.
+//! The operator's tables of grants, and the plugins to which they apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::config::{Config, Needs};
 use crate::files_folder::FilesFolder;
 use crate::paths::leads_through;
 
-/// Names of apps and plugins on which it depends whose table `[grants.<plugin>]` is.
+/// Names of apps and plugins, which decide to which plugin `[grants.<plugin>]` applies.
 ///
-/// A running host keeps the names that it has seen. A file that is replaced is missing for a
-/// moment, and its table must not become that of another plugin meanwhile.
+/// A running host keeps all names that a scan has found. A file that is being replaced is missing
+/// for a moment, in which its table must not apply to another plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownNames {
     /// Names of standalone plugins.
@@ -49,7 +49,7 @@ pub struct PluginTable<'a> {
     /// Content of the table, if the plugin has one.
     pub granted: Option<&'a Needs>,
     /// Whether the operator trusts the app, and has no table with the name of the plugin.
-    pub is_vouched: bool,
+    pub is_trusted: bool,
     /// A table with the name of the plugin, if the plugin has no table and this one is not for it.
     pub foreign: Option<GrantKey>,
 }
@@ -76,12 +76,12 @@ impl GrantTables {
     }
 
     /// Returns true if the tables are the same as those of others.
-    pub fn has_tables_of(&self, others: &Self) -> bool {
+    pub fn has_same_tables(&self, others: &Self) -> bool {
         self.tables == others.tables
     }
 
     /// Returns true if the operator trusts an app.
-    pub fn vouches_for(&self, app: &AppName) -> bool {
+    pub fn trusts(&self, app: &AppName) -> bool {
         self.apps.contains(app)
     }
 
@@ -93,11 +93,11 @@ impl GrantTables {
 
     /// Returns the table of a plugin of an app. `is_own` is true for a component of the app, and
     /// false for a standalone plugin.
-    pub fn of(&self, app: &AppName, plugin: &PluginName, is_own: bool) -> PluginTable<'_> {
+    pub fn table_of(&self, app: &AppName, plugin: &PluginName, is_own: bool) -> PluginTable<'_> {
         let (own, shared) = (GrantKey::in_app(app, plugin), GrantKey::of_plugin(plugin));
         let found = |key: GrantKey, granted| {
-            let (is_vouched, foreign) = (self.vouches_for(app), None);
-            PluginTable { key, granted: Some(granted), is_vouched, foreign }
+            let (is_trusted, foreign) = (self.trusts(app), None);
+            PluginTable { key, granted: Some(granted), is_trusted, foreign }
         };
         let is_for = self.is_shared_table_for(app, plugin, is_own);
         match (self.tables.get(&own), self.tables.get(&shared)) {
@@ -105,12 +105,12 @@ impl GrantTables {
             (None, Some(granted)) if is_for => found(shared, granted),
             (None, Some(_)) => {
                 let foreign = Some(shared);
-                PluginTable { key: own, granted: None, is_vouched: false, foreign }
+                PluginTable { key: own, granted: None, is_trusted: false, foreign }
             }
             (None, None) => {
                 let key = if is_own && is_for { shared } else { own };
-                let is_vouched = self.vouches_for(app);
-                PluginTable { key, granted: None, is_vouched, foreign: None }
+                let is_trusted = self.trusts(app);
+                PluginTable { key, granted: None, is_trusted, foreign: None }
             }
         }
     }
@@ -157,7 +157,7 @@ mod tests {
         plugin: &str,
         is_own: bool,
     ) -> Result<String, String> {
-        let table = tables.of(&app.parse().unwrap(), &plugin.parse().unwrap(), is_own);
+        let table = tables.table_of(&app.parse().unwrap(), &plugin.parse().unwrap(), is_own);
         let key = table.key.to_string();
         if table.granted.is_some() { Ok(key) } else { Err(key) }
     }
@@ -210,13 +210,13 @@ mod tests {
     fn a_plugin_is_not_vouched_for_beside_a_table_with_its_name() {
         let tables = tables(&format!("{ASSET}[apps.shop]\n"), &[], &[]);
         let of = |plugin: &str| {
-            let table = tables.of(&"shop".parse().unwrap(), &plugin.parse().unwrap(), true);
-            (table.is_vouched, table.foreign.map(|key| key.to_string()))
+            let table = tables.table_of(&"shop".parse().unwrap(), &plugin.parse().unwrap(), true);
+            (table.is_trusted, table.foreign.map(|key| key.to_string()))
         };
         assert_eq!(of("desk"), (true, None));
         assert_eq!(of("asset"), (false, Some("asset".to_owned())));
         let app = "shop".parse().unwrap();
         let has_table = |plugin: &str| tables.has_table_named(&app, &plugin.parse().unwrap());
-        assert!(tables.vouches_for(&app) && has_table("asset") && !has_table("desk"));
+        assert!(tables.trusts(&app) && has_table("asset") && !has_table("desk"));
     }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tempfile::TempDir;
-use wattle::load::facts::PluginFacts;
 use wattle::load::manifest::Manifest;
+use wattle::load::plugin_catalog::AppPluginCatalog;
 use wattle_graph::check::check_toml;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
@@ -51,8 +51,9 @@ fn problems(node: &str, rest: &str) -> Vec<String> {
     let plugin: Arc<dyn Plugin> = Arc::new(notes());
     let own = BTreeMap::from([(plugin.info().name.clone(), plugin)]);
     let (app, loose) = (AppName::new("notes").unwrap(), BTreeMap::<PluginName, _>::new());
-    let facts = PluginFacts { app: &app, own: &own, loose: &loose, folder: Path::new(".") };
-    let problems = check_toml("graph.toml", &graph, &facts).err().unwrap_or_default();
+    let catalog =
+        AppPluginCatalog { app: &app, own: &own, standalone: &loose, folder: Path::new(".") };
+    let problems = check_toml("graph.toml", &graph, &catalog).err().unwrap_or_default();
     problems.iter().map(ToString::to_string).collect()
 }
 

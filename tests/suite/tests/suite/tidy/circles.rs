@@ -33,7 +33,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/cli", "args load::compiler"),
     ("host/cli", "config::read error"),
     ("host/cli", "load load::round"),
-    ("host/cli", "load::app_folder load::page load::parts load::projections"),
+    ("host/cli", "load::app_folder load::app_plugins load::page load::projections"),
     ("host/cli", "project wire"),
     ("host/cli", "server::listen server::listen::connection"),
     ("host/store", "disk::frame disk::link"),

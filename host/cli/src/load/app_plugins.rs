@@ -19,7 +19,7 @@ use crate::load::grants::Policy;
 
 /// The plugins of an app.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct AppPlugins {
     /// All plugins.
     pub(super) plugins: Plugins,
     /// The grants of each plugin.
@@ -30,42 +30,42 @@ pub(super) struct Parts {
     pub(super) problems: Vec<String>,
 }
 
-impl Parts {
+impl AppPlugins {
     /// Collects the app's own plugins and those that its graphs use, and then the plugins that
     /// provide granted tools.
-    pub(super) fn gather(app: &AppFolder<'_>, own: Plugins, graphs: &[Graph]) -> Self {
-        let mut parts = Self { plugins: own, ..Self::default() };
-        for name in named(graphs) {
-            parts.add_loose(app, name);
+    pub(super) fn collect(app: &AppFolder<'_>, own: Plugins, graphs: &[Graph]) -> Self {
+        let mut app_plugins = Self { plugins: own, ..Self::default() };
+        for name in used_plugins(graphs) {
+            app_plugins.add_standalone(app, name);
         }
-        if app.is_old {
+        if app.is_archived {
             // An archived version has all plugins that it used, even if its grants have changed
             // since then.
-            for name in app.loose.keys() {
-                parts.add_loose(app, name);
+            for name in app.standalone.keys() {
+                app_plugins.add_standalone(app, name);
             }
         }
         let policy = Policy { tables: app.tables, manifest: app.manifest };
-        while let Some((name, plugin)) = parts.undecided() {
+        while let Some((name, plugin)) = app_plugins.next_without_grants() {
             let decision = policy.decide(&name, plugin.info());
             for tool in &decision.grants.tools {
-                parts.add_tool(app, &name, tool);
+                app_plugins.add_tool(app, &name, tool);
             }
-            parts.notes.extend(decision.notes);
-            parts.grants.insert(name, Arc::new(decision.grants));
+            app_plugins.notes.extend(decision.notes);
+            app_plugins.grants.insert(name, Arc::new(decision.grants));
         }
-        parts.note_twins();
-        parts
+        app_plugins.note_ambiguous_tools();
+        app_plugins
     }
 
     /// Adds a standalone plugin, unless the app has a plugin with the same name.
-    fn add_loose(&mut self, app: &AppFolder<'_>, name: &PluginName) {
-        if let Some(plugin) = app.loose.get(name) {
+    fn add_standalone(&mut self, app: &AppFolder<'_>, name: &PluginName) {
+        if let Some(plugin) = app.standalone.get(name) {
             self.plugins.entry(name.clone()).or_insert_with(|| plugin.clone());
         }
     }
 
-    fn undecided(&self) -> Option<(PluginName, Arc<dyn Plugin>)> {
+    fn next_without_grants(&self) -> Option<(PluginName, Arc<dyn Plugin>)> {
         let mut plugins = self.plugins.iter();
         let (name, plugin) = plugins.find(|(name, _)| !self.grants.contains_key(*name))?;
         Some((name.clone(), plugin.clone()))
@@ -80,7 +80,7 @@ impl Parts {
                  hint: add `[mcp.{server}]` to wattle.toml, or take `{tool}` out of `tools`"
             )),
             ToolSource::Plugin(name) => {
-                self.add_loose(app, name);
+                self.add_standalone(app, name);
                 match self.plugins.get(name) {
                     Some(plugin) => no_such_tool(user, tool, plugin.as_ref()),
                     None => Some(format!(
@@ -91,22 +91,22 @@ impl Parts {
                 }
             }
         };
-        self.problems.extend(problem.filter(|_| !app.is_old));
+        self.problems.extend(problem.filter(|_| !app.is_archived));
     }
 
     /// Notes the tools that no plugin can call by bare name, because several plugins provide them.
     /// Tools of MCP servers are not known at this time.
-    fn note_twins(&mut self) {
+    fn note_ambiguous_tools(&mut self) {
         for (user, grants) in &self.grants {
-            let mut places: BTreeMap<String, BTreeSet<&PluginName>> = BTreeMap::new();
+            let mut providers: BTreeMap<String, BTreeSet<&PluginName>> = BTreeMap::new();
             for tool in &grants.tools {
                 let ToolSource::Plugin(name) = &tool.source else { continue };
                 let tools = self.plugins.get(name).map(|it| &it.info().tools[..]);
                 for info in tools.unwrap_or_default().iter().filter(|it| tool.covers(&it.name)) {
-                    places.entry(info.name.clone()).or_default().insert(name);
+                    providers.entry(info.name.clone()).or_default().insert(name);
                 }
             }
-            for (tool, names) in places.iter().filter(|(_, names)| names.len() > 1) {
+            for (tool, names) in providers.iter().filter(|(_, names)| names.len() > 1) {
                 let references: Vec<String> =
                     names.iter().map(|name| format!("`{name}/{tool}`")).collect();
                 self.notes.push(format!(
@@ -121,7 +121,7 @@ impl Parts {
 }
 
 /// Returns the plugins whose nodes and reducers the graphs use.
-fn named(graphs: &[Graph]) -> BTreeSet<&PluginName> {
+fn used_plugins(graphs: &[Graph]) -> BTreeSet<&PluginName> {
     let nodes = graphs.iter().flat_map(|graph| graph.nodes().values());
     let channels = graphs.iter().flat_map(|graph| graph.channels().values());
     let reducers = channels.filter_map(|channel| match &channel.reducer {

@@ -11,7 +11,7 @@ use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CodeSource, Export};
 
 use super::places::Turn;
-use super::{Inner, Loader, OldApp, archive};
+use super::{ArchivedApp, Loader, LoaderInner, archive};
 
 #[async_trait]
 impl CodeSource for Loader {
@@ -54,18 +54,18 @@ impl Loader {
     pub async fn load_exported(&self, export: &Export) -> Result<Arc<App>, String> {
         let code = export.code.clone();
         // The folder must exist until the code is loaded, and is deleted when `_folder` is dropped.
-        let (_folder, old) = blocking(move || {
+        let (_folder, archived) = blocking(move || {
             let folder = tempfile::tempdir()?;
             archive::unpack(&code, folder.path())?;
-            let old = archive::read(folder.path().to_owned());
-            Ok((folder, old))
+            let archived = archive::read(folder.path().to_owned());
+            Ok((folder, archived))
         })
         .await?;
-        let old = old.ok_or("the code in the export has no index")?;
-        let loaded = self.inner.load_old(&old, &mut Turn::unlimited()).await;
+        let archived = archived.ok_or("the code in the export has no index")?;
+        let loaded = self.inner.load_archived_version(&archived, &mut Turn::unlimited()).await;
         let loaded = loaded.map_err(|messages| messages.join("\n"))?;
         // A turn without limits compiles every component.
-        let OldApp { mut app, .. } = loaded.ok_or("a component was not compiled")?;
+        let ArchivedApp { mut app, .. } = loaded.ok_or("a component was not compiled")?;
         if let Some(rules) = &export.policy {
             app.grants = rules.bounded_grants().into();
             app.settings = Arc::new(rules.settings.clone());
@@ -97,7 +97,7 @@ fn check(app: &App, export: &Export) -> Result<(), String> {
             ));
         }
     }
-    let version = app.graphs.get(&thread.graph).map(|pack| pack.version);
+    let version = app.graphs.get(&thread.graph).map(|graph| graph.version);
     if app.name == thread.app && version == Some(thread.version) {
         return Ok(());
     }
@@ -107,7 +107,7 @@ fn check(app: &App, export: &Export) -> Result<(), String> {
     ))
 }
 
-impl Inner {
+impl LoaderInner {
     /// Locks the sources and ignores poisoning: no code that can panic runs under the lock.
     pub(super) fn sources(&self) -> std::sync::MutexGuard<'_, super::Sources> {
         self.sources.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! What was loaded last from the files of apps and plugins, and what is being loaded.
+//! The results of the last loads of apps and plugins, and the loads in progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
 use crate::load::file::FilePlace;
-use crate::load::scan::{self, Print};
+use crate::load::scan::{self, Fingerprint};
 
-/// What a path contains.
+/// The kind of item at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     /// A standalone plugin.
     Plugin,
     /// An app.
@@ -23,10 +23,10 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
-    /// Whether nothing of the path itself has changed since its last load, but something that it
-    /// may use.
-    pub(super) is_again: bool,
+    pub(super) kind: ItemKind,
+    /// Whether the path itself has not changed since its last load. The load follows a change of a
+    /// dependency.
+    pub(super) is_reload: bool,
     number: u64,
 }
 
@@ -47,8 +47,8 @@ impl Drop for RunningLoad {
 
 /// The state of all files and folders.
 #[derive(Default)]
-pub(super) struct Seen {
-    prints: BTreeMap<PathBuf, Print>,
+pub(super) struct LoadState {
+    fingerprints: BTreeMap<PathBuf, Fingerprint>,
     /// Installed apps by folder.
     pub(super) apps: BTreeMap<PathBuf, AppName>,
     /// Installed standalone plugins by file.
@@ -58,10 +58,10 @@ pub(super) struct Seen {
     /// Files of all standalone plugins, with the names that the files give them.
     pub(super) standalone: BTreeMap<PathBuf, PluginName>,
     /// Files and folders that are not loaded because others have the same name.
-    pub(super) twins: BTreeSet<PathBuf>,
+    pub(super) duplicates: BTreeSet<PathBuf>,
     /// Folders whose last load failed.
     pub(super) failed: BTreeSet<PathBuf>,
-    /// Folders whose last load failed while plugins were being loaded, which may be missing.
+    /// Folders whose last load failed while plugins were being loaded, on which they may depend.
     pub(super) awaiting_plugins: BTreeSet<PathBuf>,
     /// Number of changes of the standalone plugins so far.
     pub(super) plugin_changes: u64,
@@ -69,45 +69,45 @@ pub(super) struct Seen {
     last_number: u64,
 }
 
-impl Seen {
+impl LoadState {
     /// Records the fingerprint of a path. Returns true if the fingerprint has changed.
-    pub(super) fn is_other(&mut self, path: &Path, print: Print) -> bool {
-        let is_other = self.prints.get(path) != Some(&print);
-        self.prints.insert(path.to_owned(), print);
-        is_other
+    pub(super) fn record_fingerprint(&mut self, path: &Path, fingerprint: Fingerprint) -> bool {
+        let has_changed = self.fingerprints.get(path) != Some(&fingerprint);
+        self.fingerprints.insert(path.to_owned(), fingerprint);
+        has_changed
     }
 
     /// Removes and returns the paths that are no longer found.
-    pub(super) fn forget_missing(&mut self, is_found: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-        let gone = self.prints.keys().filter(|path| !is_found(path));
-        let gone: Vec<PathBuf> = gone.cloned().collect();
-        for path in &gone {
-            self.prints.remove(path);
+    pub(super) fn remove_missing(&mut self, is_found: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let missing = self.fingerprints.keys().filter(|path| !is_found(path));
+        let missing: Vec<PathBuf> = missing.cloned().collect();
+        for path in &missing {
+            self.fingerprints.remove(path);
             self.failed.remove(path);
-            self.twins.remove(path);
+            self.duplicates.remove(path);
             self.awaiting_plugins.remove(path);
             self.loads.remove(path);
         }
-        gone
+        missing
     }
 
     /// Begins a load, and aborts a former load of the path.
-    pub(super) fn begin(&mut self, path: &Path, kind: Kind) -> Load {
+    pub(super) fn begin(&mut self, path: &Path, kind: ItemKind) -> Load {
         self.awaiting_plugins.remove(path);
-        self.twins.remove(path);
+        self.duplicates.remove(path);
         self.last_number += 1;
-        let load = Load { path: path.to_owned(), kind, is_again: false, number: self.last_number };
+        let load = Load { path: path.to_owned(), kind, is_reload: false, number: self.last_number };
         self.loads.insert(path.to_owned(), RunningLoad { load: load.clone(), task: None });
         load
     }
 
-    /// Begins the load of a path that has not changed itself. A change of it that was not loaded
-    /// yet is loaded with it.
-    pub(super) fn begin_again(&mut self, path: &Path, kind: Kind) -> Load {
-        let is_known = self.loads.get(path).is_none_or(|running| running.load.is_again);
-        let is_again = is_known && !self.failed.contains(path);
+    /// Begins the load of a path whose dependencies have changed. It includes a change of the path
+    /// itself that is not loaded yet.
+    pub(super) fn begin_reload(&mut self, path: &Path, kind: ItemKind) -> Load {
+        let is_known = self.loads.get(path).is_none_or(|running| running.load.is_reload);
+        let is_reload = is_known && !self.failed.contains(path);
         let mut load = self.begin(path, kind);
-        load.is_again = is_again;
+        load.is_reload = is_reload;
         if let Some(running) = self.loads.get_mut(path) {
             running.load = load.clone();
         }
@@ -142,9 +142,9 @@ impl Seen {
         self.loads.contains_key(path)
     }
 
-    /// Returns the names of the files of standalone plugins that are being loaded.
+    /// Returns the file names of the standalone plugins that are being loaded.
     pub(super) fn loading_plugins(&self) -> impl Iterator<Item = String> {
-        let plugins = self.loads.values().filter(|running| running.load.kind == Kind::Plugin);
+        let plugins = self.loads.values().filter(|running| running.load.kind == ItemKind::Plugin);
         plugins.filter_map(|running| {
             let name = running.load.path.file_stem()?.to_string_lossy();
             Some(name.escape_debug().to_string())
@@ -167,15 +167,15 @@ mod tests {
 
     #[test]
     fn a_newer_load_replaces_an_older_one() {
-        let (mut seen, path) = (Seen::default(), Path::new("plugins/slow.wasm"));
-        let old = seen.begin(path, Kind::Plugin);
-        assert!(seen.is_current(&old));
-        let new = seen.begin_again(path, Kind::Plugin);
-        assert!(!seen.is_current(&old) && seen.is_current(&new));
-        assert!(!new.is_again, "the change was not loaded yet");
-        assert_eq!(seen.loading_plugins().collect::<Vec<_>>(), ["slow"]);
-        seen.is_other(path, Print::new());
-        assert_eq!(seen.forget_missing(|_| false), [path]);
-        assert!(!seen.is_current(&new) && !seen.is_loading(path));
+        let (mut state, path) = (LoadState::default(), Path::new("plugins/slow.wasm"));
+        let old = state.begin(path, ItemKind::Plugin);
+        assert!(state.is_current(&old));
+        let new = state.begin_reload(path, ItemKind::Plugin);
+        assert!(!state.is_current(&old) && state.is_current(&new));
+        assert!(!new.is_reload, "the change was not loaded yet");
+        assert_eq!(state.loading_plugins().collect::<Vec<_>>(), ["slow"]);
+        state.record_fingerprint(path, Fingerprint::new());
+        assert_eq!(state.remove_missing(|_| false), [path]);
+        assert!(!state.is_current(&new) && !state.is_loading(path));
     }
 }

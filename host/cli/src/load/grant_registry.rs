@@ -1,4 +1,4 @@
-//! The grants of loaded apps, which follow the operator's tables.
+//! The registry of apps in use, whose grants change with the operator's tables.
 
 use std::sync::{Arc, Weak};
 
@@ -9,7 +9,7 @@ use crate::load::grants::{GrantTables, Policy};
 use crate::load::manifest::Manifest;
 
 /// The tables of grants, and the apps whose grants they decide.
-pub(super) struct Granting {
+pub(super) struct GrantRegistry {
     tables: Arc<GrantTables>,
     /// All versions of apps that are in use.
     apps: Vec<GrantedApp>,
@@ -23,13 +23,13 @@ struct GrantedApp {
 /// An app whose grants were replaced.
 pub(super) struct Regranted {
     pub(super) app: Arc<App>,
-    /// The plugins whose grants are other ones.
+    /// The plugins whose grants have changed.
     pub(super) plugins: Vec<PluginName>,
     /// Notes about these plugins for the operator.
     pub(super) notes: Vec<String>,
 }
 
-impl Granting {
+impl GrantRegistry {
     pub(super) fn new(tables: GrantTables) -> Self {
         Self { tables: Arc::new(tables), apps: Vec::new() }
     }
@@ -38,8 +38,8 @@ impl Granting {
         self.tables.clone()
     }
 
-    /// Adds an app whose grants were decided by `tables`. Decides them again if these are not the
-    /// current ones any more.
+    /// Adds an app whose grants were decided by `tables`. Decides the grants again if these tables
+    /// are no longer current.
     pub(super) fn add(
         &mut self,
         app: &Arc<App>,
@@ -52,7 +52,7 @@ impl Granting {
         if is_current { None } else { regrant(app.clone(), manifest, &self.tables) }
     }
 
-    /// Replaces the tables, and the grants of the apps that get other ones.
+    /// Replaces the tables, and the grants of the apps that change with them.
     pub(super) fn set_tables(&mut self, tables: GrantTables) -> Vec<Regranted> {
         if tables == *self.tables {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The exports of loaded plugins, against which graphs are checked.
+//! The catalog of loaded plugins against which graphs are checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,31 +8,31 @@ use wattle_graph::check::{NodeSchema, PluginCatalog};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::ports::Plugin;
 
-use crate::load::texts;
+use crate::load::text_files;
 
 /// Interfaces whose functions may pause a run: tools and other runs can have interrupts as well.
 const PAUSING: [&str; 3] = ["wattle:plugin/interrupt", "wattle:plugin/runs", "wattle:plugin/tools"];
 
 /// The plugins that the graphs of an app can use.
-pub struct PluginFacts<'a> {
+pub struct AppPluginCatalog<'a> {
     /// Name of the app.
     pub app: &'a AppName,
     /// Components of the app.
     pub own: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
     /// Standalone plugins of the plugins folder.
-    pub loose: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
+    pub standalone: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
     /// Folder of the app.
     pub folder: &'a Path,
 }
 
-impl PluginFacts<'_> {
+impl AppPluginCatalog<'_> {
     /// Returns a plugin. The app's own plugin takes precedence over a standalone one.
     pub fn plugin(&self, name: &PluginName) -> Option<&Arc<dyn Plugin>> {
-        self.own.get(name).or_else(|| self.loose.get(name))
+        self.own.get(name).or_else(|| self.standalone.get(name))
     }
 }
 
-impl PluginCatalog for PluginFacts<'_> {
+impl PluginCatalog for AppPluginCatalog<'_> {
     fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeSchema> {
         let info = self.plugin(plugin)?.info();
         let node = info.nodes.iter().find(|known| known.name == node)?;
@@ -55,7 +55,7 @@ impl PluginCatalog for PluginFacts<'_> {
     }
 
     fn plugins(&self) -> Vec<PluginName> {
-        let all: BTreeSet<&PluginName> = self.own.keys().chain(self.loose.keys()).collect();
+        let all: BTreeSet<&PluginName> = self.own.keys().chain(self.standalone.keys()).collect();
         all.into_iter().cloned().collect()
     }
 
@@ -70,17 +70,17 @@ impl PluginCatalog for PluginFacts<'_> {
     }
 
     fn default_plugin(&self) -> Option<PluginName> {
-        default_of(self.app, &self.own.keys().collect())
+        default_plugin_of(self.app, &self.own.keys().collect())
     }
 
     fn read_text(&self, path: &str) -> Result<String, String> {
-        texts::read(self.folder, path)
+        text_files::read(self.folder, path)
     }
 }
 
-/// Returns the plugin of nodes that name none, of the own plugins of an app: the one that is named
-/// like the app, or the only one.
-pub fn default_of(app: &AppName, own: &BTreeSet<&PluginName>) -> Option<PluginName> {
+/// Returns the default plugin of nodes among the own plugins of an app: the one with the name of
+/// the app, or the only one.
+pub fn default_plugin_of(app: &AppName, own: &BTreeSet<&PluginName>) -> Option<PluginName> {
     let named = own.iter().find(|name| name.as_str() == app.as_str());
     let only = || own.first().filter(|_| own.len() == 1);
     named.or_else(only).map(|name| (*name).clone())

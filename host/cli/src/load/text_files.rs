@@ -16,7 +16,7 @@ pub(super) fn read(folder: &Path, path: &str) -> Result<String, String> {
 }
 
 /// Returns the text files that a graph file references.
-pub(super) fn named(graphs: &str) -> BTreeSet<String> {
+pub(super) fn referenced_files(graphs: &str) -> BTreeSet<String> {
     let Ok(document) = graphs.parse::<toml::Table>() else { return BTreeSet::new() };
     let graphs = document.get("graphs").and_then(toml::Value::as_table);
     let graphs = graphs.into_iter().flat_map(toml::Table::values);
@@ -40,7 +40,7 @@ mod tests {
             y = { with_files = { system = "prompts/x.md" } }
             z = {}
         "#;
-        let named: Vec<_> = named(text).into_iter().collect();
-        assert_eq!(named, ["prompts/x.md", "prompts/y.md"]);
+        let referenced_files: Vec<_> = referenced_files(text).into_iter().collect();
+        assert_eq!(referenced_files, ["prompts/x.md", "prompts/y.md"]);
     }
 }
