@@ -6,16 +6,16 @@
 
 mod apps;
 mod auth;
+mod byte_size;
 mod connections;
 mod eval;
-mod fill;
 mod grants;
 mod limits;
 mod mcp;
 mod network;
 mod read;
+mod secret_placeholder;
 mod secrets;
-mod size;
 mod sql;
 mod sql_grant;
 mod store;
@@ -39,24 +39,24 @@ use wattle_store::BLOBS_FOLDER;
 
 pub use self::apps::{AppConfig, FilesConfig};
 pub use self::auth::{AuthConfig, CallerLimits, TenantConfig};
+pub use self::byte_size::ByteSize;
 pub(crate) use self::connections::duration;
 pub use self::connections::{ConnectionsConfig, TlsConfig};
 pub use self::eval::{EvalConfig, Price};
-pub use self::fill::FindSecret;
-pub(crate) use self::fill::filled;
-pub use self::grants::{LimitTable, Needs};
+pub use self::grants::{GrantSpec, LimitTable};
 pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
-pub use self::mcp::{McpTable, Surroundings};
+pub use self::mcp::{McpContext, McpTable};
 pub use self::network::Network;
 pub use self::read::{ConfigProblem, SECTIONS, parse, read};
+pub use self::secret_placeholder::FindSecret;
+pub(crate) use self::secret_placeholder::expand_secrets;
 pub use self::secrets::{Secret, SecretSource};
-pub use self::size::ByteSize;
 pub use self::sql::{MigrateRule, SqlConfig};
-pub use self::sql_grant::{SqlGrant, narrower};
+pub use self::sql_grant::{SqlGrant, intersect_sql_rules};
 pub use self::store::{StoreConfig, StoreDatabase, StoreKind};
 pub use self::telemetry::TelemetryTable;
 pub use self::webhooks::WebhooksConfig;
-use crate::data_folder::{MEMORY_FILE, OwnFiles, SERVER_FILE, STORE_FILE, TENANT_ROUTES_FILE};
+use crate::data_folder::{HostFiles, MEMORY_FILE, SERVER_FILE, STORE_FILE, TENANT_ROUTES_FILE};
 use crate::files_folder::FilesFolder;
 use crate::paths::{leads_through, places_of, resolved};
 
@@ -69,11 +69,11 @@ pub const DEFAULT_PORT: u16 = 8700;
 /// Default of `server.stop_grace`. Most model calls end within this time. Together with
 /// [`STOP_LIMIT`](crate::server::STOP_LIMIT), it is shorter than the 30 s after which supervisors
 /// commonly kill a process.
-const STOP_GRACE: HumanDuration = HumanDuration::from_ms(10_000);
+const DEFAULT_STOP_GRACE: HumanDuration = HumanDuration::from_ms(10_000);
 
 /// Default of `server.load_wait`. Apps whose code is in the cache load within a second, and new
 /// ones within a few.
-const LOAD_WAIT: HumanDuration = HumanDuration::from_ms(10_000);
+const DEFAULT_LOAD_WAIT: HumanDuration = HumanDuration::from_ms(10_000);
 
 /// The whole configuration.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ pub struct Config {
     /// `[apps.<name>]`.
     pub apps: BTreeMap<AppName, AppConfig>,
     /// `[grants.<plugin>]` and `[grants."<app>/<plugin>"]`.
-    pub grants: BTreeMap<GrantKey, Needs>,
+    pub grants: BTreeMap<GrantKey, GrantSpec>,
     /// `[auth]`.
     pub auth: AuthConfig,
     /// `[tenants.<name>]`.
@@ -155,9 +155,10 @@ pub struct ServerConfig {
     /// `[server.webhooks]`.
     pub webhooks: WebhooksConfig,
     /// Time that host calls in progress have to complete when the host stops. Default:
-    /// `STOP_GRACE`.
+    /// `DEFAULT_STOP_GRACE`.
     pub stop_grace: HumanDuration,
-    /// Time that a start waits for apps before the server serves requests. Default: `LOAD_WAIT`.
+    /// Time that a start waits for apps before the server serves requests. Default:
+    /// `DEFAULT_LOAD_WAIT`.
     pub load_wait: HumanDuration,
 }
 
@@ -190,8 +191,8 @@ impl Default for ServerConfig {
             agent_server: true,
             unknown_keys: UnknownKeys::default(),
             webhooks: WebhooksConfig::default(),
-            stop_grace: STOP_GRACE,
-            load_wait: LOAD_WAIT,
+            stop_grace: DEFAULT_STOP_GRACE,
+            load_wait: DEFAULT_LOAD_WAIT,
         }
     }
 }
@@ -250,8 +251,8 @@ impl Config {
         }
     }
 
-    /// Returns the folder that `[apps.<name>]` is for: its `path`, or else the folder with the name
-    /// of the app in the plugins folder. Returns `None` for an app without this table.
+    /// Returns the folder of the app in `[apps.<name>]`: its `path`, or else the folder with the
+    /// name of the app in the plugins folder. Returns `None` for an app without this table.
     pub fn folder_of_app(&self, app: &AppName) -> Option<PathBuf> {
         let path = self.apps.get(app)?.path.as_ref().map(|path| self.base.join(path));
         Some(path.unwrap_or_else(|| self.plugins.join(app.as_str())))
@@ -283,10 +284,10 @@ impl Config {
     }
 
     /// Returns the host's own files and folders in the data folder.
-    pub(crate) fn own_files(&self) -> OwnFiles {
+    pub(crate) fn host_files(&self) -> HostFiles {
         let databases = self.sql.values().map(SqlConfig::database);
         let files = databases.filter_map(|database| database.sqlite_file(&self.data));
-        OwnFiles::new(&self.data, files, &self.plugins)
+        HostFiles::new(&self.data, files, &self.plugins)
     }
 
     /// Checks that no folder of the grants is within a writable one, and resolves their paths.
@@ -298,18 +299,18 @@ impl Config {
         }
     }
 
-    /// Returns the configured folder of files of an app that leads through a granted folder.
-    fn files_beyond(&self, granted: &Path) -> Option<PathBuf> {
+    /// Returns a configured folder of a file projection whose path leads through a granted folder.
+    fn files_folder_through(&self, granted: &Path) -> Option<PathBuf> {
         let files = self.apps.values().flat_map(|app| app.files.values());
         let dirs = files.filter(|files| files.enabled).filter_map(|files| files.dir.as_ref());
         let mut folders = dirs.map(|dir| FilesFolder::new(&self.data, dir));
         folders.find(|files| leads_through(files.root(), granted)).map(|files| files.path())
     }
 
-    /// Returns the part of the host's configuration, data or code that a folder has in it, or that
-    /// the folder is in. Whoever writes there could grant more rights. A folder with a link on the
-    /// way to such a part has the part in it.
-    fn part_of_host_in(&self, folder: &Path) -> Option<String> {
+    /// Returns a part of the host's configuration, data or code that overlaps a folder. A component
+    /// that writes to the part could extend its own grants. A folder with a symbolic link on the
+    /// path to a part counts as containing the part.
+    fn overlapping_host_part(&self, folder: &Path) -> Option<String> {
         let contains = |path: &Path| places_of(path).iter().any(|place| place.starts_with(folder));
         let overlaps = |path: &Path| contains(path) || folder.starts_with(resolved(path));
         let file = self.file.as_ref().and_then(|file| file.file_name());
@@ -322,13 +323,15 @@ impl Config {
         if contains(&self.data) {
             return Some("the data folder".to_owned());
         }
-        let own = self.own_files();
+        let host_files = self.host_files();
         let inside = folder.strip_prefix(resolved(&self.data)).ok();
-        let met = inside.and_then(|inside| own.met_by(&self.data.join(inside), &[]));
+        let conflict =
+            inside.and_then(|inside| host_files.conflicting(&self.data.join(inside), &[]));
         // A link in the data folder may lead elsewhere.
-        let met = met.or_else(|| own.paths().find(|path| overlaps(&self.data.join(path))));
-        if let Some(own) = met {
-            return Some(format!("`{}` in the data folder", own.display()));
+        let conflict =
+            conflict.or_else(|| host_files.paths().find(|path| overlaps(&self.data.join(path))));
+        if let Some(host_file) = conflict {
+            return Some(format!("`{}` in the data folder", host_file.display()));
         }
         let of_app = |(name, app): (&AppName, &AppConfig)| {
             let paths = app.path.iter().chain(app.components.values());

@@ -1,8 +1,8 @@
 //! The host's own files and folders in the data folder.
 //!
-//! Apps can write files to the data folder as well: `[files.<name>]` in `app.toml`. Code that
-//! writes a file of the host takes the name of the file from here, and [`OwnFiles`] keeps the files
-//! of apps away from all of these names.
+//! Apps can also write files to the data folder, by `[files.<name>]` in `app.toml`. Code that
+//! writes a file of the host takes the name of the file from here, and [`HostFiles`] keeps the
+//! files of apps away from all of these names.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -52,31 +52,31 @@ const NAMES: [&str; 11] = [
     BACKUPS_FOLDER,
 ];
 
-/// Follows the name of a file in the names of drafts, marks and locks that the host writes beside
-/// it, such as `wattle.redb.lock`.
-const NAME_MARK: char = '.';
+/// Character after the name of a file in the names of drafts, markers and locks beside it, such as
+/// `wattle.redb.lock`.
+const NAME_SEPARATOR: char = '.';
 
-/// Follows the name of a database in the names of files that SQLite writes beside it, such as
-/// `notes.db-wal`.
-const DATABASE_MARK: char = '-';
+/// Character after the name of a database in the names of files that SQLite writes beside it, such
+/// as `notes.db-wal`.
+const DATABASE_SEPARATOR: char = '-';
 
 /// The host's own files and folders in a data folder.
 #[derive(Debug)]
-pub(crate) struct OwnFiles {
+pub(crate) struct HostFiles {
     data: PathBuf,
-    own: Vec<Own>,
+    files: Vec<HostFile>,
 }
 
 /// A file or folder of the host.
 #[derive(Debug)]
-struct Own {
+struct HostFile {
     /// Path in the data folder.
     path: PathBuf,
     /// The character after its name in the names of files beside it.
-    mark: char,
+    separator: char,
 }
 
-impl OwnFiles {
+impl HostFiles {
     /// Returns the files and folders of the host in a data folder, with those of `databases` and
     /// the plugins folder that are in it.
     pub(crate) fn new(
@@ -86,46 +86,46 @@ impl OwnFiles {
     ) -> Self {
         let below = |path: &Path| {
             let path = path.strip_prefix(data).ok()?;
-            // An empty path is the data folder itself, which is not the host's alone.
+            // An empty path is the data folder itself, to which apps write as well.
             (!path.as_os_str().is_empty()).then(|| path.to_owned())
         };
-        let names = NAMES.iter().map(|name| (PathBuf::from(name), NAME_MARK));
+        let names = NAMES.iter().map(|name| (PathBuf::from(name), NAME_SEPARATOR));
         let databases = databases.into_iter().filter_map(|path| below(&path));
-        let own = names
-            .chain(databases.map(|path| (path, DATABASE_MARK)))
-            .chain(below(plugins).map(|path| (path, NAME_MARK)))
-            .map(|(path, mark)| Own { path, mark })
+        let files = names
+            .chain(databases.map(|path| (path, DATABASE_SEPARATOR)))
+            .chain(below(plugins).map(|path| (path, NAME_SEPARATOR)))
+            .map(|(path, separator)| HostFile { path, separator })
             .collect();
-        Self { data: data.to_owned(), own }
+        Self { data: data.to_owned(), files }
     }
 
-    /// Returns the paths of all files and folders of the host, from the data folder.
+    /// Returns the paths of all files and folders of the host, relative to the data folder.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.own.iter().map(|own| own.path.as_path())
+        self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the file or folder of the host that a file below `folder` could be, or be in.
-    /// `fixed` has the first names of the paths of all files below the folder.
-    pub(crate) fn met_by(&self, folder: &Path, fixed: &[String]) -> Option<&Path> {
+    /// Returns the file or folder of the host that the files below `folder` could overwrite or be
+    /// in. `fixed` contains the first names of the paths of all these files.
+    pub(crate) fn conflicting(&self, folder: &Path, fixed: &[String]) -> Option<&Path> {
         let inside = folder.strip_prefix(&self.data).ok()?;
         let target = inside.iter().chain(fixed.iter().map(OsStr::new));
-        let target: Vec<String> = target.map(without_case).collect();
-        let met = self.own.iter().find(|own| own.is_met_by(&target));
-        met.map(|own| own.path.as_path())
+        let target: Vec<String> = target.map(case_folded).collect();
+        let conflict = self.files.iter().find(|file| file.conflicts_with(&target));
+        conflict.map(|file| file.path.as_path())
     }
 }
 
-impl Own {
-    /// Returns true if a path leads to this file or folder, to a file beside it, into it, or to a
-    /// folder around it.
-    fn is_met_by(&self, target: &[String]) -> bool {
-        let mut names = self.path.iter().map(without_case).peekable();
+impl HostFile {
+    /// Returns true if a path is this file or folder, a file beside it, a path in it, or a folder
+    /// that contains it.
+    fn conflicts_with(&self, target: &[String]) -> bool {
+        let mut names = self.path.iter().map(case_folded).peekable();
         for part in target {
             let Some(name) = names.next() else { return true };
             let is_last = names.peek().is_none();
             match part.strip_prefix(name.as_str()) {
                 Some("") => {}
-                Some(rest) if is_last && rest.starts_with(self.mark) => {}
+                Some(rest) if is_last && rest.starts_with(self.separator) => {}
                 _ => return false,
             }
         }
@@ -133,9 +133,9 @@ impl Own {
     }
 }
 
-/// Returns a name in the form in which file systems that ignore case compare it. Some letters, such
-/// as `ſ`, equal an ASCII letter in upper case only.
-fn without_case(name: &OsStr) -> String {
+/// Folds the case of a name, like file systems that ignore case. Some letters, such as `ſ`, equal
+/// an ASCII letter in upper case only.
+fn case_folded(name: &OsStr) -> String {
     name.to_string_lossy().to_uppercase().to_lowercase()
 }
 
@@ -143,16 +143,16 @@ fn without_case(name: &OsStr) -> String {
 mod tests {
     use super::*;
 
-    fn met(dir: &str, fixed: &[&str]) -> Option<String> {
+    fn conflict(dir: &str, fixed: &[&str]) -> Option<String> {
         let databases = ["/data/notes.db", "/data/sub/main.db", "/var/other.db"].map(PathBuf::from);
-        let own = OwnFiles::new(Path::new("/data"), databases, Path::new("/data/plugins"));
+        let files = HostFiles::new(Path::new("/data"), databases, Path::new("/data/plugins"));
         let fixed: Vec<String> = fixed.iter().map(|&part| part.to_owned()).collect();
-        let met = own.met_by(&Path::new("/data").join(dir), &fixed);
-        met.map(|path| path.display().to_string())
+        let conflict = files.conflicting(&Path::new("/data").join(dir), &fixed);
+        conflict.map(|path| path.display().to_string())
     }
 
     #[test]
-    fn every_own_name_is_met_also_in_another_case_and_with_an_ending() {
+    fn every_host_name_conflicts_in_any_case_and_with_a_suffix() {
         for name in NAMES {
             for dir in [
                 name.to_owned(),
@@ -161,34 +161,34 @@ mod tests {
                 format!("{name}.new"),
                 format!("./{name}"),
             ] {
-                assert_eq!(met(&dir, &[]).as_deref(), Some(name), "{dir}");
+                assert_eq!(conflict(&dir, &[]).as_deref(), Some(name), "{dir}");
             }
-            assert_eq!(met("", &[name, "logs"]).as_deref(), Some(name));
+            assert_eq!(conflict("", &[name, "logs"]).as_deref(), Some(name));
         }
-        assert_eq!(met("blob\u{17f}", &[]).as_deref(), Some("blobs"));
+        assert_eq!(conflict("blob\u{17f}", &[]).as_deref(), Some("blobs"));
     }
 
     #[test]
-    fn databases_and_plugins_in_the_data_folder_are_met() {
-        assert_eq!(met("notes.db", &[]).as_deref(), Some("notes.db"));
-        assert_eq!(met("notes.db-wal", &[]).as_deref(), Some("notes.db"));
-        assert_eq!(met("sub/main.db-journal/x", &[]).as_deref(), Some("sub/main.db"));
-        assert_eq!(met("plugins/asset", &[]).as_deref(), Some("plugins"));
+    fn databases_and_plugins_in_the_data_folder_conflict() {
+        assert_eq!(conflict("notes.db", &[]).as_deref(), Some("notes.db"));
+        assert_eq!(conflict("notes.db-wal", &[]).as_deref(), Some("notes.db"));
+        assert_eq!(conflict("sub/main.db-journal/x", &[]).as_deref(), Some("sub/main.db"));
+        assert_eq!(conflict("plugins/asset", &[]).as_deref(), Some("plugins"));
         // A placeholder in the next part of the path can have any value.
-        assert_eq!(met("sub", &[]).as_deref(), Some("sub/main.db"));
-        assert_eq!(met("sub", &["logs"]), None);
+        assert_eq!(conflict("sub", &[]).as_deref(), Some("sub/main.db"));
+        assert_eq!(conflict("sub", &["logs"]), None);
     }
 
     #[test]
-    fn the_data_folder_itself_is_met_unless_a_folder_in_it_is_fixed() {
-        assert!(met("", &[]).is_some() && met(".", &[]).is_some());
-        assert_eq!(met("", &["logs"]), None);
+    fn the_data_folder_itself_conflicts_unless_a_folder_in_it_is_fixed() {
+        assert!(conflict("", &[]).is_some() && conflict(".", &[]).is_some());
+        assert_eq!(conflict("", &["logs"]), None);
     }
 
     #[test]
-    fn other_folders_are_free() {
+    fn other_folders_do_not_conflict() {
         for dir in ["local_logs/node_io", "blobs2", "cached", "logs/blobs", "/blobs", "/var/data"] {
-            assert_eq!(met(dir, &[]), None, "{dir}");
+            assert_eq!(conflict(dir, &[]), None, "{dir}");
         }
     }
 }

@@ -58,7 +58,7 @@ pub enum Error {
          create one with `wattle key create`, or put keys into an environment variable and name it \
          with `keys_env` under `[auth]`, or listen on `127.0.0.1`"
     )]
-    OpenAddress {
+    PublicAddressWithoutKeys {
         /// The address.
         address: std::net::SocketAddr,
     },
@@ -141,7 +141,7 @@ impl Error {
         match self {
             Self::NoConfigFile(_)
             | Self::Config { .. }
-            | Self::OpenAddress { .. }
+            | Self::PublicAddressWithoutKeys { .. }
             | Self::Mount(_) => Exit::Config,
             Self::Usage { .. } => Exit::Usage,
             Self::NotFound { .. } => Exit::NotFound,

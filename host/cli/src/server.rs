@@ -73,8 +73,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Error::OpenAddress`] for a public address without keys, [`Error::Mount`] for apps that
-    /// claim the same path, [`Error::Listen`], and the errors of [`Host::open`].
+    /// [`Error::PublicAddressWithoutKeys`] for a public address without keys, [`Error::Mount`] for
+    /// apps that claim the same path, [`Error::Listen`], and the errors of [`Host::open`].
     pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
         let starting = Starting::begin(&config).await?;

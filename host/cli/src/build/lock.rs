@@ -1,4 +1,4 @@
-//! The lock that the builds of an app take, one after the other.
+//! The file lock that serializes the builds of an app.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::output::Output;
 
-/// The locked file. It stays when the build has ended.
+/// Name of the locked file. It is not deleted after the build.
 const FILE: &str = "build.lock";
 
-/// Time between attempts to take the lock. A thread that waits for the system would keep a command
-/// that is stopped from ending.
+/// Time between attempts to acquire the lock. A blocking wait would prevent a stopped command from
+/// ending.
 const RETRY_PERIOD: Duration = Duration::from_millis(100);
 
-/// Waits until no other process builds the app whose builds write to `work`. The lock is held until
-/// the file is dropped. File systems without locks give it to everybody.
+/// Waits until no other process builds the app with the work folder `work`, and locks it. The lock
+/// is held until the file is dropped. On a file system without locks, the call succeeds at once.
 ///
 /// # Errors
 ///

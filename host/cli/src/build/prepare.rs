@@ -29,7 +29,7 @@ pub(super) async fn prepare(
     if fs::read_to_string(&mark).is_ok_and(|prepared| prepared == inputs()) {
         return Ok(());
     }
-    // A command that ends early may leave anything, also for the inputs of the mark.
+    // An interrupted command can leave an incomplete result even for the recorded inputs.
     match fs::remove_file(&mark) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(Error::file("remove", mark)(error));
@@ -40,17 +40,17 @@ pub(super) async fn prepare(
         process::run(folder, &table.env, command).await?;
     }
     fs::create_dir_all(work).map_err(Error::file("create", work))?;
-    // The commands may write an input: npm writes its lock file.
+    // The commands may change an input: npm writes its lock file.
     fs::write(&mark, inputs()).map_err(Error::file("write", &mark))
 }
 
 fn inputs(folder: &Path, table: &BuildTable, sdk: Option<Digest>) -> Digest {
-    // A missing file is an input as well: once it is there, the commands run again.
+    // A missing file is an input as well. When it is created, the commands run again.
     let content =
         |path: &PathBuf| fs::read(folder.join(path)).ok().map(|content| Digest::of(&content));
     let files: Vec<Option<Digest>> = table.prepare_inputs.iter().map(content).collect();
     let commands: &[BuildCommand] = &table.prepare;
-    // A virtual environment of Python has the path of its folder within.
+    // A virtual environment of Python contains the path of its folder.
     let place = folder.display().to_string();
     let inputs = json!([place, commands, table.env, table.prepare_inputs, files, sdk]);
     Digest::of(inputs.to_string().as_bytes())

@@ -20,7 +20,7 @@ pub(super) async fn run(
     let mut process = Command::new(program(folder, &command.program));
     process.args(&command.arguments).current_dir(folder).envs(env);
     process.stdin(Stdio::null()).stdout(io::stderr()).stderr(Stdio::inherit());
-    // The program gets a group of its own, so that it can be ended with all that it starts.
+    // The program gets its own process group, so that it can be killed together with its children.
     #[cfg(unix)]
     process.process_group(0);
     let mut child = process.kill_on_drop(true).spawn().map_err(|error| {
@@ -29,9 +29,9 @@ pub(super) async fn run(
             command.program
         ))
     })?;
-    let group = Group::of(child.id());
+    let group = ProcessGroup::new(child.id());
     let ended = child.wait().await;
-    group.has_ended();
+    group.disarm();
     match ended {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Error::Failed(format!("`{command}` failed: {status}"))),
@@ -39,29 +39,30 @@ pub(super) async fn run(
     }
 }
 
-/// Returns the program. The path of one is relative to the folder, and a name is looked up by the
-/// system.
+/// Returns the program. A path is relative to the folder. A name without a path is looked up in
+/// `PATH`.
 fn program(folder: &Path, program: &str) -> PathBuf {
     if program.contains('/') { folder.join(program) } else { program.into() }
 }
 
-/// The processes that a command has started. They are ended when it is dropped.
-struct Group {
+/// The process group of a command. It is killed on drop, with all processes that the command
+/// started.
+struct ProcessGroup {
     leader: Option<u32>,
 }
 
-impl Group {
-    fn of(leader: Option<u32>) -> Self {
+impl ProcessGroup {
+    fn new(leader: Option<u32>) -> Self {
         Self { leader }
     }
 
-    /// Leaves alone what a command that has ended may have left running.
-    fn has_ended(mut self) {
+    /// Keeps the processes that the command has left running, because the command itself has ended.
+    fn disarm(mut self) {
         self.leader = None;
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         #[cfg(unix)]
         {

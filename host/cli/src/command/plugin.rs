@@ -8,7 +8,7 @@ use wattle_run::grant::{GrantKey, SqlRule};
 
 use crate::client::{self, Client, segment};
 use crate::command::format;
-use crate::config::{Config, Needs};
+use crate::config::{Config, GrantSpec};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::file::FilePlace;
@@ -60,7 +60,7 @@ async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Er
     let table = config.grants.get(&key);
     let needs = grants::requested(info, table).unwrap_or_else(|problem| {
         Output::warning(&problem);
-        Needs::default()
+        GrantSpec::default()
     });
     let decision = grants::decide(&info.name, &key, &needs, table, false).for_plugin(info);
     Ok(PluginDocument::new(None, info, &decision.grants))

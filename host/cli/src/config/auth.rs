@@ -22,7 +22,7 @@ pub struct AuthConfig {
 impl AuthConfig {
     /// Reads the keys from the environment.
     pub fn keys(&self, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-        read(self.keys_env.as_deref(), env)
+        read_keys(self.keys_env.as_deref(), env)
     }
 }
 
@@ -88,11 +88,11 @@ pub struct TenantConfig {
 impl TenantConfig {
     /// Reads the keys from the environment.
     pub fn keys(&self, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-        read(self.keys_env.as_deref(), env)
+        read_keys(self.keys_env.as_deref(), env)
     }
 }
 
-fn read(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+fn read_keys(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let keys = variable.and_then(env).unwrap_or_default();
     keys.split(',').map(str::trim).filter(|key| !key.is_empty()).map(Into::into).collect()
 }

@@ -11,62 +11,62 @@ use crate::config::read::ConfigProblem;
 
 /// Default maximum number of connections. Each needs a file descriptor, and about 100 KiB while it
 /// sends. Most processes can open a few thousand files, of which stores and plugins need some.
-const CONNECTIONS: usize = 4_096;
+const DEFAULT_MAX: usize = 4_096;
 
 /// Default maximum number of connections of one address: a quarter of all, so that other addresses
 /// get connections as well. A proxy is one address, and needs as many connections as its clients.
-const PER_ADDRESS: usize = 1_024;
+const DEFAULT_PER_ADDRESS: usize = 1_024;
 
 /// Default maximum number of concurrent requests on an HTTP/2 connection. RFC 9113 recommends at
 /// least 100.
-const STREAMS: u32 = 128;
+const DEFAULT_STREAMS: u32 = 128;
 
 /// Default timeout of the head of a request, and of the TLS handshake before it. A head fits into a
 /// few packets, and the timeout permits that several of them are lost.
-const HEAD_TIMEOUT: HumanDuration = HumanDuration::from_ms(15_000);
+const DEFAULT_HEAD_TIMEOUT: HumanDuration = HumanDuration::from_ms(15_000);
 
 /// Default timeout of a whole request body. It permits the largest body at 28 KB/s.
-const BODY_TIMEOUT: HumanDuration = HumanDuration::from_ms(600_000);
+const DEFAULT_BODY_TIMEOUT: HumanDuration = HumanDuration::from_ms(600_000);
 
 /// Default timeout without progress of a request body or a response. A mobile network can pause for
 /// a few seconds when it changes cells.
-const STALL_TIMEOUT: HumanDuration = HumanDuration::from_ms(30_000);
+const DEFAULT_STALL_TIMEOUT: HumanDuration = HumanDuration::from_ms(30_000);
 
 /// Default timeout of a connection without a request. Common load balancers close idle connections
 /// after 60 seconds. A longer timeout of the server keeps them from sending on a connection that is
 /// being closed.
-const IDLE_TIMEOUT: HumanDuration = HumanDuration::from_ms(75_000);
+const DEFAULT_IDLE_TIMEOUT: HumanDuration = HumanDuration::from_ms(75_000);
 
 /// `[server.connections]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionsConfig {
-    /// Maximum number of connections; see `CONNECTIONS`.
+    /// Maximum number of connections; see `DEFAULT_MAX`.
     pub max: usize,
-    /// Maximum number of connections of one address; see `PER_ADDRESS`.
+    /// Maximum number of connections of one address; see `DEFAULT_PER_ADDRESS`.
     pub per_address: usize,
-    /// Maximum number of concurrent requests on an HTTP/2 connection; see `STREAMS`.
+    /// Maximum number of concurrent requests on an HTTP/2 connection; see `DEFAULT_STREAMS`.
     pub streams: u32,
-    /// Timeout of the head of a request; see `HEAD_TIMEOUT`.
+    /// Timeout of the head of a request; see `DEFAULT_HEAD_TIMEOUT`.
     pub head_timeout: HumanDuration,
-    /// Timeout of a whole request body; see `BODY_TIMEOUT`.
+    /// Timeout of a whole request body; see `DEFAULT_BODY_TIMEOUT`.
     pub body_timeout: HumanDuration,
-    /// Timeout without progress; see `STALL_TIMEOUT`.
+    /// Timeout without progress; see `DEFAULT_STALL_TIMEOUT`.
     pub stall_timeout: HumanDuration,
-    /// Timeout without a request; see `IDLE_TIMEOUT`.
+    /// Timeout without a request; see `DEFAULT_IDLE_TIMEOUT`.
     pub idle_timeout: HumanDuration,
 }
 
 impl Default for ConnectionsConfig {
     fn default() -> Self {
         Self {
-            max: CONNECTIONS,
-            per_address: PER_ADDRESS,
-            streams: STREAMS,
-            head_timeout: HEAD_TIMEOUT,
-            body_timeout: BODY_TIMEOUT,
-            stall_timeout: STALL_TIMEOUT,
-            idle_timeout: IDLE_TIMEOUT,
+            max: DEFAULT_MAX,
+            per_address: DEFAULT_PER_ADDRESS,
+            streams: DEFAULT_STREAMS,
+            head_timeout: DEFAULT_HEAD_TIMEOUT,
+            body_timeout: DEFAULT_BODY_TIMEOUT,
+            stall_timeout: DEFAULT_STALL_TIMEOUT,
+            idle_timeout: DEFAULT_IDLE_TIMEOUT,
         }
     }
 }

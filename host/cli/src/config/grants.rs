@@ -19,7 +19,7 @@ use crate::paths::{leads_through, resolved};
 /// operator.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Needs {
+pub struct GrantSpec {
     /// Model routes that the plugin can call.
     pub llm: BTreeSet<String>,
     /// Hosts to which the plugin can send HTTP requests.
@@ -41,18 +41,18 @@ pub struct Needs {
     pub environment: BTreeMap<String, String>,
     /// Folders of a typed component. Only the operator can give them.
     pub folders: Vec<FolderRule>,
-    /// Permissions that an app requests for plugins of others; only in `app.toml`.
-    pub plugins: BTreeMap<PluginName, Needs>,
+    /// Permissions that an app requests for standalone plugins; only in `app.toml`.
+    pub plugins: BTreeMap<PluginName, GrantSpec>,
 }
 
-impl Needs {
+impl GrantSpec {
     /// Returns the rules by database. If a database has two entries, their rules are intersected.
     pub fn databases(&self) -> BTreeMap<String, SqlRule> {
-        sql_grant::by_name(&self.sql)
+        sql_grant::rules_by_database(&self.sql)
     }
 
-    /// Makes the paths of folders absolute. A link is resolved, so that the folder of the check is
-    /// the one that is opened.
+    /// Makes the paths of folders absolute and resolves symbolic links, so that the folder that is
+    /// checked is the one that is opened.
     pub(super) fn resolve(&mut self, base: &Path) {
         for folder in &mut self.folders {
             folder.path = resolved(&base.join(&folder.path));
@@ -72,7 +72,7 @@ impl Needs {
         for (name, value) in &self.environment {
             let key = format!("grants.{table}.environment.{name}");
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-                let message = "this is no environment variable".to_owned();
+                let message = "this is not a valid environment variable".to_owned();
                 add(key, message, "use a name without `=`, and text without the character NUL");
             }
         }
@@ -93,12 +93,12 @@ impl Needs {
                 add(key, message, "create the folder, or write its path without `..`");
                 continue;
             }
-            if let Some(what) = config.part_of_host_in(&folder.path) {
+            if let Some(what) = config.overlapping_host_part(&folder.path) {
                 let message = format!("`{}` and {what} overlap", folder.path.display());
-                add(key.clone(), message, "give a folder that has nothing of the host in it");
+                add(key.clone(), message, "grant a folder that contains no part of the host");
             }
             if folder.access == FolderAccess::ReadWrite
-                && let Some(files) = config.files_beyond(&folder.path)
+                && let Some(files) = config.files_folder_through(&folder.path)
             {
                 let message = format!(
                     "the path of `{}`, to which files of an app are written, leads through `{}`",
@@ -112,10 +112,10 @@ impl Needs {
 }
 
 /// Checks that no folder is within one that a component may write to. The component could put
-/// another folder in its place, or a link. Paths start from `base` and are not yet resolved, because
-/// the links on their way count as well.
+/// another folder in its place, or a link. Paths start from `base` and are not yet resolved,
+/// because the links on their way count as well.
 pub(super) fn check_nesting(
-    grants: &BTreeMap<GrantKey, Needs>,
+    grants: &BTreeMap<GrantKey, GrantSpec>,
     base: &Path,
     problems: &mut Vec<ConfigProblem>,
 ) {

@@ -11,7 +11,7 @@ use wattle_graph::definition::HumanDuration;
 use wattle_mcp::config::{DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT};
 use wattle_mcp::{HttpConfig, ServerConfig, StdioConfig, TransportConfig};
 
-use crate::config::fill::{FindSecret, filled};
+use crate::config::secret_placeholder::{FindSecret, expand_secrets};
 use crate::config::{ByteSize, ConfigProblem};
 
 /// One `[mcp.<name>]`: either `url` or `command`.
@@ -41,7 +41,7 @@ pub struct McpTable {
 }
 
 /// The context in which a table is converted to the settings of a server.
-pub struct Surroundings<'a> {
+pub struct McpContext<'a> {
     /// Folder to which program paths are relative.
     pub base: &'a Path,
     /// Working directory of programs.
@@ -62,8 +62,8 @@ impl McpTable {
                 hint: Some(hint.to_owned()),
             });
         };
-        let fits = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
-        if name.is_empty() || !name.chars().all(fits) {
+        let is_allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
+        if name.is_empty() || !name.chars().all(is_allowed) {
             add(
                 "the name cannot be part of a tool's reference",
                 "use letters, digits, `-` and `_`",
@@ -88,12 +88,12 @@ impl McpTable {
 
     /// Returns the settings of the server with its secrets. A server with a missing secret is
     /// listed, but every call fails.
-    pub fn server(&self, surroundings: &Surroundings<'_>) -> ServerConfig {
+    pub fn server(&self, context: &McpContext<'_>) -> ServerConfig {
         let mut secrets = Vec::new();
-        let reach =
-            self.reach(surroundings, &mut secrets).unwrap_or_else(TransportConfig::Misconfigured);
+        let transport =
+            self.transport(context, &mut secrets).unwrap_or_else(TransportConfig::Misconfigured);
         ServerConfig {
-            transport: reach,
+            transport,
             timeout: self.timeout.map_or(DEFAULT_TIMEOUT, |it| Duration::from_millis(it.as_ms())),
             output_bytes: self
                 .output
@@ -104,45 +104,45 @@ impl McpTable {
     }
 
     /// Returns the transport of the server, and adds the values of the secrets that it receives.
-    fn reach(
+    fn transport(
         &self,
-        surroundings: &Surroundings<'_>,
+        context: &McpContext<'_>,
         secrets: &mut Vec<SecretString>,
     ) -> Result<TransportConfig, String> {
         let secrets = RefCell::new(secrets);
         let secret = |name: &str| {
-            let value = (surroundings.secret)(name)?;
+            let value = (context.secret)(name)?;
             secrets.borrow_mut().push(value.clone().into());
             Ok(value)
         };
-        let filled = |texts: &BTreeMap<String, String>| {
+        let expand_all = |texts: &BTreeMap<String, String>| {
             let fill = |(name, text): (&String, &String)| {
-                let value = filled(text, &secret)?;
+                let value = expand_secrets(text, &secret)?;
                 Ok::<_, String>((name.clone(), SecretString::from(value)))
             };
             texts.iter().map(fill).collect::<Result<BTreeMap<_, _>, _>>()
         };
         if let Some(url) = &self.url {
             let url = url.parse().map_err(|_| "`url` is not a URL".to_owned())?;
-            let headers = filled(&self.headers)?;
+            let headers = expand_all(&self.headers)?;
             return Ok(TransportConfig::Http(HttpConfig { url, headers, private: self.private }));
         }
-        let mut env = filled(&self.env)?;
-        if let Some(path) = &surroundings.path {
+        let mut env = expand_all(&self.env)?;
+        if let Some(path) = &context.path {
             env.entry("PATH".to_owned()).or_insert_with(|| SecretString::from(path.clone()));
         }
         Ok(TransportConfig::Stdio(StdioConfig {
-            program: placed(self.command.as_deref().unwrap_or_default(), surroundings.base),
+            program: resolve_program(self.command.as_deref().unwrap_or_default(), context.base),
             arguments: self.args.clone(),
             env,
-            folder: surroundings.data.to_owned(),
+            folder: context.data.to_owned(),
         }))
     }
 }
 
 /// Resolves a program. A path is relative to the folder of the configuration. A name without a path
 /// is looked up in `PATH`.
-fn placed(program: &str, base: &Path) -> String {
+fn resolve_program(program: &str, base: &Path) -> String {
     if program.contains('/') {
         return base.join(program).to_string_lossy().into_owned();
     }
@@ -171,7 +171,7 @@ mod tests {
 
     fn server(toml: &str) -> ServerConfig {
         let table: McpTable = toml::from_str(toml).unwrap();
-        table.server(&Surroundings {
+        table.server(&McpContext {
             base: Path::new("/base"),
             data: Path::new("/data"),
             path: Some("/bin".into()),

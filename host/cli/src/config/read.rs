@@ -105,7 +105,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
     let name = file.as_deref().map_or(DEFAULT_FILE.into(), |it| it.display().to_string());
     let dict: Dict = figment.extract().map_err(|error| Error::Config {
         file: name.clone(),
-        problems: error.into_iter().map(|error| problem("", &error)).collect(),
+        problems: error.into_iter().map(|error| to_problem("", &error)).collect(),
     })?;
     let sections = dict.clone();
     let mut reader = Reader { dict, problems: Vec::new() };
@@ -132,7 +132,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         sections,
         base: base.to_owned(),
     };
-    reader.nothing_else();
+    reader.reject_unknown_sections();
     config.resolve_folders(&mut reader.problems);
     check(&config, &mut reader.problems);
     if reader.problems.is_empty() {
@@ -142,8 +142,8 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
 }
 
 impl Config {
-    /// Checks the tables of grants of a newer version of the file, which apply beside the other
-    /// sections of this configuration until the host restarts.
+    /// Checks the tables of grants of a newer version of the file. They apply together with the
+    /// other sections of this configuration until the host restarts.
     ///
     /// # Errors
     ///
@@ -295,18 +295,18 @@ impl Reader {
         match value.deserialize::<T>() {
             Ok(parsed) => Some(parsed),
             Err(errors) => {
-                self.problems.extend(errors.into_iter().map(|error| problem(key, &error)));
+                self.problems.extend(errors.into_iter().map(|error| to_problem(key, &error)));
                 None
             }
         }
     }
 
-    fn nothing_else(&mut self) {
+    fn reject_unknown_sections(&mut self) {
         for key in self.dict.keys() {
             self.problems.push(ConfigProblem {
                 key: key.clone(),
                 message: "this section does not exist".into(),
-                hint: Some(known(key, "the sections are", SECTIONS)),
+                hint: Some(unknown_name_hint(key, "the sections are", SECTIONS)),
             });
         }
     }
@@ -318,18 +318,20 @@ fn toml_key(name: &str) -> String {
     if name.chars().all(is_bare) { name.to_owned() } else { format!("{name:?}") }
 }
 
-fn problem(key: &str, error: &figment::Error) -> ConfigProblem {
+fn to_problem(key: &str, error: &figment::Error) -> ConfigProblem {
     use figment::error::Kind;
     let path = error.path.join(".");
     let key = [key, path.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
     let (message, hint) = match &error.kind {
-        Kind::UnknownField(field, names) => {
-            (format!("`{field}` is not a valid key"), Some(known(field, "known:", names)))
-        }
+        Kind::UnknownField(field, names) => (
+            format!("`{field}` is not a valid key"),
+            Some(unknown_name_hint(field, "known:", names)),
+        ),
         Kind::MissingField(field) => (format!("the key `{field}` is missing"), None),
-        Kind::UnknownVariant(word, words) => {
-            (format!("`{word}` is not a valid value"), Some(known(word, "use", words)))
-        }
+        Kind::UnknownVariant(variant, variants) => (
+            format!("`{variant}` is not a valid value"),
+            Some(unknown_name_hint(variant, "use", variants)),
+        ),
         Kind::InvalidType(found, wanted) => (format!("expected {wanted}, found {found}"), None),
         other if path.ends_with("listen") => {
             (other.to_string(), Some("write address and port, such as `127.0.0.1:8700`".into()))
@@ -339,8 +341,8 @@ fn problem(key: &str, error: &figment::Error) -> ConfigProblem {
     ConfigProblem { key: key.join("."), message, hint }
 }
 
-/// Returns the hint for an unknown name: the most similar known one, and all of them.
-fn known(wanted: &str, what: &str, names: &[&str]) -> String {
+/// Returns the hint for an unknown name: the most similar known name, and all known names.
+fn unknown_name_hint(wanted: &str, what: &str, names: &[&str]) -> String {
     let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let question = suggest::did_you_mean(wanted, names.iter().copied());
     let question = question.map(|question| format!("{question} ")).unwrap_or_default();
@@ -466,7 +468,7 @@ mod tests {
         let error = folder("reports", "reports").unwrap_err();
         assert!(error.contains("`reports` is not an absolute path"), "{error}");
         let error = check("[grants.shop.environment]\n\"A=B\" = \"\"").unwrap_err();
-        assert!(error.contains("this is no environment variable"), "{error}");
+        assert!(error.contains("this is not a valid environment variable"), "{error}");
     }
 
     #[test]

@@ -84,10 +84,10 @@ pub enum MigrateRule {
     /// `true`: apps that are granted write access to the database.
     #[default]
     Writers,
-    /// `false`: none, because somebody else maintains the database. Apps are loaded without their
+    /// `false`: no app, because the database is maintained elsewhere. Apps are loaded without their
     /// migrations.
     Nobody,
-    /// A list: these apps, whatever their plugins are granted.
+    /// A list: these apps, independent of the grants of their plugins.
     Apps(BTreeSet<AppName>),
 }
 

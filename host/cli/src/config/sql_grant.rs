@@ -64,31 +64,33 @@ impl TryFrom<SqlTable> for SqlGrant {
 }
 
 /// Returns the rules by database. If a database has two entries, their rules are intersected.
-pub(super) fn by_name(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
+pub(super) fn rules_by_database(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
     let mut databases: BTreeMap<String, SqlRule> = BTreeMap::new();
     for grant in grants {
         let rule = databases.entry(grant.database.clone()).or_insert_with(|| grant.rule.clone());
-        *rule = narrower(rule, &grant.rule);
+        *rule = intersect_sql_rules(rule, &grant.rule);
     }
     databases
 }
 
 /// Returns the intersection of both rules. The functions are those of `granted` only, because the
 /// author of an app does not know what the functions of the operator's database do.
-pub fn narrower(asked: &SqlRule, granted: &SqlRule) -> SqlRule {
-    let tables = match (&asked.tables, &granted.tables) {
-        (Some(asked), Some(granted)) => Some(asked.intersection(granted).cloned().collect()),
+pub fn intersect_sql_rules(requested: &SqlRule, granted: &SqlRule) -> SqlRule {
+    let tables = match (&requested.tables, &granted.tables) {
+        (Some(requested), Some(granted)) => {
+            Some(requested.intersection(granted).cloned().collect())
+        }
         (one, other) => one.clone().or_else(|| other.clone()),
     };
-    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    let min_of = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
     SqlRule {
-        access: asked.access.min(granted.access),
+        access: requested.access.min(granted.access),
         tables,
-        schema: asked.schema && granted.schema,
+        schema: requested.schema && granted.schema,
         functions: granted.functions.clone(),
-        timeout_ms: least(asked.timeout_ms, granted.timeout_ms),
-        rows: least(asked.rows, granted.rows),
-        bytes: least(asked.bytes, granted.bytes),
+        timeout_ms: min_of(requested.timeout_ms, granted.timeout_ms),
+        rows: min_of(requested.rows, granted.rows),
+        bytes: min_of(requested.bytes, granted.bytes),
     }
 }
 
@@ -114,13 +116,16 @@ mod tests {
                 { database = "b", access = "read-write" },
             ]"#,
         );
-        let all = by_name(&grants.unwrap());
+        let all = rules_by_database(&grants.unwrap());
         let a = &all["a"];
         assert_eq!(a.tables, Some(["y".to_owned()].into()));
         assert!(!a.schema && a.functions.contains("f"));
         assert_eq!((a.rows, a.bytes, a.timeout_ms), (Some(10), Some(1024), Some(5_000)));
         assert_eq!(all["b"], SqlAccess::ReadWrite.into());
-        assert_eq!(narrower(&all["b"], a), SqlRule { functions: a.functions.clone(), ..a.clone() });
+        assert_eq!(
+            intersect_sql_rules(&all["b"], a),
+            SqlRule { functions: a.functions.clone(), ..a.clone() }
+        );
     }
 
     #[test]

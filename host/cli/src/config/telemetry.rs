@@ -7,7 +7,7 @@ use serde::Deserialize;
 use wattle_telemetry::{OtlpConfig, TelemetryConfig};
 
 use crate::config::ConfigProblem;
-use crate::config::fill::{FindSecret, filled};
+use crate::config::secret_placeholder::{FindSecret, expand_secrets};
 
 /// `[telemetry]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -83,7 +83,7 @@ impl TelemetryTable {
     ) -> Result<OtlpConfig, String> {
         let mut otlp = OtlpConfig::new(address).map_err(|error| error.to_string())?;
         for (name, text) in &self.headers {
-            let value = SecretString::from(filled(text, secret)?);
+            let value = SecretString::from(expand_secrets(text, secret)?);
             otlp.headers.insert(name.to_ascii_lowercase(), value);
         }
         if let (Some(public), Some(private)) = (&self.public_key_env, &self.secret_key_env) {

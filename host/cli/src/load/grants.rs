@@ -13,7 +13,7 @@ use wattle_run::ports::sandbox::PluginInfo;
 
 pub(crate) use self::policy::Policy;
 pub use self::tables::{GrantTables, KnownNames, PluginTable};
-use crate::config::{Needs, narrower};
+use crate::config::{GrantSpec, intersect_sql_rules};
 
 /// The grants of a plugin, and notes for the operator.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +30,7 @@ pub struct GrantDecision {
 /// # Errors
 ///
 /// A message if the manifest is invalid.
-pub fn requested(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, String> {
+pub fn requested(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> Result<GrantSpec, String> {
     let Some(manifest) = &plugin.manifest else {
         return Ok(granted.cloned().unwrap_or_default());
     };
@@ -57,11 +57,11 @@ pub fn requested(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, 
 pub fn decide(
     plugin: &PluginName,
     key: &GrantKey,
-    needs: &Needs,
-    granted: Option<&Needs>,
+    needs: &GrantSpec,
+    granted: Option<&GrantSpec>,
     is_trusted: bool,
 ) -> GrantDecision {
-    let nothing = Needs::default();
+    let nothing = GrantSpec::default();
     let operator = granted.unwrap_or(&nothing);
     let granted = match granted {
         Some(granted) => granted,
@@ -119,7 +119,7 @@ pub fn decide(
     }
     sql.retain(|database, rule| match granted_databases.get(database) {
         Some(given) => {
-            *rule = narrower(rule, given);
+            *rule = intersect_sql_rules(rule, given);
             true
         }
         None => false,
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    fn needs(text: &str) -> Needs {
+    fn needs(text: &str) -> GrantSpec {
         toml::from_str(text).unwrap()
     }
 

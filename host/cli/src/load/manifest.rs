@@ -13,7 +13,7 @@ use wattle_graph::mapping::FileProjection;
 use wattle_graph::suggest;
 use wattle_run::ports::store::UNBOUND;
 
-use crate::config::{AppConfig, Config, Needs};
+use crate::config::{AppConfig, Config, GrantSpec};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
 use crate::load::grants::GrantTables;
 use crate::load::limits::APP_COMPONENTS;
@@ -41,7 +41,7 @@ pub struct Manifest {
     /// Component files by plugin name, relative to the app folder.
     pub components: BTreeMap<PluginName, PathBuf>,
     /// Permissions that the app requests.
-    pub needs: Needs,
+    pub needs: GrantSpec,
     /// Migration folders by database and dialect, relative to the app folder.
     pub migrations: BTreeMap<String, BTreeMap<String, PathBuf>>,
     /// File projections by name.

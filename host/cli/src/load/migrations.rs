@@ -12,7 +12,7 @@ use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::grant::SqlAccess;
 use wattle_sql::{Databases, Script};
 
-use crate::config::{Config, MigrateRule, Needs};
+use crate::config::{Config, GrantSpec, MigrateRule};
 use crate::load::grants::{self, GrantTables, PluginTable};
 use crate::load::limits::MIGRATION_PLACES;
 
@@ -47,7 +47,7 @@ pub struct MigrationRequest<'a> {
     /// The app's own plugins.
     pub plugins: Vec<&'a PluginName>,
     /// Permissions that the app requests for its own plugins.
-    pub needs: &'a Needs,
+    pub needs: &'a GrantSpec,
 }
 
 impl MigrationRequest<'_> {

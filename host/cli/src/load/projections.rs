@@ -9,7 +9,7 @@ use wattle_graph::mapping::{FileProjection, StreamProjection};
 use wattle_run::app::Projections;
 
 use crate::config::Config;
-use crate::data_folder::OwnFiles;
+use crate::data_folder::HostFiles;
 use crate::load::app_folder::AppFolder;
 use crate::load::file::{self, DOCUMENT_BYTES, TotalSize};
 use crate::load::limits::STREAMS_BYTES;
@@ -48,10 +48,10 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
      set `dir` to a folder of the app's own, such as `files/{app}`; the operator can set it under \
      `[apps.{app}.files.{}]` in wattle.toml",
     escaped(folder),
-    own.display(),
+    host_file.display(),
     name.escape_debug()
 )]
-struct Misplaced {
+struct ReservedFolder {
     /// The file that sets the folder.
     file: String,
     /// The table in that file.
@@ -62,7 +62,7 @@ struct Misplaced {
     /// The folder, with the parts that the paths of all files share.
     folder: PathBuf,
     /// The file or folder of the host.
-    own: PathBuf,
+    host_file: PathBuf,
 }
 
 fn escaped(path: &Path) -> String {
@@ -73,21 +73,21 @@ fn escaped(path: &Path) -> String {
 /// The folder of the operator takes precedence over that of the app. A folder in an environment
 /// variable is checked when files are written.
 pub fn check_files(manifest: &Manifest, config: &Config) -> Vec<String> {
-    let own = config.own_files();
+    let host_files = config.host_files();
     let app = &manifest.app.name;
     let problem = |(name, mapping): (&String, &FileProjection)| {
-        misplaced(&own, config, app, name, mapping).map(|problem| problem.to_string())
+        reserved_folder(&host_files, config, app, name, mapping).map(|problem| problem.to_string())
     };
     manifest.files.iter().filter_map(problem).collect()
 }
 
-fn misplaced(
-    own: &OwnFiles,
+fn reserved_folder(
+    host_files: &HostFiles,
     config: &Config,
     app: &AppName,
     name: &str,
     mapping: &FileProjection,
-) -> Option<Misplaced> {
+) -> Option<ReservedFolder> {
     let operator = config.apps.get(app).and_then(|app| app.files.get(name));
     if operator.is_some_and(|files| !files.enabled) {
         return None;
@@ -98,9 +98,9 @@ fn misplaced(
         None => (FILE.to_owned(), table, PathBuf::from(&mapping.dir)),
     };
     let fixed = mapping.fixed_parts();
-    let own = own.met_by(&config.data.join(&dir), &fixed)?.to_owned();
+    let host_file = host_files.conflicting(&config.data.join(&dir), &fixed)?.to_owned();
     let folder = fixed.iter().fold(dir, |folder, part| folder.join(part));
-    Some(Misplaced { file, table, app: app.clone(), name: name.to_owned(), folder, own })
+    Some(ReservedFolder { file, table, app: app.clone(), name: name.to_owned(), folder, host_file })
 }
 
 /// Reads the stream formats in the folder of an app.

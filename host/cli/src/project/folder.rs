@@ -36,16 +36,16 @@ pub(super) fn of_files(
         .or_else(|| operator.and_then(|files| files.dir.clone()))
         .unwrap_or_else(|| PathBuf::from(&mapping.dir));
     let folder = config.data.join(folder);
-    if let Some(own) = config.own_files().met_by(&folder, &mapping.fixed_parts()) {
+    if let Some(host_file) = config.host_files().conflicting(&folder, &mapping.fixed_parts()) {
         tracing::warn!(
-            %app, files = name, folder = %folder.display(), own = %own.display(),
+            %app, files = name, folder = %folder.display(), own = %host_file.display(),
             "files of a run are not written: their folder meets a name of the host's own in the \
              data folder; set the environment variable of the folder to another one"
         );
         return None;
     }
     let folder = FilesFolder::new(&config.data, &folder);
-    if let Some(writable) = tables.writable_folder_around(&folder) {
+    if let Some(writable) = tables.writable_folder_on_path(&folder) {
         tracing::warn!(
             %app, files = name, folder = %folder.path().display(), writable = %writable.display(),
             "files of a run are not written: the path of their folder leads through a folder where \

@@ -49,7 +49,7 @@ pub(super) async fn refuse_open_address(
     if config.has_keys(env) || state.has_active_keys().await.map_err(unreadable)? {
         return Ok(());
     }
-    Err(Error::OpenAddress { address })
+    Err(Error::PublicAddressWithoutKeys { address })
 }
 
 /// The state that all listeners of a server share.

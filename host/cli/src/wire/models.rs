@@ -2,7 +2,7 @@
 
 use wattle_model::{ConfigError, ModelConfig, Routes};
 
-use crate::config::{Config, filled};
+use crate::config::{Config, expand_secrets};
 use crate::wire::ReadEnv;
 use crate::wire::secrets::find_secret;
 
@@ -14,5 +14,5 @@ pub(crate) fn open_routes(
     env: &ReadEnv,
 ) -> Result<Routes, ConfigError> {
     let secret = |name: &str| find_secret(config, env, name);
-    Routes::open(model, &**env, &|text| filled(text, &secret))
+    Routes::open(model, &**env, &|text| expand_secrets(text, &secret))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wattle_mcp::{McpConfig, McpServers, TransportConfig};
 
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, McpContext};
 use crate::error::Error;
 use crate::wire::ReadEnv;
 use crate::wire::secrets::find_secret;
@@ -17,11 +17,11 @@ pub(crate) fn open_tools(
     warnings: &mut Vec<String>,
 ) -> Result<Arc<McpServers>, Error> {
     let secret = |name: &str| find_secret(config, env, name);
-    let surroundings =
-        Surroundings { base: &config.base, data: &config.data, path: env("PATH"), secret: &secret };
+    let context =
+        McpContext { base: &config.base, data: &config.data, path: env("PATH"), secret: &secret };
     let mut servers = BTreeMap::new();
     for (name, table) in &config.mcp {
-        let server = table.server(&surroundings);
+        let server = table.server(&context);
         if let TransportConfig::Misconfigured(reason) = &server.transport {
             warnings.push(format!("MCP server `{name}` cannot be used: {reason}"));
         }

@@ -44,7 +44,7 @@ async fn a_public_address_needs_keys() {
     let folder = tempfile::tempdir().unwrap();
     let toml = "[server]\nlisten = \"0.0.0.0:0\"\n[auth]\nkeys_env = \"KEYS\"\n";
     let refused = Server::start(config(folder.path(), toml), with_keys(" , ")).await;
-    assert!(matches!(refused.err(), Some(Error::OpenAddress { .. })));
+    assert!(matches!(refused.err(), Some(Error::PublicAddressWithoutKeys { .. })));
     let started = Server::start(config(folder.path(), toml), with_keys("one")).await;
     assert!(started.is_ok());
 }

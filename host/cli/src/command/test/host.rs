@@ -11,7 +11,7 @@ use wattle_run::ports::Sandbox;
 
 use crate::cases::ports::CasePorts;
 use crate::command::app;
-use crate::config::{Config, Needs, SqlConfig, StoreKind, TelemetryTable};
+use crate::config::{Config, GrantSpec, SqlConfig, StoreKind, TelemetryTable};
 use crate::error::Error;
 use crate::wire::Overrides;
 
@@ -58,7 +58,7 @@ pub(super) fn config(
 
 /// Removes the environment variables of typed components, and replaces their folders with empty
 /// ones. Components that share a folder share its replacement.
-fn isolate<'n>(grants: impl Iterator<Item = &'n mut Needs>, data: &Path) -> Result<(), Error> {
+fn isolate<'n>(grants: impl Iterator<Item = &'n mut GrantSpec>, data: &Path) -> Result<(), Error> {
     // The host follows no link when it opens a folder.
     let root = data.canonicalize().map_err(Error::file("open", data))?.join(FOLDERS);
     let mut replaced: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();

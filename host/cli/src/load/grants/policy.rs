@@ -3,7 +3,7 @@
 use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::PluginInfo;
 
-use crate::config::Needs;
+use crate::config::GrantSpec;
 use crate::load::grants::{self, GrantDecision, GrantTables};
 use crate::load::manifest::Manifest;
 
@@ -30,13 +30,13 @@ impl Policy<'_> {
             Some(needs) => needs.clone(),
             None => grants::requested(plugin, table.granted).unwrap_or_else(|problem| {
                 notes.push(problem);
-                Needs::default()
+                GrantSpec::default()
             }),
         };
         let is_trusted = by_app.is_some() && table.is_trusted;
         let decided = grants::decide(name, &table.key, &needs, table.granted, is_trusted);
         let mut decision = decided.for_plugin(plugin);
-        if let Some(foreign) = table.foreign.filter(|_| needs != Needs::default()) {
+        if let Some(foreign) = table.foreign.filter(|_| needs != GrantSpec::default()) {
             notes.push(format!(
                 "plugin `{name}` of app `{}` does not get `[grants.{foreign}]`, because another \
                  file can have its name\n  hint: the table of this plugin is `[grants.{}]` in \

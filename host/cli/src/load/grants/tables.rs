@@ -6,7 +6,7 @@ use std::path::Path;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::grant::{FolderAccess, GrantKey};
 
-use crate::config::{Config, Needs};
+use crate::config::{Config, GrantSpec};
 use crate::files_folder::FilesFolder;
 use crate::paths::leads_through;
 
@@ -35,7 +35,7 @@ pub struct KnownNames {
 /// So neither a folder nor a file gets the grants of another one by its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrantTables {
-    tables: BTreeMap<GrantKey, Needs>,
+    tables: BTreeMap<GrantKey, GrantSpec>,
     /// Apps that the operator trusts.
     apps: BTreeSet<AppName>,
     names: KnownNames,
@@ -47,7 +47,7 @@ pub struct PluginTable<'a> {
     /// Name of the table. If the plugin has none, this is the name of the table to add.
     pub key: GrantKey,
     /// Content of the table, if the plugin has one.
-    pub granted: Option<&'a Needs>,
+    pub granted: Option<&'a GrantSpec>,
     /// Whether the operator trusts the app, and has no table with the name of the plugin.
     pub is_trusted: bool,
     /// A table with the name of the plugin, if the plugin has no table and this one is not for it.
@@ -56,7 +56,7 @@ pub struct PluginTable<'a> {
 
 impl GrantTables {
     /// Creates the tables from those of a configuration.
-    pub fn new(config: &Config, tables: BTreeMap<GrantKey, Needs>, names: KnownNames) -> Self {
+    pub fn new(config: &Config, tables: BTreeMap<GrantKey, GrantSpec>, names: KnownNames) -> Self {
         Self { tables, apps: config.apps.keys().cloned().collect(), names }
     }
 
@@ -71,7 +71,7 @@ impl GrantTables {
 
     /// Returns other tables beside the same apps and plugins.
     #[must_use]
-    pub fn with_tables(&self, tables: BTreeMap<GrantKey, Needs>) -> Self {
+    pub fn with_tables(&self, tables: BTreeMap<GrantKey, GrantSpec>) -> Self {
         Self { tables, ..self.clone() }
     }
 
@@ -116,7 +116,7 @@ impl GrantTables {
     }
 
     /// Returns the folder through which a folder of files leads, and where a component may write.
-    pub(crate) fn writable_folder_around(&self, files: &FilesFolder) -> Option<&Path> {
+    pub(crate) fn writable_folder_on_path(&self, files: &FilesFolder) -> Option<&Path> {
         let granted = self.tables.values().flat_map(|needs| &needs.folders);
         let writable = granted.filter(|folder| folder.access == FolderAccess::ReadWrite);
         let mut paths = writable.map(|folder| folder.path.as_path());

@@ -304,7 +304,7 @@ async fn a_public_address_without_keys_is_refused() {
     let setup = Setup::bare().await.replace("127.0.0.1:0", "0.0.0.0:0");
     let refused = Box::pin(Server::start(setup.config(), setup.options())).await;
     let error = refused.err().expect("an error at start");
-    assert!(matches!(error, Error::OpenAddress { .. }), "{error}");
+    assert!(matches!(error, Error::PublicAddressWithoutKeys { .. }), "{error}");
     assert!(error.to_string().contains("keys_env"), "{error}");
 }
 

@@ -1,18 +1,18 @@
 //! Placeholders of secrets in the configuration.
 
 /// Start of a placeholder. Headers of guests use the same syntax.
-const OPENING: &str = "{{secret:";
-const CLOSING: &str = "}}";
+const PREFIX: &str = "{{secret:";
+const SUFFIX: &str = "}}";
 
 /// Returns the value of a secret, or a message with the reason why it is missing.
 pub type FindSecret<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 /// Replaces the placeholders in a string with the values of their secrets.
-pub(crate) fn filled(text: &str, secret: FindSecret<'_>) -> Result<String, String> {
+pub(crate) fn expand_secrets(text: &str, secret: FindSecret<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once(OPENING) {
-        let Some((name, after)) = after.split_once(CLOSING) else { break };
+    while let Some((before, after)) = rest.split_once(PREFIX) {
+        let Some((name, after)) = after.split_once(SUFFIX) else { break };
         out.push_str(before);
         out.push_str(&secret(name)?);
         rest = after;
@@ -37,7 +37,7 @@ mod tests {
             ("{{secret:Y}}", Err("the secret `Y` is not set")),
         ];
         for (text, expected) in cases {
-            let found = filled(text, &secret);
+            let found = expand_secrets(text, &secret);
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text}");
         }
     }
