@@ -16,7 +16,7 @@
 //!   them.
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
 //! * [`server`]: a running server; [`client`]: access to the API, through a server or without one.
-//! * [`project`]: file projections of apps.
+//! * [`file_projection`]: writes the file projections of apps.
 //! * [`scaffold`]: new apps, and the SDKs with which their components are built.
 //! * [`output`]: the only module that prints; [`logging`]: logs.
 //! * [`error`]: errors of commands.
@@ -30,12 +30,12 @@ pub mod config;
 mod data_folder;
 pub mod error;
 pub mod exit;
+pub mod file_projection;
 mod files_folder;
 pub mod load;
 pub mod logging;
 pub mod output;
 mod paths;
-pub mod project;
 pub mod scaffold;
 pub mod server;
 pub mod wire;

@@ -2,15 +2,15 @@
 //!
 //! This is the only module that names every adapter.
 
+mod adapters;
 pub mod clock;
-mod link;
+mod engine_runtime;
+mod generated_secret;
+mod mcp;
 mod models;
-pub mod offline;
-mod ports;
-mod runtime;
+pub mod replay;
 mod secrets;
 mod telemetry;
-mod tools;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ use wattle_telemetry::metrics::CONTENT_TYPE;
 
 use crate::config::{Config, StoreKind, duration};
 use crate::error::Error;
+use crate::file_projection::{self, FileProjector};
 use crate::load::{Change, Changes, Loader};
-use crate::project::{self, FileProjector};
-use crate::wire::runtime::EngineRuntime;
+use crate::wire::engine_runtime::EngineRuntime;
 
+pub use self::adapters::{Sweeper, environment, open_sandbox};
+pub(crate) use self::mcp::open_mcp_servers;
 pub(crate) use self::models::open_routes;
-pub use self::ports::{Sweeper, environment, open_sandbox};
 pub(crate) use self::secrets::find_secret;
-pub(crate) use self::tools::open_tools;
 
 /// A function that reads an environment variable.
 pub type ReadEnv = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -83,7 +83,7 @@ pub struct Host {
     pub sweeper: Option<Sweeper>,
     /// Instance id of the host, which changes with each start.
     pub instance: String,
-    loose: StandalonePlugins,
+    standalone_plugins: StandalonePlugins,
     databases: Databases,
     tools: Arc<McpServers>,
     telemetry: Arc<Telemetry>,
@@ -102,23 +102,24 @@ impl Host {
     pub async fn open(config: Config, overrides: Overrides) -> Result<Self, Error> {
         let env = overrides.env.clone().unwrap_or_else(environment);
         let config = Arc::new(config);
-        let mut opened = ports::open(&config, overrides, &env).await?;
+        let mut adapters = adapters::open(&config, overrides, &env).await?;
         let runtime = EngineRuntime::start()?;
         let catalog = Catalog::new();
-        let loose = StandalonePlugins::default();
+        let standalone_plugins = StandalonePlugins::default();
         let loader = Loader::new(
             config.clone(),
             catalog.clone(),
-            opened.sandbox,
-            opened.databases.clone(),
-            opened.ports.clock.clone(),
-            loose.clone(),
+            adapters.sandbox,
+            adapters.databases.clone(),
+            adapters.ports.clock.clone(),
+            standalone_plugins.clone(),
         );
         catalog.set_source(Arc::new(loader.clone()));
-        let files = project::start(&runtime.handle(), &opened.ports, &catalog, &loader, &env);
-        opened.ports.observer =
-            Arc::new(Observers(vec![opened.ports.observer.clone(), files.clone()]));
-        let begun_ms = opened.ports.clock.now_ms();
+        let files =
+            file_projection::start(&runtime.handle(), &adapters.ports, &catalog, &loader, &env);
+        adapters.ports.observer =
+            Arc::new(Observers(vec![adapters.ports.observer.clone(), files.clone()]));
+        let started_ms = adapters.ports.clock.now_ms();
         let engine_config = EngineConfig {
             runtime: Some(runtime.handle()),
             thread_ttl: config.retention.thread_ttl(),
@@ -127,18 +128,18 @@ impl Host {
             max_runs: Some(config.max_runs()),
             max_handlers: Some(config.max_handlers()),
         };
-        let engine = Engine::new(opened.ports, catalog, engine_config);
+        let engine = Engine::new(adapters.ports, catalog, engine_config);
         Ok(Self {
             config,
             engine,
             loader,
-            warnings: opened.warnings,
-            sweeper: opened.sweeper,
-            instance: new_instance(begun_ms),
-            loose,
-            databases: opened.databases,
-            tools: opened.tools,
-            telemetry: opened.telemetry,
+            warnings: adapters.warnings,
+            sweeper: adapters.sweeper,
+            instance: new_instance(started_ms),
+            standalone_plugins,
+            databases: adapters.databases,
+            tools: adapters.tools,
+            telemetry: adapters.telemetry,
             files,
             env,
             stop: watch::channel(false).0,
@@ -173,7 +174,7 @@ impl Host {
             ),
         };
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
-            .with_standalone_plugins(self.loose.clone())
+            .with_standalone_plugins(self.standalone_plugins.clone())
             .with_metrics(metrics_text(&self.telemetry))
             .with_instance(&self.instance))
     }
@@ -223,9 +224,9 @@ impl Host {
         self.begin_stop();
         self.loader.close().await;
         self.engine.shutdown(CLOSE_GRACE).await;
-        self.files.finish().await;
+        self.files.flush().await;
         self.tools.close().await;
-        self.telemetry.close(LONGEST_FLUSH).await;
+        self.telemetry.close(FLUSH_TIMEOUT).await;
         self.databases.close().await;
         let Self { runtime, .. } = self;
         runtime.stop().await;
@@ -242,7 +243,7 @@ pub(crate) fn store_database(
     env: &ReadEnv,
 ) -> Result<Option<PostgresConfig>, Error> {
     match config.store.kind {
-        StoreKind::Postgres => ports::postgres_config(config, env).map(|(found, _)| Some(found)),
+        StoreKind::Postgres => adapters::postgres_config(config, env).map(|(found, _)| Some(found)),
         StoreKind::Redb | StoreKind::Memory => Ok(None),
     }
 }
@@ -252,7 +253,7 @@ pub(crate) fn store_database(
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
 /// Timeout for sending pending traces when the host stops, because the operator waits for the stop.
-const LONGEST_FLUSH: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn header_name(key: &str, text: Option<&str>) -> Result<Option<HeaderName>, Error> {
     text.map(str::parse).transpose().map_err(|_| Error::Setup {
@@ -270,7 +271,7 @@ fn metrics_text(telemetry: &Telemetry) -> MetricsExporter {
 /// the same id.
 const INSTANCE_DIGITS: usize = 16;
 
-fn new_instance(begun_ms: i64) -> String {
+fn new_instance(started_ms: i64) -> String {
     let words = format!("{} {begun_ms} {:?}", std::process::id(), std::time::Instant::now());
     Digest::of(words.as_bytes()).to_hex()[..INSTANCE_DIGITS].to_owned()
 }

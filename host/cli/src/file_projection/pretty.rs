@@ -1,4 +1,4 @@
-//! Indents JSON text as it is written, without a value of it in memory.
+//! Indents JSON text while it is written, without parsing it into memory.
 
 use std::io::{self, Write};
 
@@ -17,8 +17,8 @@ pub(super) struct PrettyWriter<W> {
 enum Position {
     /// After the beginning of an object or a list.
     Opened,
-    /// Inside a text; `true` after a backslash.
-    Text(bool),
+    /// Inside a string; `true` after a backslash.
+    String(bool),
     /// Anywhere else.
     Other,
 }
@@ -28,7 +28,7 @@ impl<W: Write> PrettyWriter<W> {
         Self { out, depth: 0, position: Position::Other }
     }
 
-    /// Ends the last line.
+    /// Ends the last line and flushes the output.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.out.write_all(b"\n")?;
         self.out.flush()
@@ -40,12 +40,12 @@ impl<W: Write> PrettyWriter<W> {
     }
 
     fn write_byte(&mut self, byte: u8) -> io::Result<()> {
-        if let Position::Text(is_escaped) = self.position {
+        if let Position::String(is_escaped) = self.position {
             self.position = match byte {
-                _ if is_escaped => Position::Text(false),
-                b'\\' => Position::Text(true),
+                _ if is_escaped => Position::String(false),
+                b'\\' => Position::String(true),
                 b'"' => Position::Other,
-                _ => Position::Text(false),
+                _ => Position::String(false),
             };
             return self.out.write_all(&[byte]);
         }
@@ -70,7 +70,7 @@ impl<W: Write> PrettyWriter<W> {
                 }
                 self.position = match byte {
                     b'{' | b'[' => Position::Opened,
-                    b'"' => Position::Text(false),
+                    b'"' => Position::String(false),
                     _ => Position::Other,
                 };
                 if self.position == Position::Opened {

@@ -14,13 +14,13 @@ use crate::wire::ReadEnv;
 /// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
 /// `[files.node_io]`. The app chooses the name of the projection. The suffix keeps it from
 /// selecting a variable with another meaning, such as `HOME`.
-const VARIABLE_ENDING: &str = "_LOG_DIR";
+const VARIABLE_SUFFIX: &str = "_LOG_DIR";
 
 /// Returns the folder of an app's file projection `name`. Returns `None` if the operator disables
-/// it, if its files could meet files of the host, or if a component could replace a part of its
-/// path with the grants of `tables`. Such a folder of an app or of the configuration is refused
-/// before, so only an environment variable can name it.
-pub(super) fn of_files(
+/// the projection, if its files could overwrite files of the host, or if a component could replace
+/// a part of the path with the grants of `tables`. Such a folder of an app or of the configuration
+/// is rejected earlier, so it comes from an environment variable.
+pub(super) fn output_folder(
     config: &Config,
     tables: &GrantTables,
     env: &ReadEnv,
@@ -32,7 +32,7 @@ pub(super) fn of_files(
     if operator.is_some_and(|files| !files.enabled) {
         return None;
     }
-    let folder = named(operator, env, name)
+    let folder = folder_variable_value(operator, env, name)
         .or_else(|| operator.and_then(|files| files.dir.clone()))
         .unwrap_or_else(|| PathBuf::from(&mapping.dir));
     let folder = config.data.join(folder);
@@ -59,19 +59,23 @@ pub(super) fn of_files(
 
 /// Returns the folder that an environment variable contains. A variable in `dir_env` takes
 /// precedence over `dir`; the default variable does not.
-fn named(operator: Option<&FilesConfig>, env: &ReadEnv, name: &str) -> Option<PathBuf> {
+fn folder_variable_value(
+    operator: Option<&FilesConfig>,
+    env: &ReadEnv,
+    name: &str,
+) -> Option<PathBuf> {
     let variable = match operator {
         Some(FilesConfig { dir_env: Some(variable), .. }) => variable.clone(),
         Some(FilesConfig { dir: Some(_), .. }) => return None,
-        _ => variable(name),
+        _ => default_variable(name),
     };
     env(&variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// Returns the name of the default variable: `NODE_IO_LOG_DIR` for `node_io`.
-fn variable(name: &str) -> String {
+fn default_variable(name: &str) -> String {
     let letter = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_uppercase() } else { '_' };
-    name.chars().map(letter).chain(VARIABLE_ENDING.chars()).collect()
+    name.chars().map(letter).chain(VARIABLE_SUFFIX.chars()).collect()
 }
 
 #[cfg(test)]
@@ -82,7 +86,7 @@ mod tests {
     use serde_json::json;
     use wattle_graph::id::AppName;
 
-    use super::of_files;
+    use super::output_folder;
     use crate::config::{AppConfig, Config, FilesConfig, parse};
     use crate::load::grants::{GrantTables, KnownNames};
     use crate::wire::ReadEnv;
@@ -107,7 +111,7 @@ mod tests {
         let mapping = json!({"event": "node_io", "dir": "logs", "path": "{step}.json"});
         let mapping = serde_json::from_value(mapping).unwrap();
         let tables = GrantTables::new(&config, config.grants.clone(), KnownNames::default());
-        let folder = of_files(&config, &tables, &read, &app_name, "node_io", &mapping)?;
+        let folder = output_folder(&config, &tables, &read, &app_name, "node_io", &mapping)?;
         Some(folder.path())
     }
 

@@ -1,4 +1,4 @@
-//! What the files of a run and of an app may take.
+//! The limits on files of a run and of an app.
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -11,10 +11,10 @@ use wattle_run::limit::RUN_FILES;
 use wattle_run::ports::Clock;
 use wattle_run::quota::{RequestTime, UsageMeter, charged_bytes};
 
+use crate::file_projection::write::WrittenFile;
 use crate::files_folder::FilesFolder;
-use crate::project::write::WrittenFile;
 
-/// What the files of one run may still take.
+/// The remaining limits of the files of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunBudget {
     files: usize,
@@ -33,14 +33,14 @@ impl RunBudget {
     ///
     /// # Errors
     ///
-    /// The name of the limit, if the run has as many files as it may.
+    /// The name of the limit, if the run has the maximum number of files.
     pub(super) fn begin_file(&mut self) -> Result<u64, &'static str> {
         self.files = self.files.checked_sub(1).ok_or("run_files")?;
         Ok(self.run_bytes.min(self.app_bytes))
     }
 
-    /// Counts the bytes of a file. One that is there already counts for the run only, so that a run
-    /// whose files are written again keeps the same files.
+    /// Counts the bytes of a file. A file that existed before counts for the run only, so that a
+    /// run whose files are written again has the same files.
     pub(super) fn finish_file(&mut self, written: WrittenFile) {
         self.run_bytes = self.run_bytes.saturating_sub(written.bytes);
         if written.is_new {
@@ -70,7 +70,7 @@ impl AppUsage {
     /// Returns how many of `allowed` bytes are left to the files of an app in its `folders`.
     /// Measures the folders on first use, and again if less than `wanted` is left. In between it
     /// knows only what this host adds.
-    pub(super) async fn left(
+    pub(super) async fn remaining(
         &mut self,
         app: &AppName,
         folders: BTreeSet<FilesFolder>,
@@ -84,8 +84,8 @@ impl AppUsage {
         };
         let times = RequestTime::of_unshared(self.clock.as_ref());
         let meter = self.meters.entry(app.clone()).or_default();
-        let Ok(left) = meter.left(wanted, allowed, times, measure).await;
-        left
+        let Ok(remaining) = meter.left(wanted, allowed, times, measure).await;
+        remaining
     }
 
     /// Adds bytes to the files of an app.
@@ -96,8 +96,8 @@ impl AppUsage {
     }
 }
 
-/// Returns the bytes of all files in folders, or more than `most` as soon as there are more.
-fn bytes_in(folders: &BTreeSet<FilesFolder>, most: u64) -> u64 {
+/// Returns the bytes of all files in folders, or more than `limit` as soon as there are more.
+fn bytes_in(folders: &BTreeSet<FilesFolder>, limit: u64) -> u64 {
     let paths: BTreeSet<PathBuf> = folders.iter().map(FilesFolder::path).collect();
     // A folder inside of another one is counted with it.
     let is_outermost = |folder: &&FilesFolder| {
@@ -107,18 +107,18 @@ fn bytes_in(folders: &BTreeSet<FilesFolder>, most: u64) -> u64 {
     for folder in folders.iter().filter(is_outermost) {
         // A folder that does not exist has no files, and neither has one behind a link.
         let Ok(opened) = folder.open() else { continue };
-        let mut left = vec![PathBuf::from(".")];
-        while let Some(inside) = left.pop() {
+        let mut remaining = vec![PathBuf::from(".")];
+        while let Some(inside) = remaining.pop() {
             // The path of a folder that has become a link meanwhile leads to nothing outside.
             for entry in read_dir(&opened, &inside).into_iter().flatten().flatten() {
                 // Links are not followed.
                 let Ok(found) = entry.metadata() else { continue };
                 if found.is_dir() {
-                    left.push(inside.join(entry.file_name()));
+                    remaining.push(inside.join(entry.file_name()));
                 } else {
                     bytes = bytes.saturating_add(charged_bytes(found.len()));
                 }
-                if bytes > most {
+                if bytes > limit {
                     return bytes;
                 }
             }
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn files_count_for_run_and_app() {
         let mut budget = RunBudget::new(25_000, 100_000);
-        for left in [25_000, 15_000, 5_000] {
-            assert_eq!(budget.begin_file(), Ok(left));
+        for remaining in [25_000, 15_000, 5_000] {
+            assert_eq!(budget.begin_file(), Ok(remaining));
             budget.finish_file(NEW);
         }
         assert_eq!((budget.added, budget.exceeded()), (30_000, "run_file_bytes"));
@@ -176,15 +176,15 @@ mod tests {
         let mut usage = AppUsage::new(Arc::new(clock.clone()));
         let app: AppName = "app".parse().unwrap();
         let used = 10_000 + BLOB_MIN_BYTES;
-        assert_eq!(usage.left(&app, folders(), 50_000, 20_000).await, 50_000 - used);
+        assert_eq!(usage.remaining(&app, folders(), 50_000, 20_000).await, 50_000 - used);
         fs::remove_file(inner.join("large")).unwrap();
         usage.add(&app, 10_000);
-        assert_eq!(usage.left(&app, folders(), 50_000, 20_000).await, 40_000 - used);
+        assert_eq!(usage.remaining(&app, folders(), 50_000, 20_000).await, 40_000 - used);
         // There is too little left, but the measurement is new.
-        assert_eq!(usage.left(&app, folders(), 50_000, 40_000).await, 40_000 - used);
+        assert_eq!(usage.remaining(&app, folders(), 50_000, 40_000).await, 40_000 - used);
         clock.advance_ms(u32::try_from(MEASURE_INTERVAL_MS).unwrap());
-        let left = usage.left(&app, folders(), 50_000, 40_000).await;
-        assert_eq!(left, 50_000 - BLOB_MIN_BYTES);
+        let remaining = usage.remaining(&app, folders(), 50_000, 40_000).await;
+        assert_eq!(remaining, 50_000 - BLOB_MIN_BYTES);
     }
 
     #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! Writes files atomically, and compares them with what is there. Neither has a whole file in
-//! memory.
+//! Writes files atomically, and compares them with existing files. Neither operation has a whole
+//! file in memory.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use cap_primitives::fs::{OpenOptions, open, remove_file, rename};
 use wattle_graph::json_text::LimitedWriter;
 
+use crate::file_projection::content::FileContent;
 use crate::files_folder::FilesFolder;
-use crate::project::content::FileContent;
 
 /// A file that has its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,38 +20,38 @@ pub(super) struct WrittenFile {
     pub(super) is_new: bool,
 }
 
-/// Writes a file, unless it exists with this content. `path` is relative to the folder. `seq` is the
-/// sequence number of its event.
+/// Writes a file, unless it exists with this content. `path` is relative to the folder. `seq` is
+/// the sequence number of the event.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::FileTooLarge`] if the file would have more than `most` bytes; errors of the file
+/// [`ErrorKind::FileTooLarge`] if the file would have more than `limit` bytes; errors of the file
 /// system, also if a folder on the way to the file is a link.
 pub(super) fn file(
     folder: &FilesFolder,
     path: &Path,
     seq: u64,
     content: &FileContent,
-    most: u64,
+    limit: u64,
 ) -> io::Result<WrittenFile> {
     let Some(name) = path.file_name() else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "the path has no name of a file"));
     };
     let folder = folder.create(path.parent().unwrap_or_else(|| Path::new("")))?;
     let mut name = PathBuf::from(name);
-    match compare(&folder, &name, content, most)? {
+    match compare(&folder, &name, content, limit)? {
         Comparison::Missing => {}
         Comparison::Same(bytes) => return Ok(WrittenFile { bytes, is_new: false }),
         Comparison::Different => {
             // Another event's file has this name, so the sequence number is added.
-            name = beside(&name, seq);
-            if let Comparison::Same(bytes) = compare(&folder, &name, content, most)? {
+            name = numbered_name(&name, seq);
+            if let Comparison::Same(bytes) = compare(&folder, &name, content, limit)? {
                 return Ok(WrittenFile { bytes, is_new: false });
             }
         }
     }
     let draft = name.with_extension("draft");
-    let renamed = write(&folder, &draft, content, most).and_then(|bytes| {
+    let renamed = write(&folder, &draft, content, limit).and_then(|bytes| {
         rename(&folder, &draft, &folder, &name)?;
         Ok(WrittenFile { bytes, is_new: true })
     });
@@ -61,21 +61,21 @@ pub(super) fn file(
     })
 }
 
-/// Writes a content to a new file and returns its size. Something else of this name, such as the
-/// draft of a host that died, or a link, is removed.
-fn write(folder: &File, name: &Path, content: &FileContent, most: u64) -> io::Result<u64> {
+/// Writes content to a new file and returns its size. An existing entry with this name, such as the
+/// draft of a crashed host or a symbolic link, is removed.
+fn write(folder: &File, name: &Path, content: &FileContent, limit: u64) -> io::Result<u64> {
     match remove_file(folder, name) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     // A new file is never opened through a link.
     let file = open(folder, name, OpenOptions::new().write(true).create_new(true))?;
-    let mut out = LimitedWriter::new(BufWriter::new(file), most);
+    let mut out = LimitedWriter::new(BufWriter::new(file), limit);
     content.write_to(&mut out)?;
     Ok(out.written())
 }
 
-fn beside(path: &Path, seq: u64) -> PathBuf {
+fn numbered_name(path: &Path, seq: u64) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     match path.extension() {
         Some(ending) => path.with_file_name(format!("{stem}-{seq}.{}", ending.to_string_lossy())),
@@ -83,22 +83,27 @@ fn beside(path: &Path, seq: u64) -> PathBuf {
     }
 }
 
-/// A file in comparison with a content.
+/// The comparison of a file with content.
 enum Comparison {
-    /// The file does not exist, or cannot be read. It may be a link that leads out of its folder,
-    /// which the new file replaces.
+    /// The file does not exist, or cannot be read. It can be a symbolic link that points out of its
+    /// folder, which the new file replaces.
     Missing,
     /// The file has the content, with this number of bytes.
     Same(u64),
-    /// The file has another content.
+    /// The content of the file differs.
     Different,
 }
 
-fn compare(folder: &File, name: &Path, content: &FileContent, most: u64) -> io::Result<Comparison> {
+fn compare(
+    folder: &File,
+    name: &Path,
+    content: &FileContent,
+    limit: u64,
+) -> io::Result<Comparison> {
     let Ok(found) = open(folder, name, OpenOptions::new().read(true)) else {
         return Ok(Comparison::Missing);
     };
-    let mut out = LimitedWriter::new(ComparingWriter(BufReader::new(found)), most);
+    let mut out = LimitedWriter::new(ComparingWriter(BufReader::new(found)), limit);
     match content.write_to(&mut out) {
         Ok(()) if out.get_mut().is_at_end() => Ok(Comparison::Same(out.written())),
         Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(error),
@@ -106,7 +111,7 @@ fn compare(folder: &File, name: &Path, content: &FileContent, most: u64) -> io::
     }
 }
 
-/// A writer that keeps nothing, and fails at the first byte that a file does not have.
+/// A writer that compares its input with a file, and fails at the first difference.
 struct ComparingWriter(BufReader<File>);
 
 impl ComparingWriter {
@@ -120,7 +125,7 @@ impl Write for ComparingWriter {
         let found = self.0.fill_buf()?;
         let length = found.len().min(part.len());
         if (length == 0 && !part.is_empty()) || found[..length] != part[..length] {
-            return Err(io::Error::other("the file has another content"));
+            return Err(io::Error::other("the content of the file differs"));
         }
         self.0.consume(length);
         Ok(length)
@@ -139,9 +144,9 @@ mod tests {
 
     use super::*;
 
-    fn put(path: &Path, seq: u64, n: u64, most: u64) -> io::Result<WrittenFile> {
+    fn put(path: &Path, seq: u64, n: u64, limit: u64) -> io::Result<WrittenFile> {
         let folder = FilesFolder::new(path.parent().unwrap(), Path::new(""));
-        file(&folder, Path::new(path.file_name().unwrap()), seq, &json!({ "n": n }).into(), most)
+        file(&folder, Path::new(path.file_name().unwrap()), seq, &json!({ "n": n }).into(), limit)
     }
 
     fn names(folder: &Path) -> Vec<String> {

@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use wattle_run::ports::BlobStore;
 use wattle_run::ports::blob::BlobRef;
 
-use crate::project::pretty::PrettyWriter;
+use crate::file_projection::pretty::PrettyWriter;
 
 /// The only key of a blob reference.
-const KEY: &str = "$blob";
+const REFERENCE_KEY: &str = "$blob";
 
 /// Maximum size of all inlined blobs of a file, in bytes. They are in memory while the file is
 /// written. A blob that does not fit remains a reference.
-const INLINED_BYTES: u64 = 16 << 20;
+const MAX_INLINED_BYTES: u64 = 16 << 20;
 
 /// The content of a file.
 pub(super) struct FileContent {
@@ -31,11 +31,11 @@ impl FileContent {
     /// Reads the blobs to which fields of `value` refer. A reference whose blob cannot be read, or
     /// is not JSON, is kept.
     pub(super) async fn read(blobs: &dyn BlobStore, value: Value) -> Self {
-        let (mut inlined, mut left) = (HashMap::new(), INLINED_BYTES);
+        let (mut inlined, mut remaining) = (HashMap::new(), MAX_INLINED_BYTES);
         for (name, field) in value.as_object().into_iter().flatten() {
             let Some(blob) = reference(field) else { continue };
-            if let Some(text) = read(blobs, blob, left).await {
-                left = left.saturating_sub(text.len() as u64);
+            if let Some(text) = read(blobs, blob, remaining).await {
+                remaining = remaining.saturating_sub(text.len() as u64);
                 inlined.insert(name.clone(), text);
             }
         }
@@ -77,13 +77,13 @@ impl From<Value> for FileContent {
 
 fn reference(field: &Value) -> Option<BlobRef> {
     let fields = field.as_object().filter(|fields| fields.len() == 1)?;
-    BlobRef::parse(fields.get(KEY)?.as_str()?)
+    BlobRef::parse(fields.get(REFERENCE_KEY)?.as_str()?)
 }
 
-/// Returns the text of a blob of at most `most` bytes that is a JSON document.
-async fn read(blobs: &dyn BlobStore, blob: BlobRef, most: u64) -> Option<Bytes> {
+/// Returns the text of a blob of at most `limit` bytes that is a JSON document.
+async fn read(blobs: &dyn BlobStore, blob: BlobRef, limit: u64) -> Option<Bytes> {
     let info = blobs.stat(blob).await.ok()?;
-    if info.size > most {
+    if info.size > limit {
         return None;
     }
     let bytes = blobs.get(blob, 0, None).await.ok()?;
@@ -105,7 +105,7 @@ mod tests {
 
     async fn put(blobs: &MemoryBlobs, bytes: impl Into<Bytes>) -> Value {
         let blob = blobs.put(bytes.into(), "application/json").await.unwrap();
-        json!({ KEY: blob.to_string() })
+        json!({ REFERENCE_KEY: blob.to_string() })
     }
 
     async fn text(blobs: &MemoryBlobs, value: Value) -> String {

@@ -5,11 +5,12 @@
 //! writes the same files.
 //!
 //! * `content`: the content of a file, with blobs; `pretty`: its indentation.
-//! * `write`: one file; `budget`: the limits of a run and of an app; `folder`: where files go.
+//! * `write`: one file; `budget`: the limits of a run and of an app; `output_folder`: the folder of
+//!   the files.
 
 mod budget;
 mod content;
-mod folder;
+mod output_folder;
 mod pretty;
 mod write;
 
@@ -35,19 +36,19 @@ use wattle_run::ports::{BlobStore, Ports, Store};
 use wattle_run::state_cache::StateCache;
 use wattle_run::tail::range::EventRange;
 
+use crate::file_projection::budget::{AppUsage, RunBudget};
+use crate::file_projection::content::FileContent;
+use crate::file_projection::write::WrittenFile;
 use crate::files_folder::FilesFolder;
 use crate::load::Loader;
-use crate::project::budget::{AppUsage, RunBudget};
-use crate::project::content::FileContent;
-use crate::project::write::WrittenFile;
 use crate::wire::ReadEnv;
 
 /// Maximum number of runs that wait for their files to be written. Reading a run is much faster
 /// than executing it, so a full queue means that the disk is blocked.
-const QUEUE: usize = 1_024;
+const QUEUE_LEN: usize = 1_024;
 
-/// Timeout for writing pending files when the host stops.
-const LONGEST_FINISH: Duration = Duration::from_secs(5);
+/// Timeout for writing the queued files when the host stops.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The observer that writes the files of ended runs.
 pub struct FileProjector {
@@ -56,29 +57,29 @@ pub struct FileProjector {
 
 enum Job {
     Run(Box<RunSummary>),
-    Finish(oneshot::Sender<()>),
+    Flush(oneshot::Sender<()>),
 }
 
 impl Observer for FileProjector {
-    fn run_ended(&self, note: RunSummary) {
-        let run = note.run.clone();
-        if self.jobs.try_send(Job::Run(Box::new(note))).is_err() {
+    fn run_ended(&self, summary: RunSummary) {
+        let run = summary.run.clone();
+        if self.jobs.try_send(Job::Run(Box::new(summary))).is_err() {
             tracing::warn!(%run, "file projections of a run are skipped: the queue is full");
         }
     }
 }
 
 impl FileProjector {
-    /// Waits until all pending files are written, or until a timeout.
-    pub async fn finish(&self) {
-        let (done, finished) = oneshot::channel();
+    /// Waits until the files of all queued runs are written, at most [`FLUSH_TIMEOUT`].
+    pub async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
         let writing = async {
-            if self.jobs.send(Job::Finish(done)).await.is_ok() {
+            if self.jobs.send(Job::Flush(done)).await.is_ok() {
                 // An error means that the task has ended and no files are pending.
-                let _ = finished.await;
+                let _ = flushed.await;
             }
         };
-        if tokio::time::timeout(LONGEST_FINISH, writing).await.is_err() {
+        if tokio::time::timeout(FLUSH_TIMEOUT, writing).await.is_err() {
             tracing::warn!("file projections of some runs did not complete before the stop");
         }
     }
@@ -92,7 +93,7 @@ pub fn start(
     loader: &Loader,
     env: &ReadEnv,
 ) -> Arc<FileProjector> {
-    let (jobs, waiting) = mpsc::channel(QUEUE);
+    let (jobs, queue) = mpsc::channel(QUEUE_LEN);
     let worker = Worker {
         store: ports.store.clone(),
         blobs: ports.blobs.clone(),
@@ -102,7 +103,7 @@ pub fn start(
         env: env.clone(),
         usage: AppUsage::new(ports.clock.clone()),
     };
-    runtime.spawn(worker.run(waiting));
+    runtime.spawn(worker.run(queue));
     Arc::new(FileProjector { jobs })
 }
 
@@ -117,38 +118,39 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(mut self, mut waiting: mpsc::Receiver<Job>) {
-        while let Some(job) = waiting.recv().await {
+    async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        while let Some(job) = queue.recv().await {
             match job {
-                Job::Run(note) => self.project(&note).await,
+                Job::Run(summary) => self.project(&summary).await,
                 // The send fails only if the caller no longer waits.
-                Job::Finish(done) => drop(done.send(())),
+                Job::Flush(done) => drop(done.send(())),
             }
         }
     }
 
-    async fn project(&mut self, note: &RunSummary) {
-        let Some(app) = self.catalog.app(&note.app) else { return };
+    async fn project(&mut self, summary: &RunSummary) {
+        let Some(app) = self.catalog.app(&summary.app) else { return };
         let (config, tables) = (self.loader.config(), self.loader.grant_tables());
-        let folder_of = |(name, mapping): (&String, &Arc<FileProjection>)| {
+        let with_folder = |(name, mapping): (&String, &Arc<FileProjection>)| {
             let (env, app) = (&self.env, &app.name);
-            let folder = folder::of_files(config, &tables, env, app, name, mapping)?;
+            let folder = output_folder::output_folder(config, &tables, env, app, name, mapping)?;
             Some((folder, mapping.clone()))
         };
-        let mappings: Vec<_> = app.projections.files.iter().filter_map(folder_of).collect();
+        let mappings: Vec<_> = app.projections.files.iter().filter_map(with_folder).collect();
         if mappings.is_empty() {
             return;
         }
         let Caps { run_file_bytes, app_file_bytes, .. } = config.caps();
         let folders = mappings.iter().map(|(folder, _)| folder.clone()).collect();
-        let left = self.usage.left(&app.name, folders, app_file_bytes, run_file_bytes).await;
-        let mut budget = RunBudget::new(run_file_bytes, left);
+        let remaining =
+            self.usage.remaining(&app.name, folders, app_file_bytes, run_file_bytes).await;
+        let mut budget = RunBudget::new(run_file_bytes, remaining);
         for (folder, mapping) in &mappings {
-            let run = &note.run;
+            let run = &summary.run;
             let projection = (folder, mapping.as_ref());
-            match self.write_files(note, &app, projection, &mut budget).await {
+            match self.write_files(summary, &app, projection, &mut budget).await {
                 Ok(()) => {}
-                Err(Stopped::Limit(limit)) => {
+                Err(StopReason::Limit(limit)) => {
                     tracing::warn!(
                         %run, app = %app.name, limit,
                         "further files of a run are not written: its files, or those of its app, \
@@ -157,7 +159,7 @@ impl Worker {
                     );
                     break;
                 }
-                Err(Stopped::Unreadable(error)) => {
+                Err(StopReason::Unreadable(error)) => {
                     tracing::warn!(%run, %error, "cannot read a run for its file projections");
                 }
             }
@@ -169,29 +171,30 @@ impl Worker {
     /// affect the others.
     async fn write_files(
         &self,
-        note: &RunSummary,
+        summary: &RunSummary,
         app: &App,
         (folder, mapping): (&FilesFolder, &FileProjection),
         budget: &mut RunBudget,
-    ) -> Result<(), Stopped> {
-        let info: RunInfo = run_info(app, note.thread.as_str(), note.run.as_str());
+    ) -> Result<(), StopReason> {
+        let info: RunInfo = run_info(app, summary.thread.as_str(), summary.run.as_str());
         let states = StateCache::new(self.store.clone());
-        let mut state_at_event = StateAtEvent::new(states, &self.zone, &note.thread);
+        let mut state_at_event = StateAtEvent::new(states, &self.zone, &summary.thread);
         let mut run = RunFileProjector::new(mapping, &info);
-        let before = note.first_seq.saturating_sub(1);
-        let mut events = EventRange::new(self.store.as_ref(), &note.thread, before, note.last_seq);
+        let before = summary.first_seq.saturating_sub(1);
+        let mut events =
+            EventRange::new(self.store.as_ref(), &summary.thread, before, summary.last_seq);
         while let Some(page) = events.next().await? {
-            for event in page.iter().filter(|event| event.run == note.run) {
+            for event in page.iter().filter(|event| event.run == summary.run) {
                 let Some(file) = project(&mut run, &mut state_at_event, event).await else {
                     continue;
                 };
-                let most = budget.begin_file().map_err(Stopped::Limit)?;
+                let limit = budget.begin_file().map_err(StopReason::Limit)?;
                 let content = FileContent::read(self.blobs.as_ref(), file.content).await;
                 let path = PathBuf::from(file.path);
-                match write(folder.clone(), path.clone(), event.seq, content, most).await {
+                match write(folder.clone(), path.clone(), event.seq, content, limit).await {
                     Ok(written) => budget.finish_file(written),
                     Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-                        return Err(Stopped::Limit(budget.exceeded()));
+                        return Err(StopReason::Limit(budget.exceeded()));
                     }
                     Err(error) => {
                         let path = folder.path().join(path);
@@ -208,15 +211,15 @@ impl Worker {
     }
 }
 
-/// Why no further files of a projection are written.
-enum Stopped {
+/// The reason why no further files of a run are written.
+enum StopReason {
     /// A limit, by name.
     Limit(&'static str),
     /// The events cannot be read.
     Unreadable(StoreError),
 }
 
-impl From<StoreError> for Stopped {
+impl From<StoreError> for StopReason {
     fn from(error: StoreError) -> Self {
         Self::Unreadable(error)
     }
@@ -228,9 +231,9 @@ async fn write(
     path: PathBuf,
     seq: u64,
     content: FileContent,
-    most: u64,
+    limit: u64,
 ) -> io::Result<WrittenFile> {
-    let work = move || write::file(&folder, &path, seq, &content, most);
+    let work = move || write::file(&folder, &path, seq, &content, limit);
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
