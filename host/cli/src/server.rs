@@ -1,6 +1,6 @@
 //! A running server: listeners, recovery, sweeps and reloads.
 
-mod away;
+mod database_wait;
 mod listen;
 pub mod place;
 mod starting;
@@ -23,7 +23,7 @@ use wattle_run::engine::recover::Recovery;
 use crate::config::Config;
 use crate::error::Error;
 use crate::load::{Change, Changes, Severity, watch as files};
-use crate::server::listen::{Listening, Port};
+use crate::server::listen::{ListenState, Port};
 use crate::server::place::Place;
 use crate::server::starting::Starting;
 use crate::wire::{Host, Overrides, environment};
@@ -42,7 +42,7 @@ const QUEUE_GRACE: Duration = Duration::from_millis(500);
 const REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// Time that aborted requests have to end. A computation cannot be aborted.
-const CUT_GRACE: Duration = Duration::from_secs(1);
+const ABORT_GRACE: Duration = Duration::from_secs(1);
 
 /// Timeout for closing the adapters.
 const CLOSE_GRACE: Duration = Duration::from_secs(9);
@@ -78,23 +78,23 @@ impl Server {
     pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
         let starting = Starting::begin(&config).await?;
-        away::wait_for_database(&config, &env, &starting).await?;
+        database_wait::wait_for_database(&config, &env, &starting).await?;
         let host = Box::pin(Host::open(config, options.overrides)).await?;
         let state = host.api_state()?;
         let ready = async {
-            listen::refuse_open_address(&host.config, &*env, &state).await?;
-            Listening::new(&host.config, state.traffic.clone(), state.access.clone())
+            listen::require_keys_on_public_address(&host.config, &*env, &state).await?;
+            ListenState::new(&host.config, state.traffic.clone(), state.access.clone())
         };
-        let listening = match ready.await {
-            Ok(listening) => listening,
+        let listen_state = match ready.await {
+            Ok(listen_state) => listen_state,
             Err(error) => {
                 drop(state);
                 host.close().await;
                 return Err(error);
             }
         };
-        let (changes, coming) = host.load_apps(log_progress).await?;
-        if let Err(error) = refuse_conflicts(&changes) {
+        let (changes, later_changes) = host.load_apps(log_progress).await?;
+        if let Err(error) = require_no_conflicts(&changes) {
             drop(state);
             host.close().await;
             return Err(error);
@@ -106,19 +106,23 @@ impl Server {
         let stop = watch::channel(false).0;
         let api = main_router(&host, &state).await?;
         let port = starting.end().await;
-        let addr = listen::serve(&mut tasks, &listening, port, api, stop.subscribe())?;
+        let addr = listen::serve(&mut tasks, &listen_state, port, api, stop.subscribe())?;
         let mut app_addrs = BTreeMap::new();
         for (name, app) in &host.config.apps {
             let Some(address) = app.listen else { continue };
             let router = app_router(state.clone(), name.clone());
             let stop = stop.subscribe();
             let port = Port::open(address).await?;
-            let addr = listen::serve(&mut tasks, &listening, port, router, stop)?;
+            let addr = listen::serve(&mut tasks, &listen_state, port, router, stop)?;
             app_addrs.insert(name.clone(), addr);
         }
-        until(&mut tasks, &stop, async move { listening.keep_certificates().await });
+        spawn_until_stopped(
+            &mut tasks,
+            &stop,
+            async move { listen_state.reload_certificates().await },
+        );
         spawn_sweeps(&mut tasks, &host, &stop);
-        until(&mut tasks, &stop, log_changes(coming));
+        spawn_until_stopped(&mut tasks, &stop, log_changes(later_changes));
         if options.watch {
             spawn_watch(&mut tasks, &host, &stop);
         }
@@ -148,7 +152,7 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
 
 /// Fails if two apps claim the same path at the start. Later, a conflicting app is only not
 /// installed.
-fn refuse_conflicts(changes: &[Change]) -> Result<(), Error> {
+fn require_no_conflicts(changes: &[Change]) -> Result<(), Error> {
     let conflicts: Vec<_> = changes
         .iter()
         .filter_map(|change| match change {
@@ -159,7 +163,7 @@ fn refuse_conflicts(changes: &[Change]) -> Result<(), Error> {
     if conflicts.is_empty() { Ok(()) } else { Err(Error::Mount(conflicts)) }
 }
 
-fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<> {
+fn wait_for_stop(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<> {
     let mut stop = stop.subscribe();
     async move {
         // An error means that the server no longer exists.
@@ -169,7 +173,7 @@ fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<
 
 fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>) {
     let engine = host.engine.clone();
-    until(tasks, stop, async move {
+    spawn_until_stopped(tasks, stop, async move {
         loop {
             tokio::time::sleep(SWEEP_PERIOD).await;
             engine.sweep().await;
@@ -179,10 +183,10 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
     });
     if host.engine.is_shared() {
         let engine = host.engine.clone();
-        until(tasks, stop, async move { engine.share_runs().await });
+        spawn_until_stopped(tasks, stop, async move { engine.share_runs().await });
     }
     if let Some(sweeper) = host.sweeper.clone() {
-        until(tasks, stop, async move {
+        spawn_until_stopped(tasks, stop, async move {
             loop {
                 tokio::time::sleep(BLOB_SWEEP_PERIOD).await;
                 sweeper.sweep().await;
@@ -204,19 +208,19 @@ async fn sweep_memory(engine: &Engine) {
 
 fn spawn_watch(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>) {
     let loader = host.loader.clone();
-    until(tasks, stop, async move {
+    spawn_until_stopped(tasks, stop, async move {
         if let Err(error) = files::watch(loader, log_change).await {
             tracing::warn!(%error, "changed files are not reloaded");
         }
     });
 }
 
-fn until(
+fn spawn_until_stopped(
     tasks: &mut JoinSet<()>,
     stop: &watch::Sender<bool>,
     work: impl Future<Output = ()> + Send + 'static,
 ) {
-    let stopped = stopped(stop);
+    let stopped = wait_for_stop(stop);
     tasks.spawn(async move {
         tokio::select! {
             () = work => {}
@@ -226,8 +230,8 @@ fn until(
 }
 
 /// Logs the changes of apps and plugins that are loaded while the server serves.
-async fn log_changes(mut coming: Changes) {
-    while let Some(change) = coming.next().await {
+async fn log_changes(mut later_changes: Changes) {
+    while let Some(change) = later_changes.next().await {
         log_change(&change);
     }
 }
@@ -318,7 +322,7 @@ impl RunningServer {
         if ended.is_err() {
             tracing::warn!("some requests did not end in time and are aborted");
             // A request that is still computing ends with the process.
-            let _ = tokio::time::timeout(CUT_GRACE, self.tasks.shutdown()).await;
+            let _ = tokio::time::timeout(ABORT_GRACE, self.tasks.shutdown()).await;
         }
         if tokio::time::timeout(CLOSE_GRACE, self.host.close()).await.is_err() {
             tracing::warn!("some adapters were not closed in time");

@@ -25,7 +25,7 @@ pub(super) async fn build(config: Config, args: &AppArg, output: Output) -> Resu
     let stop = StopSignal::listen(STOP_LIMIT)?;
     let components = tokio::select! {
         built = build.build(sandbox.as_ref()) => built?,
-        () = stop.received() => return Ok(Exit::Stopped),
+        () = stop.wait() => return Ok(Exit::Stopped),
     };
     output.data(&Report { components }, |report| render_components(&report.components));
     Ok(Exit::Ok)

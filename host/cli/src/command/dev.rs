@@ -30,7 +30,7 @@ pub(super) async fn dev(mut config: Config, args: &DevArgs, output: Output) -> R
     let source = Source::new(&folder, args)?;
     let sandbox = open_sandbox(&config)?;
     let limit: Duration = config.server.stop_grace() + STOP_LIMIT;
-    let mut stopped = Box::pin(StopSignal::listen(limit)?.received());
+    let mut stopped = Box::pin(StopSignal::listen(limit)?.wait());
     let mut builder = Builder::new(folder, sandbox.clone());
     tokio::select! {
         () = builder.build() => {}

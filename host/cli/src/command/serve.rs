@@ -26,7 +26,7 @@ pub(super) async fn serve(
     // from then on.
     let stop = StopSignal::listen(server.config().server.stop_grace() + STOP_LIMIT)?;
     announce(&server, output);
-    stop.received().await;
+    stop.wait().await;
     Output::note("stopping");
     server.shutdown().await;
     Ok(Exit::Ok)

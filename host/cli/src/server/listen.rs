@@ -3,10 +3,10 @@
 mod activity;
 mod body;
 mod connection;
-mod io;
+mod cut_log;
 mod limits;
-mod notes;
-mod room;
+mod slots;
+mod socket;
 mod tls;
 
 use std::io::{ErrorKind, Write as _};
@@ -24,22 +24,22 @@ use wattle_api::guard::access::Access;
 use wattle_api::traffic::{CutReason, Traffic};
 use wattle_graph::failure::Failure;
 
-use self::activity::{Activity, Times};
+use self::activity::{Activity, Timeouts};
 use self::connection::Connection;
+use self::cut_log::CutLog;
 use self::limits::ACCEPT_PAUSE;
-use self::notes::Notes;
-use self::room::Room;
+use self::slots::ConnectionSlots;
 use self::tls::Certificates;
 use crate::config::{Config, ConnectionsConfig, duration};
 use crate::error::Error;
 
 /// Response to a rejected connection without TLS.
-const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-                       content-length: 0\r\n\r\n";
+const REJECTION: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
+                         connection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// Fails if the address is reachable from other machines and there are no API keys, neither in the
 /// configuration nor in the store.
-pub(super) async fn refuse_open_address(
+pub(super) async fn require_keys_on_public_address(
     config: &Config,
     env: &dyn Fn(&str) -> Option<String>,
     state: &ApiState,
@@ -53,21 +53,21 @@ pub(super) async fn refuse_open_address(
 }
 
 /// The state that all listeners of a server share.
-pub(super) struct Listening {
+pub(super) struct ListenState {
     config: ConnectionsConfig,
-    times: Times,
-    body_time: Duration,
+    timeouts: Timeouts,
+    body_timeout: Duration,
     traffic: Arc<Traffic>,
     /// The access of each route, by which connections are reserved. Empty until the router is
     /// built.
     access: Arc<OnceLock<Arc<Access>>>,
-    room: Arc<Room>,
-    notes: Notes,
+    slots: Arc<ConnectionSlots>,
+    cut_log: CutLog,
     certificates: Option<Arc<Certificates>>,
     tls: Option<TlsAcceptor>,
 }
 
-impl Listening {
+impl ListenState {
     /// Reads the limits and the certificates. `access` is filled later, when the router is built.
     ///
     /// # Errors
@@ -82,59 +82,59 @@ impl Listening {
         let certificates = tls.map(|tls| Certificates::open(tls, &config.base)).transpose()?;
         let tls = certificates.as_ref().map(tls::acceptor).transpose()?;
         let config = config.server.connections;
-        let times = Times {
+        let timeouts = Timeouts {
             head: duration(config.head_timeout),
             stall: duration(config.stall_timeout),
             idle: duration(config.idle_timeout),
         };
         Ok(Arc::new(Self {
             config,
-            times,
-            body_time: duration(config.body_timeout),
-            room: Room::new(config.max, config.per_address, traffic.clone()),
+            timeouts,
+            body_timeout: duration(config.body_timeout),
+            slots: ConnectionSlots::new(config.max, config.per_address, traffic.clone()),
             traffic,
             access,
-            notes: Notes::default(),
+            cut_log: CutLog::default(),
             certificates,
             tls,
         }))
     }
 
     /// Reloads the certificates when their files change. Never completes.
-    pub(super) async fn keep_certificates(&self) {
+    pub(super) async fn reload_certificates(&self) {
         match &self.certificates {
-            Some(certificates) => certificates.keep().await,
+            Some(certificates) => certificates.reload_on_change().await,
             None => std::future::pending().await,
         }
     }
 
     /// Counts and logs a rejected or closed connection.
-    fn note(&self, cut: CutReason, from: SocketAddr) {
+    fn record_cut(&self, cut: CutReason, from: SocketAddr) {
         self.traffic.count_cut(cut);
-        self.notes.note(cut, from);
+        self.cut_log.log(cut, from);
     }
 }
 
 /// An open port. New connections wait in its backlog until a listener accepts them.
 pub(super) struct Port {
     listener: std::net::TcpListener,
-    wanted: SocketAddr,
+    requested: SocketAddr,
 }
 
 impl Port {
     /// Opens a port. Port 0 selects a free one.
-    pub(super) async fn open(wanted: SocketAddr) -> Result<Self, Error> {
-        let listener = TcpListener::bind(wanted).await.and_then(TcpListener::into_std);
-        let listener = listener.map_err(|source| Error::Listen { address: wanted, source })?;
-        Ok(Self { listener, wanted })
+    pub(super) async fn open(requested: SocketAddr) -> Result<Self, Error> {
+        let listener = TcpListener::bind(requested).await.and_then(TcpListener::into_std);
+        let listener = listener.map_err(|source| Error::Listen { address: requested, source })?;
+        Ok(Self { listener, requested })
     }
 
     /// Returns another handle to the same port.
     pub(super) fn share(&self) -> Result<Self, Error> {
-        let Self { listener, wanted } = self;
+        let Self { listener, requested } = self;
         let listener = listener.try_clone();
-        let listener = listener.map_err(|source| Error::Listen { address: *wanted, source })?;
-        Ok(Self { listener, wanted: *wanted })
+        let listener = listener.map_err(|source| Error::Listen { address: *requested, source })?;
+        Ok(Self { listener, requested: *requested })
     }
 }
 
@@ -142,32 +142,34 @@ impl Port {
 /// number.
 pub(super) fn serve(
     tasks: &mut JoinSet<()>,
-    listening: &Arc<Listening>,
+    state: &Arc<ListenState>,
     port: Port,
     router: Router,
     stop: watch::Receiver<bool>,
 ) -> Result<SocketAddr, Error> {
-    let failed = |source| Error::Listen { address: port.wanted, source };
+    let failed = |source| Error::Listen { address: port.requested, source };
     let listener = TcpListener::from_std(port.listener).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    tasks.spawn(accept(listening.clone(), listener, router, stop));
+    tasks.spawn(accept(state.clone(), listener, router, stop));
     Ok(bound)
 }
 
 /// Accepts connections until `stop` becomes true, and then waits until all connections have ended.
 async fn accept(
-    listening: Arc<Listening>,
+    state: Arc<ListenState>,
     listener: TcpListener,
     router: Router,
     stop: watch::Receiver<bool>,
 ) {
     let mut open = JoinSet::new();
-    let mut stopped = std::pin::pin!(stopped(stop.clone()));
+    let mut stopped = std::pin::pin!(wait_for_stop(stop.clone()));
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((socket, from)) => begin(&listening, &router, &stop, &mut open, socket, from),
-                Err(error) => rest(&listening, &error).await,
+                Ok((socket, from)) => {
+                    start_connection(&state, &router, &stop, &mut open, socket, from);
+                }
+                Err(error) => handle_accept_error(&state, &error).await,
             },
             Some(_) = open.join_next() => {}
             () = &mut stopped => break,
@@ -177,57 +179,57 @@ async fn accept(
     while open.join_next().await.is_some() {}
 }
 
-async fn stopped(mut stop: watch::Receiver<bool>) {
+async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
     // An error means that the server no longer exists.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-fn begin(
-    listening: &Arc<Listening>,
+fn start_connection(
+    state: &Arc<ListenState>,
     router: &Router,
     stop: &watch::Receiver<bool>,
     open: &mut JoinSet<()>,
     socket: TcpStream,
     from: SocketAddr,
 ) {
-    let activity = Activity::new(listening.times);
-    let Some(seat) = listening.room.take(from.ip(), &activity) else {
-        listening.note(CutReason::ConnectionLimit, from);
-        return refuse(listening, socket);
+    let activity = Activity::new(state.timeouts);
+    let Some(slot) = state.slots.occupy(from.ip(), &activity) else {
+        state.record_cut(CutReason::ConnectionLimit, from);
+        return reject(state, socket);
     };
     // Event streams send small chunks, which Nagle's algorithm would delay.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let connection = Connection {
-        listening: listening.clone(),
+        listen_state: state.clone(),
         router: router.clone(),
         from,
         activity,
-        is_reserved: seat.is_reserved,
+        is_reserved: slot.is_reserved,
     };
-    open.spawn(connection.serve(socket, seat, listening.tls.clone(), stopped(stop.clone())));
+    open.spawn(connection.serve(socket, slot, state.tls.clone(), wait_for_stop(stop.clone())));
 }
 
 /// Closes a connection. Sends the reason to a client without TLS.
-fn refuse(listening: &Listening, socket: TcpStream) {
-    if listening.tls.is_none()
+fn reject(state: &ListenState, socket: TcpStream) {
+    if state.tls.is_none()
         && let Ok(mut socket) = socket.into_std()
     {
         // The write does not block. It is omitted if the client cannot receive a few bytes
         // immediately.
-        let _ = socket.write(REFUSAL.as_bytes());
+        let _ = socket.write(REJECTION.as_bytes());
     }
 }
 
 /// Handles a failure of `accept`, for example because no file descriptor is left: closes
 /// connections without an open request, and pauses.
-async fn rest(listening: &Listening, error: &std::io::Error) {
+async fn handle_accept_error(state: &ListenState, error: &std::io::Error) {
     use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
         return;
     }
     tracing::error!(%error, "cannot accept connections");
-    listening.room.shrink();
+    state.slots.close_idle();
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }

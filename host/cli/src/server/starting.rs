@@ -1,5 +1,5 @@
-//! The listener of a starting host. It opens the port before files are compared and repaired and
-//! apps are compiled, and reports that the host is alive.
+//! The listener of a starting host. It opens the port before the store is opened and apps are
+//! compiled, and reports that the host is alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use wattle_api::starting;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::server::listen::{self, Listening, Port};
+use crate::server::listen::{self, ListenState, Port};
 
 /// Initial reason with which requests are rejected.
-pub(super) const STARTS: &str = "the host is starting; try again";
+pub(super) const STARTING_REASON: &str = "the host is starting; try again";
 
 /// Time that requests have to end after the host has started.
 const END_GRACE: Duration = Duration::from_secs(1);
@@ -36,17 +36,17 @@ impl Starting {
     ///
     /// [`Error::Setup`] for certificates that cannot be used, and [`Error::Listen`].
     pub(super) async fn begin(config: &Config) -> Result<Self, Error> {
-        let listening = Listening::new(config, Arc::default(), Arc::default())?;
+        let listen_state = ListenState::new(config, Arc::default(), Arc::default())?;
         let port = Port::open(config.server.listen).await?;
         let (mut tasks, stop) = (JoinSet::new(), watch::channel(false).0);
-        let reason = watch::channel(STARTS).0;
+        let reason = watch::channel(STARTING_REASON).0;
         let router = router(config, reason.subscribe());
-        listen::serve(&mut tasks, &listening, port.share()?, router, stop.subscribe())?;
+        listen::serve(&mut tasks, &listen_state, port.share()?, router, stop.subscribe())?;
         Ok(Self { port, tasks, stop, reason })
     }
 
     /// Sets the reason with which requests are rejected.
-    pub(super) fn say(&self, reason: &'static str) {
+    pub(super) fn set_reason(&self, reason: &'static str) {
         self.reason.send_replace(reason);
     }
 

@@ -20,19 +20,19 @@ pub(crate) struct StopSignal(oneshot::Receiver<()>);
 
 impl StopSignal {
     /// Starts to handle the signals, which no longer end the process from then on. The first signal
-    /// completes [`Self::received`]. The process exits at the second signal, or if the stop takes
+    /// completes [`Self::wait`]. The process exits at the second signal, or if the stop takes
     /// longer than `limit`.
     ///
-    /// [`Error::Setup`] if the thread or the handlers cannot be created.
+    /// # Errors
     ///
-    /// [`Error::Setup`] if the system refuses the thread or the handlers.
+    /// [`Error::Setup`] if the thread or the handlers cannot be created.
     pub(crate) fn listen(limit: Duration) -> Result<Self, Error> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let listening = thread::Builder::new().name("wattle-stop".into()).spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build();
             match runtime {
-                Ok(runtime) => runtime.block_on(hear(tell, &ready, limit)),
+                Ok(runtime) => runtime.block_on(handle_signals(sender, &ready, limit)),
                 Err(error) => drop(ready.send(Err(error))),
             }
         });
@@ -41,19 +41,19 @@ impl StopSignal {
             is_ready.recv().map_err(ended)?
         });
         listening
-            .map(|()| Self(told))
+            .map(|()| Self(receiver))
             .map_err(|error| Error::Setup { what: "signals", message: error.to_string() })
     }
 
     /// Waits for the first signal.
-    pub(crate) async fn received(self) {
+    pub(crate) async fn wait(self) {
         // The sender lives on the signal thread, which ends only with the process.
         let _ = self.0.await;
     }
 }
 
-async fn hear(
-    tell: oneshot::Sender<()>,
+async fn handle_signals(
+    sender: oneshot::Sender<()>,
     ready: &std::sync::mpsc::Sender<io::Result<()>>,
     limit: Duration,
 ) {
@@ -64,7 +64,7 @@ async fn hear(
     // The send fails only if the receiver no longer waits.
     let _ = ready.send(Ok(()));
     signals.next().await;
-    let _ = tell.send(());
+    let _ = sender.send(());
     match tokio::time::timeout(limit, signals.next()).await {
         Ok(()) => exit(Exit::Stopped as i32),
         Err(_elapsed) => {

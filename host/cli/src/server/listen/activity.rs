@@ -17,13 +17,13 @@ use super::limits::{LEAST_BYTES_PER_SECOND, STOP_HEAD_TIME};
 
 /// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(super) struct Timeouts {
     pub(super) head: Duration,
     pub(super) stall: Duration,
     pub(super) idle: Duration,
 }
 
-impl Times {
+impl Timeouts {
     fn shortest(self) -> Duration {
         self.head.min(self.stall).min(self.idle)
     }
@@ -31,19 +31,19 @@ impl Times {
 
 /// The activity of one connection.
 pub(super) struct Activity {
-    times: Times,
+    timeouts: Timeouts,
     state: Mutex<State>,
     evicted: Notify,
 }
 
 struct State {
     /// State of a connection without an open request.
-    rest: Rest,
+    rest: RestState,
     /// Number of requests whose responses the connection has not received completely.
     open: usize,
     /// Response chunks that the connection has received but not sent, by request: time of the last
     /// chunk, and its size in bytes.
-    pieces: HashMap<u64, (Instant, u64)>,
+    unsent_chunks: HashMap<u64, (Instant, u64)>,
     next_request: u64,
     /// Time since which the socket has accepted no bytes.
     blocked: Option<Instant>,
@@ -56,14 +56,14 @@ struct State {
 }
 
 #[derive(Clone, Copy)]
-enum Rest {
+enum RestState {
     /// A part of a request head has arrived, or the connection is new.
     Head(Instant),
     /// No byte has arrived since the last request.
     Idle(Instant),
 }
 
-impl Rest {
+impl RestState {
     fn since(self) -> Instant {
         match self {
             Self::Head(since) | Self::Idle(since) => since,
@@ -73,18 +73,18 @@ impl Rest {
 
 impl Activity {
     /// Creates the activity of a new connection.
-    pub(super) fn new(times: Times) -> Arc<Self> {
+    pub(super) fn new(timeouts: Timeouts) -> Arc<Self> {
         let state = State {
-            rest: Rest::Head(Instant::now()),
+            rest: RestState::Head(Instant::now()),
             open: 0,
-            pieces: HashMap::new(),
+            unsent_chunks: HashMap::new(),
             next_request: 0,
             blocked: None,
             is_http2: false,
             is_upgraded: false,
             stopping: None,
         };
-        Arc::new(Self { times, state: Mutex::new(state), evicted: Notify::new() })
+        Arc::new(Self { timeouts, state: Mutex::new(state), evicted: Notify::new() })
     }
 
     /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
@@ -95,8 +95,8 @@ impl Activity {
     /// Records that bytes have arrived.
     pub(super) fn read(&self) {
         let mut state = self.lock();
-        if state.open == 0 && !state.is_http2 && matches!(state.rest, Rest::Idle(_)) {
-            state.rest = Rest::Head(Instant::now());
+        if state.open == 0 && !state.is_http2 && matches!(state.rest, RestState::Idle(_)) {
+            state.rest = RestState::Head(Instant::now());
         }
     }
 
@@ -111,18 +111,18 @@ impl Activity {
     }
 
     /// Records the start of a request.
-    pub(super) fn request(self: &Arc<Self>, is_http2: bool) -> Underway {
+    pub(super) fn request(self: &Arc<Self>, is_http2: bool) -> OpenRequest {
         let mut state = self.lock();
         state.open += 1;
         state.is_http2 |= is_http2;
         let id = state.next_request;
         state.next_request += 1;
-        Underway { activity: self.clone(), id }
+        OpenRequest { activity: self.clone(), id }
     }
 
     /// Returns the time since which the connection has had no open request. Returns `None` if a
     /// request is open or the connection was upgraded.
-    pub(super) fn resting_since(&self) -> Option<Instant> {
+    pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.open == 0 && !state.is_upgraded).then(|| state.rest.since())
     }
@@ -138,15 +138,15 @@ impl Activity {
     }
 
     /// Waits until a timeout expires or the connection is evicted. Returns the reason.
-    pub(super) async fn overdue(&self) -> CutReason {
+    pub(super) async fn wait_for_timeout(&self) -> CutReason {
         loop {
             let now = Instant::now();
-            let due = self.due();
-            if let Some((_, cut)) = due.filter(|(at, _)| *at <= now) {
-                return cut;
+            let next_timeout = self.next_timeout();
+            if let Some((_, reason)) = next_timeout.filter(|(at, _)| *at <= now) {
+                return reason;
             }
-            let look = now + self.times.shortest();
-            let next = due.map_or(look, |(at, _)| at.min(look));
+            let latest_check = now + self.timeouts.shortest();
+            let next = next_timeout.map_or(latest_check, |(at, _)| at.min(latest_check));
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
                 () = self.evicted.notified() => return CutReason::Evicted,
@@ -155,60 +155,60 @@ impl Activity {
     }
 
     /// Returns the timeout that expires next, with its reason.
-    fn due(&self) -> Option<(Instant, CutReason)> {
-        let Times { head, stall, idle } = self.times;
+    fn next_timeout(&self) -> Option<(Instant, CutReason)> {
+        let Timeouts { head, stall, idle } = self.timeouts;
         let state = self.lock();
         if state.is_upgraded {
             return None;
         }
         let rest = (state.open == 0).then_some(match state.rest {
-            Rest::Head(since) => {
+            RestState::Head(since) => {
                 let head = (since + head, CutReason::HeadTimeout);
                 let stop =
                     state.stopping.map(|since| (since + STOP_HEAD_TIME, CutReason::Shutdown));
-                stop.map_or(head, |stop| sooner(head, stop))
+                stop.map_or(head, |stop| earlier(head, stop))
             }
-            Rest::Idle(since) => (since + idle, CutReason::IdleTimeout),
+            RestState::Idle(since) => (since + idle, CutReason::IdleTimeout),
         });
         let blocked = state.blocked.map(|since| (since + stall, CutReason::WriteTimeout));
-        let pieces = state.pieces.values().map(|(since, bytes)| {
+        let unsent_chunks = state.unsent_chunks.values().map(|(since, bytes)| {
             let least = Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
             (*since + stall + least, CutReason::WriteTimeout)
         });
-        rest.into_iter().chain(blocked).chain(pieces).reduce(sooner)
+        rest.into_iter().chain(blocked).chain(unsent_chunks).reduce(earlier)
     }
 }
 
-fn sooner(one: (Instant, CutReason), other: (Instant, CutReason)) -> (Instant, CutReason) {
+fn earlier(one: (Instant, CutReason), other: (Instant, CutReason)) -> (Instant, CutReason) {
     if other.0 < one.0 { other } else { one }
 }
 
 /// An open request, until the connection has received its whole response.
-pub(super) struct Underway {
+pub(super) struct OpenRequest {
     activity: Arc<Activity>,
     id: u64,
 }
 
-impl Underway {
+impl OpenRequest {
     /// Records that the connection requests the next chunk of the response, which means that it has
     /// sent the chunks before.
-    pub(super) fn asked(&self) {
-        self.activity.lock().pieces.remove(&self.id);
+    pub(super) fn chunk_requested(&self) {
+        self.activity.lock().unsent_chunks.remove(&self.id);
     }
 
     /// Records that the connection has received a chunk.
-    pub(super) fn handed(&self, bytes: usize) {
-        self.activity.lock().pieces.insert(self.id, (Instant::now(), bytes as u64));
+    pub(super) fn chunk_received(&self, bytes: usize) {
+        self.activity.lock().unsent_chunks.insert(self.id, (Instant::now(), bytes as u64));
     }
 }
 
-impl Drop for Underway {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let mut state = self.activity.lock();
-        state.pieces.remove(&self.id);
+        state.unsent_chunks.remove(&self.id);
         state.open -= 1;
         if state.open == 0 {
-            state.rest = Rest::Idle(Instant::now());
+            state.rest = RestState::Idle(Instant::now());
         }
     }
 }
@@ -217,7 +217,7 @@ impl Drop for Underway {
 mod tests {
     use super::*;
 
-    const TIMES: Times = Times {
+    const TIMEOUTS: Timeouts = Timeouts {
         head: Duration::from_secs(10),
         stall: Duration::from_secs(20),
         idle: Duration::from_mins(1),
@@ -225,9 +225,9 @@ mod tests {
 
     /// Returns the reason why the connection ends, and the number of seconds until then.
     async fn end(activity: &Activity) -> (CutReason, u64) {
-        let begun = Instant::now();
-        let cut = activity.overdue().await;
-        (cut, begun.elapsed().as_secs())
+        let started_at = Instant::now();
+        let reason = activity.wait_for_timeout().await;
+        (reason, started_at.elapsed().as_secs())
     }
 
     async fn pass(seconds: u64) {
@@ -236,8 +236,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn bytes_do_not_extend_the_head_timeout() {
-        let activity = Activity::new(TIMES);
-        let drip = async {
+        let activity = Activity::new(TIMEOUTS);
+        let send_bytes = async {
             loop {
                 pass(1).await;
                 activity.read();
@@ -245,13 +245,13 @@ mod tests {
         };
         tokio::select! {
             ended = end(&activity) => assert_eq!(ended, (CutReason::HeadTimeout, 10)),
-            () = drip => {}
+            () = send_bytes => {}
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_idle_timeout_applies_between_requests() {
-        let activity = Activity::new(TIMES);
+        let activity = Activity::new(TIMEOUTS);
         drop(activity.request(false));
         assert_eq!(end(&activity).await, (CutReason::IdleTimeout, 60));
         // The first byte after a request begins the head of the next one.
@@ -268,11 +268,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_incomplete_head_gets_a_second_when_the_host_stops() {
-        let activity = Activity::new(TIMES);
+        let activity = Activity::new(TIMEOUTS);
         pass(3).await;
         activity.stop();
         assert_eq!(end(&activity).await, (CutReason::Shutdown, 1));
-        let late = Activity::new(Times { head: STOP_HEAD_TIME / 2, ..TIMES });
+        let late = Activity::new(Timeouts { head: STOP_HEAD_TIME / 2, ..TIMEOUTS });
         late.stop();
         assert_eq!(
             end(&late).await,
@@ -283,35 +283,38 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_open_request_has_no_timeout() {
-        let activity = Activity::new(TIMES);
+        let activity = Activity::new(TIMEOUTS);
         let request = activity.request(false);
-        let watched = tokio::time::timeout(Duration::from_hours(1), activity.overdue()).await;
+        let watched =
+            tokio::time::timeout(Duration::from_hours(1), activity.wait_for_timeout()).await;
         assert!(watched.is_err());
-        assert!(activity.resting_since().is_none());
+        assert!(activity.idle_since().is_none());
         drop(request);
-        assert!(activity.resting_since().is_some());
+        assert!(activity.idle_since().is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_response_that_is_not_read_ends_the_connection() {
-        let activity = Activity::new(TIMES);
+        let activity = Activity::new(TIMEOUTS);
         let request = activity.request(true);
-        request.handed(10 * 1_024);
+        request.chunk_received(10 * 1_024);
         assert_eq!(end(&activity).await, (CutReason::WriteTimeout, 30));
-        request.asked();
+        request.chunk_requested();
         activity.writes(true);
         assert_eq!(end(&activity).await, (CutReason::WriteTimeout, 20));
         activity.writes(false);
-        let watched = tokio::time::timeout(Duration::from_hours(1), activity.overdue()).await;
+        let watched =
+            tokio::time::timeout(Duration::from_hours(1), activity.wait_for_timeout()).await;
         assert!(watched.is_err());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_handed_over_socket_has_no_timeouts() {
-        let activity = Activity::new(TIMES);
+    async fn an_upgraded_socket_has_no_timeouts() {
+        let activity = Activity::new(TIMEOUTS);
         activity.upgraded();
-        let watched = tokio::time::timeout(Duration::from_hours(1), activity.overdue()).await;
-        assert!(watched.is_err() && activity.resting_since().is_none());
+        let watched =
+            tokio::time::timeout(Duration::from_hours(1), activity.wait_for_timeout()).await;
+        assert!(watched.is_err() && activity.idle_since().is_none());
         activity.evict();
         assert_eq!(end(&activity).await, (CutReason::Evicted, 0));
     }

@@ -11,40 +11,40 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 use wattle_api::traffic::{CutReason, Traffic};
 
-use super::activity::Underway;
+use super::activity::OpenRequest;
 
 /// A request body that fails when a timeout expires. The timeouts start at the first poll.
-pub(super) struct Timed {
+pub(super) struct TimedBody {
     body: Incoming,
     stall: Duration,
     whole: Duration,
     traffic: Arc<Traffic>,
-    waiting: Option<Waiting>,
+    timers: Option<Timers>,
 }
 
-struct Waiting {
-    stalled: Pin<Box<Sleep>>,
-    over: Pin<Box<Sleep>>,
+struct Timers {
+    stall: Pin<Box<Sleep>>,
+    whole: Pin<Box<Sleep>>,
 }
 
-impl Timed {
+impl TimedBody {
     pub(super) fn new(
         body: Incoming,
         stall: Duration,
         whole: Duration,
         traffic: Arc<Traffic>,
     ) -> Self {
-        Self { body, stall, whole, traffic, waiting: None }
+        Self { body, stall, whole, traffic, timers: None }
     }
 
-    fn late(&self, what: &str, time: Duration) -> axum::Error {
+    fn timeout_error(&self, what: &str, time: Duration) -> axum::Error {
         self.traffic.count_cut(CutReason::BodyTimeout);
         let message = format!("{what} within {time:?}");
         axum::Error::new(io::Error::new(io::ErrorKind::TimedOut, message))
     }
 }
 
-impl HttpBody for Timed {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -55,20 +55,22 @@ impl HttpBody for Timed {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
         let (stall, whole) = (this.stall, this.whole);
-        let waiting = this.waiting.get_or_insert_with(|| Waiting {
-            stalled: Box::pin(sleep(stall)),
-            over: Box::pin(sleep(whole)),
+        let timers = this.timers.get_or_insert_with(|| Timers {
+            stall: Box::pin(sleep(stall)),
+            whole: Box::pin(sleep(whole)),
         });
         // The timeout of the whole body also ends a body whose next chunk is always ready.
-        if waiting.over.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(this.late("the body did not arrive", whole))));
+        if timers.whole.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(this.timeout_error("the body did not arrive", whole))));
         }
         if let Poll::Ready(frame) = polled {
-            waiting.stalled.as_mut().reset(Instant::now() + stall);
+            timers.stall.as_mut().reset(Instant::now() + stall);
             return Poll::Ready(frame.map(|frame| frame.map_err(axum::Error::new)));
         }
-        if waiting.stalled.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(this.late("no part of the body arrived", stall))));
+        if timers.stall.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(
+                Err(this.timeout_error("no part of the body arrived", stall)),
+            ));
         }
         Poll::Pending
     }
@@ -82,19 +84,19 @@ impl HttpBody for Timed {
     }
 }
 
-/// A response body that records when its chunks are taken.
-pub(super) struct Taken {
+/// A response body that records when the connection requests and receives its chunks.
+pub(super) struct TrackedBody {
     body: Body,
-    request: Underway,
+    request: OpenRequest,
 }
 
-impl Taken {
-    pub(super) fn new(body: Body, request: Underway) -> Self {
+impl TrackedBody {
+    pub(super) fn new(body: Body, request: OpenRequest) -> Self {
         Self { body, request }
     }
 }
 
-impl HttpBody for Taken {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -102,10 +104,10 @@ impl HttpBody for Taken {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.request.asked();
+        self.request.chunk_requested();
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &polled {
-            self.request.handed(frame.data_ref().map_or(0, Bytes::len));
+            self.request.chunk_received(frame.data_ref().map_or(0, Bytes::len));
         }
         polled
     }

@@ -24,19 +24,19 @@ use tower::Service as _;
 use wattle_api::guard::limits::limit_reached;
 use wattle_api::traffic::CutReason;
 
-use super::Listening;
+use super::ListenState;
 use super::activity::Activity;
-use super::body::{Taken, Timed};
-use super::io::Watched;
+use super::body::{TimedBody, TrackedBody};
 use super::limits::{
     BUFFER_BYTES, CLOSE_GRACE, HEADER_LIST_BYTES, LOCAL_RESETS, PENDING_RESETS, PING_PERIOD,
     PING_TIMEOUT, STREAM_BUFFER_BYTES,
 };
-use super::room::Seat;
+use super::slots::Slot;
+use super::socket::TrackedSocket;
 
 /// An accepted connection.
 pub(super) struct Connection {
-    pub(super) listening: Arc<Listening>,
+    pub(super) listen_state: Arc<ListenState>,
     pub(super) router: Router,
     pub(super) from: SocketAddr,
     pub(super) activity: Arc<Activity>,
@@ -48,32 +48,34 @@ impl Connection {
     pub(super) async fn serve(
         self,
         socket: TcpStream,
-        seat: Seat,
+        slot: Slot,
         tls: Option<TlsAcceptor>,
         stopped: impl Future<Output = ()>,
     ) {
-        let socket = Watched::new(socket, self.activity.clone(), seat);
+        let socket = TrackedSocket::new(socket, self.activity.clone(), slot);
         let mut stopped = pin!(stopped);
-        let Some(tls) = tls else { return self.speak(socket, stopped).await };
+        let Some(tls) = tls else { return self.serve_http(socket, stopped).await };
         let accepted = tokio::select! {
             accepted = tls.accept(socket) => accepted,
-            cut = self.activity.overdue() => return self.listening.note(cut, self.from),
+            cut = self.activity.wait_for_timeout() => {
+                return self.listen_state.record_cut(cut, self.from);
+            }
             () = &mut stopped => return,
         };
         match accepted {
-            Ok(socket) => self.speak(socket, stopped).await,
+            Ok(socket) => self.serve_http(socket, stopped).await,
             Err(error) => tracing::debug!(from = %self.from, %error, "a TLS handshake failed"),
         }
     }
 
-    async fn speak<S>(self, socket: S, stopped: Pin<&mut impl Future<Output = ()>>)
+    async fn serve_http<S>(self, socket: S, stopped: Pin<&mut impl Future<Output = ()>>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let builder = self.builder();
-        let (activity, listening, from) =
-            (self.activity.clone(), self.listening.clone(), self.from);
-        let service = service_fn(move |request| self.answer(request));
+        let (activity, listen_state, from) =
+            (self.activity.clone(), self.listen_state.clone(), self.from);
+        let service = service_fn(move |request| self.respond(request));
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
         let mut connection = pin!(connection);
         let mut stopped = stopped.fuse();
@@ -87,8 +89,8 @@ impl Connection {
                     }
                     return;
                 }
-                cut = activity.overdue() => {
-                    listening.note(cut, from);
+                cut = activity.wait_for_timeout() => {
+                    listen_state.record_cut(cut, from);
                     if cut == CutReason::IdleTimeout {
                         connection.as_mut().graceful_shutdown();
                         let _ = tokio::time::timeout(CLOSE_GRACE, connection).await;
@@ -114,7 +116,7 @@ impl Connection {
         builder
             .http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(self.listening.config.streams)
+            .max_concurrent_streams(self.listen_state.config.streams)
             .max_pending_accept_reset_streams(PENDING_RESETS)
             .max_local_error_reset_streams(LOCAL_RESETS)
             .max_header_list_size(HEADER_LIST_BYTES)
@@ -124,39 +126,39 @@ impl Connection {
         builder
     }
 
-    fn answer(
+    fn respond(
         &self,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<Taken>, Infallible>> + Send + use<> {
-        let underway = self.activity.request(request.version() == Version::HTTP_2);
-        let answering = self.pass(request);
-        async move { Ok(answering.await.map(|body| Taken::new(body, underway))) }
+    ) -> impl Future<Output = Result<Response<TrackedBody>, Infallible>> + Send + use<> {
+        let open_request = self.activity.request(request.version() == Version::HTTP_2);
+        let response = self.route(request);
+        async move { Ok(response.await.map(|body| TrackedBody::new(body, open_request))) }
     }
 
     /// Returns true if a request is for the health endpoint or the control plane.
     fn is_control(&self, request: &Request<Incoming>) -> bool {
-        let access = self.listening.access.get();
+        let access = self.listen_state.access.get();
         access.is_some_and(|access| access.is_control(request.method(), request.uri().path()))
     }
 
-    fn pass(&self, request: Request<Incoming>) -> impl Future<Output = Response> + Send + use<> {
+    fn route(&self, request: Request<Incoming>) -> impl Future<Output = Response> + Send + use<> {
         let refused = self.is_reserved && !self.is_control(&request);
         let is_http2 = request.version() == Version::HTTP_2;
         let mut request = request.map(|body| self.body(body));
         request.extensions_mut().insert(ConnectInfo(self.from));
         let mut router = self.router.clone();
-        let traffic = self.listening.traffic.clone();
+        let traffic = self.listen_state.traffic.clone();
         async move {
             if !refused {
                 return router.call(request).await.unwrap_or_else(|never| match never {});
             }
             traffic.count_cut(CutReason::ConnectionLimit);
-            let mut answer = limit_reached("connections").into_response();
+            let mut response = limit_reached("connections").into_response();
             if !is_http2 {
                 let close = HeaderValue::from_static("close");
-                answer.headers_mut().insert(header::CONNECTION, close);
+                response.headers_mut().insert(header::CONNECTION, close);
             }
-            answer
+            response
         }
     }
 
@@ -164,7 +166,7 @@ impl Connection {
         if body.is_end_stream() {
             return Body::empty();
         }
-        let Listening { times, body_time, traffic, .. } = &*self.listening;
-        Body::new(Timed::new(body, times.stall, *body_time, traffic.clone()))
+        let ListenState { timeouts, body_timeout, traffic, .. } = &*self.listen_state;
+        Body::new(TimedBody::new(body, timeouts.stall, *body_timeout, traffic.clone()))
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Certificates {
     cert: PathBuf,
     key: PathBuf,
     /// Stamp of the files before they were first read.
-    opened: Stamp,
+    initial_stamp: Stamp,
     current: RwLock<Arc<CertifiedKey>>,
 }
 
@@ -44,15 +44,15 @@ impl Certificates {
     pub(super) fn open(config: &TlsConfig, base: &Path) -> Result<Arc<Self>, Error> {
         let (cert, key) = (base.join(&config.cert), base.join(&config.key));
         // The stamp is taken before the files are read, so that a change in between is detected.
-        let opened = stamp(&cert, &key);
+        let initial_stamp = stamp(&cert, &key);
         let current = read(&cert, &key).map_err(setup)?;
-        Ok(Arc::new(Self { cert, key, opened, current: RwLock::new(Arc::new(current)) }))
+        Ok(Arc::new(Self { cert, key, initial_stamp, current: RwLock::new(Arc::new(current)) }))
     }
 
     /// Reloads the certificate when its files change. If the new files are unusable, the old
     /// certificate remains in use. Never completes.
-    pub(super) async fn keep(&self) {
-        let mut known = self.opened;
+    pub(super) async fn reload_on_change(&self) {
+        let mut known = self.initial_stamp;
         loop {
             tokio::time::sleep(CERTIFICATE_PERIOD).await;
             let stamp = stamp(&self.cert, &self.key);
@@ -61,8 +61,9 @@ impl Certificates {
             }
             known = stamp;
             match read(&self.cert, &self.key) {
-                Ok(fresh) => {
-                    *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+                Ok(reloaded) => {
+                    *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+                        Arc::new(reloaded);
                     let cert = self.cert.display();
                     tracing::info!(%cert, "new connections use the new certificate");
                 }

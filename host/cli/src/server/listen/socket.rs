@@ -9,23 +9,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::activity::Activity;
-use super::room::Seat;
+use super::slots::Slot;
 
 /// A socket that records its reads and blocked writes in [`Activity`].
-pub(super) struct Watched {
+pub(super) struct TrackedSocket {
     socket: TcpStream,
     activity: Arc<Activity>,
     is_blocked: bool,
     /// Connection slot, occupied until the socket is closed, also after an upgrade to a WebSocket.
-    _seat: Seat,
+    _slot: Slot,
 }
 
-impl Watched {
-    pub(super) fn new(socket: TcpStream, activity: Arc<Activity>, seat: Seat) -> Self {
-        Self { socket, activity, is_blocked: false, _seat: seat }
+impl TrackedSocket {
+    pub(super) fn new(socket: TcpStream, activity: Arc<Activity>, slot: Slot) -> Self {
+        Self { socket, activity, is_blocked: false, _slot: slot }
     }
 
-    fn note(&mut self, written: &Poll<io::Result<usize>>) {
+    fn record_write(&mut self, written: &Poll<io::Result<usize>>) {
         let is_blocked = written.is_pending();
         if is_blocked != self.is_blocked {
             self.is_blocked = is_blocked;
@@ -34,7 +34,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for TrackedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -49,14 +49,14 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for TrackedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, buf);
-        self.note(&written);
+        self.record_write(&written);
         written
     }
 
@@ -74,7 +74,7 @@ impl AsyncWrite for Watched {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
-        self.note(&written);
+        self.record_write(&written);
         written
     }
 

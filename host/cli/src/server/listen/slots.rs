@@ -18,24 +18,24 @@ use super::limits::{CLOSED_AT_ONCE, FILES_LEFT, RESERVED, RESERVED_PER_ADDRESS};
 const FILE_LIMITS: &str = "/proc/self/limits";
 
 /// The connection slots of all listeners.
-pub(super) struct Room {
-    most: usize,
+pub(super) struct ConnectionSlots {
+    max: usize,
     per_address: usize,
     traffic: Arc<Traffic>,
-    seats: Mutex<Seats>,
+    table: Mutex<SlotTable>,
 }
 
 #[derive(Default)]
-struct Seats {
-    taken: HashMap<u64, Taken>,
+struct SlotTable {
+    occupied: HashMap<u64, OccupiedSlot>,
     next: u64,
     /// Numbers of ordinary connections and of reserved ones, for the control plane only.
-    any: Count,
+    ordinary: Count,
     reserved: Count,
 }
 
 /// A connection that occupies a slot.
-struct Taken {
+struct OccupiedSlot {
     address: IpAddr,
     is_reserved: bool,
     activity: Arc<Activity>,
@@ -69,108 +69,108 @@ impl Count {
     }
 }
 
-impl Seats {
+impl SlotTable {
     fn count(&mut self, is_reserved: bool) -> &mut Count {
-        if is_reserved { &mut self.reserved } else { &mut self.any }
+        if is_reserved { &mut self.reserved } else { &mut self.ordinary }
     }
 
-    fn add(&mut self, taken: Taken) -> u64 {
+    fn add(&mut self, occupied: OccupiedSlot) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.count(taken.is_reserved).add(taken.address);
-        self.taken.insert(id, taken);
+        self.count(occupied.is_reserved).add(occupied.address);
+        self.occupied.insert(id, occupied);
         id
     }
 
-    fn remove(&mut self, id: u64) -> Option<Taken> {
-        let taken = self.taken.remove(&id)?;
-        self.count(taken.is_reserved).subtract(taken.address);
-        Some(taken)
+    fn remove(&mut self, id: u64) -> Option<OccupiedSlot> {
+        let occupied = self.occupied.remove(&id)?;
+        self.count(occupied.is_reserved).subtract(occupied.address);
+        Some(occupied)
     }
 
     /// Removes some of the connections without an open request, the longest idle first.
-    fn remove_resting(&mut self, of: Option<IpAddr>, is_reserved: bool) -> Vec<Taken> {
-        let mut resting: Vec<_> = self
-            .taken
+    fn remove_idle(&mut self, of: Option<IpAddr>, is_reserved: bool) -> Vec<OccupiedSlot> {
+        let mut idle: Vec<_> = self
+            .occupied
             .iter()
-            .filter(|(_, taken)| taken.is_reserved == is_reserved)
-            .filter(|(_, taken)| of.is_none_or(|address| taken.address == address))
-            .filter_map(|(id, taken)| Some((taken.activity.resting_since()?, *id)))
+            .filter(|(_, occupied)| occupied.is_reserved == is_reserved)
+            .filter(|(_, occupied)| of.is_none_or(|address| occupied.address == address))
+            .filter_map(|(id, occupied)| Some((occupied.activity.idle_since()?, *id)))
             .collect();
-        resting.sort_unstable();
+        idle.sort_unstable();
         // Only some are removed, because new connections have no open request until they have sent
         // one.
-        let some = resting.len().div_ceil(CLOSED_AT_ONCE).min(CLOSED_AT_ONCE);
-        resting.into_iter().take(some).filter_map(|(_, id)| self.remove(id)).collect()
+        let some = idle.len().div_ceil(CLOSED_AT_ONCE).min(CLOSED_AT_ONCE);
+        idle.into_iter().take(some).filter_map(|(_, id)| self.remove(id)).collect()
     }
 }
 
-impl Room {
-    /// Creates `most` slots, or fewer if the process may open too few files.
-    pub(super) fn new(most: usize, per_address: usize, traffic: Arc<Traffic>) -> Arc<Self> {
+impl ConnectionSlots {
+    /// Creates `max` slots, or fewer if the process may open too few files.
+    pub(super) fn new(max: usize, per_address: usize, traffic: Arc<Traffic>) -> Arc<Self> {
         let files = std::fs::read_to_string(FILE_LIMITS).ok();
-        let most = match files.as_deref().and_then(open_files) {
-            Some(files) if files - files / FILES_LEFT < most => {
+        let max = match files.as_deref().and_then(open_files) {
+            Some(files) if files - files / FILES_LEFT < max => {
                 let fewer = (files - files / FILES_LEFT).max(1);
                 tracing::info!(
                     connections = fewer,
-                    wanted = most,
+                    wanted = max,
                     "the process may open {files} files, so it accepts fewer connections than \
                      `server.connections.max`; raise the limit (`ulimit -n`) for more"
                 );
                 fewer
             }
-            _ => most,
+            _ => max,
         };
-        Arc::new(Self { most, per_address, traffic, seats: Mutex::default() })
+        Arc::new(Self { max, per_address, traffic, table: Mutex::default() })
     }
 
     /// Locks the slots and ignores poisoning: no code that can panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SlotTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Occupies a slot for a connection. Returns `None` if no slot is available.
-    pub(super) fn take(self: &Arc<Self>, from: IpAddr, activity: &Arc<Activity>) -> Option<Seat> {
+    pub(super) fn occupy(self: &Arc<Self>, from: IpAddr, activity: &Arc<Activity>) -> Option<Slot> {
         let address = network_of(from);
-        let mut seats = self.lock();
-        let is_reserved = if self.make_room(&mut seats, address, false) {
+        let mut table = self.lock();
+        let is_reserved = if self.free_slot(&mut table, address, false) {
             false
-        } else if self.make_room(&mut seats, address, true) {
+        } else if self.free_slot(&mut table, address, true) {
             true
         } else {
             return None;
         };
-        let id = seats.add(Taken { address, is_reserved, activity: activity.clone() });
+        let id = table.add(OccupiedSlot { address, is_reserved, activity: activity.clone() });
         self.traffic.opened();
-        Some(Seat { room: self.clone(), id, is_reserved })
+        Some(Slot { slots: self.clone(), id, is_reserved })
     }
 
     /// Returns true if a slot is free, or was freed by closing other connections.
-    fn make_room(&self, seats: &mut Seats, address: IpAddr, is_reserved: bool) -> bool {
-        let (most, per_address) = if is_reserved {
+    fn free_slot(&self, table: &mut SlotTable, address: IpAddr, is_reserved: bool) -> bool {
+        let (max, per_address) = if is_reserved {
             (RESERVED, RESERVED_PER_ADDRESS)
         } else {
-            (self.most, self.per_address)
+            (self.max, self.per_address)
         };
-        if seats.count(is_reserved).of(address) >= per_address
-            && !evict(seats.remove_resting(Some(address), is_reserved))
+        if table.count(is_reserved).of(address) >= per_address
+            && !evict(table.remove_idle(Some(address), is_reserved))
         {
             return false;
         }
-        seats.count(is_reserved).all < most || evict(seats.remove_resting(None, is_reserved))
+        table.count(is_reserved).all < max || evict(table.remove_idle(None, is_reserved))
     }
 
     /// Closes some connections without an open request.
-    pub(super) fn shrink(&self) {
-        evict(self.lock().remove_resting(None, false));
+    pub(super) fn close_idle(&self) {
+        evict(self.lock().remove_idle(None, false));
     }
 }
 
 /// Ends the connections. Returns true if there were any.
-fn evict(removed: Vec<Taken>) -> bool {
-    for taken in &removed {
-        taken.activity.evict();
+fn evict(removed: Vec<OccupiedSlot>) -> bool {
+    for occupied in &removed {
+        occupied.activity.evict();
     }
     !removed.is_empty()
 }
@@ -182,18 +182,18 @@ fn open_files(limits: &str) -> Option<usize> {
 }
 
 /// A connection slot, which is released on drop.
-pub(super) struct Seat {
-    room: Arc<Room>,
+pub(super) struct Slot {
+    slots: Arc<ConnectionSlots>,
     id: u64,
     /// Whether the slot is reserved for the health endpoint and the control plane.
     pub(super) is_reserved: bool,
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         // An evicted connection was already removed.
-        self.room.lock().remove(self.id);
-        self.room.traffic.closed();
+        self.slots.lock().remove(self.id);
+        self.slots.traffic.closed();
     }
 }
 
@@ -203,16 +203,16 @@ mod tests {
 
     use wattle_api::traffic::CutReason;
 
-    use super::super::activity::{Times, Underway};
+    use super::super::activity::{OpenRequest, Timeouts};
     use super::*;
 
-    fn room(most: usize, per_address: usize) -> Arc<Room> {
-        Room::new(most, per_address, Arc::default())
+    fn slots(max: usize, per_address: usize) -> Arc<ConnectionSlots> {
+        ConnectionSlots::new(max, per_address, Arc::default())
     }
 
     fn activity() -> Arc<Activity> {
         let long = Duration::from_hours(1);
-        Activity::new(Times { head: long, stall: long, idle: long })
+        Activity::new(Timeouts { head: long, stall: long, idle: long })
     }
 
     fn address(last: u8) -> IpAddr {
@@ -220,50 +220,50 @@ mod tests {
     }
 
     /// Occupies a slot for a connection with an open request.
-    fn busy(room: &Arc<Room>, last: u8) -> Option<(Seat, Underway)> {
+    fn busy(slots: &Arc<ConnectionSlots>, last: u8) -> Option<(Slot, OpenRequest)> {
         let activity = activity();
         let request = activity.request(false);
-        room.take(address(last), &activity).map(|seat| (seat, request))
+        slots.occupy(address(last), &activity).map(|slot| (slot, request))
     }
 
     #[test]
     fn an_address_above_its_limit_gets_reserved_slots() {
-        let room = room(2, 1);
-        let first = busy(&room, 1).unwrap();
+        let slots = slots(2, 1);
+        let first = busy(&slots, 1).unwrap();
         assert!(!first.0.is_reserved);
         // The address has reached its limit, so it gets reserved slots, up to the limit of these.
-        let reserved: Vec<_> = std::iter::from_fn(|| busy(&room, 1)).collect();
+        let reserved: Vec<_> = std::iter::from_fn(|| busy(&slots, 1)).collect();
         assert_eq!(reserved.len(), RESERVED_PER_ADDRESS);
-        assert!(reserved.iter().all(|(seat, _)| seat.is_reserved));
-        assert!(!busy(&room, 2).unwrap().0.is_reserved, "another address gets a place");
+        assert!(reserved.iter().all(|(slot, _)| slot.is_reserved));
+        assert!(!busy(&slots, 2).unwrap().0.is_reserved, "another address gets an ordinary slot");
         drop((first, reserved));
-        assert!(room.lock().taken.is_empty() && room.lock().any.by_address.is_empty());
-        assert_eq!(room.traffic.connections(), 0);
+        assert!(slots.lock().occupied.is_empty() && slots.lock().ordinary.by_address.is_empty());
+        assert_eq!(slots.traffic.connections(), 0);
     }
 
     #[tokio::test]
     async fn a_connection_without_a_request_is_replaced() {
-        let room = room(2, 2);
+        let slots = slots(2, 2);
         let (oldest, younger) = (activity(), activity());
-        let _first = room.take(address(1), &oldest).unwrap();
-        let _second = room.take(address(1), &younger).unwrap();
-        let third = room.take(address(2), &activity()).unwrap();
+        let _first = slots.occupy(address(1), &oldest).unwrap();
+        let _second = slots.occupy(address(1), &younger).unwrap();
+        let third = slots.occupy(address(2), &activity()).unwrap();
         assert!(!third.is_reserved);
-        assert_eq!(oldest.overdue().await, CutReason::Evicted);
-        let left = tokio::time::timeout(Duration::from_millis(1), younger.overdue()).await;
+        assert_eq!(oldest.wait_for_timeout().await, CutReason::Evicted);
+        let left = tokio::time::timeout(Duration::from_millis(1), younger.wait_for_timeout()).await;
         assert!(left.is_err(), "the newer one stays");
-        assert_eq!(room.lock().any.all, 2);
+        assert_eq!(slots.lock().ordinary.all, 2);
     }
 
     #[test]
     fn addresses_of_one_ipv6_network_count_as_one() {
-        let room = room(10, 1);
+        let slots = slots(10, 1);
         let from = |text: &str| text.parse::<IpAddr>().unwrap();
         let (one, same, other) = (activity(), activity(), activity());
         let _requests = [one.request(false), same.request(false)];
-        let _first = room.take(from("2001:db8::1"), &one).unwrap();
-        assert!(room.take(from("2001:db8::2"), &same).unwrap().is_reserved);
-        assert!(!room.take(from("2001:db8:0:1::1"), &other).unwrap().is_reserved);
+        let _first = slots.occupy(from("2001:db8::1"), &one).unwrap();
+        assert!(slots.occupy(from("2001:db8::2"), &same).unwrap().is_reserved);
+        assert!(!slots.occupy(from("2001:db8:0:1::1"), &other).unwrap().is_reserved);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Waits at the start until the store's database is available.
+//! Waits at the start until the database of the store is available.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use wattle_store::PostgresStore;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::server::starting::{STARTS, Starting};
+use crate::server::starting::{STARTING_REASON, Starting};
 use crate::wire::{ReadEnv, store_database};
 
 /// Pause between two attempts. Each failed attempt is logged.
-const PAUSE: Duration = Duration::from_secs(3);
+const RETRY_PERIOD: Duration = Duration::from_secs(3);
 
 /// Reason with which requests are rejected in the meantime.
-const WAITS: &str = "the host waits for the database of its store; try again";
+const WAITING_REASON: &str = "the host waits for the database of its store; try again";
 
 /// Waits until the store's database accepts connections.
 ///
@@ -28,10 +28,10 @@ pub(super) async fn wait_for_database(
 ) -> Result<(), Error> {
     let Some(database) = store_database(config, env)? else { return Ok(()) };
     while let Some(error) = PostgresStore::away(&database).await.map_err(Error::Store)? {
-        starting.say(WAITS);
+        starting.set_reason(WAITING_REASON);
         tracing::warn!(%error, "the host waits for the database of its store");
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_PERIOD).await;
     }
-    starting.say(STARTS);
+    starting.set_reason(STARTING_REASON);
     Ok(())
 }

@@ -11,19 +11,19 @@ use super::limits::NOTE_PERIOD;
 
 /// The time of the last message of each reason.
 #[derive(Default)]
-pub(super) struct Notes(Mutex<HashMap<&'static str, Note>>);
+pub(super) struct CutLog(Mutex<HashMap<&'static str, LastMessage>>);
 
-struct Note {
+struct LastMessage {
     at: Instant,
     /// Number of connections since the last message.
-    more: u64,
+    suppressed: u64,
 }
 
-impl Notes {
+impl CutLog {
     /// Logs a message, unless a message with this reason was logged within [`NOTE_PERIOD`].
-    pub(super) fn note(&self, cut: CutReason, from: SocketAddr) {
+    pub(super) fn log(&self, cut: CutReason, from: SocketAddr) {
         if matches!(cut, CutReason::IdleTimeout | CutReason::Shutdown) {
-            tracing::debug!(%from, reason = cut.label(), "{}", told(cut));
+            tracing::debug!(%from, reason = cut.label(), "{}", describe(cut));
             return;
         }
         let Some(before) = self.due(cut) else {
@@ -35,29 +35,29 @@ impl Notes {
             %from,
             before,
             "{}; `before` counts those since the last such message",
-            told(cut)
+            describe(cut)
         );
     }
 
     /// Returns the number of connections since the last message if a new message is due, or `None`.
     fn due(&self, cut: CutReason) -> Option<u64> {
         // Poisoning is ignored: no code that can panic runs under the lock.
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        let Some(note) = notes.get_mut(cut.label()) else {
-            notes.insert(cut.label(), Note { at: now, more: 0 });
+        let Some(message) = messages.get_mut(cut.label()) else {
+            messages.insert(cut.label(), LastMessage { at: now, suppressed: 0 });
             return Some(0);
         };
-        if now < note.at + NOTE_PERIOD {
-            note.more += 1;
+        if now < message.at + NOTE_PERIOD {
+            message.suppressed += 1;
             return None;
         }
-        note.at = now;
-        Some(std::mem::take(&mut note.more))
+        message.at = now;
+        Some(std::mem::take(&mut message.suppressed))
     }
 }
 
-fn told(cut: CutReason) -> &'static str {
+fn describe(cut: CutReason) -> &'static str {
     match cut {
         CutReason::HeadTimeout => {
             "the head of a request did not arrive within `server.connections.head_timeout`"
@@ -86,15 +86,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_reason_has_one_message_per_period() {
-        let notes = Notes::default();
-        assert_eq!(notes.due(CutReason::HeadTimeout), Some(0));
-        assert_eq!(notes.due(CutReason::WriteTimeout), Some(0));
+        let log = CutLog::default();
+        assert_eq!(log.due(CutReason::HeadTimeout), Some(0));
+        assert_eq!(log.due(CutReason::WriteTimeout), Some(0));
         assert_eq!(
-            (notes.due(CutReason::HeadTimeout), notes.due(CutReason::HeadTimeout)),
+            (log.due(CutReason::HeadTimeout), log.due(CutReason::HeadTimeout)),
             (None, None)
         );
         tokio::time::sleep(NOTE_PERIOD).await;
-        assert_eq!(notes.due(CutReason::HeadTimeout), Some(2));
-        assert_eq!(notes.due(CutReason::HeadTimeout), None);
+        assert_eq!(log.due(CutReason::HeadTimeout), Some(2));
+        assert_eq!(log.due(CutReason::HeadTimeout), None);
     }
 }
