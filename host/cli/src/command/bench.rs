@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::manifest::Manifest;
 use crate::output::Output;
-use crate::wire::offline::OfflineCode;
+use crate::wire::replay::ReplayHost;
 
 /// Number of executions before the measured ones. They fill the caches of the host and of the
 /// machine.
@@ -35,13 +35,13 @@ pub(super) async fn bench(
     let export = Export::read(&text).map_err(|error| to_error(error.into()))?;
     drop(text);
     app::include(&mut config, &name, &folder);
-    let code = Box::pin(OfflineCode::open(config)).await?;
+    let code = Box::pin(ReplayHost::open(config)).await?;
     let app = code.newest(&name).await;
     let app = app.ok_or_else(|| Error::Failed(format!("app `{name}` is not loaded")))?;
     let run = RecordedRun::find(&export, &app, args.run.as_deref()).map_err(to_error)?;
     let run = Arc::new(run);
     // Spawned, because the thread that waits for a command wakes more slowly than a worker thread.
-    let measured = measure(run.clone(), code.ports_for(&export).await, args.times.get());
+    let measured = measure(run.clone(), code.ports_with_blobs(&export).await, args.times.get());
     let costs = tokio::spawn(measured)
         .await
         .map_err(|error| Error::Failed(format!("the measurement failed: {error}")))?

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::wire::{ReadEnv, environment, open_tools};
+use crate::wire::{ReadEnv, environment, open_mcp_servers};
 
 /// Number of characters of a description that are shown.
 const DESCRIPTION_CHARS: usize = 80;
@@ -46,7 +46,7 @@ pub(super) async fn check_servers(
     env: &ReadEnv,
     named: Vec<String>,
 ) -> Result<BTreeMap<String, Result<Check, Failure>>, Error> {
-    let servers = open_tools(config, env, &mut Vec::new())?;
+    let servers = open_mcp_servers(config, env, &mut Vec::new())?;
     let names: Vec<String> =
         if named.is_empty() { config.mcp.keys().cloned().collect() } else { named };
     let checks = join_all(names.iter().map(|name| servers.check(name))).await;

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::wire::offline::OfflineCode;
+use crate::wire::replay::ReplayHost;
 
 fn export_path(thread: &str, parts: ExportParts) -> String {
     let ExportParts { code, blobs } = parts;
@@ -109,7 +109,7 @@ pub(super) async fn replay(
         message: error.to_string(),
         hint: "name a thread, or a file that `wattle thread export` wrote".into(),
     })?;
-    let code = Box::pin(OfflineCode::open(config)).await?;
+    let code = Box::pin(ReplayHost::open(config)).await?;
     let replayed = Box::pin(replay_export(&code, &export)).await?;
     output.data(&replayed, |replayed| render(&export, replayed));
     Ok(if replayed.divergences.is_empty() { Exit::Ok } else { Exit::Failed })
@@ -138,10 +138,10 @@ async fn export_text(client: &Client, thread: &str, parts: ExportParts) -> Resul
     })
 }
 
-async fn replay_export(code: &OfflineCode, export: &Export) -> Result<Replay, Error> {
+async fn replay_export(code: &ReplayHost, export: &Export) -> Result<Replay, Error> {
     let thread = &export.header.thread;
     let found = code
-        .app_of(export)
+        .load_app(export)
         .await
         .map_err(|message| Error::Usage { message, hint: "export the thread again".into() })?;
     let app = found.ok_or_else(|| Error::Usage {
@@ -153,7 +153,7 @@ async fn replay_export(code: &OfflineCode, export: &Export) -> Result<Replay, Er
                folder, or use the data folder of the host that ran it"
             .into(),
     })?;
-    let ports = code.ports_for(export).await;
+    let ports = code.ports_with_blobs(export).await;
     Box::pin(replay_thread(export, app, ports, Against::Pinned)).await.map_err(|failure| {
         Error::Usage {
             message: failure.message,

@@ -52,8 +52,9 @@ async fn reader(
         readable_by_all: Vec::new(),
     };
     if let Some(variable) = &args.execute_env {
-        let admin = DatabaseConfig::new(variable_of(env, variable)?);
-        let password = args.password_env.as_ref().map(|name| variable_of(env, name)).transpose()?;
+        let admin = DatabaseConfig::new(read_variable(env, variable)?);
+        let password =
+            args.password_env.as_ref().map(|name| read_variable(env, name)).transpose()?;
         let applied = role.apply(&args.database, &admin, password.as_deref()).await;
         report.readable_by_all = applied.map_err(failed)?;
         report.executed = true;
@@ -78,7 +79,7 @@ fn render(report: &Report) -> String {
     format!("BEGIN;\n{}COMMIT;", lines.collect::<String>())
 }
 
-fn variable_of(env: &ReadEnv, name: &str) -> Result<String, Error> {
+fn read_variable(env: &ReadEnv, name: &str) -> Result<String, Error> {
     env(name).ok_or_else(|| Error::Failed(format!("the environment variable `{name}` is not set")))
 }
 
@@ -108,10 +109,10 @@ fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<Stri
     let covers = |wanted: &GrantKey, table: &GrantKey| {
         wanted.plugin == table.plugin && (wanted.app.is_none() || wanted.app == table.app)
     };
-    let is_meant = |table: &GrantKey| {
+    let is_selected = |table: &GrantKey| {
         args.plugins.is_empty() || args.plugins.iter().any(|wanted| covers(wanted, table))
     };
-    for (table, needs) in config.grants.iter().filter(|(table, _)| is_meant(table)) {
+    for (table, needs) in config.grants.iter().filter(|(table, _)| is_selected(table)) {
         match needs.databases().remove(database) {
             Some(SqlRule { access: SqlAccess::ReadOnly, tables: Some(list), .. }) => {
                 tables.extend(list);

@@ -22,7 +22,7 @@ use crate::output::Output;
 /// Files and folders of the data folder that a backup contains in addition to the store, the memory
 /// and the blobs, because a host cannot create them again: code of archived versions, model routes
 /// of tenants, and the secret of links.
-const KEPT: &[&str] = &[VERSIONS_FOLDER, TENANT_ROUTES_FILE, LINK_KEY_FILE];
+const BACKED_UP_ENTRIES: &[&str] = &[VERSIONS_FOLDER, TENANT_ROUTES_FILE, LINK_KEY_FILE];
 
 /// Verifies all stored data, through the running server or in the files.
 pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error> {
@@ -36,14 +36,14 @@ pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error
 
 /// Surveys the files of a store that no process has open.
 pub(super) async fn survey_files(config: &Config) -> Result<DamageReport, Error> {
-    refuse_without_files(config)?;
+    require_file_store(config)?;
     let file = config.store_file();
     let memory = config.memory_file();
     let read = move || (RedbStore::survey_file(file), RedbMemory::survey_file(memory));
     let read = tokio::task::spawn_blocking(read).await;
     let (survey, memory) = read.map_err(|error| setup(error.to_string()))?;
     let mut survey = survey.map_err(Error::Store)?;
-    survey.damaged.extend(in_memory(memory)?);
+    survey.damaged.extend(memory_damage(memory)?);
     let blobs = config.blobs_folder();
     if blobs.exists() {
         let damaged = FileBlobs::reading(blobs).find_damage().await;
@@ -53,7 +53,7 @@ pub(super) async fn survey_files(config: &Config) -> Result<DamageReport, Error>
 }
 
 /// Returns the damage of a memory. A memory that cannot be opened counts as one damage.
-fn in_memory(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> {
+fn memory_damage(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> {
     match found {
         Ok(damaged) => Ok(damaged),
         Err(failure) if failure.code == code::BROKEN => {
@@ -74,8 +74,8 @@ fn render(survey: &DamageReport) -> String {
 
 /// Rebuilds a damaged store and a damaged long-term memory.
 pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error> {
-    refuse_without_files(&config)?;
-    refuse_beside_a_server(&config, "repaired").await?;
+    require_file_store(&config)?;
+    require_no_server(&config, "repaired").await?;
     let (file, memory) = (config.store_file(), config.memory_file());
     let repair = move || {
         let (mut survey, old) = RedbStore::repair_file(file).map_err(Error::Store)?;
@@ -103,21 +103,22 @@ pub(super) async fn backup(
     args: &StoreBackupArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    refuse_without_files(&config)?;
-    refuse_filled(&args.folder)?;
+    require_file_store(&config)?;
+    require_empty_folder(&args.folder)?;
     let data = config.data.clone();
     let client = Client::open(config, Needs::Store).await?;
     let made = client.post("/api/v1/store/backup", &json!({})).await;
     client.close().await;
     let made: BackupDocument = made?;
     let from = PathBuf::from(&made.folder);
-    let kept = KEPT.iter().try_for_each(|name| copy(&data.join(name), &from.join(name)));
-    let put = kept.and_then(|()| put(&from, &args.folder));
-    if put.is_err() {
+    let copied_entries =
+        BACKED_UP_ENTRIES.iter().try_for_each(|name| copy(&data.join(name), &from.join(name)));
+    let moved = copied_entries.and_then(|()| move_folder(&from, &args.folder));
+    if moved.is_err() {
         // The incomplete copy is useless. The error of the copy is returned below.
         let _ = fs::remove_dir_all(&from);
     }
-    put?;
+    moved?;
     output.data(&json!({ "folder": args.folder, "damaged": made.damaged }), |_| {
         let mut lines = vec![format!("backed up to `{}`", args.folder.display())];
         lines.extend(made.damaged.iter().map(|damage| format!("left out  {damage}")));
@@ -132,8 +133,8 @@ pub(super) async fn restore(
     args: &StoreRestoreArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    refuse_without_files(&config)?;
-    refuse_beside_a_server(&config, "restored").await?;
+    require_file_store(&config)?;
+    require_no_server(&config, "restored").await?;
     let file = config.store_file();
     let name = file.file_name().unwrap_or_default();
     if !args.folder.join(name).is_file() {
@@ -143,12 +144,12 @@ pub(super) async fn restore(
         });
     }
     let from = fs::canonicalize(&args.folder).map_err(Error::file("read", &args.folder))?;
-    let mark = RedbStore::restore_mark(&file);
-    if !is_begun(&config, &mark, &from) {
-        refuse_data(&config)?;
+    let marker = RedbStore::restore_mark(&file);
+    if !is_resumed_restore(&config, &marker, &from) {
+        require_no_data(&config)?;
     }
     fs::create_dir_all(&config.data).map_err(Error::file("create", &config.data))?;
-    note(&mark, &from).map_err(Error::file("write", &mark))?;
+    write_restore_marker(&marker, &from).map_err(Error::file("write", &marker))?;
     let entries = fs::read_dir(&args.folder).map_err(Error::file("read", &args.folder))?;
     for entry in entries {
         let entry = entry.map_err(Error::file("read", &args.folder))?;
@@ -158,12 +159,12 @@ pub(super) async fn restore(
     }
     // The store is copied last and renamed into place, so that an interrupted restore leaves no
     // store.
-    let draft = mark.with_extension("restored");
+    let draft = marker.with_extension("restored");
     copy(&args.folder.join(name), &draft)?;
     fs::rename(&draft, &file)
         .and_then(|()| fs::File::open(&config.data)?.sync_all())
         .map_err(Error::file("write", &file))?;
-    fs::remove_file(&mark).map_err(Error::file("delete", &mark))?;
+    fs::remove_file(&marker).map_err(Error::file("delete", &marker))?;
     let survey = survey_files(&config).await?;
     output.data(&survey, |survey| {
         let data = config.data.display();
@@ -186,7 +187,7 @@ fn setup(message: String) -> Error {
     Error::Setup { what: "the store", message }
 }
 
-fn refuse_without_files(config: &Config) -> Result<(), Error> {
+fn require_file_store(config: &Config) -> Result<(), Error> {
     let hint = match config.store.kind {
         StoreKind::Redb => return Ok(()),
         StoreKind::Postgres => {
@@ -198,7 +199,7 @@ fn refuse_without_files(config: &Config) -> Result<(), Error> {
     Err(Error::Usage { message: "the store has no files of its own".into(), hint: hint.into() })
 }
 
-async fn refuse_beside_a_server(config: &Config, what: &str) -> Result<(), Error> {
+async fn require_no_server(config: &Config, what: &str) -> Result<(), Error> {
     match server_of(config).await? {
         None => Ok(()),
         Some(remote) => Err(Error::Usage {
@@ -209,7 +210,7 @@ async fn refuse_beside_a_server(config: &Config, what: &str) -> Result<(), Error
 }
 
 /// Checks that the target folder of a backup has no entries.
-fn refuse_filled(folder: &Path) -> Result<(), Error> {
+fn require_empty_folder(folder: &Path) -> Result<(), Error> {
     let mut entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -226,30 +227,30 @@ fn refuse_filled(folder: &Path) -> Result<(), Error> {
 
 /// Records which backup is being restored to a data folder, so that an interrupted restore can be
 /// repeated.
-fn note(mark: &Path, from: &Path) -> io::Result<()> {
-    let mut file = fs::File::create(mark)?;
+fn write_restore_marker(marker: &Path, from: &Path) -> io::Result<()> {
+    let mut file = fs::File::create(marker)?;
     file.write_all(from.as_os_str().as_encoded_bytes())?;
     file.sync_all()
 }
 
 /// Returns true if the data folder contains an interrupted restore of the same backup.
-fn is_begun(config: &Config, mark: &Path, from: &Path) -> bool {
-    let is_same = |noted: Vec<u8>| noted == from.as_os_str().as_encoded_bytes();
-    !is_filled(&config.store_file()) && fs::read(mark).is_ok_and(is_same)
+fn is_resumed_restore(config: &Config, marker: &Path, from: &Path) -> bool {
+    let is_same = |recorded: Vec<u8>| recorded == from.as_os_str().as_encoded_bytes();
+    !is_filled(&config.store_file()) && fs::read(marker).is_ok_and(is_same)
 }
 
 /// Checks that the data folder contains no data, which a restore never overwrites.
-fn refuse_data(config: &Config) -> Result<(), Error> {
+fn require_no_data(config: &Config) -> Result<(), Error> {
     let blobs = config.blobs_folder();
     let has_blobs = fs::read_dir(&blobs).is_ok_and(|entries| {
         entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_shard))
     });
-    for (path, is_there) in [
+    for (path, exists) in [
         (config.store_file(), is_filled(&config.store_file())),
         (config.memory_file(), is_filled(&config.memory_file())),
         (blobs, has_blobs),
     ] {
-        if is_there {
+        if exists {
             return Err(Error::Usage {
                 message: format!("`{}` holds data", path.display()),
                 hint: "move the data folder away, or set `data` in wattle.toml to another one"
@@ -266,12 +267,12 @@ fn is_shard(name: &str) -> bool {
 
 /// Copies a file or a folder and syncs it to disk. Skips a source that does not exist.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    let facts = match fs::metadata(from) {
-        Ok(facts) => facts,
+    let metadata = match fs::metadata(from) {
+        Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::file("read", from)(error)),
     };
-    if facts.is_dir() {
+    if metadata.is_dir() {
         fs::create_dir_all(to).map_err(Error::file("create", to))?;
         for entry in fs::read_dir(from).map_err(Error::file("read", from))? {
             let entry = entry.map_err(Error::file("read", from))?;
@@ -285,7 +286,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Moves a folder. Copies it if the paths are on different file systems.
-fn put(from: &Path, to: &Path) -> Result<(), Error> {
+fn move_folder(from: &Path, to: &Path) -> Result<(), Error> {
     if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
     }

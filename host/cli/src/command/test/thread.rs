@@ -9,7 +9,7 @@ use wattle_run::replay::{Against, Replay, replay_thread};
 use crate::cases::runner::Runner;
 use crate::command::replay::read;
 use crate::error::Error;
-use crate::wire::offline::ports_of;
+use crate::wire::replay::ports_for_export;
 
 /// Replays the thread of a file with the loaded version of the app. Returns the reason if it cannot
 /// be replayed.
@@ -33,7 +33,7 @@ pub(super) async fn replay(
         .and_then(|(engine, app)| Some((engine.catalog().app(&app)?, engine.ports().clone())));
     let (app, ports) =
         found.ok_or_else(|| Error::Failed(format!("app `{}` is not loaded", runner.app)))?;
-    let ports = ports_of(&export, &ports).await;
+    let ports = ports_for_export(&export, &ports).await;
     let replayed = Box::pin(replay_thread(&export, app, ports, Against::Current)).await;
     Ok(replayed.map_err(|failure| failure.message))
 }

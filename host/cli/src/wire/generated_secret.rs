@@ -11,7 +11,7 @@ use crate::data_folder::{CACHE_KEY_FILE, LINK_KEY_FILE};
 use crate::error::Error;
 
 /// Size of a secret in bytes. It is generated from two random ids.
-const BYTES: usize = 32;
+const SECRET_BYTES: usize = 32;
 
 /// Returns the secret of links. The first start generates it and stores it in the data folder. With
 /// an in-memory store, the secret is valid for this process only.
@@ -21,10 +21,10 @@ const BYTES: usize = 32;
 /// [`Error::File`] if the secret cannot be read or written, or is too short.
 pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
     if config.store.kind == StoreKind::Memory {
-        return Ok(fresh());
+        return Ok(generate());
     }
     let path = config.data.join(LINK_KEY_FILE);
-    kept(&path).map_err(|source| Error::File { operation: "use", path, source })
+    load_or_create(&path).map_err(|source| Error::File { operation: "use", path, source })
 }
 
 /// Returns the secret that signs compiled code. It is generated on first use.
@@ -32,28 +32,30 @@ pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
 /// # Errors
 ///
 /// [`Error::File`] if the secret cannot be read or written, or is too short.
-pub(super) fn cache_key(config: &Config) -> Result<[u8; BYTES], Error> {
+pub(super) fn cache_key(config: &Config) -> Result<[u8; SECRET_BYTES], Error> {
     let path = config.data.join(CACHE_KEY_FILE);
-    let secret = kept(&path).and_then(|secret| {
+    let secret = load_or_create(&path).and_then(|secret| {
         secret.first_chunk().copied().ok_or_else(|| io::Error::from(ErrorKind::InvalidData))
     });
     secret.map_err(|source| Error::File { operation: "use", path, source })
 }
 
-fn fresh() -> Vec<u8> {
+fn generate() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat()
 }
 
 /// Reads a secret. If it does not exist, generates it and writes it atomically.
-fn kept(path: &Path) -> io::Result<Vec<u8>> {
+fn load_or_create(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
-        Ok(known) if known.len() >= BYTES => return Ok(known),
+        Ok(known) if known.len() >= SECRET_BYTES => return Ok(known),
         // A short secret could be guessed, and every link could be forged.
-        Ok(known) => return Err(io::Error::new(ErrorKind::InvalidData, short(known.len()))),
+        Ok(known) => {
+            return Err(io::Error::new(ErrorKind::InvalidData, wrong_length_message(known.len())));
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let secret = fresh();
+    let secret = generate();
     let part = path.with_extension("key.part");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -66,9 +68,9 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
     Ok(secret)
 }
 
-fn short(bytes: usize) -> String {
+fn wrong_length_message(bytes: usize) -> String {
     format!(
-        "the secret has {bytes} bytes, not {BYTES}; delete the file to generate a new secret, \
+        "the secret has {bytes} bytes, not {SECRET_BYTES}; delete the file to generate a new secret, \
          which invalidates everything that the old one signed"
     )
 }
@@ -81,9 +83,9 @@ mod tests {
     fn a_secret_is_generated_once_and_a_short_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LINK_KEY_FILE);
-        let secret = kept(&path).unwrap();
-        assert_eq!((secret.len(), kept(&path).unwrap()), (BYTES, secret.clone()));
-        fs::write(&path, &secret[..BYTES - 1]).unwrap();
-        assert!(kept(&path).unwrap_err().to_string().contains("31 bytes"));
+        let secret = load_or_create(&path).unwrap();
+        assert_eq!((secret.len(), load_or_create(&path).unwrap()), (SECRET_BYTES, secret.clone()));
+        fs::write(&path, &secret[..SECRET_BYTES - 1]).unwrap();
+        assert!(load_or_create(&path).unwrap_err().to_string().contains("31 bytes"));
     }
 }

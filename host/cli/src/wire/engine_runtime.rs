@@ -7,23 +7,23 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::error::Error;
 
 /// Minimum number of worker threads, so that a computing guest does not block all others.
-const LEAST_WORKERS: usize = 2;
+const MIN_WORKERS: usize = 2;
 
 /// Number of polls between two checks of the network and timers. A guest computes for up to an
 /// epoch in one poll, so a worker checks after each poll.
 const EVENT_INTERVAL: u32 = 1;
 
 /// Timeout for guests to end when the host stops. They take a few epochs.
-const LONGEST_STOP: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A runtime that can be dropped in any context.
 pub(super) struct EngineRuntime(Option<Runtime>);
 
 impl EngineRuntime {
     pub(super) fn start() -> Result<Self, Error> {
-        let cores = std::thread::available_parallelism().map_or(LEAST_WORKERS, usize::from);
+        let cores = std::thread::available_parallelism().map_or(MIN_WORKERS, usize::from);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(cores.max(LEAST_WORKERS))
+            .worker_threads(cores.max(MIN_WORKERS))
             .event_interval(EVENT_INTERVAL)
             .thread_name("wattle-engine")
             .enable_all()
@@ -46,7 +46,7 @@ impl EngineRuntime {
     pub(super) async fn stop(mut self) {
         let Some(runtime) = self.0.take() else { return };
         let stopping =
-            tokio::task::spawn_blocking(move || runtime.shutdown_timeout(LONGEST_STOP)).await;
+            tokio::task::spawn_blocking(move || runtime.shutdown_timeout(SHUTDOWN_TIMEOUT)).await;
         if let Err(error) = stopping {
             tracing::debug!(%error, "cannot stop the engine runtime");
         }

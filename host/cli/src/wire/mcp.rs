@@ -11,7 +11,7 @@ use crate::wire::ReadEnv;
 use crate::wire::secrets::find_secret;
 
 /// Opens the configured MCP servers. Each connection is established on first use.
-pub(crate) fn open_tools(
+pub(crate) fn open_mcp_servers(
     config: &Config,
     env: &ReadEnv,
     warnings: &mut Vec<String>,

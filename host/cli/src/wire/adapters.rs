@@ -24,14 +24,14 @@ use crate::data_folder::CACHE_FOLDER;
 use crate::error::Error;
 use crate::load::compiler;
 use crate::wire::clock::HostClock;
-use crate::wire::link::{cache_key, link_secret};
+use crate::wire::generated_secret::{cache_key, link_secret};
+use crate::wire::mcp::open_mcp_servers;
 use crate::wire::models::open_routes;
 use crate::wire::telemetry::open_telemetry;
-use crate::wire::tools::open_tools;
 use crate::wire::{Overrides, ReadEnv};
 
 /// The opened adapters.
-pub(super) struct Opened {
+pub(super) struct Adapters {
     /// Ports of the engine.
     pub(super) ports: Ports,
     /// Sandbox that loads components.
@@ -80,7 +80,7 @@ pub(super) async fn open(
     config: &Config,
     overrides: Overrides,
     env: &ReadEnv,
-) -> Result<Opened, Error> {
+) -> Result<Adapters, Error> {
     make_private_dir(&config.data)?;
     let mut warnings = Vec::new();
     let own = open_stores(config, env, &mut warnings).await?;
@@ -103,10 +103,10 @@ pub(super) async fn open(
         Some(sandbox) => sandbox,
         None => open_sandbox(config)?,
     };
-    let mut of_tools = Vec::new();
-    let tools = open_tools(config, env, &mut of_tools)?;
+    let mut tool_warnings = Vec::new();
+    let tools = open_mcp_servers(config, env, &mut tool_warnings)?;
     if overrides.tools.is_none() {
-        warnings.extend(of_tools);
+        warnings.extend(tool_warnings);
     }
     let store = overrides.store.unwrap_or(own.store);
     let telemetry = open_telemetry(config, env, &store, &model, &mut warnings)?;
@@ -122,7 +122,7 @@ pub(super) async fn open(
         clock: clock as Arc<dyn Clock>,
         observer: Arc::new(Observers(vec![telemetry.clone()])),
     };
-    Ok(Opened { ports, sandbox, databases, tools, telemetry, sweeper, warnings })
+    Ok(Adapters { ports, sandbox, databases, tools, telemetry, sweeper, warnings })
 }
 
 struct Stores {

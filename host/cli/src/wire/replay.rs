@@ -21,22 +21,22 @@ use crate::config::{Config, StoreKind};
 use crate::error::Error;
 use crate::load::{Change, Changes, Loader};
 use crate::output::Output;
+use crate::wire::adapters::{open_sandbox, postgres_config};
 use crate::wire::clock::HostClock;
 use crate::wire::environment;
-use crate::wire::link::link_secret;
-use crate::wire::ports::{open_sandbox, postgres_config};
+use crate::wire::generated_secret::link_secret;
 
 /// The code of apps, and ports that a replay never calls.
-pub struct OfflineCode {
+pub struct ReplayHost {
     /// Ports that reject external calls.
     pub ports: Ports,
     catalog: Arc<Catalog>,
     loader: Loader,
     /// Apps that are still being loaded.
-    coming: Mutex<Changes>,
+    later_changes: Mutex<Changes>,
 }
 
-impl OfflineCode {
+impl ReplayHost {
     /// Loads the apps of the plugins folder. Prints a warning for each app that cannot be loaded.
     /// Apps that take longer than `server.load_wait` are loaded in the background.
     ///
@@ -59,11 +59,11 @@ impl OfflineCode {
         let config = Arc::new(config);
         let loader = Loader::for_replay(config, catalog.clone(), sandbox, databases, clock.clone());
         loader.find_archived().await;
-        let mut coming = loader.refresh().await;
-        warn(coming.within(load_wait, Output::note).await);
+        let mut later_changes = loader.refresh().await;
+        warn(later_changes.within(load_wait, Output::note).await);
         let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
         let ports = replay_ports(store, memory, blobs, links, clock);
-        Ok(Self { ports, catalog, loader, coming: Mutex::new(coming) })
+        Ok(Self { ports, catalog, loader, later_changes: Mutex::new(later_changes) })
     }
 
     /// Returns the app in the version to which a thread is pinned: the code in the export, or else
@@ -74,7 +74,7 @@ impl OfflineCode {
     ///
     /// A message if the code of the export cannot be loaded, or differs from what the export
     /// declares.
-    pub async fn app_of(&self, export: &Export) -> Result<Option<Arc<App>>, String> {
+    pub async fn load_app(&self, export: &Export) -> Result<Option<Arc<App>>, String> {
         if !export.code.is_empty() {
             return self.loader.load_exported(export).await.map(Some);
         }
@@ -85,7 +85,7 @@ impl OfflineCode {
             loaded.map_err(|failure| failure.message)?;
         }
         if find().is_none() {
-            warn(self.coming.lock().await.all(Output::note).await);
+            warn(self.later_changes.lock().await.all(Output::note).await);
         }
         Ok(find().map(|(app, _)| app))
     }
@@ -94,13 +94,13 @@ impl OfflineCode {
     /// not loaded.
     pub async fn newest(&self, app: &AppName) -> Option<Arc<App>> {
         if self.catalog.app(app).is_none() {
-            warn(self.coming.lock().await.all(Output::note).await);
+            warn(self.later_changes.lock().await.all(Output::note).await);
         }
         self.catalog.app(app)
     }
 
     /// Returns the ports, with the blobs of the export if it contains any.
-    pub async fn ports_for(&self, export: &Export) -> Ports {
+    pub async fn ports_with_blobs(&self, export: &Export) -> Ports {
         let mut ports = self.ports.clone();
         if !export.blobs.is_empty() {
             ports.blobs = blobs_of(export).await;
@@ -110,7 +110,7 @@ impl OfflineCode {
 }
 
 /// Returns ports for the replay of an export with the links and the clock of a host.
-pub(crate) async fn ports_of(export: &Export, host: &Ports) -> Ports {
+pub(crate) async fn ports_for_export(export: &Export, host: &Ports) -> Ports {
     let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
     let (links, clock) = (host.links.clone(), host.clock.clone());
     replay_ports(store, memory, blobs_of(export).await, links, clock)
