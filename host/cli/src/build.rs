@@ -1,4 +1,4 @@
-//! Builds the components of an app, as `[build]` of its `app.toml` says.
+//! Builds the components of an app with the commands in `[build]` of its `app.toml`.
 
 mod lock;
 mod prepare;
@@ -14,16 +14,16 @@ use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::error::Error;
-use crate::load::file::FilePlace;
+use crate::load::file::FileLocation;
 use crate::load::manifest::build::BuildTable;
 use crate::load::manifest::{FILE, Manifest};
-use crate::load::places::Turn;
 use crate::load::plugin_file;
+use crate::load::turns::Turn;
 use crate::paths::canonical;
 use crate::scaffold::sdk;
 
-/// The folder in an app's folder with everything that builds make. It is hidden, so a host neither
-/// loads nor watches what is in it.
+/// Folder in the folder of an app for the files of builds. It is hidden, so that a host neither
+/// loads nor watches it.
 pub(crate) const WORK_FOLDER: &str = ".wattle";
 
 /// The folder of the SDK, in [`WORK_FOLDER`].
@@ -45,7 +45,7 @@ pub(crate) struct Component {
     pub(crate) file: PathBuf,
     /// Size of the file in bytes.
     pub(crate) bytes: u64,
-    /// True if the file is another one than before.
+    /// True if the file has changed.
     pub(crate) changed: bool,
     /// Names of its nodes.
     pub(crate) nodes: Vec<String>,
@@ -75,8 +75,8 @@ impl AppBuild {
         Ok(Self { folder: folder.to_owned(), manifest, table })
     }
 
-    /// Returns the files and folders whose changes require a new build. An entry that is a symbolic
-    /// link stands for its target.
+    /// Returns the files and folders whose changes require a new build. Symbolic links are
+    /// resolved.
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
         let inputs = self.table.watch.iter().chain(&self.table.prepare_inputs);
         let inputs = inputs.map(|path| self.folder.join(path));
@@ -84,14 +84,14 @@ impl AppBuild {
         inputs.map(|path| canonical(&path)).collect()
     }
 
-    /// Builds the components, and puts them into their places once the sandbox has loaded all of
+    /// Builds the components, and replaces those of the app when the sandbox has loaded all of
     /// them. The commands print to stderr. Waits while another process builds the app. Dropping the
-    /// future ends the running command.
+    /// future kills the running command.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if a command fails or makes no component that can be loaded; the app then
-    /// has the components from before.
+    /// [`Error::Failed`] if a command fails or an output cannot be loaded. The app then keeps its
+    /// components.
     pub(crate) async fn build(&self, sandbox: &dyn Sandbox) -> Result<Vec<Component>, Error> {
         let work = self.folder.join(WORK_FOLDER);
         let _lock = lock::take(&work).await?;
@@ -106,11 +106,11 @@ impl AppBuild {
         for (name, output) in &self.table.outputs {
             built.push(self.load(name, &self.folder.join(output), sandbox).await?);
         }
-        put(&built)?;
+        install(&built)?;
         Ok(built.into_iter().map(|built| built.component).collect())
     }
 
-    /// Adds to the error of a command what to do if something has removed what it needs.
+    /// Adds a hint to the error of a command for packages that are missing.
     fn with_hint(&self, error: Error) -> Error {
         match error {
             Error::Failed(message) if !self.table.prepare.is_empty() => Error::Failed(format!(
@@ -136,8 +136,8 @@ impl AppBuild {
                 output.display()
             )));
         }
-        // The bytes that are loaded are those that take the place, whatever becomes of the output.
-        let read = plugin_file::read(name, &FilePlace::Named(output.to_owned())).await;
+        // The same bytes are loaded and written to the app, even if the output changes meanwhile.
+        let read = plugin_file::read(name, &FileLocation::Named(output.to_owned())).await;
         let bytes = read.map_err(Error::Failed)?;
         let loaded = Turn::unlimited().load(sandbox, name, output, bytes.clone()).await;
         // A turn without limits compiles every component.
@@ -161,10 +161,10 @@ struct Built {
     bytes: Bytes,
 }
 
-/// Puts components into their places, once the file of each is on the disk, so that a full disk
-/// leaves those from before. An equal file is not written again, because a running host reloads a
-/// changed file.
-fn put(built: &[Built]) -> Result<(), Error> {
+/// Replaces the changed components. All files are written before the first one is renamed, so that
+/// a full disk leaves the old components. An equal file is not written again, because a running
+/// host reloads changed files.
+fn install(built: &[Built]) -> Result<(), Error> {
     let mut drafts = Vec::new();
     for Built { component, bytes } in built.iter().filter(|built| built.component.changed) {
         let file = component.file.as_path();
@@ -175,7 +175,8 @@ fn put(built: &[Built]) -> Result<(), Error> {
         fs::write(&draft, bytes).map_err(Error::file("write", &draft))?;
         drafts.push((draft, file));
     }
-    // A file is renamed as a whole, so that a host that watches the folder never reads a part of it.
+    // A file is renamed as a whole, so that a host that watches the folder never reads a part of
+    // it.
     for (draft, file) in drafts {
         fs::rename(&draft, file).map_err(Error::file("write", file))?;
     }

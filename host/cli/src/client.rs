@@ -23,23 +23,23 @@ use wattle_run::engine::Engine;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::host::{Host, Overrides};
 use crate::load::{Change, Severity};
 use crate::output::Output;
-use crate::server::place;
-use crate::wire::{Host, Overrides};
+use crate::server::server_file;
 
 pub use crate::client::remote::Remote;
 
 /// Maximum size of a response in bytes. States can be large, but a faulty server must not exhaust
 /// the memory of the client.
-const ANSWER_LIMIT_BYTES: usize = 256 << 20;
+const MAX_RESPONSE_BYTES: usize = 256 << 20;
 
-/// Pause before a request is repeated whose app is still being loaded.
-const LOAD_PAUSE: Duration = Duration::from_millis(500);
+/// Pause before a request is repeated while its app is being loaded.
+const LOAD_RETRY_PERIOD: Duration = Duration::from_millis(500);
 
 /// The parts of a host that a command loads if no server is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum Preload {
     /// Only the store.
     Store,
     /// The store, and the apps and plugins of its requests. Each request waits for its app.
@@ -63,7 +63,7 @@ pub struct Local {
 }
 
 /// A response body in chunks.
-pub type Pieces = BoxStream<'static, Result<Bytes, Error>>;
+pub type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
 
 impl Client {
     /// Connects to the server of the data folder. Opens the store in this process if no server
@@ -71,12 +71,12 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The errors of [`server_of`] and [`Host::open`].
-    pub async fn open(config: Config, needs: Needs) -> Result<Self, Error> {
-        if let Some(remote) = server_of(&config).await? {
+    /// The errors of [`find_server`] and [`Host::open`].
+    pub async fn open(config: Config, preload: Preload) -> Result<Self, Error> {
+        if let Some(remote) = find_server(&config).await? {
             return Ok(Self::Remote(remote));
         }
-        Self::local(config, needs, Overrides::default()).await
+        Self::local(config, preload, Overrides::default()).await
     }
 
     /// Opens the store in this process, whether or not a server has it open.
@@ -84,18 +84,22 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`Host::open`].
-    pub async fn local(config: Config, needs: Needs, overrides: Overrides) -> Result<Self, Error> {
+    pub async fn local(
+        config: Config,
+        preload: Preload,
+        overrides: Overrides,
+    ) -> Result<Self, Error> {
         let host = Box::pin(Host::open(config, overrides)).await?;
-        if needs != Needs::Store {
+        if preload != Preload::Store {
             host.warnings.iter().for_each(|warning| Output::warning(warning));
-            let (mut changes, mut coming) = host.load_apps(Output::note).await?;
-            if needs == Needs::AllApps {
-                changes.extend(coming.all(Output::note).await);
+            let (mut changes, mut later_changes) = host.load_apps(Output::note).await?;
+            if preload == Preload::AllApps {
+                changes.extend(later_changes.all(Output::note).await);
             }
             changes.iter().for_each(warn);
             // The remaining apps are loaded while requests wait for them.
             tokio::spawn(async move {
-                while let Some(change) = coming.next().await {
+                while let Some(change) = later_changes.next().await {
                     warn(&change);
                 }
             });
@@ -155,7 +159,7 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`Client::get`].
-    pub async fn pieces(&self, path: &str) -> Result<Pieces, Error> {
+    pub async fn get_stream(&self, path: &str) -> Result<ByteStream, Error> {
         self.send(Method::GET, path, None).await
     }
 
@@ -164,7 +168,7 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`Client::get`].
-    pub async fn delete_for<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+    pub async fn delete_with_response<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         self.call(Method::DELETE, path, None).await
     }
 
@@ -183,8 +187,8 @@ impl Client {
         path: &str,
         body: Option<Value>,
     ) -> Result<T, Error> {
-        let pieces = self.send(method, path, body).await?;
-        let bytes = collect(pieces).await?;
+        let chunks = self.send(method, path, body).await?;
+        let bytes = collect(chunks).await?;
         serde_json::from_slice(&bytes).map_err(|error| Error::Server {
             address: self.address(),
             message: format!("the response to `{path}` is invalid: {error}"),
@@ -193,30 +197,35 @@ impl Client {
 
     /// Sends a request and returns the body of a successful response. Repeats the request while
     /// its app is being loaded.
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Pieces, Error> {
-        let mut has_told = false;
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<ByteStream, Error> {
+        let mut has_notified = false;
         loop {
             let (method, body) = (method.clone(), body.clone());
-            let (status, pieces) = match self {
+            let (status, chunks) = match self {
                 Self::Remote(remote) => remote.send(method, path, body).await?,
                 Self::Local(local) => local.send(method, path, body).await?,
             };
             if status.is_success() {
-                return Ok(pieces);
+                return Ok(chunks);
             }
-            let bytes = collect(pieces).await?;
+            let bytes = collect(chunks).await?;
             let Ok(problem) = serde_json::from_slice::<ProblemDocument>(&bytes) else {
                 let message = format!("the response to `{path}` has status {status}");
                 return Err(Error::Server { address: self.address(), message });
             };
-            let Some(names) = still_loading(&problem) else {
+            let Some(names) = loading_apps(&problem) else {
                 return Err(Error::Problem(Box::new(problem)));
             };
-            if !has_told {
+            if !has_notified {
                 Output::note(&format!("waiting until the host has loaded {names}"));
-                has_told = true;
+                has_notified = true;
             }
-            tokio::time::sleep(LOAD_PAUSE).await;
+            tokio::time::sleep(LOAD_RETRY_PERIOD).await;
         }
     }
 
@@ -242,7 +251,7 @@ impl Local {
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> Result<(StatusCode, Pieces), Error> {
+    ) -> Result<(StatusCode, ByteStream), Error> {
         let internal = |message: String| Error::Server { address: "this process".into(), message };
         let request = Request::builder().method(method).uri(path);
         let request = request.extension(Operator).extension(local_principal());
@@ -256,13 +265,13 @@ impl Local {
         let response =
             self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
         let status = response.status();
-        let pieces = response.into_body().into_data_stream();
-        let pieces = pieces.map_err(move |error| internal(error.to_string()));
-        Ok((status, pieces.boxed()))
+        let chunks = response.into_body().into_data_stream();
+        let chunks = chunks.map_err(move |error| internal(error.to_string()));
+        Ok((status, chunks.boxed()))
     }
 }
 
-/// Prints what the user should know of a change.
+/// Prints the messages about a change, except notes.
 fn warn(change: &Change) {
     for (severity, text) in change.messages() {
         match severity {
@@ -273,8 +282,9 @@ fn warn(change: &Change) {
     }
 }
 
-/// Returns the names of the apps for which a rejected request must wait, if that is its problem.
-fn still_loading(problem: &ProblemDocument) -> Option<String> {
+/// Returns the names of the apps that a rejected request must wait for, if it was rejected because
+/// they are being loaded.
+fn loading_apps(problem: &ProblemDocument) -> Option<String> {
     let is_unavailable = problem.status == StatusCode::SERVICE_UNAVAILABLE.as_u16();
     let names = problem.details.as_ref().filter(|_| is_unavailable)?.get("loading")?.as_array()?;
     let names: Vec<String> =
@@ -298,19 +308,19 @@ fn local_principal() -> Principal {
 ///
 /// [`Error::Setup`] if `server.tls.cert` cannot be used, and [`Error::Server`] if the HTTP client
 /// cannot be built.
-pub async fn server_of(config: &Config) -> Result<Option<Remote>, Error> {
-    match place::read(config) {
-        Some(place) => Remote::connect(place, config).await,
+pub async fn find_server(config: &Config) -> Result<Option<Remote>, Error> {
+    match server_file::read(config) {
+        Some(server_file) => Remote::connect(server_file, config).await,
         None => Ok(None),
     }
 }
 
-async fn collect(mut pieces: Pieces) -> Result<Vec<u8>, Error> {
+async fn collect(mut chunks: ByteStream) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    while let Some(piece) = pieces.try_next().await? {
-        bytes.extend_from_slice(&piece);
-        if bytes.len() > ANSWER_LIMIT_BYTES {
-            let message = format!("the response is larger than {ANSWER_LIMIT_BYTES} bytes");
+    while let Some(chunk) = chunks.try_next().await? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_RESPONSE_BYTES {
+            let message = format!("the response is larger than {MAX_RESPONSE_BYTES} bytes");
             return Err(Error::Server { address: "the server".into(), message });
         }
     }
@@ -318,7 +328,7 @@ async fn collect(mut pieces: Pieces) -> Result<Vec<u8>, Error> {
 }
 
 /// Encodes a name as one segment of a URL path.
-pub fn segment(name: &str) -> String {
+pub fn encode_segment(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
@@ -336,8 +346,8 @@ mod tests {
 
     #[test]
     fn names_are_encoded_as_one_path_segment() {
-        assert_eq!(segment("a-b_1.x"), "a-b_1.x");
-        assert_eq!(segment("a/b c?线"), "a%2Fb%20c%3F%E7%BA%BF");
+        assert_eq!(encode_segment("a-b_1.x"), "a-b_1.x");
+        assert_eq!(encode_segment("a/b c?线"), "a%2Fb%20c%3F%E7%BA%BF");
     }
 
     #[test]
@@ -345,7 +355,7 @@ mod tests {
         let problem = |status: u16, details: Value| {
             let document = serde_json::json!({ "type": "", "title": "", "status": status,
                 "detail": "", "code": "unavailable", "details": details });
-            still_loading(&serde_json::from_value(document).unwrap())
+            loading_apps(&serde_json::from_value(document).unwrap())
         };
         let loading = serde_json::json!({ "loading": ["asset", "travel"] });
         assert_eq!(problem(503, loading.clone()).as_deref(), Some("`asset`, `travel`"));

@@ -33,7 +33,7 @@ use crate::args::{
     Args, Command, GraphCommand, McpCommand, ModelCommand, PluginCommand, StoreCommand,
     ThreadCommand,
 };
-use crate::client::{Client, Needs};
+use crate::client::{Client, Preload};
 use crate::config::{self, Config};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -77,7 +77,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Test(args) => Box::pin(test::test(config, &args, output)).await,
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {
-            let client = Client::open(config, Needs::Apps).await?;
+            let client = Client::open(config, Preload::Apps).await?;
             let result = run::run(&client, run, output).await;
             client.close().await;
             result
@@ -90,7 +90,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
             graph::check(config, &graph.target, output).await
         }
         Command::Graph(GraphCommand::ClearCache(cache)) => {
-            let client = Client::open(config, Needs::Apps).await?;
+            let client = Client::open(config, Preload::Apps).await?;
             let result = graph::clear_cache(&client, &cache.target, output).await;
             client.close().await;
             result
@@ -100,7 +100,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
             plugin::inspect(config, &plugin.target, output).await
         }
         Command::Trace(trace) => {
-            let client = Client::open(config, Needs::Store).await?;
+            let client = Client::open(config, Preload::Store).await?;
             let result = if trace.verify {
                 trace::verify(&client, &trace.thread, output).await
             } else {
@@ -122,7 +122,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Store(StoreCommand::Backup(args)) => store::backup(config, &args, output).await,
         Command::Store(StoreCommand::Restore(args)) => store::restore(config, &args, output).await,
         Command::Store(StoreCommand::Compact) => {
-            let client = Client::open(config, Needs::Store).await?;
+            let client = Client::open(config, Preload::Store).await?;
             let result = store::compact(&client, output).await;
             client.close().await;
             result
@@ -131,16 +131,16 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
 }
 
 async fn threads(config: Config, command: ThreadCommand, output: Output) -> Result<Exit, Error> {
-    let needs = match &command {
+    let preload = match &command {
         ThreadCommand::Resume(_)
         | ThreadCommand::Retry(_)
         | ThreadCommand::Migrate(_)
         | ThreadCommand::Edit(_)
-        | ThreadCommand::Fork(_) => Needs::Apps,
-        ThreadCommand::Export(args) if !args.no_code && !args.as_test => Needs::Apps,
-        _ => Needs::Store,
+        | ThreadCommand::Fork(_) => Preload::Apps,
+        ThreadCommand::Export(args) if !args.no_code && !args.as_test => Preload::Apps,
+        _ => Preload::Store,
     };
-    let client = Client::open(config, needs).await?;
+    let client = Client::open(config, preload).await?;
     let result = match command {
         ThreadCommand::List(list) => thread::list(&client, &list, output).await,
         ThreadCommand::Show(it) => thread::show(&client, &it.thread, output).await,

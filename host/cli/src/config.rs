@@ -58,7 +58,7 @@ pub use self::telemetry::TelemetryTable;
 pub use self::webhooks::WebhooksConfig;
 use crate::data_folder::{HostFiles, MEMORY_FILE, SERVER_FILE, STORE_FILE, TENANT_ROUTES_FILE};
 use crate::files_folder::FilesFolder;
-use crate::paths::{leads_through, places_of, resolved};
+use crate::paths::{leads_through, path_entries, resolve_links};
 
 /// Name of the configuration file that is read by default.
 pub const DEFAULT_FILE: &str = "wattle.toml";
@@ -311,8 +311,9 @@ impl Config {
     /// that writes to the part could extend its own grants. A folder with a symbolic link on the
     /// path to a part counts as containing the part.
     fn overlapping_host_part(&self, folder: &Path) -> Option<String> {
-        let contains = |path: &Path| places_of(path).iter().any(|place| place.starts_with(folder));
-        let overlaps = |path: &Path| contains(path) || folder.starts_with(resolved(path));
+        let contains =
+            |path: &Path| path_entries(path).iter().any(|place| place.starts_with(folder));
+        let overlaps = |path: &Path| contains(path) || folder.starts_with(resolve_links(path));
         let file = self.file.as_ref().and_then(|file| file.file_name());
         if file.is_some_and(|name| contains(&self.base.join(name))) {
             return Some("the configuration file".to_owned());
@@ -324,7 +325,7 @@ impl Config {
             return Some("the data folder".to_owned());
         }
         let host_files = self.host_files();
-        let inside = folder.strip_prefix(resolved(&self.data)).ok();
+        let inside = folder.strip_prefix(resolve_links(&self.data)).ok();
         let conflict =
             inside.and_then(|inside| host_files.conflicting(&self.data.join(inside), &[]));
         // A link in the data folder may lead elsewhere.

@@ -40,8 +40,8 @@ use crate::file_projection::budget::{AppUsage, RunBudget};
 use crate::file_projection::content::FileContent;
 use crate::file_projection::write::WrittenFile;
 use crate::files_folder::FilesFolder;
+use crate::host::ReadEnv;
 use crate::load::Loader;
-use crate::wire::ReadEnv;
 
 /// Maximum number of runs that wait for their files to be written. Reading a run is much faster
 /// than executing it, so a full queue means that the disk is blocked.

@@ -1,4 +1,4 @@
-//! The wattle binary: configuration, wiring and commands.
+//! The `wattle` binary: configuration, host and commands.
 //!
 //! Tests use this crate as a library to start complete servers in their own process, see
 //! [`server::Server`].
@@ -7,13 +7,13 @@
 //!
 //! * [`args`]: the arguments; [`command`]: one command per file; [`exit`]: exit codes.
 //! * `build`: builds the components of an app.
-//! * `cases`: cases of apps, which commands run and compare with what is expected.
+//! * `cases`: cases of apps, which commands run and compare with their expected results.
 //! * [`config`]: the configuration, `wattle.toml`.
-//! * `data_folder`: the host's own files in the data folder, which files of apps must not meet.
+//! * `data_folder`: the host's own files in the data folder, which apps must not overwrite.
 //! * `files_folder`: the folder of a file projection, below which no link is followed.
-//! * `paths`: links on the way of a path, and the places that it leads through.
-//! * [`wire`]: builds adapters and engine from the configuration; the only module that uses all of
-//!   them.
+//! * `paths`: symbolic links of paths, and the directory entries through which they lead.
+//! * [`host`]: opens the adapters and creates the engine from the configuration; the only module
+//!   that uses all adapters.
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
 //! * [`server`]: a running server; [`client`]: access to the API, through a server or without one.
 //! * [`file_projection`]: writes the file projections of apps.
@@ -32,10 +32,10 @@ pub mod error;
 pub mod exit;
 pub mod file_projection;
 mod files_folder;
+pub mod host;
 pub mod load;
 pub mod logging;
 pub mod output;
 mod paths;
 pub mod scaffold;
 pub mod server;
-pub mod wire;

@@ -24,7 +24,6 @@ pub mod migrations;
 mod names;
 mod page;
 mod pinned;
-pub mod places;
 pub mod plugin_catalog;
 pub mod plugin_file;
 pub mod projections;
@@ -32,6 +31,7 @@ mod regrant;
 mod round;
 mod scan;
 mod text_files;
+pub mod turns;
 mod versions;
 pub mod watch;
 pub(crate) mod watcher;
@@ -61,12 +61,12 @@ use crate::load::config_file::{ChangeFilter, ConfigFile, FileCheck};
 use crate::load::grant_registry::GrantRegistry;
 use crate::load::grants::GrantTables;
 pub use crate::load::listing::{apps, grant_tables, standalone_plugins};
-use crate::load::load_state::{ItemKind, Load, LoadState};
+use crate::load::load_state::{ItemKind, Load, LoadState, NotLoaded};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
-use crate::load::places::{Places, Turn};
 use crate::load::round::Round;
 use crate::load::scan::Snapshot;
+use crate::load::turns::{LoadPermits, Turn};
 use crate::load::versions::Versions;
 
 /// A loader of apps and plugins. Cheap to clone.
@@ -86,7 +86,7 @@ struct LoaderInner {
     /// reported.
     is_replay: bool,
     migrations: Migrations,
-    places: Places,
+    permits: LoadPermits,
     /// The results of the last loads, and the loads in progress.
     state: Mutex<LoadState>,
     /// Locked during a scan, so that the results of scans are compared in order.
@@ -126,19 +126,6 @@ struct ArchivedApp {
     app: App,
     /// The tables that decided the grants.
     tables: Arc<GrantTables>,
-}
-
-/// The reason why an app is not loaded.
-struct NotLoaded {
-    message: String,
-    /// The app, if it was read and its migrations were not applied.
-    unavailable: Option<AppName>,
-}
-
-impl From<String> for NotLoaded {
-    fn from(message: String) -> Self {
-        Self { message, unavailable: None }
-    }
 }
 
 /// An installed app that is not archived yet.
@@ -294,7 +281,7 @@ impl LoaderInner {
             standalone,
             is_replay,
             migrations: Migrations::default(),
-            places: Places::default(),
+            permits: LoadPermits::default(),
             state: Mutex::default(),
             scans: tokio::sync::Mutex::default(),
             grant_registry: Mutex::new(GrantRegistry::new(tables)),
@@ -404,8 +391,8 @@ impl LoaderInner {
         path: &Path,
         turn: &mut Turn,
     ) -> Result<Option<Arc<dyn Plugin>>, String> {
-        let place = scan::place_of_plugin(&self.config, path);
-        plugin_file::load_in_turn(self.sandbox.as_ref(), &place, turn).await
+        let location = scan::plugin_location(&self.config, path);
+        plugin_file::load_in_turn(self.sandbox.as_ref(), &location, turn).await
     }
 
     fn install_plugin(

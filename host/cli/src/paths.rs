@@ -1,4 +1,4 @@
-//! Links on the way of a path, and the places that it leads through.
+//! Symbolic links of a path, and the directory entries through which it leads.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(crate) fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Returns a path with its links resolved. The parts that do not exist stay as they are.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolve_links(path: &Path) -> PathBuf {
     let existing = |above: &Path| {
         let rest = path.strip_prefix(above).ok()?;
         let above = above.canonicalize().ok()?;
@@ -19,34 +19,34 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     path.ancestors().find_map(existing).unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns the place of each part of a path, of each part of a link on its way, and of its end.
-/// A program that replaces one of them changes where the path leads. The folders of all places are
-/// resolved.
-pub(crate) fn places_of(path: &Path) -> BTreeSet<PathBuf> {
-    let mut places = BTreeSet::new();
-    let mut left = vec![path.to_owned()];
-    while let Some(path) = left.pop() {
+/// Returns the directory entries through which a path leads: those of its own parts, of the parts
+/// of each link, and of its target. A program that replaces one of them changes where the path
+/// leads. The folders of all entries are resolved.
+pub(crate) fn path_entries(path: &Path) -> BTreeSet<PathBuf> {
+    let mut entries = BTreeSet::new();
+    let mut remaining = vec![path.to_owned()];
+    while let Some(path) = remaining.pop() {
         for part in path.ancestors() {
             let (Some(folder), Some(name)) = (part.parent(), part.file_name()) else { continue };
-            let folder = resolved(folder);
-            let place = folder.join(name);
-            let target = place.read_link();
-            // Each link is followed once, so the walk along a circle of links ends.
-            if places.insert(place)
+            let folder = resolve_links(folder);
+            let entry = folder.join(name);
+            let target = entry.read_link();
+            // Each link is followed once, so that a cycle of links ends.
+            if entries.insert(entry)
                 && let Ok(target) = target
             {
-                left.push(folder.join(target));
+                remaining.push(folder.join(target));
             }
         }
     }
-    places.insert(resolved(path));
-    places
+    entries.insert(resolve_links(path));
+    entries
 }
 
 /// Returns true if a path leads through a folder. A program that may write to the folder can then
 /// change where the path leads. The path of the folder itself does not lead through it.
 pub(crate) fn leads_through(path: &Path, folder: &Path) -> bool {
-    places_of(path).iter().any(|place| place != folder && place.starts_with(folder))
+    path_entries(path).iter().any(|entry| entry != folder && entry.starts_with(folder))
 }
 
 #[cfg(unix)]
@@ -68,8 +68,8 @@ mod tests {
         let (_folder, root) = folder();
         create_dir_all(root.join("code")).unwrap();
         symlink("code", root.join("link")).unwrap();
-        assert_eq!(resolved(&root.join("link")), root.join("code"));
-        assert_eq!(resolved(&root.join("link/new/../x")), root.join("code/new/../x"));
+        assert_eq!(resolve_links(&root.join("link")), root.join("code"));
+        assert_eq!(resolve_links(&root.join("link/new/../x")), root.join("code/new/../x"));
     }
 
     #[test]
@@ -79,11 +79,11 @@ mod tests {
         create_dir_all(root.join("end")).unwrap();
         symlink("a/b/second", root.join("first")).unwrap();
         symlink("../../end", root.join("a/b/second")).unwrap();
-        let places = places_of(&root.join("first/new"));
-        for place in ["first", "a", "a/b", "a/b/second", "end", "end/new"] {
-            assert!(places.contains(&root.join(place)), "{place}: {places:?}");
+        let entries = path_entries(&root.join("first/new"));
+        for entry in ["first", "a", "a/b", "a/b/second", "end", "end/new"] {
+            assert!(entries.contains(&root.join(entry)), "{entry}: {entries:?}");
         }
-        assert!(!places.contains(&root.join("first/new")));
+        assert!(!entries.contains(&root.join("first/new")));
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         let (_folder, root) = folder();
         symlink("two", root.join("one")).unwrap();
         symlink("one", root.join("two")).unwrap();
-        let places = places_of(&root.join("one/x"));
-        assert!(places.contains(&root.join("one")) && places.contains(&root.join("two")));
+        let entries = path_entries(&root.join("one/x"));
+        assert!(entries.contains(&root.join("one")) && entries.contains(&root.join("two")));
     }
 }

@@ -2,7 +2,7 @@
 
 mod database_wait;
 mod listen;
-pub mod place;
+pub mod server_file;
 mod starting;
 pub(crate) mod stop;
 
@@ -22,11 +22,11 @@ use wattle_run::engine::recover::Recovery;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::host::{Host, Overrides, environment};
 use crate::load::{Change, Changes, Severity, watch as files};
 use crate::server::listen::{ListenState, Port};
-use crate::server::place::Place;
+use crate::server::server_file::ServerFile;
 use crate::server::starting::Starting;
-use crate::wire::{Host, Overrides, environment};
 
 /// Pause between two sweeps of expired threads and memory documents.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
@@ -126,9 +126,9 @@ impl Server {
         if options.watch {
             spawn_watch(&mut tasks, &host, &stop);
         }
-        let place = Place::write(&host.config, addr, &host.instance)?;
+        let server_file = ServerFile::write(&host.config, addr, &host.instance)?;
         let engine = host.engine.clone();
-        Ok(RunningServer { addr, app_addrs, engine, changes, host, tasks, stop, place })
+        Ok(RunningServer { addr, app_addrs, engine, changes, host, tasks, stop, server_file })
     }
 }
 
@@ -264,7 +264,7 @@ pub struct RunningServer {
     host: Host,
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
-    place: Place,
+    server_file: ServerFile,
 }
 
 impl RunningServer {
@@ -314,7 +314,7 @@ impl RunningServer {
         self.host.begin_stop();
         self.engine.begin_shutdown();
         self.stop.send_replace(true);
-        self.place.remove();
+        self.server_file.remove();
         let runs = self.engine.shutdown(grace);
         let requests = async { while self.tasks.join_next().await.is_some() {} };
         let requests = tokio::time::timeout(grace + REQUEST_GRACE, requests);

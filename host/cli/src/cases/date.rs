@@ -8,7 +8,7 @@ use wattle_run::ports::Clock as _;
 
 use crate::config::ClockConfig;
 use crate::error::Error;
-use crate::wire::clock::HostClock;
+use crate::host::clock::HostClock;
 
 /// The current time and a time zone.
 #[derive(Clone, Debug)]

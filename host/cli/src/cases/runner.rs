@@ -15,7 +15,7 @@ use crate::cases::ctrl_c::CtrlC;
 use crate::cases::date::Today;
 use crate::cases::verdict::Verdict;
 use crate::cases::wait::{self, CancelReason};
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::error::Error;
 
 /// Runs the cases of an app.
@@ -96,7 +96,7 @@ impl Runner<'_> {
             metadata: BTreeMap::from([(self.metadata_key.to_owned(), json!(case.name))]),
             ..StartDocument::default()
         };
-        let path = format!("/api/v1/apps/{}/runs", segment(self.app));
+        let path = format!("/api/v1/apps/{}/runs", encode_segment(self.app));
         let mut started: RunDocument = self.client.post(&path, &start).await?;
         let mut answers = case.answers.iter();
         loop {
@@ -108,7 +108,7 @@ impl Runner<'_> {
             let Some(resume) = next_answers(&run, &mut answers) else {
                 return Ok((run, cancel_reason));
             };
-            let path = format!("/api/v1/threads/{}/resume", segment(&run.thread));
+            let path = format!("/api/v1/threads/{}/resume", encode_segment(&run.thread));
             started = self.client.post(&path, &resume).await?;
         }
     }

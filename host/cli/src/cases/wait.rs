@@ -8,7 +8,7 @@ use wattle_api::document::run::RunDocument;
 use wattle_graph::event::RunStatus;
 
 use crate::cases::ctrl_c::CtrlC;
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::error::Error;
 
 /// Timeout for the end of a cancelled run. Only a slow store can delay it.
@@ -30,7 +30,7 @@ pub(crate) async fn wait(
     deadline: Instant,
     ctrl_c: &CtrlC,
 ) -> Result<(RunDocument, Option<CancelReason>), Error> {
-    let path = format!("/api/v1/runs/{}", segment(&run.run));
+    let path = format!("/api/v1/runs/{}", encode_segment(&run.run));
     let wait = format!("{path}/wait");
     let cancel_reason = tokio::select! {
         ended = client.get(&wait) => return Ok((ended?, None)),

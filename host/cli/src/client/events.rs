@@ -4,12 +4,12 @@ use axum::http::Method;
 use futures::StreamExt as _;
 use wattle_graph::event::Event;
 
-use crate::client::{Client, Pieces, segment};
+use crate::client::{ByteStream, Client, encode_segment};
 use crate::error::Error;
 
 /// The stream of events of a thread.
-pub struct Events {
-    pieces: Pieces,
+pub struct EventStream {
+    chunks: ByteStream,
     buffer: Vec<u8>,
 }
 
@@ -19,15 +19,15 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`Client::get`].
-    pub async fn events(&self, thread: &str, after: u64) -> Result<Events, Error> {
-        let thread = segment(thread);
+    pub async fn events(&self, thread: &str, after: u64) -> Result<EventStream, Error> {
+        let thread = encode_segment(thread);
         let path = format!("/api/v1/threads/{thread}/events?until=idle&after={after}");
-        let pieces = self.send(Method::GET, &path, None).await?;
-        Ok(Events { pieces, buffer: Vec::new() })
+        let chunks = self.send(Method::GET, &path, None).await?;
+        Ok(EventStream { chunks, buffer: Vec::new() })
     }
 }
 
-impl Events {
+impl EventStream {
     /// Returns the next event, or `None` at the end of the stream. Skips event types that this
     /// version of the CLI does not know.
     ///
@@ -42,8 +42,8 @@ impl Events {
                     return Ok(Some(event));
                 }
             }
-            match self.pieces.next().await {
-                Some(piece) => self.buffer.extend_from_slice(&piece?),
+            match self.chunks.next().await {
+                Some(chunk) => self.buffer.extend_from_slice(&chunk?),
                 None => return Ok(None),
             }
         }
@@ -71,9 +71,9 @@ mod tests {
         let message = "id: 1\nevent: run_ended\ndata: {\"seq\":1,\"at_ms\":0,\"run\":\"r\",\
                        \"type\":\"run_ended\",\"status\":\"completed\"}\n\n";
         let (first, second) = message.split_at(30);
-        let pieces = [":\n\n", first, second, "data: {\"type\":\"new\"}\n\n"];
-        let pieces = pieces.map(|piece| Ok(piece.to_owned().into()));
-        let mut events = Events { pieces: stream::iter(pieces).boxed(), buffer: Vec::new() };
+        let chunks = [":\n\n", first, second, "data: {\"type\":\"new\"}\n\n"];
+        let chunks = chunks.map(|chunk| Ok(chunk.to_owned().into()));
+        let mut events = EventStream { chunks: stream::iter(chunks).boxed(), buffer: Vec::new() };
         assert_eq!(events.next().await.unwrap().unwrap().seq, 1);
         assert!(events.next().await.unwrap().is_none());
     }

@@ -7,11 +7,11 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 use wattle_api::document::Health;
 
-use crate::client::{Pieces, pinned};
+use crate::client::{ByteStream, pinned};
 use crate::config::Config;
 use crate::error::Error;
-use crate::server::place::PlaceDocument;
-use crate::wire::environment;
+use crate::host::environment;
+use crate::server::server_file::ServerInfo;
 
 /// Environment variable with the API key that commands send.
 const KEY_VARIABLE: &str = "WATTLE_API_KEY";
@@ -30,22 +30,20 @@ pub struct Remote {
 impl Remote {
     /// Connects to the server if it is still running. The health check detects another server that
     /// now has the address.
-    pub(super) async fn connect(
-        place: PlaceDocument,
-        config: &Config,
-    ) -> Result<Option<Self>, Error> {
-        let PlaceDocument { address, instance, .. } = place;
+    pub(super) async fn connect(info: ServerInfo, config: &Config) -> Result<Option<Self>, Error> {
+        let ServerInfo { address, instance, .. } = info;
         let mut client = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);
         if let Some(tls) = &config.server.tls {
             let tls = pinned::config(&config.base.join(&tls.cert));
             let tls = tls.map_err(|message| Error::Setup { what: "TLS", message })?;
             client = client.tls_backend_preconfigured(tls);
         }
-        let client = client.build().map_err(|error| failed(&address, &error))?;
+        let client = client.build().map_err(|error| request_error(&address, &error))?;
         let key = environment()(KEY_VARIABLE);
         let health = client.get(format!("{address}/api/v1/health")).timeout(CONNECT_TIMEOUT);
-        let Ok(answer) = health.send().await else { return Ok(None) };
-        let is_ours = answer.json::<Health>().await.is_ok_and(|health| health.instance == instance);
+        let Ok(response) = health.send().await else { return Ok(None) };
+        let is_ours =
+            response.json::<Health>().await.is_ok_and(|health| health.instance == instance);
         Ok(is_ours.then_some(Self { client, address, key }))
     }
 
@@ -59,7 +57,7 @@ impl Remote {
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> Result<(StatusCode, Pieces), Error> {
+    ) -> Result<(StatusCode, ByteStream), Error> {
         let mut request = self.client.request(method, format!("{}{path}", self.address));
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
@@ -67,13 +65,14 @@ impl Remote {
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let answer = request.send().await.map_err(|error| failed(&self.address, &error))?;
-        let (status, address) = (answer.status(), self.address.clone());
-        let pieces = answer.bytes_stream().map_err(move |error| failed(&address, &error));
-        Ok((status, pieces.boxed()))
+        let response =
+            request.send().await.map_err(|error| request_error(&self.address, &error))?;
+        let (status, address) = (response.status(), self.address.clone());
+        let chunks = response.bytes_stream().map_err(move |error| request_error(&address, &error));
+        Ok((status, chunks.boxed()))
     }
 }
 
-fn failed(address: &str, error: &reqwest::Error) -> Error {
+fn request_error(address: &str, error: &reqwest::Error) -> Error {
     Error::Server { address: address.to_owned(), message: error.to_string() }
 }

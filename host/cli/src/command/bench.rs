@@ -15,9 +15,9 @@ use crate::command::{app, replay};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::replay::ReplayHost;
 use crate::load::manifest::Manifest;
 use crate::output::Output;
-use crate::wire::replay::ReplayHost;
 
 /// Number of executions before the measured ones. They fill the caches of the host and of the
 /// machine.

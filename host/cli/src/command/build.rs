@@ -8,10 +8,10 @@ use crate::command::{app, format};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::open_sandbox;
 use crate::output::Output;
 use crate::server::STOP_LIMIT;
 use crate::server::stop::StopSignal;
-use crate::wire::open_sandbox;
 
 /// The components that were built.
 #[derive(Serialize)]

@@ -14,11 +14,11 @@ use crate::command::dev::session::Session;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::{Overrides, open_sandbox};
 use crate::load::manifest::Manifest;
 use crate::output::Output;
 use crate::server::stop::StopSignal;
 use crate::server::{STOP_LIMIT, Server, ServerOptions};
-use crate::wire::{Overrides, open_sandbox};
 
 pub(super) async fn dev(mut config: Config, args: &DevArgs, output: Output) -> Result<Exit, Error> {
     let folder = app::folder(&config, args.app.app.as_deref())?;

@@ -12,13 +12,13 @@ use wattle_run::ports::store::DamageReport;
 use wattle_sandbox::SandboxConfig;
 use wattle_sql::Databases;
 
-use crate::client::{Client, server_of};
+use crate::client::{Client, find_server};
 use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
 use crate::data_folder::PROBE_FILE;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::{ReadEnv, environment, open_routes, open_sandbox};
 use crate::output::Output;
-use crate::wire::{ReadEnv, environment, open_routes, open_sandbox};
 
 /// Maximum number of memory mappings of a live guest; see the pools of the sandbox.
 const MAPS_PER_INSTANCE: u64 = 11;
@@ -133,7 +133,7 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
         report.warn("store", "threads are kept in memory only", "set `store.kind = \"redb\"`");
         return;
     }
-    if let Ok(Some(server)) = server_of(config).await {
+    if let Ok(Some(server)) = find_server(config).await {
         let address = server.address().to_owned();
         match Client::Remote(server).get::<DamageReport>("/api/v1/store/verify").await {
             Ok(survey) if survey.damaged.is_empty() => {

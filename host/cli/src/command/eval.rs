@@ -17,7 +17,7 @@ use crate::cases::case::{self, Case};
 use crate::cases::ctrl_c::CtrlC;
 use crate::cases::date::Today;
 use crate::cases::runner::Runner;
-use crate::client::{Client, Needs, segment};
+use crate::client::{Client, Preload, encode_segment};
 use crate::command::eval::case_run::{CaseRun, EvalRunner};
 use crate::command::eval::report::Report;
 use crate::config::Config;
@@ -50,7 +50,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     }
     let today = Today::from_clock(&config.clock)?;
     let prices = config.eval.prices.clone();
-    let client = Client::open(config, Needs::Apps).await?;
+    let client = Client::open(config, Preload::Apps).await?;
     let ctrl_c = CtrlC::listen()?;
     let runner = Runner {
         client: &client,
@@ -106,7 +106,7 @@ async fn run_all(
     args: &EvalArgs,
 ) -> Result<Vec<CaseRun>, Error> {
     // Check the app first. Otherwise each case would report that the app is missing.
-    let path = format!("/api/v1/apps/{}", segment(eval_runner.runner.app));
+    let path = format!("/api/v1/apps/{}", encode_segment(eval_runner.runner.app));
     let _: AppDocument = eval_runner.runner.client.get(&path).await?;
     let bar = progress(planned.len(), args.quiet);
     let runs = planned.iter().map(|case| eval_runner.run(case));

@@ -9,7 +9,7 @@ use wattle_api::document::run::{InterruptDocument, RunDocument};
 use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_run::text::Escaped;
 
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::command::follow::completion_line::CompletionLine;
 use crate::command::format;
 use crate::error::Error;
@@ -35,7 +35,7 @@ pub(super) async fn follow(
         }
     }
     progress.finish();
-    let path = format!("/api/v1/runs/{}/wait", segment(&run.run));
+    let path = format!("/api/v1/runs/{}/wait", encode_segment(&run.run));
     let ended: RunDocument = client.get(&path).await?;
     if output.json {
         output.json(&ended);
@@ -54,7 +54,7 @@ pub(super) async fn follow(
 }
 
 /// Returns the sequence number of the last event of a thread, so that only later events are shown.
-pub(super) async fn newest_event(client: &Client, thread: &str) -> Result<u64, Error> {
+pub(super) async fn last_event_seq(client: &Client, thread: &str) -> Result<u64, Error> {
     let mut events = client.events(thread, 0).await?;
     let mut newest = 0;
     while let Some(event) = events.next().await? {
@@ -86,8 +86,8 @@ impl Progress {
         Self { bar, quiet, completion: CompletionLine::default(), failure: None }
     }
 
-    /// Shows an event. Finished work remains on the screen, and work in progress is shown next to the
-    /// spinner.
+    /// Shows an event. Finished work remains on the screen, and work in progress is shown next to
+    /// the spinner.
     fn show(&mut self, event: &Event) {
         let (line, stays) = match &event.kind {
             EventKind::TaskStarted(started) => (started.node.to_string(), false),

@@ -13,15 +13,15 @@ use wattle_graph::id::GraphName;
 use wattle_graph::mermaid::xray;
 use wattle_graph::suggest;
 
-use crate::client::{Client, Needs, segment};
+use crate::client::{Client, Preload, encode_segment};
 use crate::command::graph::components::Components;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::open_sandbox;
 use crate::load::manifest::{FILE, Manifest};
 use crate::load::{self, file, projections};
 use crate::output::Output;
-use crate::wire::open_sandbox;
 
 /// Prints the graphs of a file or folder without a server, or those of a loaded app.
 pub(super) async fn show(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
@@ -64,7 +64,7 @@ impl MermaidGraph {
 }
 
 async fn fetch_loaded_graphs(config: Config, target: &str) -> Result<Vec<MermaidGraph>, Error> {
-    let client = Client::open(config, Needs::Apps).await?;
+    let client = Client::open(config, Preload::Apps).await?;
     let rendered = fetch_graphs(&client, target).await;
     client.close().await;
     rendered
@@ -72,7 +72,7 @@ async fn fetch_loaded_graphs(config: Config, target: &str) -> Result<Vec<Mermaid
 
 async fn fetch_graphs(client: &Client, target: &str) -> Result<Vec<MermaidGraph>, Error> {
     let (app, graph) = target.split_once('/').unwrap_or((target, ""));
-    let path = format!("/api/v1/apps/{}", segment(app));
+    let path = format!("/api/v1/apps/{}", encode_segment(app));
     let graphs = if graph.is_empty() {
         client.get::<AppDocument>(&path).await?.graphs
     } else {
@@ -81,7 +81,7 @@ async fn fetch_graphs(client: &Client, target: &str) -> Result<Vec<MermaidGraph>
     let mut rendered = Vec::with_capacity(graphs.len());
     for graph in graphs {
         let document: GraphDocument =
-            client.get(&format!("{path}/graphs/{}", segment(&graph))).await?;
+            client.get(&format!("{path}/graphs/{}", encode_segment(&graph))).await?;
         rendered.push(MermaidGraph { graph, mermaid: document.mermaid });
     }
     Ok(rendered)
@@ -124,14 +124,14 @@ pub(super) async fn clear_cache(
     output: Output,
 ) -> Result<Exit, Error> {
     let mut parts = target.splitn(3, '/');
-    let app = segment(parts.next().unwrap_or_default());
+    let app = encode_segment(parts.next().unwrap_or_default());
     let query: Vec<String> = ["graph", "node"]
         .into_iter()
         .zip(parts)
-        .map(|(key, part)| format!("{key}={}", segment(part)))
+        .map(|(key, part)| format!("{key}={}", encode_segment(part)))
         .collect();
     let path = format!("/api/v1/apps/{app}/cache?{}", query.join("&"));
-    let cleared: ClearedCacheDocument = client.delete_for(&path).await?;
+    let cleared: ClearedCacheDocument = client.delete_with_response(&path).await?;
     output.data(&cleared, |cleared| format!("cleared {} entries", cleared.cleared));
     Ok(Exit::Ok)
 }

@@ -2,7 +2,7 @@
 
 use wattle_api::document::host::HostDocument;
 
-use crate::client::{Client, Needs};
+use crate::client::{Client, Preload};
 use crate::command::format;
 use crate::config::Config;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::output::{Output, Table};
 
 pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> {
-    let client = Client::open(config, Needs::Store).await?;
+    let client = Client::open(config, Preload::Store).await?;
     let hosts = client.get::<Vec<HostDocument>>("/api/v1/hosts").await;
     client.close().await;
     output.data(&hosts?, |hosts| render(hosts));

@@ -6,7 +6,7 @@ use wattle_api::document::key::{
 use wattle_api::guard::scope::KeyScope;
 
 use crate::args::{KeyCommand, KeyCreateArgs, KeyRevokeArgs};
-use crate::client::{Client, Needs, segment};
+use crate::client::{Client, Preload, encode_segment};
 use crate::command::format;
 use crate::config::{ByteSize, Config};
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub(super) async fn keys(
     command: KeyCommand,
     output: Output,
 ) -> Result<Exit, Error> {
-    let client = Client::open(config, Needs::Store).await?;
+    let client = Client::open(config, Preload::Store).await?;
     let result = match command {
         KeyCommand::Create(args) => create(&client, &args, output).await,
         KeyCommand::List => list(&client, output).await,
@@ -90,8 +90,8 @@ fn row(key: &KeyDocument) -> [String; 10] {
 
 async fn revoke(client: &Client, args: &KeyRevokeArgs, output: Output) -> Result<Exit, Error> {
     let KeyRevokeArgs { id, made, open } = args;
-    let path = format!("{PATH}/{}?made={made}&open={open}", segment(id));
-    let done: RevokedKeysDocument = client.delete_for(&path).await?;
+    let path = format!("{PATH}/{}?made={made}&open={open}", encode_segment(id));
+    let done: RevokedKeysDocument = client.delete_with_response(&path).await?;
     output.data(&done, |done| {
         let lines: Vec<_> = done.revoked.iter().map(|id| format!("revoked key {id}")).collect();
         lines.join("\n")

@@ -13,8 +13,8 @@ use crate::command::format;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::{ReadEnv, environment, open_mcp_servers};
 use crate::output::Output;
-use crate::wire::{ReadEnv, environment, open_mcp_servers};
 
 /// Number of characters of a description that are shown.
 const DESCRIPTION_CHARS: usize = 80;

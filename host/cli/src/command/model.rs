@@ -22,8 +22,8 @@ use crate::args::ModelCheckArgs;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::{environment, open_routes};
 use crate::output::Output;
-use crate::wire::{environment, open_routes};
 
 /// Name of the app and of the plugin in whose name models are called.
 const CALLER_NAME: &str = "check";

@@ -6,18 +6,18 @@ use serde_json::Value;
 use wattle_api::document::plugin::{NodeDocument, PluginDocument};
 use wattle_run::grant::{GrantKey, SqlRule};
 
-use crate::client::{self, Client, segment};
+use crate::client::{self, Client, encode_segment};
 use crate::command::format;
 use crate::config::{Config, GrantSpec};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::load::file::FilePlace;
+use crate::host::open_sandbox;
+use crate::load::file::FileLocation;
 use crate::load::{grants, plugin_file};
 use crate::output::{Output, Table};
-use crate::wire::open_sandbox;
 
 pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> {
-    let client = Client::open(config, client::Needs::AllApps).await?;
+    let client = Client::open(config, client::Preload::AllApps).await?;
     let plugins: Result<Vec<PluginDocument>, _> = client.get("/api/v1/plugins").await;
     client.close().await;
     output.data(&plugins?, |plugins| {
@@ -41,8 +41,8 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
     let plugins = if Path::new(target).is_file() {
         vec![inspect_file(&config, Path::new(target)).await?]
     } else {
-        let client = Client::open(config, client::Needs::Apps).await?;
-        let plugins = client.get(&format!("/api/v1/plugins/{}", segment(target))).await;
+        let client = Client::open(config, client::Preload::Apps).await?;
+        let plugins = client.get(&format!("/api/v1/plugins/{}", encode_segment(target))).await;
         client.close().await;
         plugins?
     };
@@ -53,7 +53,7 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
 /// Inspects a component file without a server. Shows the grants of the table with its name.
 async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
     let sandbox = open_sandbox(config)?;
-    let plugin = plugin_file::load(sandbox.as_ref(), &FilePlace::Named(path.to_owned())).await;
+    let plugin = plugin_file::load(sandbox.as_ref(), &FileLocation::Named(path.to_owned())).await;
     let plugin = plugin.map_err(Error::Failed)?;
     let info = plugin.info();
     let key = GrantKey::of_plugin(&info.name);

@@ -12,17 +12,17 @@ use wattle_run::limit::EXPORT_BYTES;
 use wattle_run::replay::{Against, Counts, Replay, replay_thread};
 
 use crate::args::{ReplayArgs, ThreadExportArgs};
-use crate::client::{Client, Needs, segment};
+use crate::client::{Client, Preload, encode_segment};
 use crate::command::format;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::replay::ReplayHost;
 use crate::output::Output;
-use crate::wire::replay::ReplayHost;
 
 fn export_path(thread: &str, parts: ExportParts) -> String {
     let ExportParts { code, blobs } = parts;
-    format!("/api/v1/threads/{}/export?code={code}&blobs={blobs}", segment(thread))
+    format!("/api/v1/threads/{}/export?code={code}&blobs={blobs}", encode_segment(thread))
 }
 
 pub(super) async fn export(
@@ -34,11 +34,11 @@ pub(super) async fn export(
         return export_test(client, args, output).await;
     }
     let parts = ExportParts { code: !args.no_code, blobs: !args.no_blobs };
-    let mut pieces = client.pieces(&export_path(&args.thread, parts)).await?;
+    let mut chunks = client.get_stream(&export_path(&args.thread, parts)).await?;
     let Some(file) = &args.file else {
         let mut text = Vec::new();
-        while let Some(piece) = pieces.try_next().await? {
-            text.extend_from_slice(&piece);
+        while let Some(chunk) = chunks.try_next().await? {
+            text.extend_from_slice(&chunk);
         }
         Output::raw(&text);
         return Ok(Exit::Ok);
@@ -48,9 +48,9 @@ pub(super) async fn export(
     let mut bytes = 0;
     {
         let mut out = std::fs::File::create(&draft).map_err(Error::file("write", &draft))?;
-        while let Some(piece) = pieces.try_next().await? {
-            bytes += piece.len();
-            out.write_all(&piece).map_err(Error::file("write", &draft))?;
+        while let Some(chunk) = chunks.try_next().await? {
+            bytes += chunk.len();
+            out.write_all(&chunk).map_err(Error::file("write", &draft))?;
         }
         out.sync_all().map_err(Error::file("write", &draft))?;
     }
@@ -99,7 +99,7 @@ pub(super) async fn replay(
     let text = if Path::new(&args.target).is_file() {
         read(Path::new(&args.target))?
     } else {
-        let client = Client::open(config.clone(), Needs::Store).await?;
+        let client = Client::open(config.clone(), Preload::Store).await?;
         // This process reads code and blobs itself.
         let text = export_text(&client, &args.target, ExportParts::default()).await;
         client.close().await;
@@ -129,9 +129,9 @@ pub(super) fn read(file: &Path) -> Result<String, Error> {
 
 /// Returns the export of a thread as one text.
 async fn export_text(client: &Client, thread: &str, parts: ExportParts) -> Result<String, Error> {
-    let pieces = client.pieces(&export_path(thread, parts)).await?;
-    let pieces: Vec<_> = pieces.try_collect().await?;
-    let text = pieces.concat();
+    let chunks = client.get_stream(&export_path(thread, parts)).await?;
+    let chunks: Vec<_> = chunks.try_collect().await?;
+    let text = chunks.concat();
     String::from_utf8(text).map_err(|error| Error::Server {
         address: "the server".into(),
         message: format!("the export is not UTF-8: {error}"),

@@ -3,7 +3,7 @@
 use wattle_api::document::run::{RunDocument, StartDocument};
 
 use crate::args::RunArgs;
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::command::{follow, json_arg, run_options};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ pub(super) async fn run(client: &Client, args: RunArgs, output: Output) -> Resul
         options: run_options::to_document(args.options)?,
         ..StartDocument::default()
     };
-    let path = format!("/api/v1/apps/{}/runs", segment(app));
+    let path = format!("/api/v1/apps/{}/runs", encode_segment(app));
     let run: RunDocument = client.post(&path, &start).await?;
     follow::follow(client, &run, 0, args.quiet, output).await
 }

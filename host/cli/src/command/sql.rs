@@ -12,8 +12,8 @@ use crate::args::{SqlCommand, SqlReaderArgs};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::{ReadEnv, environment};
 use crate::output::Output;
-use crate::wire::{ReadEnv, environment};
 
 pub(super) async fn sql(
     config: &Config,

@@ -12,7 +12,7 @@ use wattle_run::ports::store::{CompactionReport, Damage, DamageReport};
 use wattle_store::{FileBlobs, RedbMemory, RedbStore, is_filled};
 
 use crate::args::{StoreBackupArgs, StoreRestoreArgs};
-use crate::client::{Client, Needs, server_of};
+use crate::client::{Client, Preload, find_server};
 use crate::config::{ByteSize, Config, StoreKind};
 use crate::data_folder::{LINK_KEY_FILE, TENANT_ROUTES_FILE, VERSIONS_FOLDER};
 use crate::error::Error;
@@ -26,7 +26,7 @@ const BACKED_UP_ENTRIES: &[&str] = &[VERSIONS_FOLDER, TENANT_ROUTES_FILE, LINK_K
 
 /// Verifies all stored data, through the running server or in the files.
 pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error> {
-    let survey = match server_of(&config).await? {
+    let survey = match find_server(&config).await? {
         Some(remote) => Client::Remote(remote).get("/api/v1/store/verify").await?,
         None => survey_files(&config).await?,
     };
@@ -106,7 +106,7 @@ pub(super) async fn backup(
     require_file_store(&config)?;
     require_empty_folder(&args.folder)?;
     let data = config.data.clone();
-    let client = Client::open(config, Needs::Store).await?;
+    let client = Client::open(config, Preload::Store).await?;
     let made = client.post("/api/v1/store/backup", &json!({})).await;
     client.close().await;
     let made: BackupDocument = made?;
@@ -200,7 +200,7 @@ fn require_file_store(config: &Config) -> Result<(), Error> {
 }
 
 async fn require_no_server(config: &Config, what: &str) -> Result<(), Error> {
-    match server_of(config).await? {
+    match find_server(config).await? {
         None => Ok(()),
         Some(remote) => Err(Error::Usage {
             message: format!("the server at {} holds the store", remote.address()),

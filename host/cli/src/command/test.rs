@@ -20,16 +20,16 @@ use crate::cases::date::Today;
 use crate::cases::ports::CasePorts;
 use crate::cases::runner::Runner;
 use crate::cases::verdict::{Check, Mismatch};
-use crate::client::{Client, Needs, segment};
+use crate::client::{Client, Preload, encode_segment};
 use crate::command::app;
 use crate::command::test::report::{Kind, Report, TestResult};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::open_sandbox;
 use crate::load::file;
 use crate::load::manifest::Manifest;
 use crate::output::Output;
-use crate::wire::open_sandbox;
 
 /// Folder of the tests in the folder of an app.
 const TESTS_FOLDER: &str = "tests";
@@ -82,7 +82,7 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     let config = host::config(config, &name, &folder, (!args.live).then_some(data.path()))?;
     let overrides = host::overrides(sandbox, ports.as_ref());
     let client = tokio::select! {
-        client = Client::local(config, Needs::Apps, overrides) => client?,
+        client = Client::local(config, Preload::Apps, overrides) => client?,
         () = ctrl_c.pressed() => return Ok(Exit::Stopped),
     };
     let runner = Runner {
@@ -117,7 +117,7 @@ async fn run_all(
 ) -> Result<Report, Error> {
     // Wait for the app first. Otherwise each test would report that it is missing.
     let _: AppDocument =
-        runner.client.get(&format!("/api/v1/apps/{}", segment(runner.app))).await?;
+        runner.client.get(&format!("/api/v1/apps/{}", encode_segment(runner.app))).await?;
     let mut done = Vec::new();
     for test in tests {
         if runner.ctrl_c.is_pressed() {

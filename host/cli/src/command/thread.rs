@@ -7,7 +7,7 @@ use wattle_api::document::thread::{SetAsideDocument, ThreadDocument, ThreadSumma
 use wattle_run::hostcall::runs::OnFailure;
 
 use crate::args::{ThreadListArgs, ThreadResumeArgs};
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::command::{follow, format, json_arg, run_options};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ use crate::output::{Output, Table};
 
 /// Returns the path of a resource of a thread in the API.
 pub(super) fn thread_path(thread: &str, resource: &str) -> String {
-    format!("/api/v1/threads/{}/{resource}", segment(thread))
+    format!("/api/v1/threads/{}/{resource}", encode_segment(thread))
 }
 
 pub(super) async fn list(
@@ -25,7 +25,7 @@ pub(super) async fn list(
 ) -> Result<Exit, Error> {
     let mut path = format!("/api/v1/threads?limit={}", args.limit);
     if let Some(app) = &args.app {
-        path.push_str(&format!("&app={}", segment(app)));
+        path.push_str(&format!("&app={}", encode_segment(app)));
     }
     if let Some(status) = args.status {
         path.push_str(&format!("&status={}", format!("{status:?}").to_lowercase()));
@@ -49,7 +49,7 @@ pub(super) async fn list(
 
 pub(super) async fn show(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let thread: ThreadDocument =
-        client.get(&format!("/api/v1/threads/{}", segment(thread))).await?;
+        client.get(&format!("/api/v1/threads/{}", encode_segment(thread))).await?;
     output.data(&thread, render);
     Ok(Exit::Ok)
 }
@@ -96,23 +96,23 @@ pub(super) async fn resume(
     let on_failure = if args.reopen { OnFailure::Reopen } else { OnFailure::Keep };
     let options = run_options::to_document(args.options)?;
     let resume = ResumeDocument { answers: answers?, on_failure, options, wait: false };
-    let after = follow::newest_event(client, &args.thread).await?;
-    let path = format!("/api/v1/threads/{}/resume", segment(&args.thread));
+    let after = follow::last_event_seq(client, &args.thread).await?;
+    let path = format!("/api/v1/threads/{}/resume", encode_segment(&args.thread));
     let run: RunDocument = client.post(&path, &resume).await?;
     follow::follow(client, &run, after, args.quiet, output).await
 }
 
 /// Retries the recovery of an orphaned run, and follows the run.
 pub(super) async fn retry(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
-    let after = follow::newest_event(client, thread).await?;
-    let path = format!("/api/v1/threads/{}/retry", segment(thread));
+    let after = follow::last_event_seq(client, thread).await?;
+    let path = format!("/api/v1/threads/{}/retry", encode_segment(thread));
     let run: RunDocument = client.post(&path, &serde_json::json!({})).await?;
     follow::follow(client, &run, after, false, output).await
 }
 
 /// Drains the run of a thread, and waits until it has stopped.
 pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
-    let path = format!("/api/v1/threads/{}", segment(thread));
+    let path = format!("/api/v1/threads/{}", encode_segment(thread));
     let view: ThreadDocument = client.get(&path).await?;
     let Some(run) = view.summary.run else {
         return Err(Error::NotFound {
@@ -120,7 +120,7 @@ pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Resu
             hint: "list threads with `wattle thread list`".into(),
         });
     };
-    let run = segment(&run);
+    let run = encode_segment(&run);
     client.post_empty(&format!("{path}/runs/{run}/drain"), &serde_json::json!({})).await?;
     let ended: RunDocument = client.get(&format!("/api/v1/runs/{run}/wait")).await?;
     output.data(&ended, |ended| {
@@ -131,7 +131,7 @@ pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Resu
 }
 
 pub(super) async fn delete(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
-    client.delete(&format!("/api/v1/threads/{}", segment(thread))).await?;
+    client.delete(&format!("/api/v1/threads/{}", encode_segment(thread))).await?;
     let deleted: Value = serde_json::json!({ "deleted": thread });
     output.data(&deleted, |_| format!("deleted thread {thread}"));
     Ok(Exit::Ok)

@@ -11,7 +11,7 @@ use wattle_api::document::time_travel::{
 use wattle_graph::failure::{Failure, code};
 
 use crate::args::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::command::calls::parse_call_id;
 use crate::command::{follow, format, json_arg};
 use crate::error::Error;
@@ -24,9 +24,10 @@ pub(super) async fn state(
     output: Output,
 ) -> Result<Exit, Error> {
     let checkpoint = args.checkpoint.map_or_else(|| "latest".to_owned(), |id| id.to_string());
-    let mut path = format!("/api/v1/threads/{}/checkpoints/{checkpoint}", segment(&args.thread));
+    let mut path =
+        format!("/api/v1/threads/{}/checkpoints/{checkpoint}", encode_segment(&args.thread));
     if let Some(namespace) = &args.namespace {
-        path.push_str(&format!("?namespace={}", segment(namespace)));
+        path.push_str(&format!("?namespace={}", encode_segment(namespace)));
     }
     let document: CheckpointDocument = client.get(&path).await?;
     output.data(&document, render);
@@ -69,18 +70,18 @@ pub(super) async fn history(
     args: &ThreadHistoryArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    let thread = segment(&args.thread);
+    let thread = encode_segment(&args.thread);
     let (limit, state) = (args.limit, output.json);
     let mut path = format!("/api/v1/threads/{thread}/history?limit={limit}&state={state}");
     if let Some(before) = args.before {
         path.push_str(&format!("&before={before}"));
     }
     if let Some(namespace) = &args.namespace {
-        path.push_str(&format!("&namespace={}", segment(namespace)));
+        path.push_str(&format!("&namespace={}", encode_segment(namespace)));
     }
     if !args.filters.is_empty() {
         let filter = Value::Object(parse_assignments("--filter KEY=JSON", &args.filters)?);
-        path.push_str(&format!("&filter={}", segment(&filter.to_string())));
+        path.push_str(&format!("&filter={}", encode_segment(&filter.to_string())));
     }
     let history: Vec<CheckpointDocument> = client.get(&path).await?;
     output.data(&history, |history| {
@@ -123,7 +124,7 @@ pub(super) async fn edit(
     let (checkpoint, metadata) = (args.checkpoint, BTreeMap::new());
     let namespace = args.namespace.clone().unwrap_or_default();
     let body = EditsDocument { namespace, checkpoint, supersteps, app, graph, metadata };
-    let path = format!("/api/v1/threads/{}/edits", segment(&args.thread));
+    let path = format!("/api/v1/threads/{}/edits", encode_segment(&args.thread));
     let edited: CheckpointDocument = client.post(&path, &body).await?;
     output.data(&edited, render);
     if !edited.next.is_empty() {
@@ -167,8 +168,8 @@ pub(super) async fn fork(
         ..ForkDocument::default()
     };
     // A copy begins with the events of the thread, which are not shown again.
-    let after = follow::newest_event(client, &args.thread).await?;
-    let path = format!("/api/v1/threads/{}/fork", segment(&args.thread));
+    let after = follow::last_event_seq(client, &args.thread).await?;
+    let path = format!("/api/v1/threads/{}/fork", encode_segment(&args.thread));
     let run: RunDocument = client.post(&path, &body).await?;
     follow::follow(client, &run, after, args.quiet, output).await
 }

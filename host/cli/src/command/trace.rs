@@ -5,14 +5,14 @@ use wattle_project::trace::{
 };
 use wattle_run::ports::store::SealReport;
 
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::command::format;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
 pub(super) async fn trace(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
-    let path = format!("/api/v1/threads/{}/trace", segment(thread));
+    let path = format!("/api/v1/threads/{}/trace", encode_segment(thread));
     let trace: Trace = client.get(&path).await?;
     output.data(&trace, render);
     Ok(Exit::Ok)
@@ -21,7 +21,7 @@ pub(super) async fn trace(client: &Client, thread: &str, output: Output) -> Resu
 /// Verifies the seals of a thread.
 pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let verified: SealReport =
-        client.get(&format!("/api/v1/threads/{}/verify", segment(thread))).await?;
+        client.get(&format!("/api/v1/threads/{}/verify", encode_segment(thread))).await?;
     output.data(&verified, |verified| {
         let mut lines = vec![format!("all seals are valid, up to event {}", verified.last_seq)];
         if verified.sealed_after > 0 {

@@ -13,7 +13,7 @@ use wattle_run::limit::Limits;
 
 use crate::config::sql_grant::{self, SqlGrant};
 use crate::config::{ByteSize, Config, ConfigProblem};
-use crate::paths::{leads_through, resolved};
+use crate::paths::{leads_through, resolve_links};
 
 /// Requested permissions in `[needs]` of an app, or granted ones in a table under `[grants]` of the
 /// operator.
@@ -55,7 +55,7 @@ impl GrantSpec {
     /// checked is the one that is opened.
     pub(super) fn resolve(&mut self, base: &Path) {
         for folder in &mut self.folders {
-            folder.path = resolved(&base.join(&folder.path));
+            folder.path = resolve_links(&base.join(&folder.path));
         }
     }
 
@@ -76,7 +76,7 @@ impl GrantSpec {
                 add(key, message, "use a name without `=`, and text without the character NUL");
             }
         }
-        let mut places = BTreeSet::new();
+        let mut guest_paths = BTreeSet::new();
         for folder in &self.folders {
             let key = format!("grants.{table}.folders");
             let guest = &folder.guest;
@@ -84,7 +84,7 @@ impl GrantSpec {
                 let message = format!("`{guest}` is not an absolute path");
                 add(key.clone(), message, "write `guest` as `/data`");
             }
-            if !places.insert(guest) {
+            if !guest_paths.insert(guest) {
                 let message = format!("two folders have the path `{guest}`");
                 add(key.clone(), message, "give each folder a `guest` of its own");
             }
@@ -122,7 +122,7 @@ pub(super) fn check_nesting(
     let is_writable = |folder: &&FolderRule| folder.access == FolderAccess::ReadWrite;
     let writable = grants.values().flat_map(|needs| &needs.folders).filter(is_writable);
     let writable: Vec<PathBuf> =
-        writable.map(|folder| resolved(&base.join(&folder.path))).collect();
+        writable.map(|folder| resolve_links(&base.join(&folder.path))).collect();
     for (table, needs) in grants {
         for folder in &needs.folders {
             let path = base.join(&folder.path);

@@ -8,8 +8,8 @@ use wattle_graph::mapping::FileProjection;
 
 use crate::config::{Config, FilesConfig};
 use crate::files_folder::FilesFolder;
+use crate::host::ReadEnv;
 use crate::load::grants::GrantTables;
-use crate::wire::ReadEnv;
 
 /// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
 /// `[files.node_io]`. The app chooses the name of the projection. The suffix keeps it from
@@ -88,8 +88,8 @@ mod tests {
 
     use super::output_folder;
     use crate::config::{AppConfig, Config, FilesConfig, parse};
+    use crate::host::ReadEnv;
     use crate::load::grants::{GrantTables, KnownNames};
-    use crate::wire::ReadEnv;
 
     fn folder(files: Option<FilesConfig>, env: &'static [(&str, &str)]) -> Option<PathBuf> {
         folder_in(Config::in_folder(Path::new("/")), files, env)

@@ -18,9 +18,9 @@ use crate::load::grants::GrantTables;
 use crate::load::limits::MIGRATIONS_BYTES;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::migrations::{DatabaseMigrations, error_chain};
-use crate::load::places::Turn;
 use crate::load::plugin_catalog::AppPluginCatalog;
 use crate::load::plugin_file::Unloaded;
+use crate::load::turns::Turn;
 use crate::load::{names, page, plugin_file, projections};
 
 /// Plugins by name.
@@ -218,14 +218,14 @@ pub async fn components(
     sandbox: &dyn Sandbox,
 ) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
     let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
-    for (name, place) in files {
-        let loaded = plugin_file::load_as(sandbox, name, place, &mut Turn::unlimited()).await;
+    for (name, location) in files {
+        let loaded = plugin_file::load_as(sandbox, name, location, &mut Turn::unlimited()).await;
         // A turn without limits compiles every component.
         let loaded = loaded.and_then(|it| it.ok_or_else(|| "it was not compiled".to_owned()));
         match loaded {
             Ok(plugin) => drop(plugins.insert(name.clone(), plugin)),
             Err(message) => {
-                unloaded.insert(name.clone(), Unloaded { path: place.path(), message });
+                unloaded.insert(name.clone(), Unloaded { path: location.path(), message });
             }
         }
     }
@@ -243,8 +243,8 @@ pub(super) async fn components_in_turn(
     turn: &mut Turn,
 ) -> Result<Option<Plugins>, Vec<String>> {
     let (mut plugins, mut problems, mut is_complete) = (Plugins::new(), Vec::new(), true);
-    for (name, place) in files {
-        match plugin_file::load_as(sandbox, name, place, turn).await {
+    for (name, location) in files {
+        match plugin_file::load_as(sandbox, name, location, turn).await {
             Ok(Some(plugin)) => drop(plugins.insert(name.clone(), plugin)),
             Ok(None) => is_complete = false,
             Err(message) => problems.push(message),

@@ -20,7 +20,7 @@ use wattle_run::export::{CodeFile, CompressedBytes};
 use crate::config::{Config, StoreKind};
 use crate::data_folder::VERSIONS_FOLDER;
 use crate::load::file::{
-    self, COMPONENT_BYTES, DOCUMENT_BYTES, FilePlace, MANIFEST_BYTES, TotalSize,
+    self, COMPONENT_BYTES, DOCUMENT_BYTES, FileLocation, MANIFEST_BYTES, TotalSize,
 };
 use crate::load::manifest::{self, ComponentFiles, Manifest};
 use crate::load::text_files;
@@ -53,11 +53,11 @@ impl ArchivedVersion {
 
     /// Returns the components of the app, and those of other plugins that its graphs use.
     pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
-        let place = |name: &PluginName| {
+        let location = |name: &PluginName| {
             let (folder, path) = (self.folder.clone(), component_file(name).into());
-            (name.clone(), FilePlace::Inside { folder, path })
+            (name.clone(), FileLocation::Inside { folder, path })
         };
-        let all = self.index.components.iter().map(place);
+        let all = self.index.components.iter().map(location);
         all.partition(|(name, _)| manifest.components.contains_key(name))
     }
 
@@ -186,8 +186,8 @@ fn collect_files(
         }
     }
     for (name, plugin) in &app.plugins {
-        let place = components.get(name).ok_or_else(|| invalid("a component has no file"))?;
-        let bytes = place.read(COMPONENT_BYTES).map_err(|error| invalid(&error.to_string()))?;
+        let location = components.get(name).ok_or_else(|| invalid("a component has no file"))?;
+        let bytes = location.read(COMPONENT_BYTES).map_err(|error| invalid(&error.to_string()))?;
         if Digest::of(&bytes) != plugin.info().digest {
             return Err(invalid("a component has changed since it was loaded"));
         }

@@ -129,8 +129,12 @@ impl Change {
             }
             Self::Plugin { name } => note(format!("loaded plugin `{name}`")),
             Self::Removed { path } => note(format!("removed `{}`", path.display())),
-            Self::Conflict { path, error, keeps_old } => refusal(path, error, *keeps_old),
-            Self::Problem { path, message, keeps_old } => refusal(path, message, *keeps_old),
+            Self::Conflict { path, error, keeps_old } => {
+                not_loaded_message(path, error, *keeps_old)
+            }
+            Self::Problem { path, message, keeps_old } => {
+                not_loaded_message(path, message, *keeps_old)
+            }
         }
     }
 }
@@ -140,7 +144,11 @@ fn with_notes(mut messages: Vec<(Severity, String)>, notes: &[String]) -> Vec<(S
     messages
 }
 
-fn refusal(path: &Path, reason: &dyn Display, keeps_old: bool) -> Vec<(Severity, String)> {
+fn not_loaded_message(
+    path: &Path,
+    reason: &dyn Display,
+    keeps_old: bool,
+) -> Vec<(Severity, String)> {
     let path = path.display();
     let stays = if keeps_old { ", the old version stays in use" } else { "" };
     vec![(Severity::Error, format!("`{path}` is not loaded{stays}: {reason}"))]
@@ -148,17 +156,17 @@ fn refusal(path: &Path, reason: &dyn Display, keeps_old: bool) -> Vec<(Severity,
 
 /// The changes of a refresh. The files are loaded in the background, also if this is dropped.
 pub struct Changes {
-    coming: mpsc::UnboundedReceiver<Change>,
+    receiver: mpsc::UnboundedReceiver<Change>,
 }
 
 impl Changes {
-    pub(super) fn new(coming: mpsc::UnboundedReceiver<Change>) -> Self {
-        Self { coming }
+    pub(super) fn new(receiver: mpsc::UnboundedReceiver<Change>) -> Self {
+        Self { receiver }
     }
 
     /// Returns the next change, or `None` after everything was loaded.
     pub async fn next(&mut self) -> Option<Change> {
-        self.coming.recv().await
+        self.receiver.recv().await
     }
 
     /// Waits until everything was loaded, and returns all remaining results. Passes texts about
@@ -171,11 +179,11 @@ impl Changes {
         changes
     }
 
-    /// Waits until everything was loaded or `patience` has passed, and returns the results until
+    /// Waits until everything was loaded or `max_wait` has passed, and returns the results until
     /// then. Passes texts about loads in progress to `report`.
-    pub async fn within(&mut self, patience: Duration, report: impl Fn(&str)) -> Vec<Change> {
+    pub async fn within(&mut self, max_wait: Duration, report: impl Fn(&str)) -> Vec<Change> {
         let mut changes = Vec::new();
-        let end = Instant::now() + patience;
+        let end = Instant::now() + max_wait;
         while let Ok(Some(change)) = timeout_at(end, self.next()).await {
             add(&mut changes, change, &report);
         }

@@ -10,7 +10,7 @@ use wattle_graph::id::{AppName, Digest};
 use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CodeSource, Export};
 
-use super::places::Turn;
+use super::turns::Turn;
 use super::{ArchivedApp, Loader, LoaderInner, archive};
 
 #[async_trait]

@@ -130,7 +130,7 @@ pub enum FileError {
 
 /// The location of a file, depending on who named its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FilePlace {
+pub enum FileLocation {
     /// A path within a folder, named by the author of the folder.
     Inside {
         /// The folder.
@@ -142,7 +142,7 @@ pub enum FilePlace {
     Named(PathBuf),
 }
 
-impl FilePlace {
+impl FileLocation {
     /// Returns the path of the file.
     pub fn path(&self) -> PathBuf {
         match self {
@@ -299,8 +299,8 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
         }
         let path = entry.map_err(failed)?.path();
         // Skip an entry that was deleted after it was listed.
-        let Ok(facts) = path.symlink_metadata() else { continue };
-        entries.push(Entry { path, kind: facts.file_type(), bytes: facts.len() });
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        entries.push(Entry { path, kind: metadata.file_type(), bytes: metadata.len() });
     }
     entries.sort_by(|one, two| one.path.cmp(&two.path));
     Ok(entries)
@@ -357,12 +357,12 @@ fn step(at: &File, part: &Path, shown: &Path, is_last: bool) -> Result<File, Fil
     // The kind is checked before the file is opened, because opening a device can have an effect.
     // The flags, and the check of the opened handle, ensure that the file was not replaced in
     // between.
-    let facts = stat(at, part, FollowSymlinks::No).map_err(failed)?;
+    let metadata = stat(at, part, FollowSymlinks::No).map_err(failed)?;
     let (is_expected, name) =
-        if is_last { (facts.is_file(), FILE) } else { (facts.is_dir(), "a folder") };
+        if is_last { (metadata.is_file(), FILE) } else { (metadata.is_dir(), "a folder") };
     if !is_expected {
         return Err(match shown.symlink_metadata() {
-            Ok(facts) => wrong_kind(shown, facts.file_type(), name),
+            Ok(metadata) => wrong_kind(shown, metadata.file_type(), name),
             Err(source) => unreadable(shown, source),
         });
     }

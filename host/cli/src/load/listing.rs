@@ -50,8 +50,8 @@ pub async fn standalone_plugins(
             unloaded.insert(name, Unloaded { path, message });
             continue;
         }
-        let place = scan::place_of_plugin(config, &path);
-        match plugin_file::load(sandbox, &place).await {
+        let location = scan::plugin_location(config, &path);
+        match plugin_file::load(sandbox, &location).await {
             Ok(plugin) => drop(plugins.insert(name, plugin)),
             Err(message) => drop(unloaded.insert(name, Unloaded { path, message })),
         }

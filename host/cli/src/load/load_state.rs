@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
-use crate::load::file::FilePlace;
+use crate::load::file::FileLocation;
 use crate::load::scan::{self, Fingerprint};
 
 /// The kind of item at a path.
@@ -28,6 +28,19 @@ pub(super) struct Load {
     /// dependency.
     pub(super) is_reload: bool,
     number: u64,
+}
+
+/// The reason why an app is not loaded.
+pub(super) struct NotLoaded {
+    pub(super) message: String,
+    /// The app, if it was read and its migrations were not applied.
+    pub(super) unavailable: Option<AppName>,
+}
+
+impl From<String> for NotLoaded {
+    fn from(message: String) -> Self {
+        Self { message, unavailable: None }
+    }
 }
 
 /// A load in progress.
@@ -155,9 +168,9 @@ impl LoadState {
     pub(super) fn plugin_files(
         &self,
         config: &Config,
-    ) -> impl Iterator<Item = (PluginName, FilePlace)> {
-        let place = |path| scan::place_of_plugin(config, path);
-        self.plugins.iter().map(move |(path, name)| (name.clone(), place(path)))
+    ) -> impl Iterator<Item = (PluginName, FileLocation)> {
+        let location = |path| scan::plugin_location(config, path);
+        self.plugins.iter().map(move |(path, name)| (name.clone(), location(path)))
     }
 }
 

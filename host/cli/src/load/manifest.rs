@@ -14,7 +14,7 @@ use wattle_graph::suggest;
 use wattle_run::ports::store::UNBOUND;
 
 use crate::config::{AppConfig, Config, GrantSpec};
-use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
+use crate::load::file::{self, FileLocation, MANIFEST_BYTES};
 use crate::load::grants::GrantTables;
 use crate::load::limits::APP_COMPONENTS;
 use crate::load::manifest::build::BuildTable;
@@ -27,7 +27,7 @@ pub use self::tables::ManifestProblem;
 pub const FILE: &str = "app.toml";
 
 /// Files of components by plugin name.
-pub type ComponentFiles = BTreeMap<PluginName, FilePlace>;
+pub type ComponentFiles = BTreeMap<PluginName, FileLocation>;
 
 /// The tables of the file.
 const TABLES: [&str; 8] =
@@ -180,14 +180,14 @@ impl Manifest {
     /// Returns the component files. Files of the operator take precedence over those of the app.
     pub fn component_files(&self, folder: &Path, config: &Config) -> ComponentFiles {
         let operator = config.apps.get(&self.app.name);
-        let place = |(name, file): (&PluginName, &PathBuf)| {
-            let place = match operator.and_then(|app| app.components.get(name)) {
-                Some(path) => FilePlace::Named(config.base.join(path)),
-                None => FilePlace::Inside { folder: folder.to_owned(), path: file.clone() },
+        let location = |(name, file): (&PluginName, &PathBuf)| {
+            let location = match operator.and_then(|app| app.components.get(name)) {
+                Some(path) => FileLocation::Named(config.base.join(path)),
+                None => FileLocation::Inside { folder: folder.to_owned(), path: file.clone() },
             };
-            (name.clone(), place)
+            (name.clone(), location)
         };
-        self.components.iter().map(place).collect()
+        self.components.iter().map(location).collect()
     }
 
     /// Returns the databases that the app would change by its migrations and may not.
@@ -211,7 +211,7 @@ impl Manifest {
 }
 
 /// Returns the component files of an app. Returns none if its manifest is invalid.
-pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<FilePlace> {
+pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<FileLocation> {
     let manifest = Manifest::read(folder);
     manifest.map_or_else(
         |_| Vec::new(),

@@ -125,7 +125,7 @@ impl LoaderInner {
         let archived = tokio::task::spawn_blocking(move || archive::read(path)).await;
         let archived =
             archived.map_err(|error| error.to_string())?.ok_or("its files are missing")?;
-        let mut turn = self.places.first_turn().await;
+        let mut turn = self.permits.first_turn().await;
         loop {
             let loaded = self.load_archived_version(&archived, &mut turn).await;
             if let Some(archived) = loaded.map_err(|messages| messages.join("\n"))? {
@@ -134,7 +134,7 @@ impl LoaderInner {
                 return Ok(());
             }
             let progress = turn.end();
-            turn = self.places.next_turn(progress).await;
+            turn = self.permits.next_turn(progress).await;
         }
     }
 }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use wattle_graph::id::PluginName;
 use wattle_run::ports::{Plugin, Sandbox};
 
-use crate::load::file::{COMPONENT_BYTES, FileError, FilePlace};
+use crate::load::file::{COMPONENT_BYTES, FileError, FileLocation};
 use crate::load::names;
-use crate::load::places::Turn;
+use crate::load::turns::Turn;
 
 /// A component that cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +26,13 @@ pub struct Unloaded {
 /// # Errors
 ///
 /// A message with the reason and a hint.
-pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Plugin>, String> {
-    let loaded = load_in_turn(sandbox, place, &mut Turn::unlimited()).await?;
+pub async fn load(
+    sandbox: &dyn Sandbox,
+    location: &FileLocation,
+) -> Result<Arc<dyn Plugin>, String> {
+    let loaded = load_in_turn(sandbox, location, &mut Turn::unlimited()).await?;
     // A turn without limits compiles every component.
-    loaded.ok_or_else(|| format!("`{}` was not compiled", place.path().display()))
+    loaded.ok_or_else(|| format!("`{}` was not compiled", location.path().display()))
 }
 
 /// Loads a component. Returns `None` if it needs another turn.
@@ -39,17 +42,17 @@ pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Pl
 /// A message with the reason and a hint.
 pub async fn load_in_turn(
     sandbox: &dyn Sandbox,
-    place: &FilePlace,
+    location: &FileLocation,
     turn: &mut Turn,
 ) -> Result<Option<Arc<dyn Plugin>>, String> {
-    let path = place.path();
+    let path = location.path();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = PluginName::new(&stem)
         .map_err(|error| format!("{error}\n  hint: rename `{}`", path.display()))?;
     if let Some(problem) = names::problem("plugin name", name.as_str()) {
         return Err(format!("{problem}; rename `{}`", path.display()));
     }
-    load_as(sandbox, &name, place, turn).await
+    load_as(sandbox, &name, location, turn).await
 }
 
 /// Loads a component as the plugin with the given name. Returns `None` if it needs another turn.
@@ -60,11 +63,11 @@ pub async fn load_in_turn(
 pub async fn load_as(
     sandbox: &dyn Sandbox,
     name: &PluginName,
-    place: &FilePlace,
+    location: &FileLocation,
     turn: &mut Turn,
 ) -> Result<Option<Arc<dyn Plugin>>, String> {
-    let bytes = read(name, place).await?;
-    let loaded = turn.load(sandbox, name, &place.path(), bytes).await;
+    let bytes = read(name, location).await?;
+    let loaded = turn.load(sandbox, name, &location.path(), bytes).await;
     loaded.map_err(|error| error.to_string())
 }
 
@@ -73,8 +76,8 @@ pub async fn load_as(
 /// # Errors
 ///
 /// A message with the reason and a hint.
-pub async fn read(name: &PluginName, place: &FilePlace) -> Result<Bytes, String> {
-    let from = place.clone();
+pub async fn read(name: &PluginName, location: &FileLocation) -> Result<Bytes, String> {
+    let from = location.clone();
     let read = tokio::task::spawn_blocking(move || from.read(COMPONENT_BYTES)).await;
     let bytes = read.map_err(|error| format!("plugin `{name}`: {error}"))?.map_err(|error| {
         let hint = match error {

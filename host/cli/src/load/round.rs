@@ -17,9 +17,9 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use wattle_run::ports::Plugin;
 
-use super::load_state::{ItemKind, Load, LoadState};
-use super::places::{Progress, Turn};
-use super::{Change, LoaderInner, NotLoaded, ReadApp};
+use super::load_state::{ItemKind, Load, LoadState, NotLoaded};
+use super::turns::{Progress, Turn};
+use super::{Change, LoaderInner, ReadApp};
 
 /// Time that apps wait for plugins of the same round, and for each other. Reading a component from
 /// the cache takes some milliseconds, and compiling one of a few megabytes one or two seconds.
@@ -142,7 +142,7 @@ impl Round {
         self.first_turns += 1;
         let (inner, own) = (self.inner.clone(), load.clone());
         self.spawn(state, load, true, async move {
-            let mut turn = inner.places.first_turn().await;
+            let mut turn = inner.permits.first_turn().await;
             let done = inner.attempt(&own, &mut turn).await;
             done.unwrap_or(JobResult::NotCompiled)
         });
@@ -151,10 +151,10 @@ impl Round {
     /// Starts the turns in which a load compiles its components.
     fn start_compiling(&mut self, state: &mut LoadState, load: Load) {
         let (inner, own) = (self.inner.clone(), load.clone());
-        let mut progress = Progress::told(self.changes.clone());
+        let mut progress = Progress::reporting_to(self.changes.clone());
         self.spawn(state, load, false, async move {
             loop {
-                let mut turn = inner.places.next_turn(progress).await;
+                let mut turn = inner.permits.next_turn(progress).await;
                 match inner.attempt(&own, &mut turn).await {
                     Some(done) => return done,
                     None => progress = turn.end(),

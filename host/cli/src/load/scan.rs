@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
-use crate::load::file::{self, Entry, FileError, FilePlace};
+use crate::load::file::{self, Entry, FileError, FileLocation};
 use crate::load::grants::KnownNames;
 use crate::load::limits::{APP_ENTRIES, SEARCHED_ENTRIES};
 use crate::load::manifest::{self, Manifest};
@@ -149,11 +149,11 @@ fn shared_name(manifest: &Manifest) -> Option<PluginName> {
 }
 
 /// Returns the location of a file in the plugins folder.
-pub(super) fn place_of_plugin(config: &Config, path: &Path) -> FilePlace {
+pub(super) fn plugin_location(config: &Config, path: &Path) -> FileLocation {
     let root = canonical(&config.plugins);
     match path.strip_prefix(&root) {
-        Ok(below) => FilePlace::Inside { path: below.to_owned(), folder: root },
-        Err(_) => FilePlace::Named(path.to_owned()),
+        Ok(below) => FileLocation::Inside { path: below.to_owned(), folder: root },
+        Err(_) => FileLocation::Named(path.to_owned()),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::load::watcher::Watcher;
 use crate::load::{Change, Changes, Loader, manifest};
-use crate::paths::{canonical, places_of};
+use crate::paths::{canonical, path_entries};
 
 /// Watches the configuration file and the folders that it names, and reloads files that change,
 /// until the future is dropped. Calls `report` for each change.
@@ -36,20 +36,20 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     loop {
         watch_config(&mut watcher, loader.config());
         // The first refresh loads changes that were made before the watch began.
-        let (found, left_until) = loader.refresh_settled().await;
+        let (found, deferred_until) = loader.refresh_settled().await;
         changes.push(stream_of(found));
         loop {
             tokio::select! {
                 Some(change) = changes.next() => report(&change),
                 () = watcher.changed() => break,
-                () = until(left_until) => break,
+                () = wait_until(deferred_until) => break,
             }
         }
     }
 }
 
-/// Waits until a time, or for ever.
-async fn until(time: Option<Instant>) {
+/// Waits until a time; without a time, never completes.
+async fn wait_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
@@ -59,7 +59,7 @@ async fn until(time: Option<Instant>) {
 /// Watches the configuration file, and the links that lead to it now.
 fn watch_config(watcher: &mut Watcher, config: &Config) {
     let Some(name) = config.file.as_deref().and_then(Path::file_name) else { return };
-    for entry in entries_on_way(&config.base.join(name)) {
+    for entry in link_chain(&config.base.join(name)) {
         if let (Some(folder), Some(name)) = (entry.parent(), entry.file_name()) {
             warn_if_unwatched(folder, watcher.watch_entry(folder, name));
         }
@@ -73,12 +73,12 @@ fn warn_if_unwatched(folder: &Path, watched: notify::Result<()>) {
     }
 }
 
-/// Returns the links on the way to a file, and the file itself. A new version of the file may
-/// replace any of them, such as the link `..data` of a ConfigMap of Kubernetes.
-fn entries_on_way(file: &Path) -> Vec<PathBuf> {
-    let is_folder = |place: &Path| place.symlink_metadata().is_ok_and(|facts| facts.is_dir());
-    // A file that is being replaced may be missing. Its place counts nevertheless.
-    places_of(file).into_iter().filter(|place| !is_folder(place)).collect()
+/// Returns the symbolic links that lead to a file, and the file itself. A new version of the file
+/// may replace any of them, such as the link `..data` of a ConfigMap of Kubernetes.
+fn link_chain(file: &Path) -> Vec<PathBuf> {
+    let is_folder = |entry: &Path| entry.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    // The entry of a file counts even while the file is being replaced and missing.
+    path_entries(file).into_iter().filter(|entry| !is_folder(entry)).collect()
 }
 
 fn stream_of(changes: Changes) -> BoxStream<'static, Change> {
@@ -109,7 +109,7 @@ fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
     for (folder, _) in &mut folders {
         *folder = canonical(folder);
     }
-    // A folder that is watched with all below it needs no other watch.
+    // A recursively watched folder needs no other watch.
     folders.sort_by_key(|(folder, mode)| (folder.clone(), *mode == RecursiveMode::NonRecursive));
     folders.dedup_by(|later, first| later.0 == first.0);
     folders
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_to_a_file_has_every_link() {
+    fn every_link_to_a_file_is_found() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
         fs::create_dir(base.join("..2026")).unwrap();
@@ -132,13 +132,13 @@ mod tests {
         symlink("..2026", base.join("..data")).unwrap();
         symlink("..data/wattle.toml", base.join("wattle.toml")).unwrap();
         symlink("..2026/../wattle.toml", base.join("other.toml")).unwrap();
-        let entries = |file: &str| entries_on_way(&base.join(file));
-        let way = ["..2026/wattle.toml", "..data", "wattle.toml"].map(|entry| base.join(entry));
-        assert_eq!(entries("wattle.toml"), way);
-        assert_eq!(entries("..2026/wattle.toml"), way[..1]);
+        let entries = |file: &str| link_chain(&base.join(file));
+        let chain = ["..2026/wattle.toml", "..data", "wattle.toml"].map(|entry| base.join(entry));
+        assert_eq!(entries("wattle.toml"), chain);
+        assert_eq!(entries("..2026/wattle.toml"), chain[..1]);
         let other = entries("other.toml");
-        assert!(other.len() == 4 && way.iter().all(|entry| other.contains(entry)), "{other:?}");
-        fs::remove_file(&way[0]).unwrap();
-        assert_eq!(entries("wattle.toml"), way, "the file is missing for a moment");
+        assert!(other.len() == 4 && chain.iter().all(|entry| other.contains(entry)), "{other:?}");
+        fs::remove_file(&chain[0]).unwrap();
+        assert_eq!(entries("wattle.toml"), chain, "the file is missing for a moment");
     }
 }

@@ -17,7 +17,8 @@ use crate::load::file::{self, Entry};
 use crate::load::scan;
 use crate::paths::canonical;
 
-/// Time without a change before a change is reported. While a file is being copied, it is incomplete.
+/// Time without a change before a change is reported. While a file is being copied, it is
+/// incomplete.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// A watched folder.
@@ -45,7 +46,7 @@ impl Watcher {
     ///
     /// [`Error::Setup`] if the system cannot watch files.
     pub(crate) fn new() -> Result<Self, Error> {
-        // A capacity of one is sufficient, because whoever hears of a change looks at all files.
+        // A capacity of one is sufficient, because the receiver scans all files after a change.
         let (sender, changed) = mpsc::channel(1);
         let roots = Arc::new(Mutex::new(Vec::new()));
         let watched = roots.clone();
@@ -130,7 +131,7 @@ impl Watcher {
     /// these have thousands of folders. Called again, it watches new subfolders.
     pub(crate) fn watch_app(&mut self, folder: &Path) {
         let is_watched = |entry: &Entry| {
-            entry.kind.is_dir() && !is_left_out(entry.path.file_name().unwrap_or_default())
+            entry.kind.is_dir() && !is_ignored(entry.path.file_name().unwrap_or_default())
         };
         let subfolders = file::entries(folder).unwrap_or_default();
         let subfolders = subfolders.into_iter().filter(is_watched);
@@ -154,26 +155,26 @@ impl Watcher {
 }
 
 /// Returns true if a folder or file with this name is hidden, or contains installed packages.
-pub(crate) fn is_left_out(name: &OsStr) -> bool {
+pub(crate) fn is_ignored(name: &OsStr) -> bool {
     scan::is_skipped(name)
 }
 
 fn is_change(event: &DebouncedEvent, roots: &[Root]) -> bool {
-    let is_seen = |path: &PathBuf| !is_below_left_out(path, roots);
+    let is_seen = |path: &PathBuf| !is_below_ignored(path, roots);
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_seen))
 }
 
 /// Returns true if the path is below a watched folder, and its changes are reported for none of
 /// these folders: below each of them, it is no entry that is watched itself, and the folder is
 /// watched for its entries only, or there is a hidden folder or an installed package in between.
-fn is_below_left_out(path: &Path, roots: &[Root]) -> bool {
+fn is_below_ignored(path: &Path, roots: &[Root]) -> bool {
     let below: Vec<_> = roots
         .iter()
         .filter_map(|root| Some((root, path.strip_prefix(&root.folder).ok()?)))
         .collect();
     let is_skipped = |(root, rest): &(&Root, &Path)| {
         let is_entry = root.entries.iter().any(|entry| *rest == Path::new(entry));
-        let is_of_whole = root.whole.is_some() && !rest.iter().any(is_left_out);
+        let is_of_whole = root.whole.is_some() && !rest.iter().any(is_ignored);
         !is_entry && !is_of_whole
     };
     !below.is_empty() && below.iter().all(is_skipped)
@@ -192,12 +193,12 @@ mod tests {
     fn changes_in_hidden_folders_and_packages_are_left_out() {
         let roots = ["/tmp/.x/app", "/tmp/.x/app/.wattle/build"]
             .map(|folder| root(folder, Some(RecursiveMode::Recursive), &[]));
-        let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
-        assert!(is_left_out("/tmp/.x/app/.wattle/data/wattle.redb"));
-        assert!(is_left_out("/tmp/.x/app/node_modules/zod/index.js"));
-        assert!(!is_left_out("/tmp/.x/app/src/app.py"));
-        assert!(!is_left_out("/tmp/.x/app/.wattle/build/app.wasm"), "the operator names it");
-        assert!(!is_left_out("/private/tmp/app.toml"), "a path in another form");
+        let is_ignored = |path: &str| is_below_ignored(Path::new(path), &roots);
+        assert!(is_ignored("/tmp/.x/app/.wattle/data/wattle.redb"));
+        assert!(is_ignored("/tmp/.x/app/node_modules/zod/index.js"));
+        assert!(!is_ignored("/tmp/.x/app/src/app.py"));
+        assert!(!is_ignored("/tmp/.x/app/.wattle/build/app.wasm"), "the operator names it");
+        assert!(!is_ignored("/private/tmp/app.toml"), "a path in another form");
     }
 
     #[test]
@@ -206,20 +207,20 @@ mod tests {
             root("/etc/wattle", None, &["wattle.toml"]),
             root("/etc/wattle/plugins", Some(RecursiveMode::Recursive), &[]),
         ];
-        let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
-        assert!(is_left_out("/etc/wattle/wattle.toml.swp"));
-        assert!(!is_left_out("/etc/wattle/wattle.toml"));
-        assert!(!is_left_out("/etc/wattle/plugins/a.wasm"));
+        let is_ignored = |path: &str| is_below_ignored(Path::new(path), &roots);
+        assert!(is_ignored("/etc/wattle/wattle.toml.swp"));
+        assert!(!is_ignored("/etc/wattle/wattle.toml"));
+        assert!(!is_ignored("/etc/wattle/plugins/a.wasm"));
     }
 
     #[test]
     fn a_hidden_entry_that_is_watched_is_reported() {
         for whole in [None, Some(RecursiveMode::NonRecursive)] {
             let roots = [root("/etc/wattle", whole, &["wattle.toml", "..data"])];
-            let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
-            assert!(!is_left_out("/etc/wattle/..data") && !is_left_out("/etc/wattle/wattle.toml"));
-            assert!(is_left_out("/etc/wattle/..2026"), "nothing leads there");
-            assert_eq!(is_left_out("/etc/wattle/a.wasm"), whole.is_none());
+            let is_ignored = |path: &str| is_below_ignored(Path::new(path), &roots);
+            assert!(!is_ignored("/etc/wattle/..data") && !is_ignored("/etc/wattle/wattle.toml"));
+            assert!(is_ignored("/etc/wattle/..2026"), "nothing leads there");
+            assert_eq!(is_ignored("/etc/wattle/a.wasm"), whole.is_none());
         }
     }
 }

@@ -6,8 +6,8 @@ use wattle_store::PostgresStore;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::host::{ReadEnv, store_database};
 use crate::server::starting::{STARTING_REASON, Starting};
-use crate::wire::{ReadEnv, store_database};
 
 /// Pause between two attempts. Each failed attempt is logged.
 const RETRY_PERIOD: Duration = Duration::from_secs(3);

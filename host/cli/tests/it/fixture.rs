@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wattle::config::{self, Config, StoreKind};
+use wattle::host::Overrides;
 use wattle::server::{RunningServer, Server, ServerOptions};
-use wattle::wire::Overrides;
 use wattle_graph::definition::HumanDuration;
 
 use crate::native::NativeSandbox;

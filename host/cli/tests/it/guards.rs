@@ -1,8 +1,8 @@
 //! Guards: host names, origins, keys and tenants.
 
 use wattle::error::Error;
+use wattle::host::Overrides;
 use wattle::server::{Server, ServerOptions};
-use wattle::wire::Overrides;
 
 use crate::fixture::{Fixture, answer, config, options};
 

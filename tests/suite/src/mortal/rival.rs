@@ -12,7 +12,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use wattle::config::ClockConfig;
-use wattle::wire::clock::HostClock;
+use wattle::host::clock::HostClock;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::catalog::Catalog;

@@ -11,7 +11,7 @@ use crate::build::AppBuild;
 use crate::command::build::render_components;
 use crate::error::Error;
 use crate::load::manifest::{FILE, Manifest};
-use crate::load::watcher::{Watcher, is_left_out};
+use crate::load::watcher::{Watcher, is_ignored};
 use crate::output::Output;
 
 /// Folders with generated files, which toolchains create beside sources.
@@ -102,7 +102,7 @@ fn add(fingerprint: &mut Fingerprint, path: &Path) {
     // A folder that cannot be read has no sources.
     for entry in path.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if !is_left_out(&name) && !GENERATED.iter().any(|written| *written == name) {
+        if !is_ignored(&name) && !GENERATED.iter().any(|written| *written == name) {
             add(fingerprint, &entry.path());
         }
     }

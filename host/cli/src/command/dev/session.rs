@@ -8,7 +8,7 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::id::AppName;
 
 use crate::cases::runner::next_answers;
-use crate::client::{Client, Needs, segment};
+use crate::client::{Client, Preload, encode_segment};
 use crate::command::dev::builder::Builder;
 use crate::command::dev::input::{Input, Source};
 use crate::command::{follow, trace};
@@ -43,7 +43,7 @@ impl<'s> Session<'s> {
         source: Source,
         output: Output,
     ) -> Result<Self, Error> {
-        let client = Client::open(server.config().clone(), Needs::Apps).await?;
+        let client = Client::open(server.config().clone(), Preload::Apps).await?;
         Output::note(&format!("wattle listens on {}", server.url()));
         server.warnings().iter().for_each(|warning| Output::warning(warning));
         server.changes.iter().for_each(print);
@@ -100,19 +100,19 @@ impl<'s> Session<'s> {
     async fn follow(&self, input: Input) -> Result<(), Error> {
         let Input { graph, input, context, answers } = input;
         let start = StartDocument { graph, input, context, ..StartDocument::default() };
-        let path = format!("/api/v1/apps/{}/runs", segment(self.app.as_str()));
+        let path = format!("/api/v1/apps/{}/runs", encode_segment(self.app.as_str()));
         let mut run: RunDocument = self.client.post(&path, &start).await?;
         let (mut after, mut answers) = (0, answers.iter());
         loop {
             follow::follow(&self.client, &run, after, false, self.output).await?;
-            let path = format!("/api/v1/runs/{}/wait", segment(&run.run));
+            let path = format!("/api/v1/runs/{}/wait", encode_segment(&run.run));
             let ended: RunDocument = self.client.get(&path).await?;
             let asks = ended.status == RunStatus::Interrupted;
             let resume = asks.then(|| next_answers(&ended, &mut answers)).flatten();
             let Some(resume) = resume else { break };
             Output::note("answering as the case does");
-            after = follow::newest_event(&self.client, &run.thread).await?;
-            let path = format!("/api/v1/threads/{}/resume", segment(&run.thread));
+            after = follow::last_event_seq(&self.client, &run.thread).await?;
+            let path = format!("/api/v1/threads/{}/resume", encode_segment(&run.thread));
             run = self.client.post(&path, &resume).await?;
         }
         trace::trace(&self.client, &run.thread, self.output).await.map(drop)

@@ -7,7 +7,7 @@ use crate::cases::case::Case;
 use crate::cases::runner::{CaseOutcome, Runner};
 use crate::cases::verdict::{Check, Verdict};
 use crate::cases::wait::CancelReason;
-use crate::client::segment;
+use crate::client::encode_segment;
 use crate::command::eval::usage::{ModelUsage, Prices};
 use crate::error::Error;
 
@@ -51,7 +51,7 @@ impl EvalRunner<'_> {
             if self.keep {
                 run.thread = Some(thread);
             } else {
-                let path = format!("/api/v1/threads/{}", segment(&thread));
+                let path = format!("/api/v1/threads/{}", encode_segment(&thread));
                 self.runner.client.delete(&path).await?;
             }
         }

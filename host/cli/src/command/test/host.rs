@@ -13,7 +13,7 @@ use crate::cases::ports::CasePorts;
 use crate::command::app;
 use crate::config::{Config, GrantSpec, SqlConfig, StoreKind, TelemetryTable};
 use crate::error::Error;
-use crate::wire::Overrides;
+use crate::host::Overrides;
 
 /// Folder in the data folder for the folders of typed components.
 const FOLDERS: &str = "folders";

@@ -9,7 +9,7 @@ use wattle_run::replay::{Against, Replay, replay_thread};
 use crate::cases::runner::Runner;
 use crate::command::replay::read;
 use crate::error::Error;
-use crate::wire::replay::ports_for_export;
+use crate::host::replay::ports_for_export;
 
 /// Replays the thread of a file with the loaded version of the app. Returns the reason if it cannot
 /// be replayed.

@@ -86,9 +86,9 @@ fn links_are_not_followed_in_any_part_of_a_path() {
     }
     assert!(list(&folder, Path::new("up")).unwrap_err().to_string().contains("leads out"));
     // The operator can name a symbolic link, which is resolved before the file is checked.
-    let named = FilePlace::Named(folder.join("alias.md"));
+    let named = FileLocation::Named(folder.join("alias.md"));
     assert_eq!(named.read(LIMIT).unwrap(), b"text");
-    let named = FilePlace::Named(folder.join("endless.md"));
+    let named = FileLocation::Named(folder.join("endless.md"));
     assert!(named.read(LIMIT).unwrap_err().to_string().contains("a device"));
 }
 

@@ -79,13 +79,13 @@ async fn commands_reach_a_server_over_tls() {
     write(&setup.place, &make());
     let server = setup.start().await;
     let config = server.setup.config();
-    let remote = wattle::client::server_of(&config).await.unwrap().expect("a running server");
+    let remote = wattle::client::find_server(&config).await.unwrap().expect("a running server");
     assert!(remote.address().starts_with("https://127.0.0.1:"));
     // A client that trusts another certificate does not accept the server.
     let mut config = config;
     server.setup.place.write("other.pem", make().0);
     config.server.tls.as_mut().unwrap().cert = "other.pem".into();
-    assert!(wattle::client::server_of(&config).await.unwrap().is_none());
+    assert!(wattle::client::find_server(&config).await.unwrap().is_none());
 }
 
 #[tokio::test]

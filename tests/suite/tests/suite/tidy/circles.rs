@@ -34,7 +34,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/cli", "config::read error"),
     ("host/cli", "load load::round"),
     ("host/cli", "load::app_folder load::app_plugins load::page load::projections"),
-    ("host/cli", "file_projection wire"),
+    ("host/cli", "file_projection host"),
     ("host/cli", "server::listen server::listen::connection"),
     ("host/store", "disk::frame disk::link"),
     ("host/store", "disk::intake disk::prepare"),

@@ -22,13 +22,13 @@ use wattle_telemetry::Telemetry;
 use crate::config::{Config, Secret, StoreKind};
 use crate::data_folder::CACHE_FOLDER;
 use crate::error::Error;
+use crate::host::clock::HostClock;
+use crate::host::generated_secret::{cache_key, link_secret};
+use crate::host::mcp::open_mcp_servers;
+use crate::host::models::open_routes;
+use crate::host::telemetry::open_telemetry;
+use crate::host::{Overrides, ReadEnv};
 use crate::load::compiler;
-use crate::wire::clock::HostClock;
-use crate::wire::generated_secret::{cache_key, link_secret};
-use crate::wire::mcp::open_mcp_servers;
-use crate::wire::models::open_routes;
-use crate::wire::telemetry::open_telemetry;
-use crate::wire::{Overrides, ReadEnv};
 
 /// The opened adapters.
 pub(super) struct Adapters {

@@ -1,10 +1,10 @@
-//! The places that loads share, and the turns in which loads use them.
+//! The permits that loads share, and the turns in which loads hold them.
 //!
-//! In its first turn a load reads its files, and nothing is compiled. A load that needs a
-//! compilation has further turns. In each turn one component is compiled: briefly, or completely if
-//! one of the places for slow components is free. A component that takes longer than a brief
-//! compilation waits for such a place. So slow components delay neither loads whose code is in the
-//! cache, nor those that compile quickly. A turn tells what it compiles.
+//! In its first turn, a load reads its files and compiles nothing. A load that requires
+//! compilations has further turns, each of which compiles one component: briefly, or completely if
+//! a permit for slow components is available. A component that takes longer than a brief
+//! compilation waits for such a permit. Slow components therefore delay neither loads whose code is
+//! in the cache, nor those that compile quickly. A turn reports its compilations.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,132 +22,132 @@ use wattle_run::ports::{Plugin, Sandbox};
 use crate::load::changes::Change;
 use crate::load::limits::{COMPILE_PLACES, READ_PLACES, SLOW_PLACES};
 
-/// Time after which a compilation that goes on is reported again.
+/// Time after which a running compilation is reported again.
 const REPORT_PERIOD: Duration = Duration::from_secs(15);
 
-/// The places of all loads of a loader.
-pub struct Places {
+/// The permits of all loads of a loader.
+pub struct LoadPermits {
     read: Arc<Semaphore>,
     compile: Arc<Semaphore>,
     slow: Arc<Semaphore>,
 }
 
-impl Default for Places {
+impl Default for LoadPermits {
     fn default() -> Self {
-        let places = |count| Arc::new(Semaphore::new(count));
+        let permits = |count| Arc::new(Semaphore::new(count));
         Self {
-            read: places(READ_PLACES),
-            compile: places(COMPILE_PLACES),
-            slow: places(SLOW_PLACES),
+            read: permits(READ_PLACES),
+            compile: permits(COMPILE_PLACES),
+            slow: permits(SLOW_PLACES),
         }
     }
 }
 
-impl Places {
+impl LoadPermits {
     /// Begins the first turn of a load, in which nothing is compiled.
     pub async fn first_turn(&self) -> Turn {
-        let places = vec![take(&self.read).await];
-        Turn { compiles: None, is_slow: false, places, ..Turn::unlimited() }
+        let permits = vec![acquire(&self.read).await];
+        Turn { allowance: None, is_slow: false, permits, ..Turn::unlimited() }
     }
 
     /// Begins a turn in which one component is compiled.
     pub async fn next_turn(&self, progress: Progress) -> Turn {
         let slow = if progress.is_slow {
-            Some(take(&self.slow).await)
+            Some(acquire(&self.slow).await)
         } else {
             self.slow.clone().try_acquire_owned().ok().map(Some)
         };
         let effort = if slow.is_some() { LoadEffort::Full } else { LoadEffort::Brief };
-        let places = slow.into_iter().chain([take(&self.compile).await]).collect();
-        let compiles = Some(Compiles::One(effort));
+        let permits = slow.into_iter().chain([acquire(&self.compile).await]).collect();
+        let allowance = Some(CompileAllowance::One(effort));
         Turn {
-            compiles,
+            allowance,
             is_slow: false,
             compiled: progress.compiled,
-            tells: progress.tells,
-            places,
+            reports: progress.reports,
+            permits,
         }
     }
 }
 
-/// Takes a place. The semaphores are never closed.
-async fn take(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-    places.clone().acquire_owned().await.ok()
+/// Acquires a permit. The semaphores are never closed.
+async fn acquire(permits: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    permits.clone().acquire_owned().await.ok()
 }
 
-/// What may still be compiled in a turn.
+/// The compilations that a turn may still perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compiles {
+enum CompileAllowance {
     One(LoadEffort),
     All,
 }
 
-/// What a load has reached in its turns so far.
+/// The progress of a load after a turn.
 #[derive(Default)]
 pub struct Progress {
     /// Whether a component takes longer than a brief compilation.
     is_slow: bool,
     /// The components that were compiled. Holding them keeps their code in memory.
     compiled: Vec<Arc<dyn Plugin>>,
-    tells: Tells,
+    reports: CompileReports,
 }
 
 impl Progress {
     /// Returns the progress of a load before its first compilation. Compilations are reported
     /// to `changes`.
-    pub fn told(changes: UnboundedSender<Change>) -> Self {
-        let tells = Tells { changes: Some(changes), begun: BTreeMap::new() };
-        Self { tells, ..Self::default() }
+    pub fn reporting_to(changes: UnboundedSender<Change>) -> Self {
+        let reports = CompileReports { changes: Some(changes), started: BTreeMap::new() };
+        Self { reports, ..Self::default() }
     }
 }
 
-/// Tells what a load compiles.
+/// Reports the compilations of a load.
 #[derive(Default)]
-struct Tells {
-    /// Receives the changes; `None` if nobody wants to know.
+struct CompileReports {
+    /// Receives the changes; `None` if they are not reported.
     changes: Option<UnboundedSender<Change>>,
-    /// The compilations that have begun, by file.
-    begun: BTreeMap<PathBuf, Instant>,
+    /// Start times of running compilations, by file.
+    started: BTreeMap<PathBuf, Instant>,
 }
 
-impl Tells {
-    /// Tells that a compilation begins, unless it goes on after a brief attempt. Returns the time
-    /// of its begin.
+impl CompileReports {
+    /// Reports the start of a compilation, unless it continues after a brief attempt. Returns the
+    /// start time.
     fn begin(&mut self, path: &Path, bytes: u64) -> Instant {
-        if let Some(begun) = self.begun.get(path) {
-            return *begun;
+        if let Some(started) = self.started.get(path) {
+            return *started;
         }
-        self.tell(Change::Compiling { path: path.to_owned(), bytes, elapsed: Duration::ZERO });
-        *self.begun.entry(path.to_owned()).or_insert_with(Instant::now)
+        self.send(Change::Compiling { path: path.to_owned(), bytes, elapsed: Duration::ZERO });
+        *self.started.entry(path.to_owned()).or_insert_with(Instant::now)
     }
 
-    fn end(&mut self, path: &Path, begun: Instant) {
-        self.begun.remove(path);
-        self.tell(Change::Compiled { path: path.to_owned(), elapsed: begun.elapsed() });
+    fn end(&mut self, path: &Path, started: Instant) {
+        self.started.remove(path);
+        self.send(Change::Compiled { path: path.to_owned(), elapsed: started.elapsed() });
     }
 
-    fn tell(&self, change: Change) {
+    fn send(&self, change: Change) {
         if let Some(changes) = &self.changes {
-            // An error means that nobody wants to know.
+            // An error means that the receiver was dropped.
             let _ = changes.send(change);
         }
     }
 }
 
-/// A turn of a load. Its places are free again when it is dropped.
+/// A turn of a load. Its permits are released on drop.
 pub struct Turn {
-    compiles: Option<Compiles>,
+    allowance: Option<CompileAllowance>,
     is_slow: bool,
     compiled: Vec<Arc<dyn Plugin>>,
-    tells: Tells,
-    places: Vec<Option<OwnedSemaphorePermit>>,
+    reports: CompileReports,
+    permits: Vec<Option<OwnedSemaphorePermit>>,
 }
 
 impl Turn {
     /// Returns a turn in which all components are compiled, for a command that loads nothing else.
     pub fn unlimited() -> Self {
-        let (compiled, tells, places) = (Vec::new(), Tells::default(), Vec::new());
-        Self { compiles: Some(Compiles::All), is_slow: false, compiled, tells, places }
+        let (compiled, reports, permits) = (Vec::new(), CompileReports::default(), Vec::new());
+        Self { allowance: Some(CompileAllowance::All), is_slow: false, compiled, reports, permits }
     }
 
     /// Loads the component in a file. Returns `None` if the load needs another turn.
@@ -163,11 +163,11 @@ impl Turn {
         bytes: Bytes,
     ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
         let cached = sandbox.load_within(name, bytes.clone(), LoadEffort::Cached).await?;
-        let effort = match (&cached, self.compiles) {
+        let effort = match (&cached, self.allowance) {
             (Some(_), _) | (_, None) => return Ok(cached),
-            (None, Some(Compiles::All)) => LoadEffort::Full,
-            (None, Some(Compiles::One(effort))) => {
-                self.compiles = None;
+            (None, Some(CompileAllowance::All)) => LoadEffort::Full,
+            (None, Some(CompileAllowance::One(effort))) => {
+                self.allowance = None;
                 effort
             }
         };
@@ -179,7 +179,7 @@ impl Turn {
         Ok(plugin)
     }
 
-    /// Compiles a component, and tells that at the begin, while it goes on, and at the end.
+    /// Compiles a component. Reports the start, the progress and the end.
     async fn compile(
         &mut self,
         sandbox: &dyn Sandbox,
@@ -189,29 +189,29 @@ impl Turn {
         effort: LoadEffort,
     ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
         let size = bytes.len() as u64;
-        let begun = self.tells.begin(path, size);
+        let started = self.reports.begin(path, size);
         let mut work = sandbox.load_within(name, bytes, effort);
         let compiled = loop {
             if let Ok(compiled) = timeout(REPORT_PERIOD, &mut work).await {
                 break compiled?;
             }
-            let (path, elapsed) = (path.to_owned(), begun.elapsed());
-            self.tells.tell(Change::Compiling { path, bytes: size, elapsed });
+            let (path, elapsed) = (path.to_owned(), started.elapsed());
+            self.reports.send(Change::Compiling { path, bytes: size, elapsed });
         };
         if compiled.is_some() {
-            self.tells.end(path, begun);
+            self.reports.end(path, started);
         }
         Ok(compiled)
     }
 
-    /// Frees the places of the turn before work that has places of its own.
+    /// Releases the permits of the turn before work that has permits of its own.
     pub fn release(&mut self) {
-        self.places.clear();
+        self.permits.clear();
     }
 
     /// Ends the turn of a load that needs another one.
     pub fn end(self) -> Progress {
-        Progress { is_slow: self.is_slow, compiled: self.compiled, tells: self.tells }
+        Progress { is_slow: self.is_slow, compiled: self.compiled, reports: self.reports }
     }
 }
 
@@ -247,25 +247,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_compilation_is_told_at_its_begin_and_while_it_goes_on() {
+    async fn the_start_and_the_progress_of_a_compilation_are_reported() {
         let (sender, mut changes) = mpsc::unbounded_channel();
-        let (places, name) = (Places::default(), PluginName::new("slow").unwrap());
-        let mut progress = Progress::told(sender);
+        let (permits, name) = (LoadPermits::default(), PluginName::new("slow").unwrap());
+        let mut progress = Progress::reporting_to(sender);
         for _ in 0..2 {
-            let mut turn = places.next_turn(progress).await;
+            let mut turn = permits.next_turn(progress).await;
             let bytes = Bytes::from_static(b"bytes");
             let loaded = turn.load(&Slow, &name, Path::new("slow.wasm"), bytes).await;
             assert!(loaded.unwrap().is_none());
             progress = turn.end();
         }
         drop(progress);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         while let Some(change) = changes.recv().await {
-            told.extend(change.messages());
+            reported.extend(change.messages());
         }
         let later =
             [15, 30, 55, 70].map(|time| format!("still compiling `slow.wasm`, 5B, after {time} s"));
         let all = ["compiling `slow.wasm`, 5B".to_owned()].into_iter().chain(later);
-        assert_eq!(told, all.map(|text| (Severity::Progress, text)).collect::<Vec<_>>());
+        assert_eq!(reported, all.map(|text| (Severity::Progress, text)).collect::<Vec<_>>());
     }
 }

@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// The content of the server file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceDocument {
+pub struct ServerInfo {
     /// URL of the server, such as `http://127.0.0.1:8700`.
     pub address: String,
     /// Process id of the server.
@@ -22,12 +22,12 @@ pub struct PlaceDocument {
 }
 
 /// The server file of this server.
-pub(super) struct Place {
+pub(super) struct ServerFile {
     path: PathBuf,
-    document: PlaceDocument,
+    info: ServerInfo,
 }
 
-impl Place {
+impl ServerFile {
     pub(super) fn write(config: &Config, addr: SocketAddr, instance: &str) -> Result<Self, Error> {
         let path = config.server_file();
         // A server that listens on all addresses is also reachable on a loopback address.
@@ -38,19 +38,18 @@ impl Place {
         };
         let scheme = if config.server.tls.is_some() { "https" } else { "http" };
         let address = format!("{scheme}://{}", SocketAddr::new(ip, addr.port()));
-        let document =
-            PlaceDocument { address, pid: std::process::id(), instance: instance.to_owned() };
-        let text = serde_json::to_string_pretty(&document).unwrap_or_default();
+        let info = ServerInfo { address, pid: std::process::id(), instance: instance.to_owned() };
+        let text = serde_json::to_string_pretty(&info).unwrap_or_default();
         // A rename is atomic, so a reader never sees an incomplete file.
-        let fresh = path.with_extension("json.new");
-        std::fs::write(&fresh, text).map_err(Error::file("write", &fresh))?;
-        std::fs::rename(&fresh, &path).map_err(Error::file("write", &path))?;
-        Ok(Self { path, document })
+        let draft = path.with_extension("json.new");
+        std::fs::write(&draft, text).map_err(Error::file("write", &draft))?;
+        std::fs::rename(&draft, &path).map_err(Error::file("write", &path))?;
+        Ok(Self { path, info })
     }
 
     /// Removes the file, unless another server has replaced it.
     pub(super) fn remove(&self) {
-        if read_file(&self.path).as_ref() == Some(&self.document)
+        if read_file(&self.path).as_ref() == Some(&self.info)
             && let Err(error) = std::fs::remove_file(&self.path)
         {
             tracing::debug!(%error, "cannot remove the server file");
@@ -59,10 +58,10 @@ impl Place {
 }
 
 /// Reads the server file of a data folder. The server in the file may no longer be running.
-pub fn read(config: &Config) -> Option<PlaceDocument> {
+pub fn read(config: &Config) -> Option<ServerInfo> {
     read_file(&config.server_file())
 }
 
-fn read_file(path: &std::path::Path) -> Option<PlaceDocument> {
+fn read_file(path: &std::path::Path) -> Option<ServerInfo> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }

@@ -36,8 +36,8 @@ use wattle_telemetry::metrics::CONTENT_TYPE;
 use crate::config::{Config, StoreKind, duration};
 use crate::error::Error;
 use crate::file_projection::{self, FileProjector};
+use crate::host::engine_runtime::EngineRuntime;
 use crate::load::{Change, Changes, Loader};
-use crate::wire::engine_runtime::EngineRuntime;
 
 pub use self::adapters::{Sweeper, environment, open_sandbox};
 pub(crate) use self::mcp::open_mcp_servers;

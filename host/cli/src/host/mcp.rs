@@ -7,8 +7,8 @@ use wattle_mcp::{McpConfig, McpServers, TransportConfig};
 
 use crate::config::{Config, McpContext};
 use crate::error::Error;
-use crate::wire::ReadEnv;
-use crate::wire::secrets::find_secret;
+use crate::host::ReadEnv;
+use crate::host::secrets::find_secret;
 
 /// Opens the configured MCP servers. Each connection is established on first use.
 pub(crate) fn open_mcp_servers(

@@ -7,8 +7,8 @@ use wattle_telemetry::Telemetry;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::wire::ReadEnv;
-use crate::wire::secrets::find_secret;
+use crate::host::ReadEnv;
+use crate::host::secrets::find_secret;
 
 pub(super) fn open_telemetry(
     config: &Config,

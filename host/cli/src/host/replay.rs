@@ -19,12 +19,12 @@ use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, PostgresBlobs, VolatileM
 
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
+use crate::host::adapters::{open_sandbox, postgres_config};
+use crate::host::clock::HostClock;
+use crate::host::environment;
+use crate::host::generated_secret::link_secret;
 use crate::load::{Change, Changes, Loader};
 use crate::output::Output;
-use crate::wire::adapters::{open_sandbox, postgres_config};
-use crate::wire::clock::HostClock;
-use crate::wire::environment;
-use crate::wire::generated_secret::link_secret;
 
 /// The code of apps, and ports that a replay never calls.
 pub struct ReplayHost {

@@ -3,8 +3,8 @@
 use wattle_model::{ConfigError, ModelConfig, Routes};
 
 use crate::config::{Config, expand_secrets};
-use crate::wire::ReadEnv;
-use crate::wire::secrets::find_secret;
+use crate::host::ReadEnv;
+use crate::host::secrets::find_secret;
 
 /// Opens the routes of a `[model]` section. Inserts secrets of the configuration into their
 /// headers.

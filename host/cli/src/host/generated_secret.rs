@@ -70,8 +70,8 @@ fn load_or_create(path: &Path) -> io::Result<Vec<u8>> {
 
 fn wrong_length_message(bytes: usize) -> String {
     format!(
-        "the secret has {bytes} bytes, not {SECRET_BYTES}; delete the file to generate a new secret, \
-         which invalidates everything that the old one signed"
+        "the secret has {bytes} bytes, not {SECRET_BYTES}; delete the file to generate a new \
+         secret, which invalidates everything that the old one signed"
     )
 }
 
