@@ -64,9 +64,9 @@ impl Args {
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Make the folder of a new app: a component, a graph, and tests
+    /// Create the folder of a new app: a component, a graph, and tests
     New(NewArgs),
-    /// Build the components of an app, as `[build]` of its `app.toml` says
+    /// Build the components of an app with the commands in `[build]` of its `app.toml`
     Build(AppArg),
     /// Build an app, serve it, and run an input again after each change
     Dev(DevArgs),

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_places_of_a_path_have_each_link_on_its_way() {
+    fn the_entries_of_a_path_include_each_link_on_its_way() {
         let (_folder, root) = folder();
         create_dir_all(root.join("a/b")).unwrap();
         create_dir_all(root.join("end")).unwrap();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_to_each_other_have_an_end() {
+    fn a_cycle_of_links_ends() {
         let (_folder, root) = folder();
         symlink("two", root.join("one")).unwrap();
         symlink("one", root.join("two")).unwrap();

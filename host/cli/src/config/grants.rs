@@ -111,9 +111,9 @@ impl GrantSpec {
     }
 }
 
-/// Checks that no folder is within one that a component may write to. The component could put
-/// another folder in its place, or a link. Paths start from `base` and are not yet resolved,
-/// because the links on their way count as well.
+/// Checks that no folder is within one that a component may write to, because the component could
+/// replace it with another folder or a link. The paths are relative to `base` and not yet resolved:
+/// the links on the way to a folder must not be replaceable either.
 pub(super) fn check_nesting(
     grants: &BTreeMap<GrantKey, GrantSpec>,
     base: &Path,

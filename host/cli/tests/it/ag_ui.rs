@@ -5,7 +5,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
 use crate::fixture::{Fixture, GRAPH, answer, write_app};
-use crate::native::SLOW;
+use crate::native_sandbox::SLOW;
 use crate::streams::{documents, types};
 
 const PATH: &str = "/api/v1/apps/greeter/graphs/Greet/ag-ui";

@@ -129,7 +129,7 @@ fn builds_of_an_app_wait_for_each_other() {
 }
 
 #[test]
-fn an_app_that_says_not_how_to_build_it_is_refused() {
+fn an_app_without_a_build_section_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (code, said) = build(folder.path());
     assert_eq!(code, Some(4), "{said}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
-use crate::native::SLOW;
+use crate::native_sandbox::SLOW;
 
 /// Cases of the greeter: two that pass, one that stays interrupted, and one for each kind of
 /// failure.

@@ -9,7 +9,7 @@ use wattle::host::Overrides;
 use wattle::server::{RunningServer, Server, ServerOptions};
 use wattle_graph::definition::HumanDuration;
 
-use crate::native::NativeSandbox;
+use crate::native_sandbox::NativeSandbox;
 
 /// The graph file of the apps.
 pub(crate) const GRAPH: &str = r#"

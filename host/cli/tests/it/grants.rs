@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wattle::load::Change;
 
 use crate::fixture::{Fixture, write_app};
-use crate::native::KNOWN;
+use crate::native_sandbox::KNOWN;
 
 /// Reading the memory, as a need and as a grant.
 const READS: &str = "memory = [{ namespace = [\"names\"] }]\n";

@@ -5,7 +5,7 @@ use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
 
 use crate::fixture::{BRIEF_STOP, Fixture, write_app};
-use crate::native::SLOW;
+use crate::native_sandbox::SLOW;
 
 /// Requests a run on a thread.
 async fn ask(fixture: &Fixture, thread: &str, name: &str) -> Value {

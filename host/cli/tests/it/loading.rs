@@ -30,7 +30,7 @@ use wattle_run::ports::sandbox::{
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::fixture::{Fixture, config, write_app};
-use crate::native::NativeSandbox;
+use crate::native_sandbox::NativeSandbox;
 
 /// A sandbox that compiles components whose names begin with `slow` only when a test releases them.
 struct SlowSandbox {
@@ -174,7 +174,7 @@ async fn status_beside(
 }
 
 #[tokio::test]
-async fn the_begin_and_the_end_of_a_compilation_are_told() {
+async fn the_start_and_the_end_of_a_compilation_are_reported() {
     let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
     write_app(&folder.path().join("plugins"), "slow");
     let sandbox: Arc<dyn Sandbox> = slow.clone();

@@ -18,7 +18,7 @@ use wattle_run::ports::store::Batch;
 use wattle_store::MemoryStore;
 
 use crate::fixture::{Fixture, answer, config, options, write_app};
-use crate::native::SLOW;
+use crate::native_sandbox::SLOW;
 
 /// Timeout for an event that occurs soon.
 const SOON: Duration = Duration::from_mins(1);

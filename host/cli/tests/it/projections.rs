@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wattle::host::ReadEnv;
 
 use crate::fixture::{Fixture, options, write_app};
-use crate::native::LOGGED;
+use crate::native_sandbox::LOGGED;
 
 const STREAM: &str = r#"
 prelude = "greetings"

@@ -5,7 +5,7 @@ use wattle_kit::clock::ManualClock;
 
 use crate::crons::at;
 use crate::fixture::{Fixture, write_app};
-use crate::native::SLOW;
+use crate::native_sandbox::SLOW;
 
 const RUNS: &str = "/api/v1/apps/greeter/runs";
 

@@ -9,7 +9,7 @@ use wattle::server::{RunningServer, Server, ServerOptions};
 use wattle_graph::id::{AppName, PluginName};
 
 use crate::fixture::{Fixture, config, options, write_app};
-use crate::native::KNOWN;
+use crate::native_sandbox::KNOWN;
 
 #[tokio::test]
 async fn a_new_app_is_loaded_and_a_broken_update_keeps_the_old_version() {

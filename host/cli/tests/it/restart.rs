@@ -16,7 +16,7 @@ use wattle_run::ports::sandbox::LoadError;
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::fixture::{answer, config, options, write_app};
-use crate::native::NativeSandbox;
+use crate::native_sandbox::NativeSandbox;
 
 #[tokio::test]
 async fn an_interrupt_survives_a_restart_and_gets_one_answer() {

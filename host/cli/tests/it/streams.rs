@@ -11,7 +11,7 @@ use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 use wattle_store::MemoryStore;
 
 use crate::fixture::{BRIEF_STOP, Fixture, write_app};
-use crate::native::{HELD, LOGGED, RELEASED, SLOW};
+use crate::native_sandbox::{HELD, LOGGED, RELEASED, SLOW};
 
 async fn text(fixture: &Fixture, path: &str) -> String {
     fixture.client.get(fixture.url(path)).send().await.unwrap().text().await.unwrap()
