@@ -46,7 +46,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wattle_api::app_route::mount;
 use wattle_api::state::StandalonePlugins;
-use wattle_graph::id::{AppName, Digest, PluginName};
+use wattle_graph::id::{Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
 use wattle_run::ports::store::StoreError;
