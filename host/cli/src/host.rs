@@ -272,6 +272,6 @@ fn metrics_text(telemetry: &Telemetry) -> MetricsExporter {
 const INSTANCE_DIGITS: usize = 16;
 
 fn new_instance(started_ms: i64) -> String {
-    let words = format!("{} {begun_ms} {:?}", std::process::id(), std::time::Instant::now());
+    let words = format!("{} {started_ms} {:?}", std::process::id(), std::time::Instant::now());
     Digest::of(words.as_bytes()).to_hex()[..INSTANCE_DIGITS].to_owned()
 }

@@ -179,7 +179,7 @@ impl Loader {
 
     /// Returns the tables of grants that apply now. A refresh may replace them.
     pub(crate) fn grant_tables(&self) -> Arc<GrantTables> {
-        self.inner.granting().tables()
+        self.inner.grant_registry().tables()
     }
 
     /// Begins to load everything at the start. Archived versions are loaded when a thread needs
