@@ -376,8 +376,8 @@ async fn a_client_that_pings_too_often_is_disconnected() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_is_disconnected() {
-    let stall = Duration::from_millis(300);
-    let host = Host::with_config(ApiConfig { stall, ..ApiConfig::default() });
+    let stall_timeout = Duration::from_millis(300);
+    let host = Host::with_config(ApiConfig { stall_timeout, ..ApiConfig::default() });
     let address = listen(&host).await;
     let run = json!({ "assistant_id": "agent", "input": { "value": "x".repeat(4 << 20) } });
     host.post("/threads", json!({ "thread_id": ID })).await.ok();
@@ -388,7 +388,7 @@ async fn a_client_that_never_reads_is_disconnected() {
     }
     let left = async {
         while host.state.traffic.cut_count(CutReason::WriteTimeout) == 0 {
-            tokio::time::sleep(stall / 3).await;
+            tokio::time::sleep(stall_timeout / 3).await;
         }
     };
     tokio::time::timeout(Duration::from_mins(1), left).await.unwrap();

@@ -37,7 +37,7 @@ const KINDS: &[fn(&[u8])] = &[
     same::<request::AssistantVersions>,
     same::<request::CancelRuns>,
     same::<request::ItemSearch>,
-    same::<request::ItemPlace>,
+    same::<request::ItemKey>,
     same::<request::NamespaceSearch>,
     item_put,
     commands,
