@@ -29,7 +29,7 @@ const MAX_SEARCHED_STATES: usize = 10_000;
 const MAX_SEARCHED_BYTES: u64 = 256 << 20;
 
 /// Returns the number of items of a page: `wanted`, or `default` if the request has no `limit`, and
-/// at most `most`.
+/// at most `max`.
 ///
 /// # Errors
 ///

@@ -59,7 +59,7 @@ async fn unregister_all(server: &AgentServer, thread: &ThreadId) -> Result<(), A
     Ok(())
 }
 
-/// Cancels a pending or running run on behalf of a principal. With `forget`, also deletes the run
+/// Cancels a pending or running run on behalf of a principal. With `rollback`, also deletes the run
 /// and what it wrote.
 ///
 /// # Errors

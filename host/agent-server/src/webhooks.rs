@@ -87,7 +87,7 @@ impl WebhookSettings {
 #[derive(Default)]
 pub(crate) struct DeliveryTasks {
     active: Mutex<ActiveTasks>,
-    /// Notified when an entry is removed from `work`.
+    /// Notified when an entry is removed from `active`.
     changed: Notify,
 }
 
@@ -99,12 +99,12 @@ struct ActiveTasks {
 }
 
 impl DeliveryTasks {
-    /// Locks the work and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the tasks and ignores poisoning: no code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, ActiveTasks> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the work satisfies a condition.
+    /// Waits until the tasks satisfy a condition.
     async fn wait_until(&self, mut condition: impl FnMut(&mut ActiveTasks) -> bool) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -274,7 +274,7 @@ pub(crate) async fn register(
 async fn deliver_stored(server: &AgentServer, run: &RunId) {
     match webhook_records(server.ports()).get_versioned::<WebhookRecord>(run.as_str()).await {
         Ok(Some(webhook)) if webhook.value.host == server.host() => {
-            ensure_delivery(server, webhook)
+            ensure_delivery(server, webhook);
         }
         Ok(_) => {}
         Err(failure) => tracing::warn!(%run, %failure, "failed to read a webhook"),

@@ -37,7 +37,7 @@ const MAX_BATCH: usize = 100;
 /// A batch of run requests.
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub(super) struct Batch(#[serde(deserialize_with = "at_most::<BATCH, _, _>")] Vec<RunCreate>);
+pub(super) struct Batch(#[serde(deserialize_with = "at_most::<MAX_BATCH, _, _>")] Vec<RunCreate>);
 
 /// Creates a stateless run and responds immediately.
 #[utoipa::path(post, path = "/runs", operation_id = "agent_create_lone_run", tag = "agent-runs",

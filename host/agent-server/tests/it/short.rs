@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Number of polls after which an expected absence counts as confirmed.
 const POLLS: u32 = 200;
 
-/// Default number of runs that the official client reads; [`READS`] overrides it.
+/// Default number of runs that the official client reads; [`RUNS_VARIABLE`] overrides it.
 const FEW: u32 = 12;
 
 /// Environment variable with the number of runs for a long test. 200 runs take a minute on an idle

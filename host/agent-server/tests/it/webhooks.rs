@@ -90,7 +90,7 @@ impl Net for Receiver {
 /// Creates a server that retries a failed webhook without a pause, at most `retries` times.
 fn host(receiver: &Arc<Receiver>, retries: usize) -> Host {
     let webhooks = WebhookSettings {
-        key: Some(SigningKey::new(SECRET).unwrap()),
+        signing_key: Some(SigningKey::new(SECRET).unwrap()),
         retry_delays: vec![Duration::ZERO; retries],
         ..WebhookSettings::default()
     };

@@ -67,7 +67,7 @@ mod tests {
     struct Lists {
         #[serde(deserialize_with = "at_most::<2, _, _>")]
         own: Vec<u8>,
-        #[serde(default, deserialize_with = "at_most_if_any::<1, _, _>")]
+        #[serde(default, deserialize_with = "at_most_opt::<1, _, _>")]
         more: Option<Vec<u8>>,
     }
 

@@ -49,11 +49,11 @@ pub struct CronPatch {
     /// Schedule with five fields, as in `crontab`.
     pub schedule: Option<String>,
     /// Time zone of the schedule. `null` selects UTC.
-    #[serde(deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub timezone: Option<Option<String>>,
     /// Time after which no run is created. `null` removes it.
-    #[serde(deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub end_time: Option<Option<String>>,
     /// Whether runs are created.
@@ -98,7 +98,7 @@ fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
 ///
 /// # Errors
 ///
-/// [`Invalid`] if the payload is not a run request.
+/// [`RequestError`] if the payload is not a run request.
 pub fn parse_run(payload: &Map<String, Value>) -> Result<RunCreate, RequestError> {
     let document = Value::Object(payload.clone());
     let read: Result<RunCreate, _> = serde_path_to_error::deserialize(StructFromMap(document));

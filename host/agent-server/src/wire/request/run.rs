@@ -222,7 +222,7 @@ impl RunCreate {
     ///
     /// # Errors
     ///
-    /// [`Invalid`] for the first invalid value.
+    /// [`RequestError`] for the first invalid value.
     pub fn check(&self) -> Result<(), RequestError> {
         if self.assistant_id.is_empty() {
             return Err(RequestError::Unprocessable(

@@ -8,10 +8,9 @@ use utoipa::ToSchema;
 use wattle_project::agent_server::document::Checkpoint;
 use wattle_project::agent_server::message::Fresh;
 
-use super::Command;
-use super::RequestError;
 use super::bounded_list::{at_most, at_most_opt};
 use super::run::convert_messages;
+use super::{RequestError, RunCommand};
 use crate::wire::response::Ttl;
 
 /// Maximum number of supersteps of a new thread, and of updates in one superstep. A longer history
@@ -54,7 +53,7 @@ impl TtlInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Superstep {
     /// Updates of the tasks of the superstep: at most 1,000.
-    #[serde(deserialize_with = "at_most::<STEPS, _, _>")]
+    #[serde(deserialize_with = "at_most::<MAX_SUPERSTEPS, _, _>")]
     pub updates: Vec<UpdateInput>,
 }
 
@@ -84,7 +83,7 @@ pub struct ThreadCreate {
     /// TTL of the thread.
     pub ttl: Option<TtlInput>,
     /// History of the thread: at most 1,000 supersteps.
-    #[serde(deserialize_with = "at_most_if_any::<STEPS, _, _>")]
+    #[serde(deserialize_with = "at_most_opt::<MAX_SUPERSTEPS, _, _>")]
     pub supersteps: Option<Vec<Superstep>>,
 }
 

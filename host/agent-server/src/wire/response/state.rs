@@ -72,7 +72,8 @@ pub struct Task {
 }
 
 impl ThreadState {
-    /// Describes the state at a checkpoint. Adds `facts` to the metadata of the checkpoint.
+    /// Describes the state at a checkpoint. Adds `graph_metadata` to the metadata of the
+    /// checkpoint.
     pub fn new(
         thread_info: &ThreadInfo,
         view: &StateView,
