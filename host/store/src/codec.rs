@@ -17,21 +17,21 @@ use wattle_graph::json_text;
 use wattle_run::ports::store::{EncodedEvents, StoreError};
 
 use crate::error::corrupt;
-use crate::mention::look;
+use crate::json_scan::scan_json;
 
 /// Maximum nesting depth of a record. The JSON parser refuses deeper ones, so they must not be
 /// written either.
-pub(crate) const DEPTH_LIMIT: usize = 127;
+pub(crate) const MAX_DEPTH: usize = 127;
 
 /// Maximum size of a record in bytes of JSON. Larger state belongs in blobs.
-pub(crate) const RECORD_LIMIT_BYTES: usize = 512 * 1024 * 1024;
+pub(crate) const MAX_RECORD_BYTES: usize = 512 * 1024 * 1024;
 
 /// Minimum size of a record that is compressed, in bytes of JSON. Shorter records gain nothing.
-const COMPRESS_FROM_BYTES: usize = 512;
+const MIN_COMPRESS_BYTES: usize = 512;
 
 /// Maximum number of bytes that one byte of LZ4 unpacks to. A record that claims more is damaged,
 /// and no memory is allocated for it.
-const LZ4_RATIO: usize = 255;
+const MAX_LZ4_RATIO: usize = 255;
 
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
@@ -39,35 +39,35 @@ const CHECKED: u8 = 2;
 
 /// Length of a checksum in bytes. It is the beginning of a BLAKE3 digest, and long enough that no
 /// damage matches by chance.
-pub(crate) const CHECK_BYTES: usize = 8;
+pub(crate) const CHECKSUM_BYTES: usize = 8;
 
 /// A checksum.
-pub(crate) type Check = [u8; CHECK_BYTES];
+pub(crate) type Checksum = [u8; CHECKSUM_BYTES];
 
 /// Returns the checksum of several byte strings. The length of each is hashed too, so no byte can
 /// move from one to the next.
-pub(crate) fn check_of(parts: &[&[u8]]) -> Check {
+pub(crate) fn checksum(parts: &[&[u8]]) -> Checksum {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
-    let mut check = [0; CHECK_BYTES];
-    check.copy_from_slice(&hasher.finalize().as_bytes()[..CHECK_BYTES]);
+    let mut check = [0; CHECKSUM_BYTES];
+    check.copy_from_slice(&hasher.finalize().as_bytes()[..CHECKSUM_BYTES]);
     check
 }
 
 /// Adds a checksum for a key of a table to a packed record.
-pub(crate) fn checked(table: &str, key: &[u8], packed: &[u8]) -> Vec<u8> {
-    let mut stored = Vec::with_capacity(1 + CHECK_BYTES + packed.len());
+pub(crate) fn with_checksum(table: &str, key: &[u8], packed: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(1 + CHECKSUM_BYTES + packed.len());
     stored.push(CHECKED);
-    stored.extend(check_of(&[table.as_bytes(), key, packed]));
+    stored.extend(checksum(&[table.as_bytes(), key, packed]));
     stored.extend(packed);
     stored
 }
 
 /// Returns whether a stored record has a checksum. Records of older formats have none.
-pub(crate) fn has_check(stored: &[u8]) -> bool {
+pub(crate) fn has_checksum(stored: &[u8]) -> bool {
     stored.first() == Some(&CHECKED)
 }
 
@@ -78,13 +78,13 @@ pub(crate) fn packed<'a>(
     (table, key): (&str, &[u8]),
     stored: &'a [u8],
 ) -> Result<&'a [u8], StoreError> {
-    if !has_check(stored) {
+    if !has_checksum(stored) {
         return Ok(stored);
     }
-    let Some((check, packed)) = stored[1..].split_at_checked(CHECK_BYTES) else {
+    let Some((check, packed)) = stored[1..].split_at_checked(CHECKSUM_BYTES) else {
         return Err(corrupt(named(what, key), "it is truncated"));
     };
-    if check_of(&[table.as_bytes(), key, packed]) == check {
+    if checksum(&[table.as_bytes(), key, packed]) == check {
         Ok(packed)
     } else {
         Err(corrupt(named(what, key), "its checksum does not match"))
@@ -159,7 +159,7 @@ impl Packer {
         events: &'e EncodedEvents,
     ) -> Result<(&'e [u8], Vec<u8>), String> {
         let json = events.json()?;
-        self.admit(json)?;
+        self.check_json(json)?;
         Ok((json, if events.is_empty() { Vec::new() } else { compress(json) }))
     }
 
@@ -171,24 +171,24 @@ impl Packer {
     /// Encodes a record as JSON. The error says why it cannot be stored.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(record).map_err(|error| error.to_string())?;
-        self.admit(&json)?;
+        self.check_json(&json)?;
         Ok(json)
     }
 
     /// Checks the JSON of a record. The error says why it cannot be stored.
-    pub(crate) fn admit(&mut self, json: &[u8]) -> Result<(), String> {
-        if json.len() > RECORD_LIMIT_BYTES {
-            let limit = RECORD_LIMIT_BYTES >> 20;
+    pub(crate) fn check_json(&mut self, json: &[u8]) -> Result<(), String> {
+        if json.len() > MAX_RECORD_BYTES {
+            let limit = MAX_RECORD_BYTES >> 20;
             return Err(format!("a record has {} bytes; the limit is {limit} MiB", json.len()));
         }
-        let sight = look(json);
-        if sight.depth > DEPTH_LIMIT {
+        let scan = scan_json(json);
+        if scan.depth > MAX_DEPTH {
             return Err(format!(
-                "a value is nested {} levels deep; the limit is {DEPTH_LIMIT}",
-                sight.depth
+                "a value is nested {} levels deep; the limit is {MAX_DEPTH}",
+                scan.depth
             ));
         }
-        self.mentions.extend(sight.blobs.into_iter().map(|blob| blob.0));
+        self.mentions.extend(scan.blobs.into_iter().map(|blob| blob.0));
         Ok(())
     }
 }
@@ -201,23 +201,23 @@ pub(crate) fn json_bytes<T: Serialize + ?Sized>(record: &T) -> u64 {
 
 /// Decodes a packed record. Errors name the record by `what`.
 pub(crate) fn unpack<T: DeserializeOwned>(what: &str, packed: &[u8]) -> Result<T, StoreError> {
-    let json = plain(what, packed)?;
+    let json = unpack_json(what, packed)?;
     serde_json::from_slice(&json).map_err(|error| corrupt(what, error))
 }
 
 /// Packs JSON, compressed where that saves space.
 pub(crate) fn compress(json: &[u8]) -> Vec<u8> {
-    if json.len() >= COMPRESS_FROM_BYTES {
+    if json.len() >= MIN_COMPRESS_BYTES {
         let packed = lz4_flex::block::compress_prepend_size(json);
         // Less than an eighth saved is not worth the time to decompress.
         if packed.len() < json.len() - json.len() / 8 {
-            return tagged(LZ4, &packed);
+            return with_tag(LZ4, &packed);
         }
     }
-    tagged(PLAIN, json)
+    with_tag(PLAIN, json)
 }
 
-fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
+fn with_tag(tag: u8, bytes: &[u8]) -> Vec<u8> {
     let mut packed = Vec::with_capacity(bytes.len() + 1);
     packed.push(tag);
     packed.extend_from_slice(bytes);
@@ -225,7 +225,7 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the length of a packed record in bytes of JSON, without decompressing it.
-pub(crate) fn plain_bytes(packed: &[u8]) -> u64 {
+pub(crate) fn unpacked_bytes(packed: &[u8]) -> u64 {
     match packed.split_first() {
         Some((&LZ4, compressed)) => {
             lz4_flex::block::uncompressed_size(compressed).map_or(0, |(size, _)| size as u64)
@@ -236,13 +236,13 @@ pub(crate) fn plain_bytes(packed: &[u8]) -> u64 {
 }
 
 /// Returns the JSON of a packed record. Errors name the record by `what`.
-pub(crate) fn plain<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
+pub(crate) fn unpack_json<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
     match packed.split_first() {
         Some((&PLAIN, json)) => Ok(Cow::Borrowed(json)),
         Some((&LZ4, compressed)) => {
             let (size, block) = lz4_flex::block::uncompressed_size(compressed)
                 .map_err(|error| corrupt(what, error))?;
-            if size > RECORD_LIMIT_BYTES || size > block.len() * LZ4_RATIO {
+            if size > MAX_RECORD_BYTES || size > block.len() * MAX_LZ4_RATIO {
                 return Err(corrupt(what, format!("it claims to have {size} bytes")));
             }
             lz4_flex::block::decompress(block, size)
@@ -284,9 +284,9 @@ mod tests {
     fn too_deep_records_are_rejected() {
         let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
         let mut packer = Packer::default();
-        let packed = packer.pack(&nested(DEPTH_LIMIT)).unwrap();
+        let packed = packer.pack(&nested(MAX_DEPTH)).unwrap();
         assert!(unpack::<Value>("x", &packed).is_ok());
-        assert!(packer.pack(&nested(DEPTH_LIMIT + 1)).is_err());
+        assert!(packer.pack(&nested(MAX_DEPTH + 1)).is_err());
     }
 
     #[test]
@@ -305,13 +305,13 @@ mod tests {
         // Data with the best compression ratio are accepted.
         let zeros = vec![0; 100_000];
         let packed = compress(&zeros);
-        assert_eq!(plain("zeros", &packed).unwrap(), zeros);
+        assert_eq!(unpack_json("zeros", &packed).unwrap(), zeros);
     }
 
     #[test]
     fn checksum_covers_table_key_and_record() {
         let packed = Packer::default().pack(&json!({ "a": 1 })).unwrap();
-        let stored = checked("records", b"t", &packed);
+        let stored = with_checksum("records", b"t", &packed);
         let place = |key: &'static [u8]| ("records", key);
         assert_eq!(read::<Value>("record", place(b"t"), &stored).unwrap(), json!({ "a": 1 }));
         assert!(read::<Value>("record", place(b"u"), &stored).is_err(), "another key");

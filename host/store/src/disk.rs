@@ -54,16 +54,16 @@ use wattle_run::ports::store::{
     SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
+use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
 use crate::error::backend;
 use crate::file::handle::Source;
 pub use crate::file::open::CHECKED_AT_START_BYTES;
 use crate::file::{guarded, mark};
-use crate::lease::{Leases, elapsed};
+use crate::lease::{Leases, monotonic_clock};
 use crate::lock::lock;
-use crate::proof::Proof;
+use crate::recent_write::RecentWrite;
 use crate::sweep::Mentions;
-use crate::urgency::{self, COMMIT_DELAY, Urgency};
-use crate::watches::Watches;
+use crate::watch::WatchRegistry;
 use access::{Inner, cleared};
 use desk::Desk;
 pub use history::PENDING_LIMIT_BYTES;
@@ -133,7 +133,7 @@ impl RedbStore {
     }
 
     /// Opens the file, and creates it if it does not exist; its folder must exist. The commit delay
-    /// is [`COMMIT_DELAY`].
+    /// is [`DEFAULT_COMMIT_DELAY`].
     ///
     /// # Errors
     ///
@@ -141,17 +141,18 @@ impl RedbStore {
     /// damaged or not a store, [`StoreError::Backend`] if it cannot be opened, for example because
     /// another process has it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::open_with(path, COMMIT_DELAY)
+        Self::open_with(path, DEFAULT_COMMIT_DELAY)
     }
 
     /// Opens the file with another commit delay: how long a batch that no caller awaits may wait
-    /// for others to share its commit, at most [`COMMIT_DELAY_LIMIT`](urgency::COMMIT_DELAY_LIMIT).
+    /// for others to share its commit, at most
+    /// [`MAX_COMMIT_DELAY`](commit_delay::MAX_COMMIT_DELAY).
     ///
     /// # Errors
     ///
     /// The errors of [`RedbStore::open`], and [`StoreError::Backend`] if the delay is too long.
     pub fn open_with(path: impl AsRef<Path>, commit_delay: Duration) -> Result<Self, StoreError> {
-        urgency::check(commit_delay).map_err(|reason| backend("open its file", reason))?;
+        commit_delay::validate(commit_delay).map_err(|reason| backend("open its file", reason))?;
         let path = path.as_ref();
         let opened = open::open(path)?;
         backup::clear(&backup::place(path));
@@ -163,14 +164,14 @@ impl RedbStore {
         let Opened { database, intake, opening } = opened;
         let source = Source::new(path.to_owned(), &open::FILE, database);
         let source = Arc::new(source);
-        let watches = Arc::new(Watches::default());
+        let watches = Arc::new(WatchRegistry::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
-        let urgency = Arc::<Urgency>::default();
+        let flush_requests = Arc::<FlushRequests>::default();
         let (pending, remains) = guarded("read", || {
             Ok((Snapshot::newest(&source)?.pending_runs()?, Remains::read(&source)?))
         })?;
         let pending = Arc::new(Mutex::new(pending));
-        let leases = Arc::new(LeaseTable::new(Leases::new(opening, elapsed())));
+        let leases = Arc::new(LeaseTable::new(Leases::new(opening, monotonic_clock())));
         let writer = Writer {
             source: source.clone(),
             intake,
@@ -179,11 +180,11 @@ impl RedbStore {
             pending: pending.clone(),
             remains,
             commands: queue,
-            urgency: urgency.clone(),
+            flush_requests: flush_requests.clone(),
             commit_delay,
             trouble: None,
             lost: HashMap::new(),
-            proof: Proof::default(),
+            recent_write: RecentWrite::default(),
         };
         let writer = std::thread::Builder::new()
             .name("wattle-store".into())
@@ -192,7 +193,7 @@ impl RedbStore {
         let thread = writer.thread().clone();
         let desk = Desk {
             commands,
-            urgency,
+            flush_requests,
             writer: thread,
             watches: watches.clone(),
             leases: leases.clone(),
@@ -234,7 +235,7 @@ impl Store for RedbStore {
         let holder = holder.clone();
         self.0
             .write(move |writer| {
-                writer.leases.with(|leases| leases.beat(&holder));
+                writer.leases.with(|leases| leases.heartbeat(&holder));
                 Ok(())
             })
             .await
@@ -256,7 +257,7 @@ impl Store for RedbStore {
                 // The lease is refused while the file cannot be written, since a run could not
                 // write its events.
                 writer.heal()?;
-                writer.leases.with(|leases| leases.lease(&thread, &holder))
+                writer.leases.with(|leases| leases.acquire(&thread, &holder))
             })
             .await
     }
@@ -269,7 +270,7 @@ impl Store for RedbStore {
         let thread = thread.clone();
         self.0
             .write(move |writer| {
-                Ok(writer.leases.with(|leases| leases.admit(&thread, Some(epoch))).is_ok())
+                Ok(writer.leases.with(|leases| leases.check_epoch(&thread, Some(epoch))).is_ok())
             })
             .await
     }
@@ -463,7 +464,7 @@ impl Store for RedbStore {
         let thread = self.0.leases.begin_write(thread.clone());
         let deleted = self.0.write(move |writer| {
             let thread = thread.thread();
-            writer.leases.with(|leases| leases.free(thread))?;
+            writer.leases.with(|leases| leases.ensure_unleased(thread))?;
             writer.delete(thread)
         });
         cleared(deleted.await?).await
@@ -496,7 +497,7 @@ impl Store for RedbStore {
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
-        self.0.write(Writer::prove).await
+        self.0.write(Writer::check_writable).await
     }
 
     async fn find_damage(&self) -> Result<DamageReport, StoreError> {

@@ -8,7 +8,7 @@ use wattle_run::ports::store::StoreError;
 
 /// Returns a conversion from a redb error into a [`StoreError`] that names the failed operation,
 /// for `map_err`.
-pub(crate) fn while_trying<E>(operation: &'static str) -> impl FnOnce(E) -> StoreError
+pub(crate) fn redb_error<E>(operation: &'static str) -> impl FnOnce(E) -> StoreError
 where
     E: Into<redb::Error>,
 {
@@ -62,11 +62,11 @@ mod tests {
             redb::Error::TableDoesNotExist("log".to_owned()),
             redb::Error::TableIsMultimap("log".to_owned()),
         ] {
-            let error = while_trying::<redb::Error>("read")(error);
+            let error = redb_error::<redb::Error>("read")(error);
             assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
             assert!(error.to_string().contains("log"), "{error}");
         }
-        let error = while_trying::<redb::Error>("read")(redb::Error::PreviousIo);
+        let error = redb_error::<redb::Error>("read")(redb::Error::PreviousIo);
         assert!(matches!(error, StoreError::Backend { .. }), "{error}");
     }
 }

@@ -15,26 +15,26 @@ use wattle_run::ports::store::{
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 
 /// Low bits of an epoch, which count the leases of one opening. The high bits are the number of the
-/// opening, so that no epoch is given out twice.
-const COUNTER_BITS: u32 = 32;
+/// opening, so that no epoch is assigned twice.
+const EPOCH_COUNTER_BITS: u32 = 32;
 
 /// A monotonic clock: the time since a fixed moment.
-pub(crate) type Elapsed = Arc<dyn Fn() -> Duration + Send + Sync>;
+pub(crate) type MonotonicClock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// Returns a clock that starts now.
-pub(crate) fn elapsed() -> Elapsed {
+pub(crate) fn monotonic_clock() -> MonotonicClock {
     let start = Instant::now();
     Arc::new(move || start.elapsed())
 }
 
 /// All leases of a store.
 pub(crate) struct Leases {
-    elapsed: Elapsed,
-    /// The newest epoch that was given out.
+    clock: MonotonicClock,
+    /// The newest epoch that was assigned.
     newest: u64,
     held: HashMap<ThreadId, Lease>,
     /// Time of the newest heartbeat of each holder.
-    beats: HashMap<LeaseHolder, Duration>,
+    heartbeats: HashMap<LeaseHolder, Duration>,
     /// Newest report of each holder about its host.
     reports: HashMap<LeaseHolder, HostReport>,
 }
@@ -52,44 +52,45 @@ impl fmt::Debug for Leases {
 
 impl Leases {
     /// Creates an empty table for the `opening`-th opening of a store.
-    pub(crate) fn new(opening: u64, elapsed: Elapsed) -> Self {
+    pub(crate) fn new(opening: u64, clock: MonotonicClock) -> Self {
         Self {
-            elapsed,
-            newest: opening << COUNTER_BITS,
+            clock,
+            newest: opening << EPOCH_COUNTER_BITS,
             held: HashMap::new(),
-            beats: HashMap::new(),
+            heartbeats: HashMap::new(),
             reports: HashMap::new(),
         }
     }
 
     /// Records a heartbeat. Removes the holders that have expired and have no lease.
-    pub(crate) fn beat(&mut self, holder: &LeaseHolder) {
-        let now = (self.elapsed)();
-        self.beats.insert(holder.clone(), now);
+    pub(crate) fn heartbeat(&mut self, holder: &LeaseHolder) {
+        let now = (self.clock)();
+        self.heartbeats.insert(holder.clone(), now);
         let held = &self.held;
-        self.beats.retain(|holder, beat| {
-            lives(*beat, now) || held.values().any(|lease| lease.holder == *holder)
+        self.heartbeats.retain(|holder, heartbeat| {
+            is_live(*heartbeat, now) || held.values().any(|lease| lease.holder == *holder)
         });
-        let beats = &self.beats;
-        self.reports.retain(|holder, _| beats.contains_key(holder));
+        let heartbeats = &self.heartbeats;
+        self.reports.retain(|holder, _| heartbeats.contains_key(holder));
     }
 
     /// Stores the report of a holder about its host. Ignores a holder without a heartbeat.
     pub(crate) fn report(&mut self, holder: &LeaseHolder, report: &HostReport) {
-        if self.beats.contains_key(holder) {
+        if self.heartbeats.contains_key(holder) {
             self.reports.insert(holder.clone(), report.clone());
         }
     }
 
     /// Returns the live hosts that have reported.
     pub(crate) fn hosts(&self) -> Vec<LiveHost> {
-        let now = (self.elapsed)();
+        let now = (self.clock)();
         let live = self.reports.iter().filter_map(|(holder, report)| {
-            let beat = self.beats.get(holder).filter(|beat| lives(**beat, now))?;
-            let silent_ms = now.saturating_sub(*beat).as_millis();
+            let heartbeat =
+                self.heartbeats.get(holder).filter(|heartbeat| is_live(**heartbeat, now))?;
+            let age_ms = now.saturating_sub(*heartbeat).as_millis();
             Some(LiveHost {
                 holder: holder.clone(),
-                heartbeat_age_ms: u64::try_from(silent_ms).unwrap_or(u64::MAX),
+                heartbeat_age_ms: u64::try_from(age_ms).unwrap_or(u64::MAX),
                 report: report.clone(),
             })
         });
@@ -97,17 +98,17 @@ impl Leases {
     }
 
     /// Grants the lease of a thread to a holder.
-    pub(crate) fn lease(
+    pub(crate) fn acquire(
         &mut self,
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError> {
-        if let Some(other) = self.holder(thread)
+        if let Some(other) = self.live_holder(thread)
             && other != holder
         {
-            return Err(leased(thread, other));
+            return Err(leased_error(thread, other));
         }
-        self.beat(holder);
+        self.heartbeat(holder);
         self.newest += 1;
         let epoch = LeaseEpoch(self.newest);
         self.held.insert(thread.clone(), Lease { epoch, holder: holder.clone() });
@@ -122,7 +123,7 @@ impl Leases {
     }
 
     /// Checks that a batch may be written under a lease, or without one.
-    pub(crate) fn admit(
+    pub(crate) fn check_epoch(
         &self,
         thread: &ThreadId,
         epoch: Option<LeaseEpoch>,
@@ -130,14 +131,14 @@ impl Leases {
         let fits = match epoch {
             // An expired holder keeps its lease until another one acquires it.
             Some(epoch) => self.held.get(thread).is_some_and(|lease| lease.epoch == epoch),
-            None => self.holder(thread).is_none(),
+            None => self.live_holder(thread).is_none(),
         };
-        if fits { Ok(()) } else { Err(fenced(thread, epoch)) }
+        if fits { Ok(()) } else { Err(fenced_error(thread, epoch)) }
     }
 
     /// Records an append. An append without a lease ends the lease of a host that is no longer
     /// live.
-    pub(crate) fn taken(&mut self, thread: &ThreadId, epoch: Option<LeaseEpoch>) {
+    pub(crate) fn note_append(&mut self, thread: &ThreadId, epoch: Option<LeaseEpoch>) {
         if epoch.is_none() {
             self.held.remove(thread);
         }
@@ -145,29 +146,29 @@ impl Leases {
 
     /// Checks that no live holder has the lease of a thread, before a prune, a copy or a deletion
     /// of runs.
-    pub(crate) fn free(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.holder(thread).map_or(Ok(()), |holder| Err(leased(thread, holder)))
+    pub(crate) fn ensure_unleased(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.live_holder(thread).map_or(Ok(()), |holder| Err(leased_error(thread, holder)))
     }
 
     /// Returns the lease holder of a thread if it is live.
-    fn holder(&self, thread: &ThreadId) -> Option<&LeaseHolder> {
+    fn live_holder(&self, thread: &ThreadId) -> Option<&LeaseHolder> {
         let holder = &self.held.get(thread)?.holder;
-        let beat = self.beats.get(holder)?;
-        lives(*beat, (self.elapsed)()).then_some(holder)
+        let heartbeat = self.heartbeats.get(holder)?;
+        is_live(*heartbeat, (self.clock)()).then_some(holder)
     }
 }
 
-fn lives(beat: Duration, now: Duration) -> bool {
-    now.saturating_sub(beat) < LEASE
+fn is_live(heartbeat: Duration, now: Duration) -> bool {
+    now.saturating_sub(heartbeat) < LEASE
 }
 
 /// Builds the error for a lease that another holder has.
-pub(crate) fn leased(thread: &ThreadId, holder: &LeaseHolder) -> StoreError {
+pub(crate) fn leased_error(thread: &ThreadId, holder: &LeaseHolder) -> StoreError {
     StoreError::Leased { thread: thread.clone(), holder: holder.0.clone() }
 }
 
 /// Builds the error for a batch that is fenced.
-pub(crate) fn fenced(thread: &ThreadId, epoch: Option<LeaseEpoch>) -> StoreError {
+pub(crate) fn fenced_error(thread: &ThreadId, epoch: Option<LeaseEpoch>) -> StoreError {
     StoreError::Fenced { thread: thread.clone(), epoch: epoch.map_or(0, |epoch| epoch.0) }
 }
 
@@ -196,57 +197,60 @@ mod tests {
     #[test]
     fn live_host_keeps_its_lease() {
         let (mut leases, now) = leases();
-        let epoch = leases.lease(&thread(), &holder("a")).unwrap();
+        let epoch = leases.acquire(&thread(), &holder("a")).unwrap();
         for _ in 0..10 {
             *lock(&now) += LEASE / 2;
-            leases.beat(&holder("a"));
+            leases.heartbeat(&holder("a"));
         }
-        let error = leases.lease(&thread(), &holder("b")).unwrap_err();
+        let error = leases.acquire(&thread(), &holder("b")).unwrap_err();
         assert!(matches!(error, StoreError::Leased { holder, .. } if holder == "a"));
-        leases.admit(&thread(), Some(epoch)).unwrap();
-        assert!(matches!(leases.admit(&thread(), None), Err(StoreError::Fenced { epoch: 0, .. })));
-        assert!(matches!(leases.free(&thread()), Err(StoreError::Leased { .. })));
+        leases.check_epoch(&thread(), Some(epoch)).unwrap();
+        assert!(matches!(
+            leases.check_epoch(&thread(), None),
+            Err(StoreError::Fenced { epoch: 0, .. })
+        ));
+        assert!(matches!(leases.ensure_unleased(&thread()), Err(StoreError::Leased { .. })));
     }
 
     #[test]
     fn expired_host_keeps_its_lease_until_taken() {
         let (mut leases, now) = leases();
-        let old = leases.lease(&thread(), &holder("a")).unwrap();
+        let old = leases.acquire(&thread(), &holder("a")).unwrap();
         *lock(&now) += LEASE;
-        leases.admit(&thread(), Some(old)).unwrap();
-        leases.free(&thread()).unwrap();
-        let new = leases.lease(&thread(), &holder("b")).unwrap();
+        leases.check_epoch(&thread(), Some(old)).unwrap();
+        leases.ensure_unleased(&thread()).unwrap();
+        let new = leases.acquire(&thread(), &holder("b")).unwrap();
         assert!(new > old);
-        leases.admit(&thread(), Some(new)).unwrap();
-        let error = leases.admit(&thread(), Some(old)).unwrap_err();
+        leases.check_epoch(&thread(), Some(new)).unwrap();
+        let error = leases.check_epoch(&thread(), Some(old)).unwrap_err();
         assert!(matches!(error, StoreError::Fenced { epoch, .. } if epoch == old.0));
         leases.release(&thread(), old);
-        leases.admit(&thread(), Some(new)).unwrap();
+        leases.check_epoch(&thread(), Some(new)).unwrap();
         leases.release(&thread(), new);
-        leases.admit(&thread(), None).unwrap();
-        assert!(leases.admit(&thread(), Some(new)).is_err());
+        leases.check_epoch(&thread(), None).unwrap();
+        assert!(leases.check_epoch(&thread(), Some(new)).is_err());
     }
 
     #[test]
     fn unleased_append_ends_an_expired_lease() {
         let (mut leases, now) = leases();
-        let epoch = leases.lease(&thread(), &holder("a")).unwrap();
+        let epoch = leases.acquire(&thread(), &holder("a")).unwrap();
         *lock(&now) += LEASE;
-        leases.admit(&thread(), None).unwrap();
-        leases.admit(&thread(), Some(epoch)).unwrap();
-        leases.taken(&thread(), Some(epoch));
-        leases.admit(&thread(), Some(epoch)).unwrap();
-        leases.taken(&thread(), None);
-        assert!(leases.admit(&thread(), Some(epoch)).is_err());
+        leases.check_epoch(&thread(), None).unwrap();
+        leases.check_epoch(&thread(), Some(epoch)).unwrap();
+        leases.note_append(&thread(), Some(epoch));
+        leases.check_epoch(&thread(), Some(epoch)).unwrap();
+        leases.note_append(&thread(), None);
+        assert!(leases.check_epoch(&thread(), Some(epoch)).is_err());
     }
 
     #[test]
     fn new_lease_of_a_holder_ends_its_old_one() {
         let (mut leases, _) = leases();
-        let old = leases.lease(&thread(), &holder("a")).unwrap();
-        let new = leases.lease(&thread(), &holder("a")).unwrap();
-        assert!(leases.admit(&thread(), Some(old)).is_err());
-        leases.admit(&thread(), Some(new)).unwrap();
+        let old = leases.acquire(&thread(), &holder("a")).unwrap();
+        let new = leases.acquire(&thread(), &holder("a")).unwrap();
+        assert!(leases.check_epoch(&thread(), Some(old)).is_err());
+        leases.check_epoch(&thread(), Some(new)).unwrap();
     }
 
     #[test]
@@ -260,7 +264,7 @@ mod tests {
             is_stopping: false,
         };
         leases.report(&holder("a"), &report);
-        leases.beat(&holder("a"));
+        leases.heartbeat(&holder("a"));
         assert_eq!(leases.hosts(), [], "live, without a report since its heartbeat");
         leases.report(&holder("a"), &report);
         *lock(&now) += LEASE / 2;
@@ -272,8 +276,8 @@ mod tests {
 
     #[test]
     fn epochs_are_unique_across_openings() {
-        let last = Leases::new(1, elapsed()).newest + u64::from(u32::MAX);
-        let next = Leases::new(2, elapsed()).lease(&thread(), &holder("a")).unwrap();
+        let last = Leases::new(1, monotonic_clock()).newest + u64::from(u32::MAX);
+        let next = Leases::new(2, monotonic_clock()).acquire(&thread(), &holder("a")).unwrap();
         assert!(next.0 > last);
     }
 }

@@ -16,47 +16,49 @@
 //! * [`memory`]: the store in memory.
 //! * [`longterm`]: the long-term memory.
 //! * [`blob`]: content-addressed bytes; [`sweep`]: the deletion of blobs without a mention.
-//! * `rules`: the validation of batches; `query`: the filters of threads and checkpoints.
-//! * `plan`: what a prune, a deletion of runs or a copy keeps; `tail`: when a growing list is
-//!   stored as a full value.
+//! * `validate`: the validation of batches; `query`: the filters of threads and checkpoints.
+//! * `retention_plan`: what a prune, a deletion of runs or a copy keeps; `delta_chain`: when a
+//!   growing list is stored as a full value.
 //! * `pending`: the pending runs of a store that one process opens.
 //! * `page`: the limits of what one read of a list returns.
-//! * `place`: the names of folders beside the file of a store.
+//! * `folders`: the names of folders beside the file of a store.
 //! * `lease`: the leases of a store that one process opens.
 //! * `file`: redb files, which may be damaged or fail.
-//! * `codec`: the encoding of records; `mention`: the blobs that a record mentions.
-//! * [`urgency`]: the commit delay, and the requests that end it early.
-//! * `watches`: the newest durable sequence number of each watched thread.
+//! * `codec`: the encoding of records; `json_scan`: the blobs that a record mentions, and its
+//!   nesting depth.
+//! * [`commit_delay`]: the commit delay, and the requests that end it early.
+//! * `recent_write`: the newest successful write, as evidence that a store can be written.
+//! * `watch`: the newest durable sequence number of each watched thread.
 
 pub mod blob;
 mod codec;
+pub mod commit_delay;
+mod delta_chain;
 pub mod disk;
 mod error;
 mod file;
+mod folders;
+mod json_scan;
 mod lease;
 mod lock;
 pub mod longterm;
 pub mod memory;
-mod mention;
 mod page;
 mod pending;
-mod place;
-mod plan;
 pub mod postgres;
-mod proof;
 mod query;
-mod rules;
+mod recent_write;
+mod retention_plan;
 pub mod sweep;
-mod tail;
-pub mod urgency;
-mod watches;
+mod validate;
+mod watch;
 
 pub use blob::file::FileBlobs;
 pub use blob::memory::MemoryBlobs;
 pub use disk::RedbStore;
 pub use file::open::is_filled;
+pub use folders::{BACKUPS_FOLDER, BLOBS_FOLDER};
 pub use longterm::{EssentialDocuments, RedbMemory, VolatileMemory};
 pub use memory::MemoryStore;
-pub use place::{BACKUPS_FOLDER, BLOBS_FOLDER};
 pub use postgres::{PostgresBlobs, PostgresConfig, PostgresMemory, PostgresStore};
 pub use wattle_run::ports::store::StoreError;

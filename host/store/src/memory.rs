@@ -28,15 +28,15 @@ use wattle_run::ports::store::{
 
 use crate::codec::{Packer, json_bytes};
 use crate::error::invalid;
-use crate::lease::{Leases, elapsed};
+use crate::lease::{Leases, monotonic_clock};
 use crate::lock::lock;
 use crate::page::PageBuilder;
-use crate::pending::{Pending, check_new};
-use crate::plan::{self, Plan};
-use crate::query::{Summary, in_order, thread_matches};
-use crate::rules;
+use crate::pending::{PendingRuns, check_pending};
+use crate::query::{ThreadFields, sort_and_skip, thread_matches};
+use crate::retention_plan::{RetentionPlan, copied_records};
 use crate::sweep::Mentions;
-use crate::watches::Watches;
+use crate::validate;
+use crate::watch::WatchRegistry;
 use rewrite::Target;
 use thread::{Checked, Draft, Thread};
 
@@ -48,7 +48,7 @@ const SIGNALS_LIMIT: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
-    watches: Arc<Watches>,
+    watches: Arc<WatchRegistry>,
     /// Reaches all engines of this process that share the store.
     signals: broadcast::Sender<Notification>,
 }
@@ -57,7 +57,7 @@ pub struct MemoryStore {
 struct State {
     threads: HashMap<ThreadId, Thread>,
     runs: HashMap<RunId, RunRecord>,
-    pending: Pending,
+    pending: PendingRuns,
     leases: Leases,
     /// Highest assigned thread number.
     numbered: u64,
@@ -71,16 +71,16 @@ impl State {
     }
 
     fn admit(&self, id: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
-        self.leases.admit(id, batch.epoch)?;
-        rules::admit(id, self.threads.get(id).map(Thread::standing), batch)?;
+        self.leases.check_epoch(id, batch.epoch)?;
+        validate::batch(id, self.threads.get(id).map(Thread::log_position), batch)?;
         if let Some(run) = &batch.run
             && let Some(owner) = self.runs.get(&run.id).map(|run| &run.thread)
             && owner != id
         {
-            return Err(rules::foreign_run(id, run.id.as_str(), owner));
+            return Err(validate::foreign_run_error(id, run.id.as_str(), owner));
         }
         let is_known = batch.run.as_ref().is_some_and(|run| self.runs.contains_key(&run.id));
-        self.pending.admit(id, batch, is_known)
+        self.pending.check_batch(id, batch, is_known)
     }
 
     /// Applies a batch. Returns the batch if its thread has changed since it was checked.
@@ -94,7 +94,7 @@ impl State {
             return Ok(Err(batch));
         }
         self.admit(id, &batch)?;
-        self.leases.taken(id, batch.epoch);
+        self.leases.note_append(id, batch.epoch);
         if let Some(epoch) = batch.epoch.filter(|_| batch.releases_lease) {
             self.leases.release(id, epoch);
         }
@@ -134,8 +134,9 @@ impl State {
     }
 
     fn enqueue(&mut self, run: &RunRecord) -> Result<bool, StoreError> {
-        check_new(run)?;
-        let thread = self.threads.get_mut(&run.thread).ok_or_else(|| rules::no_thread(run))?;
+        check_pending(run)?;
+        let thread =
+            self.threads.get_mut(&run.thread).ok_or_else(|| validate::no_thread_error(run))?;
         if self.runs.contains_key(&run.id) {
             return Ok(false);
         }
@@ -171,12 +172,12 @@ impl State {
     }
 
     /// Applies a retention plan to a thread.
-    fn keep(&mut self, id: &ThreadId, plan: &Plan) -> Result<(), StoreError> {
+    fn keep(&mut self, id: &ThreadId, plan: &RetentionPlan) -> Result<(), StoreError> {
         let Some(thread) = self.threads.get(id) else { return Ok(()) };
-        if plan.is_idle(&thread.outlines()) {
+        if plan.is_noop(&thread.summaries()) {
             return Ok(());
         }
-        if plan.loses_all() {
+        if plan.drops_thread() {
             self.delete(id);
             return Ok(());
         }
@@ -195,7 +196,7 @@ impl State {
     }
 
     fn prune(&mut self, id: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
-        self.leases.free(id)?;
+        self.leases.ensure_unleased(id)?;
         let Some(thread) = self.threads.get(id) else { return Ok(()) };
         match strategy {
             PruneStrategy::Delete => {
@@ -204,7 +205,8 @@ impl State {
             }
             PruneStrategy::KeepLatest => {
                 let runs = self.runs(thread);
-                let plan = Plan::latest(&thread.outlines(), thread.head.current, &runs);
+                let plan =
+                    RetentionPlan::keep_latest(&thread.summaries(), thread.head.current, &runs);
                 self.keep(id, &plan)
             }
         }
@@ -216,11 +218,11 @@ impl State {
         for record in runs.iter().filter_map(|run| self.runs.get(run)) {
             threads.entry(record.thread.clone()).or_default().insert(record.id.clone());
         }
-        threads.keys().try_for_each(|thread| self.leases.free(thread))?;
+        threads.keys().try_for_each(|thread| self.leases.ensure_unleased(thread))?;
         let ids = threads.keys().cloned().collect();
         for (id, runs) in threads {
             let Some(thread) = self.threads.get(&id) else { continue };
-            let plan = Plan::without(&thread.outlines(), thread.head.current, runs);
+            let plan = RetentionPlan::drop_runs(&thread.summaries(), thread.head.current, runs);
             self.keep(&id, &plan)?;
         }
         Ok(ids)
@@ -235,22 +237,22 @@ impl State {
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<Option<u64>, StoreError> {
         let Some(thread) = self.threads.get(from) else { return Ok(None) };
-        self.leases.free(from)?;
+        self.leases.ensure_unleased(from)?;
         if self.threads.contains_key(to) {
-            return Err(rules::thread_is_there(to));
+            return Err(validate::thread_exists_error(to));
         }
-        rules::refuse_running(&thread.head.record)?;
-        let points = thread.outlines().into_iter().filter_map(|outline| outline.checkpoint);
-        let mentioned = points.map(|point| point.run);
+        validate::ensure_not_running(&thread.head.record)?;
+        let checkpoints = thread.summaries().into_iter().filter_map(|batch| batch.checkpoint);
+        let mentioned = checkpoints.map(|checkpoint| checkpoint.run);
         let events = thread.events_after(0).map(|event| event.run.clone());
         let all = mentioned.chain(events).chain(thread.runs.iter().cloned());
         let names: HashMap<RunId, RunId> = all.map(|run| (run.clone(), run_id(&run))).collect();
         let (record, runs) =
-            plan::copied(&thread.head.record, self.runs(thread), to, incarnation, &names);
+            copied_records(&thread.head.record, self.runs(thread), to, incarnation, &names);
         if let Some(run) = runs.iter().find(|run| self.runs.contains_key(&run.id)) {
-            return Err(rules::run_is_there(to, &run.id));
+            return Err(validate::run_exists_error(to, &run.id));
         }
-        let plan = Plan::all(&thread.outlines(), thread.head.current);
+        let plan = RetentionPlan::keep_all(&thread.summaries(), thread.head.current);
         let target = Target { record, runs: &runs, names: &names, goes_on: false };
         let copy = thread.rewritten(&plan, target)?;
         let last_seq = copy.head.last_seq;
@@ -269,15 +271,15 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// Creates an empty store.
     pub fn new() -> Self {
-        Self::with_elapsed(elapsed())
+        Self::with_clock(monotonic_clock())
     }
 
     /// Creates an empty store whose leases expire by a clock of the caller: the time since a fixed
     /// moment, which never decreases.
-    pub fn with_elapsed(elapsed: Arc<dyn Fn() -> Duration + Send + Sync>) -> Self {
-        let leases = Leases::new(0, elapsed);
+    pub fn with_clock(clock: Arc<dyn Fn() -> Duration + Send + Sync>) -> Self {
+        let leases = Leases::new(0, clock);
         let (threads, runs) = (HashMap::new(), HashMap::new());
-        let pending = Pending::default();
+        let pending = PendingRuns::default();
         let state = State { threads, runs, pending, leases, numbered: 0 };
         let signals = broadcast::Sender::new(SIGNALS_LIMIT);
         Self { state: Arc::new(Mutex::new(state)), watches: Arc::default(), signals }
@@ -302,7 +304,7 @@ impl MemoryStore {
 }
 
 /// Returns whether a thread counts for an owner.
-fn is_of(thread: &Thread, owner: &Owner) -> bool {
+fn belongs_to(thread: &Thread, owner: &Owner) -> bool {
     let ThreadRecord { id, app, tenant, .. } = &thread.head.record;
     owner.has(id, app, tenant.as_deref())
 }
@@ -312,13 +314,13 @@ impl Store for MemoryStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         let result = self.take(thread, batch);
         if let Ok(last_seq) = result {
-            self.watches.advance(thread, last_seq);
+            self.watches.publish(thread, last_seq);
         }
         Ticket::ready(result.map(|_| ()))
     }
 
     async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
-        lock(&self.state).leases.beat(holder);
+        lock(&self.state).leases.heartbeat(holder);
         Ok(())
     }
 
@@ -336,7 +338,7 @@ impl Store for MemoryStore {
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError> {
-        lock(&self.state).leases.lease(thread, holder)
+        lock(&self.state).leases.acquire(thread, holder)
     }
 
     async fn is_lease_held(
@@ -344,7 +346,7 @@ impl Store for MemoryStore {
         thread: &ThreadId,
         epoch: LeaseEpoch,
     ) -> Result<bool, StoreError> {
-        Ok(lock(&self.state).leases.admit(thread, Some(epoch)).is_ok())
+        Ok(lock(&self.state).leases.check_epoch(thread, Some(epoch)).is_ok())
     }
 
     async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
@@ -354,7 +356,7 @@ impl Store for MemoryStore {
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         self.watches.subscribe(thread, || {
-            self.read(thread, |thread| thread.standing().last_seq).unwrap_or(0)
+            self.read(thread, |thread| thread.log_position().last_seq).unwrap_or(0)
         })
     }
 
@@ -379,10 +381,10 @@ impl Store for MemoryStore {
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         let state = lock(&self.state);
         let all = state.threads.values().map(|thread| &thread.head.record);
-        let all = all.map(|record| (Summary::from(record), record));
-        let matching = all.filter(|(summary, _)| thread_matches(query, summary)).collect();
+        let all = all.map(|record| (ThreadFields::from(record), record));
+        let matching = all.filter(|(fields, _)| thread_matches(query, fields)).collect();
         let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
-        for (_, record) in in_order(query, matching) {
+        for (_, record) in sort_and_skip(query, matching) {
             let thread = ThreadSummary::from(record);
             let bytes = thread.memory_bytes();
             if !page.fits(bytes) {
@@ -526,7 +528,7 @@ impl Store for MemoryStore {
     ) -> Result<(), StoreError> {
         let copied = lock(&self.state).copy(from, to, incarnation, run_id)?;
         if let Some(last_seq) = copied {
-            self.watches.advance(to, last_seq);
+            self.watches.publish(to, last_seq);
         }
         Ok(())
     }
@@ -564,7 +566,7 @@ impl Store for MemoryStore {
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         let mut taken = OwnerUsage::default();
         let state = lock(&self.state);
-        let own = state.threads.values().filter(|thread| is_of(thread, of));
+        let own = state.threads.values().filter(|thread| belongs_to(thread, of));
         own.for_each(|thread| taken.add(thread.stored_bytes()));
         Ok(taken)
     }
@@ -576,7 +578,7 @@ impl Store for MemoryStore {
         _from: Option<&str>,
     ) -> Result<MentionPage, StoreError> {
         let state = lock(&self.state);
-        let own = state.threads.values().filter(|thread| is_of(thread, of));
+        let own = state.threads.values().filter(|thread| belongs_to(thread, of));
         let blobs = own.flat_map(|thread| &thread.mentions).copied().map(BlobRef).collect();
         Ok(MentionPage { blobs, next: None })
     }

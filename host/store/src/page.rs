@@ -7,7 +7,7 @@ use wattle_graph::event::Event;
 use wattle_run::limit::PAGE_EVENT_BYTES;
 use wattle_run::ports::store::{ListPage, StoreError};
 
-use crate::codec::{plain, plain_bytes, unpack};
+use crate::codec::{unpack, unpack_json, unpacked_bytes};
 use crate::error::corrupt;
 
 const EVENTS: &str = "events";
@@ -24,21 +24,21 @@ pub(crate) struct PageBuilder<T> {
     /// Bytes of further items that fit.
     bytes_left: u64,
     /// Whether the list has an item that is not in the page.
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 impl<T> PageBuilder<T> {
     /// Creates an empty page for at most `limit` items of at most `bytes` bytes together.
     pub(crate) fn new(limit: usize, bytes: u64) -> Self {
-        Self { items: Vec::new(), left: limit, bytes_left: bytes, is_cut: false }
+        Self { items: Vec::new(), left: limit, bytes_left: bytes, is_truncated: false }
     }
 
     /// Returns whether the next item of the list fits, which has `bytes` bytes. The first item fits
     /// whatever its size. If the item does not fit, the page is complete.
     pub(crate) fn fits(&mut self, bytes: u64) -> bool {
         let has_room = self.is_empty() || bytes <= self.bytes_left;
-        self.is_cut |= self.left == 0 || !has_room;
-        !self.is_cut
+        self.is_truncated |= self.left == 0 || !has_room;
+        !self.is_truncated
     }
 
     /// Decodes and adds the next item of the list, which has `bytes` bytes, if it
@@ -69,12 +69,12 @@ impl<T> PageBuilder<T> {
 
     /// Returns whether no further item fits.
     pub(crate) fn is_full(&self) -> bool {
-        self.is_cut || self.left == 0
+        self.is_truncated || self.left == 0
     }
 
     /// Completes the page before the end of the list.
-    pub(crate) fn cut(&mut self) {
-        self.is_cut = true;
+    pub(crate) fn truncate(&mut self) {
+        self.is_truncated = true;
     }
 
     /// Returns how many further items fit into the number of the page.
@@ -89,7 +89,7 @@ impl<T> PageBuilder<T> {
 
     /// Returns the page. It is the last one unless it was cut.
     pub(crate) fn finish(self) -> ListPage<T> {
-        ListPage { items: self.items, is_last: !self.is_cut }
+        ListPage { items: self.items, is_last: !self.is_truncated }
     }
 
     /// Returns the items.
@@ -131,12 +131,12 @@ impl EventPage {
         seqs: &RangeInclusive<u64>,
     ) -> Result<(), StoreError> {
         let Self(page) = self;
-        let mut bytes = plain_bytes(packed);
+        let mut bytes = unpacked_bytes(packed);
         if bytes > page.bytes_left {
             if page.is_empty() {
                 return self.add_part(packed, seqs);
             }
-            page.cut();
+            page.truncate();
             return Ok(());
         }
         for event in unpack::<Vec<Event>>(EVENTS, packed)? {
@@ -155,7 +155,7 @@ impl EventPage {
     /// Adds events of a list that is larger than a page. Decodes only those that fit.
     fn add_part(&mut self, packed: &[u8], seqs: &RangeInclusive<u64>) -> Result<(), StoreError> {
         let Self(page) = self;
-        let json = plain(EVENTS, packed)?;
+        let json = unpack_json(EVENTS, packed)?;
         for element in (Elements { rest: &json }) {
             let (seq, json) = element?;
             if seqs.contains(&seq) {
@@ -185,7 +185,7 @@ struct Elements<'a> {
 
 /// An event of which only the sequence number is decoded.
 #[derive(Deserialize)]
-struct Numbered {
+struct EventSeq {
     seq: u64,
 }
 
@@ -199,15 +199,15 @@ impl<'a> Iterator for Elements<'a> {
             [b'[' | b',', element @ ..] => element,
             _ => return Some(Err(corrupt(EVENTS, "they are not a list of JSON"))),
         };
-        let mut values = serde_json::Deserializer::from_slice(element).into_iter::<Numbered>();
-        let numbered = match values.next() {
-            Some(Ok(numbered)) => numbered,
+        let mut values = serde_json::Deserializer::from_slice(element).into_iter::<EventSeq>();
+        let event = match values.next() {
+            Some(Ok(event)) => event,
             Some(Err(error)) => return Some(Err(corrupt(EVENTS, error))),
             None => return Some(Err(corrupt(EVENTS, "their list has no end"))),
         };
         let (json, rest) = element.split_at(values.byte_offset());
         self.rest = rest;
-        Some(Ok((numbered.seq, json)))
+        Some(Ok((event.seq, json)))
     }
 }
 

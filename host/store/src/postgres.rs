@@ -44,7 +44,7 @@ use wattle_run::ports::store::{
     ThreadSummary, Ticket,
 };
 
-use crate::proof::Proof;
+use crate::recent_write::RecentWrite;
 use crate::sweep::Mentions;
 pub use blobs::PostgresBlobs;
 use delete::Leases;
@@ -67,7 +67,7 @@ struct Inner {
     desks: Desks,
     news: News,
     /// The newest write of `check_writable` that succeeded.
-    proof: Mutex<Proof>,
+    recent_write: Mutex<RecentWrite>,
     /// Stops receiving notifications when the store is dropped.
     _listening: Listening,
 }
@@ -91,8 +91,8 @@ impl PostgresStore {
         lease::forget_silent(&link).await?;
         let (news, listening) = News::open(&link);
         let desks = Desks::open(&link, &news);
-        let proof = Mutex::default();
-        Ok(Self(Arc::new(Inner { link, desks, news, proof, _listening: listening })))
+        let recent_write = Mutex::default();
+        Ok(Self(Arc::new(Inner { link, desks, news, recent_write, _listening: listening })))
     }
 
     /// Returns the error if the database is temporarily not available: the server is down or
@@ -370,10 +370,10 @@ impl Store for PostgresStore {
 
     async fn check_writable(&self) -> Result<(), StoreError> {
         // Concurrent callers share one write.
-        let mut proof = self.0.proof.lock().await;
-        if !proof.holds() {
-            upkeep::prove(&self.0.link).await?;
-            proof.renew();
+        let mut recent_write = self.0.recent_write.lock().await;
+        if !recent_write.is_recent() {
+            upkeep::check_writable(&self.0.link).await?;
+            recent_write.record();
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Decides which threads and checkpoints a query matches. Every store uses these rules.
+//! Decides which threads and checkpoints a query matches. All stores share these rules.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use wattle_run::ports::store::{
 /// The fields of a thread record that queries compare. A scan does not build the rest of the
 /// record.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Summary {
+pub(crate) struct ThreadFields {
     pub(crate) id: ThreadId,
     app: AppName,
     status: ThreadStatus,
@@ -27,7 +27,7 @@ pub(crate) struct Summary {
     pruned_ms: Option<i64>,
 }
 
-impl From<&ThreadRecord> for Summary {
+impl From<&ThreadRecord> for ThreadFields {
     fn from(record: &ThreadRecord) -> Self {
         Self {
             id: record.id.clone(),
@@ -43,9 +43,9 @@ impl From<&ThreadRecord> for Summary {
     }
 }
 
-impl Summary {
+impl ThreadFields {
     /// Returns true if the thread counts towards the caps of an owner.
-    pub(crate) fn is_of(&self, owner: &Owner) -> bool {
+    pub(crate) fn belongs_to(&self, owner: &Owner) -> bool {
         owner.has(&self.id, &self.app, self.tenant.as_deref())
     }
 
@@ -75,7 +75,7 @@ pub(crate) struct Pin {
 }
 
 /// Adds the version of one record. A damaged record makes the result incomplete.
-pub(crate) fn note_pin(pinned: &mut PinnedVersions, pin: Result<Pin, StoreError>) {
+pub(crate) fn add_pin(pinned: &mut PinnedVersions, pin: Result<Pin, StoreError>) {
     match pin {
         Ok(Pin { app, version }) => drop(pinned.versions.insert((app, version))),
         Err(error) => {
@@ -87,20 +87,20 @@ pub(crate) fn note_pin(pinned: &mut PinnedVersions, pin: Result<Pin, StoreError>
 
 /// Returns matching threads in the order of a query and from its offset on, each with the value
 /// that came with its summary.
-pub(crate) fn in_order<T>(
+pub(crate) fn sort_and_skip<T>(
     query: &ThreadQuery,
-    mut matching: Vec<(Summary, T)>,
+    mut matching: Vec<(ThreadFields, T)>,
 ) -> impl Iterator<Item = (ThreadId, T)> {
     matching.sort_by(|(a, _), (b, _)| match query.order {
         ThreadOrder::Update => b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)),
         ThreadOrder::Id => a.id.cmp(&b.id),
     });
     let listed = matching.into_iter().skip(query.offset);
-    listed.map(|(summary, known)| (summary.id, known))
+    listed.map(|(fields, known)| (fields.id, known))
 }
 
 /// Returns true if a thread matches a query, apart from its page.
-pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
+pub(crate) fn thread_matches(query: &ThreadQuery, thread: &ThreadFields) -> bool {
     query.app.as_ref().is_none_or(|app| *app == thread.app)
         && query.status.is_none_or(|status| status == thread.listed_status(query))
         && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))
@@ -113,20 +113,20 @@ pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
 pub(crate) fn checkpoint_matches(query: &CheckpointQuery, meta: &CheckpointMeta) -> bool {
     query.namespace.as_ref().is_none_or(|namespace| *namespace == meta.namespace)
         && query.before.is_none_or(|before| meta.id < before)
-        && query.filter.iter().all(|(key, wanted)| fact_is(meta, key, wanted))
+        && query.filter.iter().all(|(key, wanted)| field_eq(meta, key, wanted))
 }
 
 /// Compares a key as text and never interprets it, so a key reaches only the metadata of its name.
-fn fact_is(meta: &CheckpointMeta, key: &str, wanted: &Value) -> bool {
+fn field_eq(meta: &CheckpointMeta, key: &str, wanted: &Value) -> bool {
     match key {
-        "source" => wanted.as_str() == Some(source_word(meta.source)),
+        "source" => wanted.as_str() == Some(source_name(meta.source)),
         "step" => wanted.as_u64() == Some(u64::from(meta.step)),
         "run" => wanted.as_str() == Some(meta.run.as_str()),
         key => meta.metadata.get(key) == Some(wanted),
     }
 }
 
-fn source_word(source: CheckpointSource) -> &'static str {
+fn source_name(source: CheckpointSource) -> &'static str {
     match source {
         CheckpointSource::Input => "input",
         CheckpointSource::Loop => "loop",

@@ -13,7 +13,7 @@ use wattle_run::ports::store::StoreError;
 
 /// How long a blob is kept that no thread mentions. This is far longer than any node may take from
 /// its put to the end of its task.
-pub const GRACE: Duration = Duration::from_hours(1);
+pub const GRACE_PERIOD: Duration = Duration::from_hours(1);
 
 /// A store that can find the blobs that its threads mention.
 #[async_trait]
@@ -44,7 +44,7 @@ pub enum SweepError {
     Blobs(#[source] Failure),
 }
 
-/// Deletes blobs older than `age` (use [`GRACE`]) that no thread mentions, and returns their
+/// Deletes blobs older than `age` (use [`GRACE_PERIOD`]) that no thread mentions, and returns their
 /// number.
 ///
 /// Call it regularly, for example once an hour. It reads every blob and every mention.
@@ -61,6 +61,6 @@ pub async fn sweep_blobs(
     if old.is_empty() {
         return Ok(0);
     }
-    let free = mentions.unmentioned(&old).await.map_err(SweepError::Mentions)?;
-    blobs.remove_older(&free, age).await.map_err(SweepError::Blobs)
+    let unmentioned = mentions.unmentioned(&old).await.map_err(SweepError::Mentions)?;
+    blobs.remove_older(&unmentioned, age).await.map_err(SweepError::Blobs)
 }

@@ -121,7 +121,7 @@ impl SharedState {
         let clock = Hand::at(NOW_MS);
         let time = clock.clone();
         let elapsed = move || Duration::from_nanos(time.monotonic_ns());
-        let store = Arc::new(MemoryStore::with_elapsed(Arc::new(elapsed)));
+        let store = Arc::new(MemoryStore::with_clock(Arc::new(elapsed)));
         Self { store, memory: Arc::new(VolatileMemory::new()), clock, net }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 use wattle_store::PostgresConfig;
-use wattle_store::urgency::{self, COMMIT_DELAY};
+use wattle_store::commit_delay::{self, DEFAULT_COMMIT_DELAY};
 
 /// The kind of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -31,14 +31,14 @@ pub struct StoreConfig {
     /// The database; only for [`StoreKind::Postgres`].
     pub database: Option<StoreDatabase>,
     /// Commit delay: the maximum time that a batch waits for others to share its commit, if no
-    /// caller awaits the batch. Default: [`COMMIT_DELAY`].
+    /// caller awaits the batch. Default: [`DEFAULT_COMMIT_DELAY`].
     commit_delay: Option<HumanDuration>,
 }
 
 impl StoreConfig {
     /// Returns the commit delay.
     pub fn commit_delay(&self) -> Duration {
-        self.commit_delay.map_or(COMMIT_DELAY, |delay| Duration::from_millis(delay.as_ms()))
+        self.commit_delay.map_or(DEFAULT_COMMIT_DELAY, |delay| Duration::from_millis(delay.as_ms()))
     }
 }
 
@@ -81,7 +81,7 @@ impl TryFrom<Table> for StoreConfig {
                 .into());
         }
         if let Some(delay) = commit_delay {
-            urgency::check(Duration::from_millis(delay.as_ms()))?;
+            commit_delay::validate(Duration::from_millis(delay.as_ms()))?;
         }
         let address = match (url, url_env) {
             (Some(_), Some(_)) => {
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn the_commit_delay_has_a_default() {
         for (text, delay) in [
-            ("", COMMIT_DELAY),
+            ("", DEFAULT_COMMIT_DELAY),
             ("commit_delay = \"0ms\"", Duration::ZERO),
             ("url = \"postgres://h/d\"\ncommit_delay = \"1s\"", Duration::from_secs(1)),
         ] {

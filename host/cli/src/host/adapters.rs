@@ -59,7 +59,7 @@ impl Sweeper {
     /// Deletes unreferenced blobs that are older than the grace period. A failure is logged, and
     /// the next sweep retries.
     pub async fn sweep(&self) {
-        let age = wattle_store::sweep::GRACE;
+        let age = wattle_store::sweep::GRACE_PERIOD;
         let swept =
             wattle_store::sweep::sweep_blobs(self.mentions.as_ref(), self.blobs.as_ref(), age);
         match swept.await {

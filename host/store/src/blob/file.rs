@@ -27,7 +27,7 @@ use wattle_run::ports::store::{Damage, StoreError};
 use crate::blob::check::{Checks, damaged};
 use crate::blob::{not_found, range};
 use crate::error::backend;
-use crate::place::BLOBS_FOLDER;
+use crate::folders::BLOBS_FOLDER;
 use crate::sweep::Sweepable;
 
 /// Folder of files that are being written. Files that a crash leaves there are deleted.

@@ -19,14 +19,14 @@ use crate::disk::writer::Writer;
 use crate::error::backend;
 use crate::file::guarded;
 use crate::file::handle::Source;
-use crate::pending::Pending;
-use crate::watches::Watches;
+use crate::pending::PendingRuns;
+use crate::watch::WatchRegistry;
 
 /// The state that all clones of a store share.
 pub(super) struct Inner {
     pub(super) source: Arc<Source>,
-    pub(super) watches: Arc<Watches>,
-    pub(super) pending: Arc<Mutex<Pending>>,
+    pub(super) watches: Arc<WatchRegistry>,
+    pub(super) pending: Arc<Mutex<PendingRuns>>,
     pub(super) leases: Arc<LeaseTable>,
     pub(super) cursors: Arc<Cursors>,
     /// Whether the store is being dropped, which ends rewrites.
@@ -168,8 +168,8 @@ mod tests {
 
     use super::*;
     use crate::RedbStore;
+    use crate::commit_delay::DEFAULT_COMMIT_DELAY;
     use crate::disk::open::{self, Opened};
-    use crate::urgency::COMMIT_DELAY;
 
     /// A file whose next read fails once `fails` is set.
     #[derive(Debug)]
@@ -248,7 +248,7 @@ mod tests {
         let backend = Flaky { file: FileBackend::new(file).unwrap(), fails: fails.clone() };
         let database = Builder::new().create_with_backend(backend).unwrap();
         let opened = Opened { database, intake, opening };
-        let store = RedbStore::over(&path, opened, COMMIT_DELAY).unwrap();
+        let store = RedbStore::over(&path, opened, DEFAULT_COMMIT_DELAY).unwrap();
         (store, thread, fails, dir)
     }
 

@@ -18,10 +18,10 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
     ASIDE, FACTS, HEADS, LOG, MARKS, MENTIONS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
 };
-use crate::error::{backend, while_trying};
+use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::mark::sync_folder;
-use crate::place::BACKUPS_FOLDER;
+use crate::folders::BACKUPS_FOLDER;
 
 const BACK_UP: &str = "back up its file";
 
@@ -104,8 +104,8 @@ pub(crate) fn clear(inside: &Path) {
 /// Errors of both files. The new file is then incomplete.
 pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
     guarded(BACK_UP, || {
-        let database = Builder::new().create(to).map_err(while_trying(BACK_UP))?;
-        create(&database).map_err(while_trying(BACK_UP))?;
+        let database = Builder::new().create(to).map_err(redb_error(BACK_UP))?;
+        create(&database).map_err(redb_error(BACK_UP))?;
         let from = &snapshot.transaction;
         table(from, &database, FACTS)?;
         table(from, &database, LOG)?;
@@ -119,7 +119,7 @@ pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
         table(from, &database, REMAINS)?;
         table(from, &database, ASIDE)?;
         settle(&database)?;
-        database.close().map_err(while_trying(BACK_UP))
+        database.close().map_err(redb_error(BACK_UP))
     })
 }
 
@@ -137,26 +137,26 @@ where
         Ok(table) => table,
         // The table is created when it is first needed.
         Err(TableError::TableDoesNotExist(_)) => return Ok(()),
-        Err(error) => return Err(while_trying(BACK_UP)(error)),
+        Err(error) => return Err(redb_error(BACK_UP)(error)),
     };
-    let mut entries = from.iter().map_err(while_trying(BACK_UP))?.peekable();
+    let mut entries = from.iter().map_err(redb_error(BACK_UP))?.peekable();
     while entries.peek().is_some() {
-        let mut transaction = to.begin_write().map_err(while_trying(BACK_UP))?;
-        transaction.set_durability(Durability::None).map_err(while_trying(BACK_UP))?;
-        let mut table = transaction.open_table(definition).map_err(while_trying(BACK_UP))?;
+        let mut transaction = to.begin_write().map_err(redb_error(BACK_UP))?;
+        transaction.set_durability(Durability::None).map_err(redb_error(BACK_UP))?;
+        let mut table = transaction.open_table(definition).map_err(redb_error(BACK_UP))?;
         for entry in entries.by_ref().take(PART) {
-            let (key, value) = entry.map_err(while_trying(BACK_UP))?;
-            table.insert(key.value(), value.value()).map_err(while_trying(BACK_UP))?;
+            let (key, value) = entry.map_err(redb_error(BACK_UP))?;
+            table.insert(key.value(), value.value()).map_err(redb_error(BACK_UP))?;
         }
         drop(table);
-        transaction.commit().map_err(while_trying(BACK_UP))?;
+        transaction.commit().map_err(redb_error(BACK_UP))?;
     }
     Ok(())
 }
 
 /// Makes all earlier commits durable.
 pub(crate) fn settle(database: &Database) -> Result<(), StoreError> {
-    let mut transaction = database.begin_write().map_err(while_trying(BACK_UP))?;
-    transaction.set_durability(Durability::Immediate).map_err(while_trying(BACK_UP))?;
-    transaction.commit().map_err(while_trying(BACK_UP))
+    let mut transaction = database.begin_write().map_err(redb_error(BACK_UP))?;
+    transaction.set_durability(Durability::Immediate).map_err(redb_error(BACK_UP))?;
+    transaction.commit().map_err(redb_error(BACK_UP))
 }

@@ -10,10 +10,10 @@ use crate::disk::remains::Cleared;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
 use crate::disk::writer::Writer;
-use crate::error::while_trying;
+use crate::error::redb_error;
 use crate::file::guarded;
 use crate::lock::lock;
-use crate::rules;
+use crate::validate;
 
 const REWRITE: &str = "rewrite a thread";
 
@@ -114,7 +114,7 @@ impl Writer {
 
     /// Begins to rewrite or copy a thread; `None` if it does not exist.
     pub(crate) fn begin(&mut self, thread: &ThreadId) -> Result<Option<Begun>, StoreError> {
-        self.leases.with(|leases| leases.free(thread))?;
+        self.leases.with(|leases| leases.ensure_unleased(thread))?;
         let snapshot = Snapshot::newest(&self.source)?;
         let Some(head) = snapshot.head(thread)? else {
             return Ok(None);
@@ -149,11 +149,11 @@ impl Writer {
 
     fn replace_now(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
         let Anew { thread, before, mut stage, source, number, is_written } = anew;
-        self.leases.with(|leases| leases.free(&source))?;
+        self.leases.with(|leases| leases.ensure_unleased(&source))?;
         let snapshot = Snapshot::newest(&self.source)?;
         match &before {
             None if snapshot.head(&thread)?.is_some() => {
-                return Err(rules::thread_is_there(&thread));
+                return Err(validate::thread_exists_error(&thread));
             }
             None => refuse_known(&snapshot, &thread, &stage)?,
             Some(before) if !before.stands(&thread, &snapshot)? => return Ok(Replaced::Changed),
@@ -174,7 +174,7 @@ impl Writer {
         self.commit(&stage)?;
         self.intake.forget(&thread);
         match stage.heads.get(&thread) {
-            Some(head) => self.watches.advance(&thread, head.last_seq),
+            Some(head) => self.watches.publish(&thread, head.last_seq),
             None => self.watches.remove(&thread),
         }
         Ok(Replaced::Done(before.map(|before| self.remains.add(before.number))))
@@ -194,10 +194,10 @@ impl Writer {
 
     fn write_durably(&self, stage: &Stage) -> Result<(), StoreError> {
         let handle = self.source.handle();
-        let mut transaction = handle.writing()?.begin_write().map_err(while_trying(REWRITE))?;
-        transaction.set_durability(Durability::Immediate).map_err(while_trying(REWRITE))?;
+        let mut transaction = handle.writing()?.begin_write().map_err(redb_error(REWRITE))?;
+        transaction.set_durability(Durability::Immediate).map_err(redb_error(REWRITE))?;
         stage.write(&transaction)?;
-        transaction.commit().map_err(while_trying(REWRITE))
+        transaction.commit().map_err(redb_error(REWRITE))
     }
 }
 
@@ -211,7 +211,7 @@ fn readmitted(snapshot: &Snapshot, thread: &ThreadId) -> Result<Vec<ThreadId>, S
 fn refuse_known(snapshot: &Snapshot, to: &ThreadId, stage: &Stage) -> Result<(), StoreError> {
     for run in stage.runs.keys() {
         if snapshot.run(run)?.is_some() {
-            return Err(rules::run_is_there(to, run));
+            return Err(validate::run_exists_error(to, run));
         }
     }
     Ok(())

@@ -8,20 +8,20 @@ use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, Ticket};
 
+use crate::commit_delay::FlushRequests;
 use crate::disk::encode::EncodedBatch;
 use crate::disk::leases::LeaseTable;
 use crate::disk::writer::{Command, Entry, Handed, QueuedBatch, Work, Writer};
-use crate::urgency::Urgency;
-use crate::watches::Watches;
+use crate::watch::WatchRegistry;
 
 /// Handle to the writer thread. Clones share one queue. The writer thread parks during the commit
 /// delay; the handle unparks it when a caller needs a commit.
 #[derive(Clone)]
 pub(crate) struct Desk {
     pub(crate) commands: mpsc::Sender<Command>,
-    pub(crate) urgency: Arc<Urgency>,
+    pub(crate) flush_requests: Arc<FlushRequests>,
     pub(crate) writer: Thread,
-    pub(crate) watches: Arc<Watches>,
+    pub(crate) watches: Arc<WatchRegistry>,
     pub(crate) leases: Arc<LeaseTable>,
 }
 
@@ -51,7 +51,7 @@ impl Desk {
 
     async fn hand_in(&self, thread: ThreadId, entry: Entry) -> Ticket {
         let (answer, ticket) = oneshot::channel();
-        let number = self.urgency.number();
+        let number = self.flush_requests.next_batch_no();
         // Follows the assignment of the number: a watch that begins later requests the commit of
         // all numbers so far.
         let hurries = !matches!(entry, Entry::Batch(_)) || self.watches.is_watched(&thread);
@@ -59,9 +59,9 @@ impl Desk {
         if let Err(closed) = self.send(Command::Append(handed)).await {
             return Ticket::ready(Err(closed));
         }
-        let (urgency, writer) = (self.urgency.clone(), self.writer.clone());
+        let (flush_requests, writer) = (self.flush_requests.clone(), self.writer.clone());
         let hurry = move || {
-            urgency.want(number);
+            flush_requests.request(number);
             writer.unpark();
         };
         if hurries {
@@ -72,7 +72,7 @@ impl Desk {
 
     /// Requests the commit of all queued batches without the commit delay.
     pub(crate) fn hurry(&self) {
-        self.urgency.want_all();
+        self.flush_requests.request_all();
         self.writer.unpark();
     }
 

@@ -43,7 +43,7 @@ impl Entry {
             places: 0,
             events_bytes: 0,
             meta_bytes: 0,
-            body_check: None,
+            body_checksum: None,
             ..header
         };
         Ok(Self { header, events, checkpoint, places, values })

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{CHECK_BYTES, Check, check_of, unpack};
+use crate::codec::{CHECKSUM_BYTES, Checksum, checksum, unpack};
 use crate::disk::link::{LINK_BYTES, Link};
 use crate::error::corrupt;
 
@@ -34,7 +34,7 @@ const HAS_BASE: u8 = 1;
 const HAS_CHECKPOINT: u8 = 2;
 const HAS_SEAL: u8 = 4;
 const CARRIES: u8 = 8;
-const HAS_CHECKS: u8 = 16;
+const HAS_CHECKSUMS: u8 = 16;
 
 const VALUE: &str = "channel value";
 
@@ -69,7 +69,7 @@ pub(crate) struct Header {
     /// Size of the frame's packed `CheckpointMeta`, in bytes.
     pub(crate) meta_bytes: u32,
     /// Checksum of all that follows the header; `None` in formats without checksums.
-    pub(crate) body_check: Option<Check>,
+    pub(crate) body_checksum: Option<Checksum>,
 }
 
 impl Header {
@@ -97,7 +97,7 @@ impl Header {
             places: rest.u32()?,
             events_bytes: rest.u32()?,
             meta_bytes: rest.u32()?,
-            body_check: None,
+            body_checksum: None,
         };
         let length = rest.u32()? as usize;
         let namespace = std::str::from_utf8(rest.bytes(length)?);
@@ -105,11 +105,11 @@ impl Header {
         if flags & HAS_SEAL != 0 {
             header.seal = Some(Digest::from_bytes(rest.array()?));
         }
-        if flags & HAS_CHECKS != 0 {
-            header.body_check = Some(rest.array()?);
+        if flags & HAS_CHECKSUMS != 0 {
+            header.body_checksum = Some(rest.array()?);
             let before = &chunk[..chunk.len() - rest.rest.len()];
-            let check: Check = rest.array()?;
-            if check != check_of(&[&number.to_le_bytes(), before]) {
+            let check: Checksum = rest.array()?;
+            if check != checksum(&[&number.to_le_bytes(), before]) {
                 let message = format!("the checksum of log entry {number} does not match");
                 return Err(corrupt("frame header", message));
             }
@@ -125,7 +125,7 @@ impl Header {
 
     fn bytes(&self) -> usize {
         let seal = if self.seal.is_some() { SEAL_BYTES } else { 0 };
-        let checks = if self.body_check.is_some() { 2 * CHECK_BYTES } else { 0 };
+        let checks = if self.body_checksum.is_some() { 2 * CHECKSUM_BYTES } else { 0 };
         HEADER_BYTES + self.namespace.len() + seal + checks
     }
 
@@ -135,7 +135,7 @@ impl Header {
             | flag(self.checkpoint.is_some(), HAS_CHECKPOINT)
             | flag(self.seal.is_some(), HAS_SEAL)
             | flag(self.carries, CARRIES)
-            | flag(self.body_check.is_some(), HAS_CHECKS)
+            | flag(self.body_checksum.is_some(), HAS_CHECKSUMS)
     }
 
     fn write(&self, bytes: &mut Vec<u8>) {
@@ -209,14 +209,14 @@ pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>
     header.places = body.places.len() as u32;
     header.events_bytes = body.events.len() as u32;
     header.meta_bytes = body.meta.len() as u32;
-    header.body_check = Some(Check::default());
+    header.body_checksum = Some(Checksum::default());
     let total = header.bytes() + body.bytes();
     let sizes = chunk_sizes(total);
     header.chunks = sizes.len() as u32;
     let mut bytes = Vec::with_capacity(total);
     header.write(&mut bytes);
     let checks_at = bytes.len();
-    bytes.extend([0; 2 * CHECK_BYTES]);
+    bytes.extend([0; 2 * CHECKSUM_BYTES]);
     for (version, frame) in &body.places {
         bytes.extend(version.0.to_le_bytes());
         bytes.extend(frame.to_le_bytes());
@@ -226,10 +226,10 @@ pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>
     for part in &body.parts {
         part.write(&mut bytes);
     }
-    let (head, rest) = bytes.split_at_mut(checks_at + 2 * CHECK_BYTES);
-    head[checks_at..checks_at + CHECK_BYTES].copy_from_slice(&check_of(&[rest]));
-    let (before, check) = head.split_at_mut(checks_at + CHECK_BYTES);
-    check.copy_from_slice(&check_of(&[&number.to_le_bytes(), before]));
+    let (head, rest) = bytes.split_at_mut(checks_at + 2 * CHECKSUM_BYTES);
+    head[checks_at..checks_at + CHECKSUM_BYTES].copy_from_slice(&checksum(&[rest]));
+    let (before, check) = head.split_at_mut(checks_at + CHECKSUM_BYTES);
+    check.copy_from_slice(&checksum(&[&number.to_le_bytes(), before]));
     cut(bytes, &sizes)
 }
 
@@ -278,9 +278,9 @@ impl Frame {
     ///
     /// [`StoreError::Corrupt`] if the bytes do not match their checksum.
     pub(crate) fn new(header: Header, bytes: Vec<u8>) -> Result<Self, StoreError> {
-        if let Some(check) = header.body_check {
+        if let Some(check) = header.body_checksum {
             let body = bytes.get(header.bytes()..).unwrap_or_default();
-            if check_of(&[body]) != check {
+            if checksum(&[body]) != check {
                 return Err(corrupt("frame", "its checksum does not match"));
             }
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{CheckpointId, Digest};
 
-use crate::rules::Standing;
+use crate::validate::LogPosition;
 
 /// The head of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ fn is_zero(number: &u64) -> bool {
 
 impl Head {
     /// Returns the log position of the thread.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing { last_seq: self.last_seq, last_checkpoint: self.last_checkpoint }
+    pub(crate) fn log_position(&self) -> LogPosition {
+        LogPosition { last_seq: self.last_seq, last_checkpoint: self.last_checkpoint }
     }
 }

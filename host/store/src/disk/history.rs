@@ -14,7 +14,7 @@ use wattle_run::ports::store::{
     StoreError, StoredBatch, StoredValue, ThreadSnapshot,
 };
 
-use crate::codec::{plain_bytes, unpack};
+use crate::codec::{unpack, unpacked_bytes};
 use crate::disk::chain::{Log as _, load, load_at, walk};
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
@@ -330,7 +330,7 @@ where
     let mut end = None;
     loop {
         if page.is_full() && steps.position() > 0 {
-            page.cut();
+            page.truncate();
             end = Some(steps.position());
             break;
         }
@@ -350,7 +350,7 @@ where
         if let Some(frame) = frame {
             let meta: CheckpointMeta = frame.meta()?;
             if (selection.meta)(&meta) {
-                let mut bytes = plain_bytes(frame.packed_meta()?);
+                let mut bytes = unpacked_bytes(frame.packed_meta()?);
                 let (events, events_bytes) = pending_of(snapshot, thread, id, &mut since)?;
                 bytes = bytes.saturating_add(events_bytes);
                 let mut values = Values::new();
@@ -431,7 +431,7 @@ fn pending_of(
     let (mut frames, mut bytes) = (Vec::with_capacity(pending.len()), 0);
     for seen in pending.iter_mut().rev() {
         let frame = seen.frame(snapshot)?;
-        bytes += frame.packed_events()?.map_or(0, plain_bytes);
+        bytes += frame.packed_events()?.map_or(0, unpacked_bytes);
         if bytes > PENDING_LIMIT_BYTES {
             let (thread, limit) = (thread.clone(), PENDING_LIMIT_BYTES);
             return Err(StoreError::TooLarge { thread, checkpoint, bytes, limit });

@@ -15,7 +15,7 @@ use crate::disk::prepare::{Prepared, prepare};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Ahead, Stage, StagedRun};
 use crate::file::handle::Handle;
-use crate::rules;
+use crate::validate;
 
 /// Maximum number of cached threads, of a few hundred bytes each. At the limit, all threads without
 /// staged batches leave the cache.
@@ -147,7 +147,7 @@ impl Intake {
         encoded: Result<EncodedBatch, String>,
     ) -> Result<u64, StoreError> {
         let known = self.known(group, thread)?;
-        rules::admit(thread, known.as_ref().map(|known| known.head.standing()), batch)?;
+        validate::batch(thread, known.as_ref().map(|known| known.head.log_position()), batch)?;
         let is_new = known.is_none();
         let mut known = known.unwrap_or_default();
         let prepared = prepare(group, thread, &known, batch, encoded, self.next_entry)?;

@@ -50,7 +50,7 @@ impl LeaseTable {
     ) -> Option<Result<LeaseEpoch, StoreError>> {
         let mut table = lock(&self.0);
         let is_possible = !table.has_failed && !table.writes.contains_key(thread);
-        is_possible.then(|| table.leases.lease(thread, holder))
+        is_possible.then(|| table.leases.acquire(thread, holder))
     }
 
     /// Releases a lease. Returns `false` if the request must go through the queue.
@@ -111,10 +111,10 @@ impl Drop for ThreadWrite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::elapsed;
+    use crate::lease::monotonic_clock;
 
     fn table() -> Arc<LeaseTable> {
-        Arc::new(LeaseTable::new(Leases::new(1, elapsed())))
+        Arc::new(LeaseTable::new(Leases::new(1, monotonic_clock())))
     }
 
     fn thread(name: &str) -> ThreadId {
@@ -137,10 +137,10 @@ mod tests {
         drop(first);
         assert!(table.acquire_now(&thread("t"), &holder()).is_none());
         assert!(!table.release_now(&thread("t"), epoch));
-        assert!(table.with(|leases| leases.admit(&thread("t"), Some(epoch))).is_ok());
+        assert!(table.with(|leases| leases.check_epoch(&thread("t"), Some(epoch))).is_ok());
         drop(second);
         assert!(table.release_now(&thread("t"), epoch));
-        assert!(table.with(|leases| leases.admit(&thread("t"), Some(epoch))).is_err());
+        assert!(table.with(|leases| leases.check_epoch(&thread("t"), Some(epoch))).is_err());
         assert!(table.acquire_now(&thread("t"), &holder()).unwrap().is_ok());
     }
 

@@ -4,8 +4,8 @@
 use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
 
+use crate::delta_chain::needs_full_value;
 use crate::disk::frame::Reader;
-use crate::tail::is_whole_due;
 
 /// Size of an encoded link in bytes.
 pub(crate) const LINK_BYTES: usize = 44;
@@ -53,8 +53,8 @@ impl Extent {
     }
 
     /// Returns whether the next version is stored as a full value.
-    pub(crate) fn is_whole_due(&self) -> bool {
-        is_whole_due(u64::from(self.tails), self.tail_bytes, self.whole_bytes)
+    pub(crate) fn needs_full_value(&self) -> bool {
+        needs_full_value(u64::from(self.tails), self.tail_bytes, self.whole_bytes)
     }
 }
 

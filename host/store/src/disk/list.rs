@@ -16,13 +16,13 @@ use wattle_run::ports::store::{
     StoreError, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
 };
 
-use crate::codec::{named, packed, plain_bytes, read};
+use crate::codec::{named, packed, read, unpacked_bytes};
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of, run_of_thread, stored_run};
 use crate::disk::table::{IN_RECORDS, IN_RUNS, PENDING, RECORDS, RUNS, THREAD_RUNS};
-use crate::error::{corrupt, while_trying};
+use crate::error::{corrupt, redb_error};
 use crate::page::PageBuilder;
-use crate::pending::Pending;
-use crate::query::{Summary, in_order, thread_matches};
+use crate::pending::PendingRuns;
+use crate::query::{ThreadFields, sort_and_skip, thread_matches};
 
 /// The ids of the runs of a thread, oldest first.
 type RunIds = Range<'static, (u64, u64), &'static [u8]>;
@@ -44,17 +44,17 @@ impl Snapshot {
         &self,
         query: &ThreadQuery,
     ) -> Result<ListPage<ThreadSummary>, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let mut matching = Vec::new();
-        for entry in records.iter().map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
+        for entry in records.iter().map_err(redb_error(READ))? {
+            let (key, packed) = entry.map_err(redb_error(READ))?;
             let matches = matching_thread(query, key.value(), packed.value());
-            matching.extend(matches.map(|summary| (summary, ())));
+            matching.extend(matches.map(|fields| (fields, ())));
         }
         let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
-        for (id, ()) in in_order(query, matching) {
+        for (id, ()) in sort_and_skip(query, matching) {
             let key = id.as_str().as_bytes();
-            let packed = records.get(key).map_err(while_trying(READ))?;
+            let packed = records.get(key).map_err(redb_error(READ))?;
             let packed = packed.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
             if !add_thread(&mut page, key, packed.value())? {
                 break;
@@ -65,12 +65,12 @@ impl Snapshot {
 
     /// Reads no further than to the end of the page.
     fn threads_by_id(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
         let mut skipped = 0;
         let all = records.range::<&[u8]>(behind(query.after.as_ref()));
-        for entry in all.map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
+        for entry in all.map_err(redb_error(READ))? {
+            let (key, packed) = entry.map_err(redb_error(READ))?;
             if matching_thread(query, key.value(), packed.value()).is_none() {
                 continue;
             }
@@ -89,11 +89,11 @@ impl Snapshot {
         &self,
         after: Option<&ThreadId>,
     ) -> Result<Vec<OrphanedThread>, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let running = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
         let mut found = Vec::new();
-        for entry in records.range::<&[u8]>(behind(after)).map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
+        for entry in records.range::<&[u8]>(behind(after)).map_err(redb_error(READ))? {
+            let (key, packed) = entry.map_err(redb_error(READ))?;
             if matching_thread(&running, key.value(), packed.value()).is_some() {
                 found.push(read(RECORD, (IN_RECORDS, key.value()), packed.value())?);
             }
@@ -106,18 +106,18 @@ impl Snapshot {
 
     /// Returns the pending runs in order, without reading their inputs. A run with a damaged id or
     /// record is logged and left out; a survey finds the damage in its thread.
-    pub(crate) fn pending_runs(&self) -> Result<Pending, StoreError> {
-        let table = self.transaction.open_table(PENDING).map_err(while_trying(READ))?;
-        let mut pending = Pending::default();
-        for entry in table.iter().map_err(while_trying(READ))? {
-            let (key, place) = entry.map_err(while_trying(READ))?;
+    pub(crate) fn pending_runs(&self) -> Result<PendingRuns, StoreError> {
+        let table = self.transaction.open_table(PENDING).map_err(redb_error(READ))?;
+        let mut pending = PendingRuns::default();
+        for entry in table.iter().map_err(redb_error(READ))? {
+            let (key, position) = entry.map_err(redb_error(READ))?;
             let Some(run) = run_of(key.value()) else {
                 tracing::error!(run = named(RUN, key.value()), "pending run has an invalid id");
                 continue;
             };
             match self.pending_run(key.value()) {
                 Ok(Some(record)) if record.status == RunStatus::Pending => {
-                    pending.put(place.value(), &record);
+                    pending.insert(position.value(), &record);
                 }
                 Ok(_) => tracing::error!(%run, "run in the table of pending runs is not pending"),
                 Err(error) => tracing::error!(%run, %error, "pending run cannot be read"),
@@ -128,8 +128,8 @@ impl Snapshot {
 
     /// Reads the record of a pending run without its input.
     fn pending_run(&self, key: &[u8]) -> Result<Option<RunRecord>, StoreError> {
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
-        let Some(stored) = runs.get(key).map_err(while_trying(READ))? else {
+        let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
+        let Some(stored) = runs.get(key).map_err(redb_error(READ))? else {
             return Ok(None);
         };
         let record: PendingRecord = read(RUN, (IN_RUNS, key), stored.value())?;
@@ -158,13 +158,13 @@ impl Snapshot {
         limit: usize,
     ) -> Result<ListPage<RunRecord>, StoreError> {
         self.page_of_runs(thread, RunIds::next_back, skip, limit, |page, (id, stored)| {
-            let bytes = plain_bytes(packed(RUN, (IN_RUNS, id), stored)?);
+            let bytes = unpacked_bytes(packed(RUN, (IN_RUNS, id), stored)?);
             page.add(bytes, || run_of_thread((id, stored), thread, |run: &RunRecord| &run.thread))
         })
     }
 
-    /// Reads a page of the runs of a thread in the order of `next`. `add` adds a run to the page, by
-    /// its id and its stored record, and returns whether it fits.
+    /// Reads a page of the runs of a thread in the order of `next`. `add` adds a run to the page,
+    /// by its id and its stored record, and returns whether it fits.
     fn page_of_runs<T>(
         &self,
         thread: &ThreadId,
@@ -177,14 +177,14 @@ impl Snapshot {
         let Some(head) = self.head(thread)? else {
             return Ok(page.finish());
         };
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
-        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
+        let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(redb_error(READ))?;
         let all = (head.number, 0)..=(head.number, u64::MAX);
-        let mut ids = thread_runs.range(all).map_err(while_trying(READ))?;
+        let mut ids = thread_runs.range(all).map_err(redb_error(READ))?;
         for entry in iter::from_fn(|| next(&mut ids)).skip(skip) {
-            let (_, id) = entry.map_err(while_trying(READ))?;
+            let (_, id) = entry.map_err(redb_error(READ))?;
             if page.is_full() {
-                page.cut();
+                page.truncate();
                 break;
             }
             let stored = stored_run(&runs, id.value())?;
@@ -203,9 +203,9 @@ fn behind(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
 }
 
 /// Returns the summary of a stored record if it matches a query. Logs a damaged record.
-fn matching_thread(query: &ThreadQuery, key: &[u8], stored: &[u8]) -> Option<Summary> {
-    match read::<Summary>(RECORD, (IN_RECORDS, key), stored) {
-        Ok(summary) => thread_matches(query, &summary).then_some(summary),
+fn matching_thread(query: &ThreadQuery, key: &[u8], stored: &[u8]) -> Option<ThreadFields> {
+    match read::<ThreadFields>(RECORD, (IN_RECORDS, key), stored) {
+        Ok(fields) => thread_matches(query, &fields).then_some(fields),
         Err(error) => {
             tracing::error!(%error, "damaged thread is not listed");
             None

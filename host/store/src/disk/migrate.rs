@@ -9,13 +9,13 @@ use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, Writ
 use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{Packer, checked, has_check, unpack};
+use crate::codec::{Packer, has_checksum, unpack, with_checksum};
 use crate::disk::chain::{Log, missing, walk};
 use crate::disk::head::Head;
 use crate::disk::table::{
     FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, PENDING, RECORDS, RUNS,
 };
-use crate::error::{backend, while_trying};
+use crate::error::{backend, redb_error};
 use crate::file::kind::FACT_FORMAT;
 
 /// The oldest format that can be migrated.
@@ -29,46 +29,46 @@ const MIGRATE: &str = "migrate its file to the newest format";
 /// Migrates a file of an older format to the newest one, in one commit.
 pub(crate) fn migrate(database: &Database, found: u64) -> Result<(), StoreError> {
     let moved = if found == FIRST_FORMAT { nested(database)? } else { Vec::new() };
-    let transaction = database.begin_write().map_err(while_trying(MIGRATE))?;
+    let transaction = database.begin_write().map_err(redb_error(MIGRATE))?;
     let write = || -> Result<(), redb::Error> {
         let mut heads = transaction.open_table(HEADS)?;
         for (thread, packed) in &moved {
             heads.insert(thread.as_slice(), packed.as_slice())?;
         }
         drop(heads);
-        check_all(&transaction)?;
+        add_checksums(&transaction)?;
         transaction.open_table(PENDING)?;
         transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
         Ok(())
     };
-    write().map_err(while_trying(MIGRATE))?;
-    transaction.commit().map_err(while_trying(MIGRATE))?;
+    write().map_err(redb_error(MIGRATE))?;
+    transaction.commit().map_err(redb_error(MIGRATE))?;
     tracing::info!(format = FORMAT, "checkpoint store was migrated to the newest format");
     Ok(())
 }
 
 /// Adds a checksum to every record that has none.
-fn check_all(transaction: &WriteTransaction) -> Result<(), redb::Error> {
-    check_table(transaction.open_table(HEADS)?, IN_HEADS)?;
-    check_table(transaction.open_table(RECORDS)?, IN_RECORDS)?;
-    check_table(transaction.open_table(RUNS)?, IN_RUNS)
+fn add_checksums(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    add_table_checksums(transaction.open_table(HEADS)?, IN_HEADS)?;
+    add_table_checksums(transaction.open_table(RECORDS)?, IN_RECORDS)?;
+    add_table_checksums(transaction.open_table(RUNS)?, IN_RUNS)
 }
 
-fn check_table(
+fn add_table_checksums(
     mut table: Table<'_, &'static [u8], &'static [u8]>,
     name: &str,
 ) -> Result<(), redb::Error> {
     let mut keys = Vec::new();
     for entry in table.iter()? {
         let (key, stored) = entry?;
-        if !has_check(stored.value()) {
+        if !has_checksum(stored.value()) {
             keys.push(key.value().to_vec());
         }
     }
     for key in keys {
         let stored = table.get(key.as_slice())?.map(|stored| stored.value().to_vec());
         if let Some(stored) = stored {
-            table.insert(key.as_slice(), checked(name, &key, &stored).as_slice())?;
+            table.insert(key.as_slice(), with_checksum(name, &key, &stored).as_slice())?;
         }
     }
     Ok(())
@@ -86,7 +86,7 @@ impl Log for OldLog {
         number: u64,
         read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let entry = self.0.get(number).map_err(while_trying(MIGRATE))?;
+        let entry = self.0.get(number).map_err(redb_error(MIGRATE))?;
         read(entry.ok_or_else(|| missing(number))?.value())
     }
 }
@@ -94,12 +94,12 @@ impl Log for OldLog {
 /// Returns the heads of threads whose current checkpoint belongs to a subgraph, moved to the root
 /// graph.
 fn nested(database: &Database) -> Result<Vec<Entry>, StoreError> {
-    let transaction = database.begin_read().map_err(while_trying(MIGRATE))?;
-    let log = OldLog(transaction.open_table(LOG).map_err(while_trying(MIGRATE))?);
-    let heads = transaction.open_table(HEADS).map_err(while_trying(MIGRATE))?;
+    let transaction = database.begin_read().map_err(redb_error(MIGRATE))?;
+    let log = OldLog(transaction.open_table(LOG).map_err(redb_error(MIGRATE))?);
+    let heads = transaction.open_table(HEADS).map_err(redb_error(MIGRATE))?;
     let mut moved = Vec::new();
-    for entry in heads.iter().map_err(while_trying(MIGRATE))? {
-        let (thread, packed) = entry.map_err(while_trying(MIGRATE))?;
+    for entry in heads.iter().map_err(redb_error(MIGRATE))? {
+        let (thread, packed) = entry.map_err(redb_error(MIGRATE))?;
         let mut head: Head = unpack("thread head", packed.value())?;
         let root = root(&log, &head)?;
         if root != head.current {

@@ -15,7 +15,7 @@ use crate::disk::table::{
     FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
     REMAINS, RUNS, THREAD_RUNS,
 };
-use crate::error::while_trying;
+use crate::error::redb_error;
 use crate::file::guarded;
 use crate::file::kind::{FACT_FORMAT, FileKind};
 use crate::file::look::{Soundness, soundness};
@@ -62,13 +62,13 @@ fn open_whole(path: &Path, is_whole: bool) -> Result<Opened, StoreError> {
         Some(FORMAT) => {}
         Some(found @ FIRST_FORMAT..FORMAT) => migrate(&database, found)?,
         Some(found) => return Err(unknown(path, found)),
-        None => create(&database).map_err(while_trying("create its tables"))?,
+        None => create(&database).map_err(redb_error("create its tables"))?,
     }
     if !is_whole {
-        read_tables(&database).map_err(while_trying(OPEN))?;
+        read_tables(&database).map_err(redb_error(OPEN))?;
     }
-    let opening = count(&database).map_err(while_trying(OPEN))?;
-    let (entry, threads) = read_ends(&database).map_err(while_trying(OPEN))?;
+    let opening = count(&database).map_err(redb_error(OPEN))?;
+    let (entry, threads) = read_ends(&database).map_err(redb_error(OPEN))?;
     Ok(Opened { database, intake: Intake::new(entry + 1, threads), opening })
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
 
 /// Returns the last entry of the log and the highest thread number.
 pub(crate) fn ends(database: &Database) -> Result<(u64, u64), StoreError> {
-    guarded(OPEN, || read_ends(database).map_err(while_trying(OPEN)))
+    guarded(OPEN, || read_ends(database).map_err(redb_error(OPEN)))
 }
 
 fn read_ends(database: &Database) -> Result<(u64, u64), Error> {

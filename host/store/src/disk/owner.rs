@@ -9,22 +9,23 @@ use wattle_run::ports::store::{MentionPage, Owner, OwnerUsage, StoreError};
 use crate::codec::read;
 use crate::disk::snapshot::{READ, RECORD, Snapshot};
 use crate::disk::table::{IN_RECORDS, MENTIONS, RECORDS};
-use crate::error::while_trying;
-use crate::query::Summary;
+use crate::error::redb_error;
+use crate::query::ThreadFields;
 
 impl Snapshot {
     /// See [`Store::usage`](wattle_run::ports::Store::usage).
     pub(crate) fn taken(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         let mut taken = OwnerUsage::default();
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        for entry in records.iter().map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
+        for entry in records.iter().map_err(redb_error(READ))? {
+            let (key, packed) = entry.map_err(redb_error(READ))?;
             // Lists of threads log a damaged record.
-            let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
+            let Ok(thread) =
+                read::<ThreadFields>(RECORD, (IN_RECORDS, key.value()), packed.value())
             else {
                 continue;
             };
-            if let Some(head) = self.head(&thread.id)?.filter(|_| thread.is_of(of)) {
+            if let Some(head) = self.head(&thread.id)?.filter(|_| thread.belongs_to(of)) {
                 taken.add(head.bytes + packed.value().len() as u64);
             }
         }
@@ -43,12 +44,13 @@ impl Snapshot {
             self.mentioned_by(thread, &mut page.blobs)?;
             return Ok(page);
         }
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let first = from.unwrap_or_default().as_bytes();
-        for entry in records.range(first..).map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
+        for entry in records.range(first..).map_err(redb_error(READ))? {
+            let (key, packed) = entry.map_err(redb_error(READ))?;
             // Lists of threads log a damaged record.
-            let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
+            let Ok(thread) =
+                read::<ThreadFields>(RECORD, (IN_RECORDS, key.value()), packed.value())
             else {
                 continue;
             };
@@ -56,7 +58,7 @@ impl Snapshot {
                 page.next = Some(thread.id.to_string());
                 break;
             }
-            if thread.is_of(of) {
+            if thread.belongs_to(of) {
                 self.mentioned_by(&thread.id, &mut page.blobs)?;
             }
         }
@@ -67,10 +69,10 @@ impl Snapshot {
         let Some(head) = self.head(thread)? else {
             return Ok(());
         };
-        let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
+        let mentions = self.transaction.open_table(MENTIONS).map_err(redb_error(READ))?;
         let all = (head.number, [0; 32])..=(head.number, [u8::MAX; 32]);
-        for entry in mentions.range(all).map_err(while_trying(READ))? {
-            let (key, _) = entry.map_err(while_trying(READ))?;
+        for entry in mentions.range(all).map_err(redb_error(READ))? {
+            let (key, _) = entry.map_err(redb_error(READ))?;
             blobs.push(BlobRef(Digest::from_bytes(key.value().1)));
         }
         Ok(())

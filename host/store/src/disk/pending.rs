@@ -11,8 +11,8 @@ use crate::disk::stage::StagedRun;
 use crate::disk::writer::Writer;
 use crate::error::invalid;
 use crate::lock::lock;
-use crate::pending::check_new;
-use crate::rules;
+use crate::pending::check_pending;
+use crate::validate;
 
 impl Writer {
     /// Stages a pending run. Returns the newest sequence number of its thread.
@@ -21,11 +21,12 @@ impl Writer {
         group: &mut Group,
         run: &RunRecord,
     ) -> Result<u64, StoreError> {
-        check_new(run)?;
+        check_pending(run)?;
         let thread = &run.thread;
-        let known = self.intake.known(group, thread)?.ok_or_else(|| rules::no_thread(run))?;
+        let known =
+            self.intake.known(group, thread)?.ok_or_else(|| validate::no_thread_error(run))?;
         if !is_new_run(group, thread, run)? {
-            return Err(rules::out_of_turn(thread, &run.id));
+            return Err(validate::out_of_turn_error(thread, &run.id));
         }
         let packed = pack(group, &known, run)?;
         let mut head = known.head.clone();
@@ -35,8 +36,8 @@ impl Writer {
         group.stage.heads.insert(thread.clone(), head.clone());
         self.intake.remember(thread, Known { head, ..known });
         group.stage.runs.insert(run.id.clone(), packed);
-        let place = lock(&self.pending).push(run);
-        group.stage.pending.insert(run.id.clone(), Some(place));
+        let position = lock(&self.pending).push(run);
+        group.stage.pending.insert(run.id.clone(), Some(position));
         Ok(last_seq)
     }
 
@@ -50,8 +51,8 @@ impl Writer {
         ended: Option<&RunRecord>,
     ) -> Result<u64, StoreError> {
         let known = self.intake.known(group, thread)?;
-        let known = known.filter(|_| lock(&self.pending).has(run));
-        let known = known.ok_or_else(|| rules::out_of_turn(thread, run))?;
+        let known = known.filter(|_| lock(&self.pending).contains(run));
+        let known = known.ok_or_else(|| validate::out_of_turn_error(thread, run))?;
         match ended {
             Some(ended) => {
                 let packed = pack(group, &known, ended)?;
@@ -81,7 +82,7 @@ impl Writer {
             (Some(run), QueueCondition::Free) => !is_new_run(group, thread, run)?,
             _ => false,
         };
-        lock(&self.pending).admit(thread, batch, is_known)
+        lock(&self.pending).check_batch(thread, batch, is_known)
     }
 
     /// Removes the run of a staged batch from the pending runs.

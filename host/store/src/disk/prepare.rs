@@ -17,7 +17,7 @@ use crate::disk::intake::{Group, Known, List};
 use crate::disk::link::{Extent, Link};
 use crate::disk::value::extent;
 use crate::error::invalid;
-use crate::rules;
+use crate::validate;
 
 /// A validated batch with packed parts.
 pub(crate) struct Prepared {
@@ -126,7 +126,7 @@ impl Found<'_> {
         let Some((place, extent)) = self.list(group, channel, base)? else {
             return Ok(None);
         };
-        let is_enough = keep <= extent.items && !extent.is_whole_due();
+        let is_enough = keep <= extent.items && !extent.needs_full_value();
         Ok(is_enough.then_some(Link { base, place, keep, extent }))
     }
 
@@ -162,7 +162,9 @@ pub(crate) fn is_new_run(
         None => group.ahead()?.snapshot.run(&run.id)?.map(|run| run.thread),
     };
     match owner {
-        Some(owner) if owner != *thread => Err(rules::foreign_run(thread, run.id.as_str(), &owner)),
+        Some(owner) if owner != *thread => {
+            Err(validate::foreign_run_error(thread, run.id.as_str(), &owner))
+        }
         owner => Ok(owner.is_none()),
     }
 }
@@ -179,9 +181,9 @@ fn is_root(
     }
     let ahead = group.ahead()?;
     let found = find(&ahead, head.frame, None, BTreeSet::from([id]))?;
-    let place = *found.get(&id).ok_or_else(|| rules::no_checkpoint(thread, id))?;
+    let place = *found.get(&id).ok_or_else(|| validate::no_checkpoint_error(thread, id))?;
     let namespace = ahead.entry(place, |chunk| Header::read(place, chunk))?.namespace;
-    if namespace.is_empty() { Ok(()) } else { Err(rules::not_root(thread, id)) }
+    if namespace.is_empty() { Ok(()) } else { Err(validate::not_root_error(thread, id)) }
 }
 
 /// Returns the frames of all that a checkpoint refers to: the channels that it did not change, and
@@ -212,7 +214,7 @@ fn find_places(
     }
     let missing = |version: &&CheckpointId| **version != meta.id && !places.contains_key(*version);
     match meta.versions.values().find(missing) {
-        Some(version) => Err(rules::no_checkpoint(thread, *version)),
+        Some(version) => Err(validate::no_checkpoint_error(thread, *version)),
         None => Ok(places),
     }
 }

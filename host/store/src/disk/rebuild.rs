@@ -16,7 +16,7 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Stage, StagedRun};
 use crate::disk::survey::{Found, Sound, name_damage, survey};
 use crate::disk::table::{ASIDE, FACT_OPENINGS, FACT_THREADS, FACTS};
-use crate::error::{backend, corrupt, while_trying};
+use crate::error::{backend, corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::handle::Handle;
 use crate::file::mark::beside;
@@ -47,7 +47,7 @@ pub(crate) fn look_at(path: &Path) -> Result<DamageReport, StoreError> {
 /// Returns whether a file has no tables yet, as after a crash during its first opening.
 pub(crate) fn is_new(path: &Path) -> Result<bool, StoreError> {
     let reading = look::read(path).map_err(|error| FILE.foreign(path, error))?;
-    guarded(REBUILD, || kind::is_new(&reading.begin_read().map_err(while_trying(REBUILD))?))
+    guarded(REBUILD, || kind::is_new(&reading.begin_read().map_err(redb_error(REBUILD))?))
 }
 
 fn open(path: &Path) -> Result<Snapshot, StoreError> {
@@ -121,8 +121,8 @@ fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, 
 }
 
 fn write(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<(), StoreError> {
-    let database = Builder::new().create(path).map_err(while_trying(REBUILD))?;
-    create(&database).map_err(while_trying(REBUILD))?;
+    let database = Builder::new().create(path).map_err(redb_error(REBUILD))?;
+    create(&database).map_err(redb_error(REBUILD))?;
     let mut stage = Stage { is_amid: true, ..Stage::default() };
     let mut highest = 0;
     for (thread, sound) in &found.threads {
@@ -136,8 +136,8 @@ fn write(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<(), StoreErr
     }
     stage.pending = queue(found);
     commit(&database, &stage, Durability::None)?;
-    finish(&database, snapshot, found, highest).map_err(while_trying(REBUILD))?;
-    database.close().map_err(while_trying(REBUILD))
+    finish(&database, snapshot, found, highest).map_err(redb_error(REBUILD))?;
+    database.close().map_err(redb_error(REBUILD))
 }
 
 /// Returns the pending runs of all intact threads in the order of the requests for them, each with
@@ -181,10 +181,10 @@ fn add(
 }
 
 fn commit(database: &Database, stage: &Stage, durability: Durability) -> Result<(), StoreError> {
-    let mut transaction = database.begin_write().map_err(while_trying(REBUILD))?;
-    transaction.set_durability(durability).map_err(while_trying(REBUILD))?;
+    let mut transaction = database.begin_write().map_err(redb_error(REBUILD))?;
+    transaction.set_durability(durability).map_err(redb_error(REBUILD))?;
     stage.write(&transaction)?;
-    transaction.commit().map_err(while_trying(REBUILD))
+    transaction.commit().map_err(redb_error(REBUILD))
 }
 
 /// Writes what belongs to no single thread, and makes everything durable.

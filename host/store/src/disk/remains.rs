@@ -19,7 +19,7 @@ use crate::disk::chain::walk;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{LOG, MARKS, MENTIONS, REMAINS, THREAD_RUNS};
 use crate::disk::writer::Writer;
-use crate::error::while_trying;
+use crate::error::redb_error;
 use crate::file::guarded;
 use crate::file::handle::Source;
 
@@ -51,11 +51,11 @@ pub(crate) struct Remains {
 impl Remains {
     /// Reads the thread numbers that an earlier process left.
     pub(crate) fn read(source: &Source) -> Result<Self, StoreError> {
-        let transaction = source.handle().begin_read().map_err(while_trying(DELETE))?;
+        let transaction = source.handle().begin_read().map_err(redb_error(DELETE))?;
         let Some(table) = notes(&transaction)? else { return Ok(Self::default()) };
         let mut left = BTreeMap::new();
-        for entry in table.iter().map_err(while_trying(DELETE))? {
-            let (number, _) = entry.map_err(while_trying(DELETE))?;
+        for entry in table.iter().map_err(redb_error(DELETE))? {
+            let (number, _) = entry.map_err(redb_error(DELETE))?;
             left.insert(number.value(), None);
         }
         Ok(Self { left, next_attempt: None })
@@ -150,7 +150,7 @@ fn notes(transaction: &ReadTransaction) -> Result<Option<ReadOnlyTable<u64, u64>
     match transaction.open_table(REMAINS) {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
-        Err(error) => Err(while_trying(DELETE)(error)),
+        Err(error) => Err(redb_error(DELETE)(error)),
     }
 }
 
@@ -158,7 +158,7 @@ fn notes(transaction: &ReadTransaction) -> Result<Option<ReadOnlyTable<u64, u64>
 /// `None` if nothing is left.
 fn left_of(snapshot: &Snapshot, number: u64) -> Result<Option<u64>, StoreError> {
     let Some(notes) = notes(&snapshot.transaction)? else { return Ok(None) };
-    let frame = notes.get(number).map_err(while_trying(DELETE))?;
+    let frame = notes.get(number).map_err(redb_error(DELETE))?;
     Ok(frame.map(|frame| frame.value()))
 }
 
@@ -177,10 +177,10 @@ fn clear(source: &Source, number: u64) -> Result<bool, StoreError> {
     }
     drop(snapshot);
     let handle = source.handle();
-    let mut transaction = handle.writing()?.begin_write().map_err(while_trying(DELETE))?;
-    transaction.set_durability(Durability::Immediate).map_err(while_trying(DELETE))?;
-    let is_left = remove(&transaction, number, &entries, left).map_err(while_trying(DELETE))?;
-    transaction.commit().map_err(while_trying(DELETE))?;
+    let mut transaction = handle.writing()?.begin_write().map_err(redb_error(DELETE))?;
+    transaction.set_durability(Durability::Immediate).map_err(redb_error(DELETE))?;
+    let is_left = remove(&transaction, number, &entries, left).map_err(redb_error(DELETE))?;
+    transaction.commit().map_err(redb_error(DELETE))?;
     Ok(is_left)
 }
 

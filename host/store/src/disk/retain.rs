@@ -22,8 +22,8 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
 use crate::disk::writer::Writer;
 use crate::error::backend;
-use crate::plan::{Plan, copied};
-use crate::rules;
+use crate::retention_plan::{RetentionPlan, copied_records};
+use crate::validate;
 
 /// Maximum number of attempts at one rewrite. An attempt fails if a batch is appended to the thread
 /// in the meantime.
@@ -89,16 +89,18 @@ impl Hand {
         let past = Past::read(&snapshot, &head)?;
         let all = snapshot.runs(thread)?;
         let plan = match cut {
-            Cut::Past => Plan::latest(&past.outlines, head.current, &all),
-            Cut::Runs(runs) => Plan::without(&past.outlines, head.current, runs.clone()),
+            Cut::Past => RetentionPlan::keep_latest(&past.summaries, head.current, &all),
+            Cut::Runs(runs) => {
+                RetentionPlan::drop_runs(&past.summaries, head.current, runs.clone())
+            }
         };
-        if plan.is_idle(&past.outlines) {
+        if plan.is_noop(&past.summaries) {
             return Ok(Replaced::Done(None));
         }
         let ids: Vec<RunId> = all.iter().map(|run| run.id.clone()).collect();
         let (record, _) = snapshot.record(thread)?;
         let before = Before { head: head.clone(), record: record.clone(), runs: all.clone() };
-        if plan.loses_all() {
+        if plan.drops_thread() {
             let stage = Stage { gone: (Vec::new(), ids), ..Stage::default() };
             let (thread, before) = (thread.clone(), Some(before));
             let source = thread.clone();
@@ -119,7 +121,7 @@ impl Hand {
     /// Writes the kept frames in parts, and replaces the old thread.
     fn put(
         &self,
-        (snapshot, past, plan): (&Snapshot, &Past, &Plan),
+        (snapshot, past, plan): (&Snapshot, &Past, &RetentionPlan),
         target: Target,
         entry: u64,
         (source, before, gone): (ThreadId, Option<Before>, Vec<RunId>),
@@ -161,14 +163,14 @@ impl Hand {
             return Ok(());
         };
         if begun.snapshot.head(to)?.is_some() {
-            return Err(rules::thread_is_there(to));
+            return Err(validate::thread_exists_error(to));
         }
         let (number, entry) = (begun.number, begun.entry);
         drop(begun);
         let (record, _) = snapshot.record(from)?;
-        rules::refuse_running(&record)?;
-        let (record, runs) = copied(&record, snapshot.runs(from)?, to, incarnation, &names);
-        let plan = Plan::all(&past.outlines, head.current);
+        validate::ensure_not_running(&record)?;
+        let (record, runs) = copied_records(&record, snapshot.runs(from)?, to, incarnation, &names);
+        let plan = RetentionPlan::keep_all(&past.summaries, head.current);
         let head = Head { number, seal: None, ..head };
         let target = Target { thread: to.clone(), record, runs, head, names };
         let seen = (&snapshot, &past, &plan);
@@ -212,7 +214,8 @@ impl Writer {
                 threads.entry(record.thread).or_default().insert(record.id);
             }
         }
-        self.leases.with(|leases| threads.keys().try_for_each(|thread| leases.free(thread)))?;
+        self.leases
+            .with(|leases| threads.keys().try_for_each(|thread| leases.ensure_unleased(thread)))?;
         Ok(threads)
     }
 }

@@ -19,7 +19,10 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Stage, StagedRun};
 use crate::disk::value::{Loader, place_of};
 use crate::error::backend;
-use crate::plan::{Home, Homes, Outline, Plan, Point, by_version, made_by};
+use crate::retention_plan::{
+    BatchSummary, CheckpointSummary, Placement, RetentionPlan, ValueIndex, by_version,
+    checkpoints_made_by,
+};
 
 const REWRITE: &str = "rewrite a thread";
 
@@ -34,7 +37,7 @@ const PART_FRAMES: usize = 512;
 /// The frames of a thread, oldest first, and their outlines for plans.
 pub(crate) struct Past {
     frames: Vec<(u64, Header)>,
-    pub(crate) outlines: Vec<Outline>,
+    pub(crate) summaries: Vec<BatchSummary>,
 }
 
 impl Past {
@@ -42,22 +45,32 @@ impl Past {
     pub(crate) fn read(snapshot: &Snapshot, head: &Head) -> Result<Self, StoreError> {
         let mut frames = walk(snapshot, head.frame).collect::<Result<Vec<_>, _>>()?;
         frames.reverse();
-        let mut outlines = Vec::with_capacity(frames.len());
+        let mut summaries = Vec::with_capacity(frames.len());
         for (number, header) in &frames {
             let frame = load(snapshot, *number, header.clone())?;
-            let made = made_by(&frame.events::<Event>()?);
+            let checkpoints_made = checkpoints_made_by(&frame.events::<Event>()?);
             let checkpoint = match header.checkpoint {
-                Some(_) => Some(Point::from(&frame.meta::<CheckpointMeta>()?)),
+                Some(_) => Some(CheckpointSummary::from(&frame.meta::<CheckpointMeta>()?)),
                 None => None,
             };
             let Header { base, after_seq, last_seq, .. } = *header;
-            outlines.push(Outline { base, after_seq, last_seq, made, checkpoint });
+            summaries.push(BatchSummary {
+                base,
+                after_seq,
+                last_seq,
+                checkpoints_made,
+                checkpoint,
+            });
         }
-        Ok(Self { frames, outlines })
+        Ok(Self { frames, summaries })
     }
 
     /// Returns the sequence number of the first event that is kept.
-    fn first_seq(&self, snapshot: &Snapshot, plan: &Plan) -> Result<Option<u64>, StoreError> {
+    fn first_seq(
+        &self,
+        snapshot: &Snapshot,
+        plan: &RetentionPlan,
+    ) -> Result<Option<u64>, StoreError> {
         for (number, header) in &self.frames {
             let events = load(snapshot, *number, header.clone())?.events()?;
             if let Some(first) = plan.events(header.base, events).first() {
@@ -69,8 +82,9 @@ impl Past {
 
     /// Returns all runs that occur in the frames.
     pub(crate) fn runs(&self, snapshot: &Snapshot) -> Result<BTreeSet<RunId>, StoreError> {
-        let points = self.outlines.iter().filter_map(|outline| outline.checkpoint.as_ref());
-        let mut runs: BTreeSet<RunId> = points.map(|point| point.run.clone()).collect();
+        let checkpoints = self.summaries.iter().filter_map(|batch| batch.checkpoint.as_ref());
+        let mut runs: BTreeSet<RunId> =
+            checkpoints.map(|checkpoint| checkpoint.run.clone()).collect();
         for (number, header) in &self.frames {
             let events = load(snapshot, *number, header.clone())?.events::<Event>()?;
             runs.extend(events.into_iter().map(|event| event.run));
@@ -96,7 +110,7 @@ pub(crate) struct Target {
 pub(crate) fn rewrite<P>(
     snapshot: &Snapshot,
     past: &Past,
-    plan: &Plan,
+    plan: &RetentionPlan,
     target: Target,
     next_entry: u64,
     mut part: P,
@@ -117,7 +131,7 @@ where
         names,
         head,
         next_entry,
-        homes: Homes::default(),
+        value_index: ValueIndex::default(),
         extents: HashMap::new(),
         stage: amid(),
         packer: Packer::default(),
@@ -134,11 +148,11 @@ where
 
 struct Rewriter<'a> {
     snapshot: &'a Snapshot,
-    plan: &'a Plan,
+    plan: &'a RetentionPlan,
     names: HashMap<RunId, RunId>,
     head: Head,
     next_entry: u64,
-    homes: Homes<u64>,
+    value_index: ValueIndex<u64>,
     /// Sizes of the delta chains that were written.
     extents: HashMap<(ChannelName, CheckpointId), Extent>,
     stage: Stage,
@@ -199,7 +213,7 @@ impl Rewriter<'_> {
             places = self.channels(&mut draft, (number, frame), &meta)?;
             header.carries = places.values().any(|place| *place == self.next_entry);
             self.head.carries |= header.carries;
-            self.homes.written(meta.id, self.next_entry);
+            self.value_index.insert_checkpoint(meta.id, self.next_entry);
         }
         let (mut body, seal) = draft.finish();
         body.places = places;
@@ -222,7 +236,7 @@ impl Rewriter<'_> {
         let old_places = frame.places()?;
         for (version, channels) in by_version(meta) {
             if version != meta.id
-                && let Home::There(place) = self.homes.find(version, &channels)
+                && let Placement::InFrame(place) = self.value_index.find(version, &channels)
             {
                 places.insert(version, place);
                 continue;
@@ -249,7 +263,7 @@ impl Rewriter<'_> {
     fn tail(&self, frame: &Frame, channel: &ChannelName) -> Option<Share> {
         let part = frame.part(channel).ok()??;
         let mut link = part.link?;
-        link.place = self.homes.get(channel, link.base)?;
+        link.place = self.value_index.get(channel, link.base)?;
         link.extent = *self.extents.get(&(channel.clone(), link.base))?;
         Some(Share::Tail(link, unpack("channel value", part.packed).ok()?))
     }
@@ -271,7 +285,7 @@ impl Rewriter<'_> {
                 draft.tail(channel, link, items, self.packer.encode(&added).map_err(refusal)?)
             }
         };
-        self.homes.insert(channel, version, self.next_entry);
+        self.value_index.insert(channel, version, self.next_entry);
         self.extents.insert((channel.clone(), version), extent);
         Ok(())
     }

@@ -16,9 +16,9 @@ use crate::disk::table::{
     ASIDE, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, RECORDS, RUNS,
     THREAD_RUNS,
 };
-use crate::error::{backend, corrupt, while_trying};
+use crate::error::{backend, corrupt, redb_error};
 use crate::file::handle::{Handle, Source};
-use crate::query::note_pin;
+use crate::query::add_pin;
 
 pub(crate) const READ: &str = "read";
 
@@ -91,7 +91,7 @@ impl Log for Snapshot {
         number: u64,
         read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let entry = self.log.get(number).map_err(while_trying(READ))?;
+        let entry = self.log.get(number).map_err(redb_error(READ))?;
         let entry = entry.ok_or_else(|| missing(number))?;
         if let Some(cell) = &self.glance {
             let mut glance = cell.get();
@@ -117,8 +117,8 @@ impl Log for Snapshot {
 impl Snapshot {
     /// Opens a snapshot of the newest commit.
     pub(crate) fn take(handle: Arc<Handle>) -> Result<Self, StoreError> {
-        let transaction = handle.begin_read().map_err(while_trying(READ))?;
-        let log = transaction.open_table(LOG).map_err(while_trying(READ))?;
+        let transaction = handle.begin_read().map_err(redb_error(READ))?;
+        let log = transaction.open_table(LOG).map_err(redb_error(READ))?;
         Ok(Self { transaction, log, glance: None, _handle: handle })
     }
 
@@ -161,9 +161,9 @@ impl Snapshot {
 
     /// Returns the head of a thread.
     pub(crate) fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        let heads = self.transaction.open_table(HEADS).map_err(while_trying(READ))?;
+        let heads = self.transaction.open_table(HEADS).map_err(redb_error(READ))?;
         let key = thread.as_str().as_bytes();
-        match heads.get(key).map_err(while_trying(READ))? {
+        match heads.get(key).map_err(redb_error(READ))? {
             Some(head) => read("thread head", (IN_HEADS, key), head.value()).map(Some),
             None => self.refuse_aside(thread).map(|()| None),
         }
@@ -188,9 +188,9 @@ impl Snapshot {
         let aside = match self.transaction.open_table(ASIDE) {
             Ok(aside) => aside,
             Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            Err(error) => return Err(while_trying(READ)(error)),
+            Err(error) => return Err(redb_error(READ)(error)),
         };
-        let reason = aside.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
+        let reason = aside.get(thread.as_str().as_bytes()).map_err(redb_error(READ))?;
         Ok(reason.map(|reason| reason.value().to_owned()))
     }
 
@@ -199,11 +199,11 @@ impl Snapshot {
         let aside = match self.transaction.open_table(ASIDE) {
             Ok(aside) => aside,
             Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(while_trying(READ)(error)),
+            Err(error) => return Err(redb_error(READ)(error)),
         };
         let mut all = Vec::new();
-        for entry in aside.iter().map_err(while_trying(READ))? {
-            let (key, reason) = entry.map_err(while_trying(READ))?;
+        for entry in aside.iter().map_err(redb_error(READ))? {
+            let (key, reason) = entry.map_err(redb_error(READ))?;
             if let Some(thread) = thread_of(key.value()) {
                 all.push((thread, reason.value().to_owned()));
             }
@@ -240,9 +240,9 @@ impl Snapshot {
 
     /// Returns the record of a thread and its stored size in bytes.
     pub(crate) fn record(&self, thread: &ThreadId) -> Result<(ThreadRecord, u64), StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let key = thread.as_str().as_bytes();
-        let packed = records.get(key).map_err(while_trying(READ))?;
+        let packed = records.get(key).map_err(redb_error(READ))?;
         let packed = packed.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
         let record = read(RECORD, (IN_RECORDS, key), packed.value())?;
         Ok((record, packed.value().len() as u64))
@@ -250,34 +250,34 @@ impl Snapshot {
 
     /// Returns the packed record of a thread.
     pub(crate) fn packed_record(&self, thread: &ThreadId) -> Result<Vec<u8>, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let key = thread.as_str().as_bytes();
-        let stored = records.get(key).map_err(while_trying(READ))?;
+        let stored = records.get(key).map_err(redb_error(READ))?;
         let stored = stored.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
         packed(RECORD, (IN_RECORDS, key), stored.value()).map(<[u8]>::to_vec)
     }
 
     /// Returns the packed record of a run.
     pub(crate) fn packed_run(&self, run: &RunId) -> Result<Vec<u8>, StoreError> {
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
         let key = run.as_str().as_bytes();
         packed(RUN, (IN_RUNS, key), stored_run(&runs, key)?.value()).map(<[u8]>::to_vec)
     }
 
     /// Returns a value of the table [`FACTS`].
     pub(crate) fn fact(&self, name: &str) -> Result<Option<u64>, StoreError> {
-        let facts = self.transaction.open_table(FACTS).map_err(while_trying(READ))?;
-        let fact = facts.get(name).map_err(while_trying(READ))?;
+        let facts = self.transaction.open_table(FACTS).map_err(redb_error(READ))?;
+        let fact = facts.get(name).map_err(redb_error(READ))?;
         Ok(fact.map(|fact| fact.value()))
     }
 
     /// Returns all marks of a thread: newest event of a frame to the frame.
     pub(crate) fn marks(&self, thread_number: u64) -> Result<BTreeMap<u64, u64>, StoreError> {
-        let marks = self.transaction.open_table(MARKS).map_err(while_trying(READ))?;
+        let marks = self.transaction.open_table(MARKS).map_err(redb_error(READ))?;
         let all = (thread_number, 0)..=(thread_number, u64::MAX);
         let mut found = BTreeMap::new();
-        for entry in marks.range(all).map_err(while_trying(READ))? {
-            let (key, frame) = entry.map_err(while_trying(READ))?;
+        for entry in marks.range(all).map_err(redb_error(READ))? {
+            let (key, frame) = entry.map_err(redb_error(READ))?;
             found.insert(key.value().1, frame.value());
         }
         Ok(found)
@@ -285,20 +285,20 @@ impl Snapshot {
 
     /// Returns the versions to which threads are pinned.
     pub(crate) fn pinned(&self) -> Result<PinnedVersions, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let mut pinned = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
-        for entry in records.iter().map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
-            note_pin(&mut pinned, read(RECORD, (IN_RECORDS, key.value()), packed.value()));
+        for entry in records.iter().map_err(redb_error(READ))? {
+            let (key, packed) = entry.map_err(redb_error(READ))?;
+            add_pin(&mut pinned, read(RECORD, (IN_RECORDS, key.value()), packed.value()));
         }
         Ok(pinned)
     }
 
     /// Returns the record of a run.
     pub(crate) fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
         let key = run.as_str().as_bytes();
-        let packed = runs.get(key).map_err(while_trying(READ))?;
+        let packed = runs.get(key).map_err(redb_error(READ))?;
         packed.map(|packed| read(RUN, (IN_RUNS, key), packed.value())).transpose()
     }
 
@@ -308,12 +308,11 @@ impl Snapshot {
         number: u64,
         run: &RunId,
     ) -> Result<Option<(u64, u64)>, StoreError> {
-        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
-        let all =
-            thread_runs.range((number, 0)..=(number, u64::MAX)).map_err(while_trying(READ))?;
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(redb_error(READ))?;
+        let all = thread_runs.range((number, 0)..=(number, u64::MAX)).map_err(redb_error(READ))?;
         // The scan starts at the newest run, since a pending run is one of the newest.
         for entry in all.rev() {
-            let (key, id) = entry.map_err(while_trying(READ))?;
+            let (key, id) = entry.map_err(redb_error(READ))?;
             if id.value() == run.as_str().as_bytes() {
                 return Ok(Some(key.value()));
             }
@@ -323,10 +322,10 @@ impl Snapshot {
 
     /// Returns the runs whose records name a thread, for a thread whose own list cannot be read.
     pub(crate) fn runs_that_name(&self, thread: &ThreadId) -> Result<Vec<RunId>, StoreError> {
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
         let mut found = Vec::new();
-        for entry in runs.iter().map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
+        for entry in runs.iter().map_err(redb_error(READ))? {
+            let (key, packed) = entry.map_err(redb_error(READ))?;
             let place = (IN_RUNS, key.value());
             if let Ok(record) = read::<RunRecord>(RUN, place, packed.value())
                 && record.thread == *thread
@@ -356,11 +355,11 @@ impl Snapshot {
         let Some(head) = self.head(thread)? else {
             return Ok(());
         };
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
-        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
+        let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(redb_error(READ))?;
         let all = (head.number, 0)..=(head.number, u64::MAX);
-        for entry in thread_runs.range(all).map_err(while_trying(READ))? {
-            let (_, id) = entry.map_err(while_trying(READ))?;
+        for entry in thread_runs.range(all).map_err(redb_error(READ))? {
+            let (_, id) = entry.map_err(redb_error(READ))?;
             let stored = stored_run(&runs, id.value())?;
             let run = (id.value(), stored.value());
             see(run_of_thread(run, thread, |run: &RunRecord| &run.thread)?)?;
@@ -370,10 +369,10 @@ impl Snapshot {
 
     /// Returns the first mark at or after the event `seq`; `None` after the last mark.
     pub(crate) fn mark(&self, thread_number: u64, seq: u64) -> Result<Option<Mark>, StoreError> {
-        let marks = self.transaction.open_table(MARKS).map_err(while_trying(READ))?;
+        let marks = self.transaction.open_table(MARKS).map_err(redb_error(READ))?;
         let later = (thread_number, seq)..=(thread_number, u64::MAX);
-        let mut later = marks.range(later).map_err(while_trying(READ))?;
-        let first = later.next().transpose().map_err(while_trying(READ))?;
+        let mut later = marks.range(later).map_err(redb_error(READ))?;
+        let first = later.next().transpose().map_err(redb_error(READ))?;
         Ok(first.map(|(key, frame)| Mark { seq: key.value().1, frame: frame.value() }))
     }
 
@@ -382,17 +381,17 @@ impl Snapshot {
         let Some(head) = self.head(thread)? else {
             return Ok(false);
         };
-        let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
-        let found = mentions.get((head.number, *blob.as_bytes())).map_err(while_trying(READ))?;
+        let mentions = self.transaction.open_table(MENTIONS).map_err(redb_error(READ))?;
+        let found = mentions.get((head.number, *blob.as_bytes())).map_err(redb_error(READ))?;
         Ok(found.is_some())
     }
 
     /// Removes the blobs that any thread mentions from a set.
     pub(crate) fn remove_mentioned(&self, blobs: &mut HashSet<Digest>) -> Result<(), StoreError> {
-        let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
+        let mentions = self.transaction.open_table(MENTIONS).map_err(redb_error(READ))?;
         let mut raw: HashSet<[u8; 32]> = blobs.iter().map(|digest| *digest.as_bytes()).collect();
-        for entry in mentions.iter().map_err(while_trying(READ))? {
-            let (key, ()) = entry.map(|(key, _)| (key, ())).map_err(while_trying(READ))?;
+        for entry in mentions.iter().map_err(redb_error(READ))? {
+            let (key, ()) = entry.map(|(key, _)| (key, ())).map_err(redb_error(READ))?;
             raw.remove(&key.value().1);
         }
         blobs.retain(|digest| raw.contains(digest.as_bytes()));
@@ -405,7 +404,7 @@ pub(crate) fn stored_run(
     runs: &ReadOnlyTable<&'static [u8], &'static [u8]>,
     id: &[u8],
 ) -> Result<AccessGuard<'static, &'static [u8]>, StoreError> {
-    let stored = runs.get(id).map_err(while_trying(READ))?;
+    let stored = runs.get(id).map_err(redb_error(READ))?;
     stored.ok_or_else(|| corrupt(named(RUN, id), "it is missing"))
 }
 

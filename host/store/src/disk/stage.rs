@@ -10,7 +10,7 @@ use redb::{Error, WriteTransaction};
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{Packer, checked};
+use crate::codec::{Packer, with_checksum};
 use crate::disk::chain::Log;
 use crate::disk::frame::{self, Body, Header};
 use crate::disk::head::Head;
@@ -19,7 +19,7 @@ use crate::disk::table::{
     ASIDE, FACT_THREADS, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARK_EVERY, MARKS,
     MENTIONS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
 };
-use crate::error::{backend, while_trying};
+use crate::error::{backend, redb_error};
 
 const COMMIT: &str = "commit";
 
@@ -94,10 +94,10 @@ impl Stage {
             let packed = packer.pack(head).map_err(|message| backend(COMMIT, message))?;
             heads.push((thread, packed));
         }
-        self.append(transaction).map_err(while_trying(COMMIT))?;
-        self.remove(transaction).map_err(while_trying(COMMIT))?;
-        self.update(transaction, &heads).map_err(while_trying(COMMIT))?;
-        self.index(transaction).map_err(while_trying(COMMIT))
+        self.append(transaction).map_err(redb_error(COMMIT))?;
+        self.remove(transaction).map_err(redb_error(COMMIT))?;
+        self.update(transaction, &heads).map_err(redb_error(COMMIT))?;
+        self.index(transaction).map_err(redb_error(COMMIT))
     }
 
     /// Writes the log entries. Most commits append them, for which a cursor inserts all of them in
@@ -171,20 +171,20 @@ impl Stage {
         let mut heads = transaction.open_table(HEADS)?;
         for (thread, packed) in packed_heads {
             let key = thread.as_str().as_bytes();
-            heads.insert(key, checked(IN_HEADS, key, packed).as_slice())?;
+            heads.insert(key, with_checksum(IN_HEADS, key, packed).as_slice())?;
         }
         if !self.records.is_empty() {
             let mut records = transaction.open_table(RECORDS)?;
             for (thread, packed) in &self.records {
                 let key = thread.as_str().as_bytes();
-                records.insert(key, checked(IN_RECORDS, key, packed).as_slice())?;
+                records.insert(key, with_checksum(IN_RECORDS, key, packed).as_slice())?;
             }
         }
         if !self.runs.is_empty() {
             let mut runs = transaction.open_table(RUNS)?;
             for (run, staged) in &self.runs {
                 let key = run.as_str().as_bytes();
-                runs.insert(key, checked(IN_RUNS, key, &staged.packed).as_slice())?;
+                runs.insert(key, with_checksum(IN_RUNS, key, &staged.packed).as_slice())?;
             }
         }
         if !self.aside.is_empty() {

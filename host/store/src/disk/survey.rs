@@ -14,14 +14,14 @@ use redb::{Key, TableDefinition, TableError, Value};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Damage, DamageReport, RunRecord, StoreError};
 
-use crate::codec::{has_check, packed, read};
+use crate::codec::{has_checksum, packed, read};
 use crate::disk::migrate::UNCHECKED_FORMAT;
 use crate::disk::snapshot::{Snapshot, run_of, thread_of};
 use crate::disk::table::{
     FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
     REMAINS, RUNS, THREAD_RUNS,
 };
-use crate::error::{corrupt, while_trying};
+use crate::error::{corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::kind::FACT_FORMAT;
 use crate::file::walk::walk;
@@ -125,9 +125,9 @@ fn look(
 impl Tables {
     fn read(snapshot: &Snapshot) -> Result<Self, StoreError> {
         let format = guarded(LOOK, || snapshot.fact(FACT_FORMAT)).ok().flatten();
-        let has_checks = format.is_none_or(|format| format > UNCHECKED_FORMAT);
+        let has_checksums = format.is_none_or(|format| format > UNCHECKED_FORMAT);
         let (mut names, mut damaged) = (BTreeSet::new(), Vec::new());
-        let (mut heads, mut records) = (Named::new(has_checks), Named::new(has_checks));
+        let (mut heads, mut records) = (Named::new(has_checksums), Named::new(has_checksums));
         let broken_heads = walk_table(snapshot, HEADS, |key, stored| {
             names.extend(heads.see(IN_HEADS, key, stored));
         })?;
@@ -194,19 +194,19 @@ fn or_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreE
 
 /// The threads that the keys of a table name.
 struct Named {
-    has_checks: bool,
+    has_checksums: bool,
     /// Whether all checksums match. Otherwise a key itself may be damaged, and name another thread.
     are_sound: bool,
 }
 
 impl Named {
-    fn new(has_checks: bool) -> Self {
-        Self { has_checks, are_sound: true }
+    fn new(has_checksums: bool) -> Self {
+        Self { has_checksums, are_sound: true }
     }
 
     /// Returns the thread of a key.
     fn see(&mut self, table: &str, key: &[u8], stored: &[u8]) -> Option<ThreadId> {
-        let is_checked = has_check(stored) || !self.has_checks;
+        let is_checked = has_checksum(stored) || !self.has_checksums;
         self.are_sound &= is_checked && packed("record", (table, key), stored).is_ok();
         thread_of(key)
     }
@@ -237,7 +237,7 @@ where
         {
             Ok(None)
         }
-        Err(error) => Err(while_trying(LOOK)(error)),
+        Err(error) => Err(redb_error(LOOK)(error)),
     });
     let table = match or_damage(opened)? {
         Ok(Some(table)) => table,

@@ -9,7 +9,7 @@ use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, SharedList, Values}
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{plain_bytes, unpack};
+use crate::codec::{unpack, unpacked_bytes};
 use crate::disk::chain::{Log, load_at};
 use crate::disk::frame::{Frame, Places};
 use crate::disk::link::{Extent, Link};
@@ -213,7 +213,7 @@ impl<'a, L: Log> Loader<'a, L> {
                     Some(link) => Content::Tail(link, unpack(VALUE, part.packed)?),
                     None => Content::Whole(unpack(VALUE, part.packed)?),
                 };
-                Some(Arc::new(Piece { content, bytes: plain_bytes(part.packed) }))
+                Some(Arc::new(Piece { content, bytes: unpacked_bytes(part.packed) }))
             }
         };
         self.pieces.insert(spot, piece.clone());

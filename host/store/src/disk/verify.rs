@@ -10,7 +10,7 @@ use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
 use wattle_graph::seal::Sealer;
 use wattle_run::ports::store::{SealReport, StoreError};
 
-use crate::codec::{plain, unpack};
+use crate::codec::{unpack, unpack_json};
 use crate::disk::chain::{load, walk};
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
@@ -61,15 +61,15 @@ pub(crate) fn verify(
 fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError> {
     let mut sealer = Sealer::new(previous, frame.header().base);
     match frame.packed_events()? {
-        Some(packed) => sealer.part(&plain("events", packed)?),
+        Some(packed) => sealer.part(&unpack_json("events", packed)?),
         None => sealer.part(&[]),
     }
     if frame.header().checkpoint.is_some() {
-        sealer.part(&plain("checkpoint", frame.packed_meta()?)?);
+        sealer.part(&unpack_json("checkpoint", frame.packed_meta()?)?);
         for part in frame.parts()? {
             let part = part?;
             let tail = part.link.map(|link| ListDelta { base: link.base, prefix_len: link.keep });
-            sealer.value(part.name()?.as_str(), tail, &plain("channel value", part.packed)?);
+            sealer.value(part.name()?.as_str(), tail, &unpack_json("channel value", part.packed)?);
         }
     }
     Ok(sealer.finish())

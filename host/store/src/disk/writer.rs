@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, LeaseEpoch, RunRecord, StoreError};
 
+use crate::commit_delay::FlushRequests;
 use crate::disk::encode::EncodedBatch;
 use crate::disk::intake::{Group, HEAD_LIMIT, Intake};
 use crate::disk::leases::{LeaseTable, ThreadWrite};
@@ -24,15 +25,14 @@ use crate::disk::remains::Remains;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
 use crate::disk::table::{FACTS, FORMAT};
-use crate::error::{backend, while_trying};
+use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::handle::{Handle, Source};
 use crate::file::kind::FACT_FORMAT;
 use crate::lock::lock;
-use crate::pending::Pending;
-use crate::proof::Proof;
-use crate::urgency::Urgency;
-use crate::watches::Watches;
+use crate::pending::PendingRuns;
+use crate::recent_write::RecentWrite;
+use crate::watch::WatchRegistry;
 
 /// Capacity of the queue; further callers wait. Also the maximum number of batches in a commit:
 /// groups of 512 came close to what the disk can do, larger ones only add latency.
@@ -44,7 +44,7 @@ const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
 const COMMIT: &str = "commit";
 
-const PROVE: &str = "verify that its file can be written";
+const OP_CHECK_WRITABLE: &str = "verify that its file can be written";
 
 /// Minimum delay between two attempts to reopen a file that failed.
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ pub(crate) enum Command {
 
 /// A queued write.
 pub(crate) struct Handed {
-    /// Number of the write, assigned by [`Urgency`].
+    /// Number of the write, assigned by [`FlushRequests`].
     pub(crate) number: u64,
     pub(crate) thread: ThreadWrite,
     pub(crate) entry: Entry,
@@ -108,11 +108,11 @@ pub(crate) struct Writer {
     pub(crate) source: Arc<Source>,
     pub(crate) intake: Intake,
     pub(crate) leases: Arc<LeaseTable>,
-    pub(crate) watches: Arc<Watches>,
-    pub(crate) pending: Arc<Mutex<Pending>>,
+    pub(crate) watches: Arc<WatchRegistry>,
+    pub(crate) pending: Arc<Mutex<PendingRuns>>,
     pub(crate) remains: Remains,
     pub(crate) commands: mpsc::Receiver<Command>,
-    pub(crate) urgency: Arc<Urgency>,
+    pub(crate) flush_requests: Arc<FlushRequests>,
     /// How long batches that no caller awaits wait for others.
     pub(crate) commit_delay: Duration,
     /// The failure of the file, until the file can be written again.
@@ -120,7 +120,7 @@ pub(crate) struct Writer {
     /// Threads whose newest batch was not written, with the reason.
     pub(crate) lost: HashMap<ThreadId, StoreError>,
     /// The newest successful write.
-    pub(crate) proof: Proof,
+    pub(crate) recent_write: RecentWrite,
 }
 
 /// A failure of the file.
@@ -226,7 +226,7 @@ impl Writer {
     fn rests(&self, oldest: u64, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         // The caller of a deletion waits until the frames are reclaimed.
-        if left.is_zero() || self.has_remains() || self.urgency.is_wanted(oldest) {
+        if left.is_zero() || self.has_remains() || self.flush_requests.is_requested(oldest) {
             return false;
         }
         thread::park_timeout(left);
@@ -261,7 +261,7 @@ impl Writer {
         thread: &ThreadId,
         QueuedBatch { batch, encoded }: &mut QueuedBatch,
     ) -> Result<u64, StoreError> {
-        self.leases.with(|leases| leases.admit(thread, batch.epoch))?;
+        self.leases.with(|leases| leases.check_epoch(thread, batch.epoch))?;
         self.admit_turn(group, thread, batch)?;
         let encoded = encoded.take().unwrap_or_else(|| EncodedBatch::of(batch));
         let seq = match self.intake.take(group, thread, batch, encoded) {
@@ -273,7 +273,7 @@ impl Writer {
             taken => taken?,
         };
         self.lost.remove(thread);
-        self.leases.with(|leases| leases.taken(thread, batch.epoch));
+        self.leases.with(|leases| leases.note_append(thread, batch.epoch));
         self.has_begun(group, batch);
         Ok(seq)
     }
@@ -281,7 +281,7 @@ impl Writer {
     /// Completes the tickets of a group that was committed or had nothing to write.
     pub(crate) fn answer_committed(&mut self, taken: Vec<Taken>, is_written: bool) {
         if is_written {
-            self.proof.renew();
+            self.recent_write.record();
         }
         self.answer(taken, &Ok(()));
     }
@@ -327,7 +327,7 @@ impl Writer {
             let _ = answer.send(result);
         }
         for (thread, seq) in newest {
-            self.watches.advance(thread.thread(), seq);
+            self.watches.publish(thread.thread(), seq);
         }
         for (thread, answer, error) in damaged {
             // Done before the error is sent, so that its receiver finds the thread set aside.
@@ -363,9 +363,9 @@ impl Writer {
             return Err(trouble.error.clone());
         }
         // The file may still be writable, since the batch alone may have failed.
-        let opened = proved_ends(&self.source).or_else(|_| {
+        let opened = probe_and_read_counters(&self.source).or_else(|_| {
             self.source.reopen()?;
-            proved_ends(&self.source)
+            probe_and_read_counters(&self.source)
         });
         match opened {
             Ok((entry, threads)) => {
@@ -373,7 +373,7 @@ impl Writer {
                 tracing::info!(seconds, "checkpoint store can be written again");
                 self.trouble = None;
                 self.leases.set_failed(false);
-                self.proof.renew();
+                self.recent_write.record();
                 self.intake.start_over(entry + 1, threads);
                 self.read_pending();
                 Ok(())
@@ -403,16 +403,16 @@ impl Writer {
     }
 
     /// Verifies that the file can be written.
-    pub(crate) fn prove(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn check_writable(&mut self) -> Result<(), StoreError> {
         self.heal()?;
-        if self.proof.holds() {
+        if self.recent_write.is_recent() {
             return Ok(());
         }
         let handle = self.source.handle();
-        let proved = guarded(PROVE, || prove(&handle));
+        let probed = guarded(OP_CHECK_WRITABLE, || write_probe(&handle));
         drop(handle);
-        match proved {
-            Ok(()) => self.proof.renew(),
+        match probed {
+            Ok(()) => self.recent_write.record(),
             Err(error) => {
                 tracing::error!(%error, "checkpoint store cannot be written");
                 self.start_over(&error);
@@ -431,22 +431,22 @@ fn failed_at_a_read() -> StoreError {
 
 /// Verifies that the file can be written. Returns the last entry of the log and the highest thread
 /// number.
-fn proved_ends(source: &Source) -> Result<(u64, u64), StoreError> {
+fn probe_and_read_counters(source: &Source) -> Result<(u64, u64), StoreError> {
     let handle = source.handle();
-    guarded(PROVE, || prove(&handle))?;
+    guarded(OP_CHECK_WRITABLE, || write_probe(&handle))?;
     open::ends(handle.writing()?)
 }
 
 /// Writes a value that the file has already, and flushes it.
-fn prove(handle: &Handle) -> Result<(), StoreError> {
-    let mut transaction = handle.writing()?.begin_write().map_err(while_trying(PROVE))?;
-    transaction.set_durability(Durability::Immediate).map_err(while_trying(PROVE))?;
+fn write_probe(handle: &Handle) -> Result<(), StoreError> {
+    let mut transaction = handle.writing()?.begin_write().map_err(redb_error(OP_CHECK_WRITABLE))?;
+    transaction.set_durability(Durability::Immediate).map_err(redb_error(OP_CHECK_WRITABLE))?;
     let write = || -> Result<(), redb::Error> {
         transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
         Ok(())
     };
-    write().map_err(while_trying(PROVE))?;
-    transaction.commit().map_err(while_trying(PROVE))
+    write().map_err(redb_error(OP_CHECK_WRITABLE))?;
+    transaction.commit().map_err(redb_error(OP_CHECK_WRITABLE))
 }
 
 /// Commits the staged writes. Returns `false` if there are none.
@@ -456,15 +456,15 @@ pub(crate) fn commit(handle: &Handle, group: &Group) -> Result<bool, Failed> {
     }
     let transaction = guarded(COMMIT, || write(handle, &group.stage))
         .map_err(|error| Failed { error, is_unwritten: true })?;
-    guarded(COMMIT, || transaction.commit().map_err(while_trying(COMMIT)))
+    guarded(COMMIT, || transaction.commit().map_err(redb_error(COMMIT)))
         .map_err(|error| Failed { error, is_unwritten: false })?;
     Ok(true)
 }
 
 /// Adds the staged writes to a transaction.
 fn write(handle: &Handle, stage: &Stage) -> Result<WriteTransaction, StoreError> {
-    let mut transaction = handle.writing()?.begin_write().map_err(while_trying(COMMIT))?;
-    transaction.set_durability(Durability::Immediate).map_err(while_trying(COMMIT))?;
+    let mut transaction = handle.writing()?.begin_write().map_err(redb_error(COMMIT))?;
+    transaction.set_durability(Durability::Immediate).map_err(redb_error(COMMIT))?;
     stage.write(&transaction)?;
     Ok(transaction)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use redb::{Database, ReadTransaction, ReadableDatabase as _, StorageError, TransactionError};
 use wattle_run::ports::store::{CompactionReport, StoreError};
 
-use crate::error::{backend, while_trying};
+use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::kind::FileKind;
 use crate::file::look::{self, Reading};
@@ -198,7 +198,7 @@ impl Source {
             return Err(backend(COMPACT, "its file failed and has not been reopened yet"));
         };
         for _ in 0..PASSES {
-            if !guarded(COMPACT, || database.compact().map_err(while_trying(COMPACT)))? {
+            if !guarded(COMPACT, || database.compact().map_err(redb_error(COMPACT)))? {
                 break;
             }
         }

@@ -10,7 +10,7 @@ use redb::{
 };
 use wattle_run::ports::store::StoreError;
 
-use crate::error::{backend, corrupt, while_trying};
+use crate::error::{backend, corrupt, redb_error};
 use crate::file::look::is_damage;
 use crate::file::mark;
 
@@ -77,10 +77,10 @@ impl FileKind {
         path: &Path,
         database: &impl ReadableDatabase,
     ) -> Result<Option<u64>, StoreError> {
-        let transaction = database.begin_read().map_err(while_trying(OPEN))?;
+        let transaction = database.begin_read().map_err(redb_error(OPEN))?;
         match transaction.open_table(self.facts) {
             Ok(facts) => {
-                let format = facts.get(FACT_FORMAT).map_err(while_trying(OPEN))?;
+                let format = facts.get(FACT_FORMAT).map_err(redb_error(OPEN))?;
                 let format = format.map(|format| format.value());
                 format.map(Some).ok_or_else(|| self.foreign(path, "it has no format number"))
             }
@@ -88,7 +88,7 @@ impl FileKind {
             Err(TableError::TableDoesNotExist(_)) => {
                 Err(self.foreign(path, "it has tables of another program"))
             }
-            Err(error @ TableError::Storage(_)) => Err(while_trying(OPEN)(error)),
+            Err(error @ TableError::Storage(_)) => Err(redb_error(OPEN)(error)),
             Err(error) => Err(self.foreign(path, error)),
         }
     }
@@ -119,6 +119,6 @@ impl FileKind {
 
 /// Returns whether a file has no tables yet, as after a crash during its first opening.
 pub(crate) fn is_new(transaction: &ReadTransaction) -> Result<bool, StoreError> {
-    let mut tables = transaction.list_tables().map_err(while_trying(OPEN))?;
+    let mut tables = transaction.list_tables().map_err(redb_error(OPEN))?;
     Ok(tables.next().is_none())
 }

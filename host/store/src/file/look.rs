@@ -17,7 +17,7 @@ use redb::{
 };
 use wattle_run::ports::store::StoreError;
 
-use crate::error::{self, corrupt, while_trying};
+use crate::error::{self, corrupt, redb_error};
 use crate::file::guarded;
 use crate::lock::lock;
 
@@ -121,7 +121,7 @@ where
             if is_damage(&error) {
                 corrupt(format!("checkpoint store `{}`", path.display()), error)
             } else {
-                while_trying(LOOK)(error)
+                redb_error(LOOK)(error)
             }
         })
     });
@@ -417,7 +417,7 @@ mod tests {
             let look = read_from(&path, backend).unwrap();
             let table = look.begin_read().unwrap().open_table(TABLE).unwrap();
             let is_there = |number: &u64| {
-                let found = guarded(LOOK, || table.get(*number).map_err(while_trying(LOOK)));
+                let found = guarded(LOOK, || table.get(*number).map_err(redb_error(LOOK)));
                 found.is_ok_and(|found| found.is_some())
             };
             lost.push(300 - (0..300).filter(is_there).count());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use wattle_run::ports::store::StoreError;
 
 use crate::error::{backend, corrupt};
-use crate::place::BLOBS_FOLDER;
+use crate::folders::BLOBS_FOLDER;
 
 const OPEN: &str = "open its file";
 

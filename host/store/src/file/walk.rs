@@ -11,7 +11,7 @@ use redb::{
 };
 use wattle_run::ports::store::StoreError;
 
-use crate::error::{corrupt, while_trying};
+use crate::error::{corrupt, redb_error};
 use crate::file::guarded;
 
 /// An entry of a table, or the error of reading it.
@@ -59,17 +59,17 @@ pub(crate) fn walk<K: Key + 'static, V: Value + 'static>(
     let mut forwards = Pass::new(operation, Ordering::Greater);
     let mut backwards = Pass::new(operation, Ordering::Less);
     let damage = damage_of(guarded(operation, || {
-        let entries = table.iter().map_err(while_trying(operation))?;
+        let entries = table.iter().map_err(redb_error(operation))?;
         forwards.run(entries, None, &mut see)
     }))?;
     if damage.is_some() {
         // The damage from this side is not needed.
         damage_of(guarded(operation, || {
-            let entries = table.iter().map_err(while_trying(operation))?;
+            let entries = table.iter().map_err(redb_error(operation))?;
             backwards.run(entries.rev(), forwards.last.as_deref(), &mut see)
         }))?;
     }
-    let says = guarded(operation, || table.len().map_err(while_trying(operation))).ok();
+    let says = guarded(operation, || table.len().map_err(redb_error(operation))).ok();
     let seen = forwards.seen + backwards.seen;
     let (last_before, first_after) = (forwards.last, backwards.last);
     let gap = damage.map(|damage| Gap { last_before, first_after, damage });
@@ -113,7 +113,7 @@ impl Pass {
         see: &mut impl FnMut(K::SelfType<'_>, &AccessGuard<'_, V>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         for entry in entries {
-            let (key, value) = entry.map_err(while_trying(self.operation))?;
+            let (key, value) = entry.map_err(redb_error(self.operation))?;
             let bytes = K::as_bytes(&key.value()).as_ref().to_vec();
             if self.last.as_ref().is_some_and(|last| K::compare(&bytes, last) != self.order) {
                 return Err(corrupt("table", "its keys are not in order"));

@@ -45,7 +45,7 @@ use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch,
 use wattle_run::ports::store::Damage;
 
 use crate::disk::backup;
-use crate::error::while_trying;
+use crate::error::redb_error;
 use crate::file::guarded;
 use crate::file::handle::Source;
 use crate::longterm::disk::fault::{READ, cannot, closed, failure};
@@ -198,7 +198,7 @@ impl RedbMemory {
         let work = move || {
             let mut answer = Err(closed());
             let done = guarded("read", || {
-                let transaction = handle.begin_read().map_err(while_trying(READ))?;
+                let transaction = handle.begin_read().map_err(redb_error(READ))?;
                 answer = Documents::open(&transaction).and_then(|documents| read(&documents));
                 Ok(())
             });
@@ -336,7 +336,7 @@ impl Memory for RedbMemory {
             let handle = source.handle();
             let mut counted = Err(closed());
             let done = guarded("read", || {
-                let begin_read = || handle.begin_read().map_err(while_trying(READ));
+                let begin_read = || handle.begin_read().map_err(redb_error(READ));
                 let (id, transaction) = usage.begin(&prefix, begin_read)?;
                 let documents = Documents::open(&transaction);
                 counted = documents
@@ -364,13 +364,13 @@ impl Memory for RedbMemory {
         let handle = self.0.source.handle();
         let copy = move || {
             guarded(BACK_UP, || {
-                let from = handle.begin_read().map_err(while_trying(BACK_UP))?;
-                let database = redb::Database::create(to).map_err(while_trying(BACK_UP))?;
-                table::create(&database).map_err(while_trying(BACK_UP))?;
+                let from = handle.begin_read().map_err(redb_error(BACK_UP))?;
+                let database = redb::Database::create(to).map_err(redb_error(BACK_UP))?;
+                table::create(&database).map_err(redb_error(BACK_UP))?;
                 backup::table(&from, &database, DOCUMENTS)?;
                 backup::table(&from, &database, EXPIRIES)?;
                 backup::settle(&database)?;
-                database.close().map_err(while_trying(BACK_UP))
+                database.close().map_err(redb_error(BACK_UP))
             })
         };
         self.noted(spawn_blocking(copy).await.map_err(broken_off)?.map_err(failure))
@@ -380,7 +380,7 @@ impl Memory for RedbMemory {
         let source = self.0.source.clone();
         let look = move || {
             let handle = source.handle();
-            let begun = guarded("read", || handle.begin_read().map_err(while_trying(READ)));
+            let begun = guarded("read", || handle.begin_read().map_err(redb_error(READ)));
             survey::survey(source.path(), &begun?)
         };
         self.noted(spawn_blocking(look).await.map_err(broken_off)?.map_err(failure))

@@ -11,7 +11,7 @@ use wattle_graph::seal::Sealer;
 use wattle_run::ports::store::{EncodedEvents, StoredBatch, StoredValue};
 
 use crate::codec::Packer;
-use crate::plan::{Outline, Point, made_by};
+use crate::retention_plan::{BatchSummary, CheckpointSummary, checkpoints_made_by};
 
 /// A batch with events or a checkpoint.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Frame {
         checkpoint: Option<Stored>,
     ) -> Result<Self, String> {
         let json = events.json()?;
-        packer.admit(json)?;
+        packer.check_json(json)?;
         let mut frame = Self {
             base,
             after_seq: events.first().map_or(after_seq, |event| event.seq - 1),
@@ -111,11 +111,12 @@ impl Frame {
     }
 
     /// Returns the frame as plans see it.
-    pub(super) fn outline(&self) -> Outline {
-        let checkpoint = self.checkpoint.as_ref().map(|stored| Point::from(&stored.meta));
+    pub(super) fn summary(&self) -> BatchSummary {
+        let checkpoint =
+            self.checkpoint.as_ref().map(|stored| CheckpointSummary::from(&stored.meta));
         let Self { base, after_seq, last_seq, .. } = *self;
-        let made = made_by(&self.events);
-        Outline { base, after_seq, last_seq, made, checkpoint }
+        let checkpoints_made = checkpoints_made_by(&self.events);
+        BatchSummary { base, after_seq, last_seq, checkpoints_made, checkpoint }
     }
 
     /// Returns the frame as exports see it.

@@ -9,7 +9,7 @@ use crate::codec::Packer;
 use crate::error::invalid;
 use crate::memory::frame::{Frame, Part, Stored};
 use crate::memory::thread::Thread;
-use crate::plan::{Home, Homes, Plan, by_version};
+use crate::retention_plan::{Placement, RetentionPlan, ValueIndex, by_version};
 
 /// The thread that a rewrite produces.
 pub(super) struct Target<'a> {
@@ -24,7 +24,11 @@ pub(super) struct Target<'a> {
 
 impl Thread {
     /// Returns the part of the thread that a plan keeps, as another thread.
-    pub(super) fn rewritten(&self, plan: &Plan, target: Target<'_>) -> Result<Self, StoreError> {
+    pub(super) fn rewritten(
+        &self,
+        plan: &RetentionPlan,
+        target: Target<'_>,
+    ) -> Result<Self, StoreError> {
         let Target { record, runs, names, goes_on } = target;
         let id = record.id.clone();
         let refusal = |message: String| invalid(&id, message);
@@ -41,7 +45,7 @@ impl Thread {
         let first = self.frames.iter().find_map(|frame| stays(frame).first().map(|e| e.seq));
         thread.head.pruned_seq = first.map_or(self.head.last_seq, |first| first - 1);
         thread.head.last_seq = thread.head.pruned_seq;
-        let mut homes = Homes::default();
+        let mut value_index = ValueIndex::default();
         for old in &self.frames {
             let mut events = stays(old);
             for event in &mut events {
@@ -52,7 +56,7 @@ impl Thread {
                 continue;
             }
             let checkpoint = kept.map(|stored| {
-                let parts = self.parts(&mut homes, stored, thread.frames.len());
+                let parts = self.parts(&mut value_index, stored, thread.frames.len());
                 let mut meta = stored.meta.clone();
                 rename(names, &mut meta.run);
                 Stored { meta, parts }
@@ -72,7 +76,7 @@ impl Thread {
     /// Returns the channels that the frame of a checkpoint has after the rewrite.
     fn parts(
         &self,
-        homes: &mut Homes<usize>,
+        value_index: &mut ValueIndex<usize>,
         stored: &Stored,
         position: usize,
     ) -> BTreeMap<ChannelName, Part> {
@@ -80,22 +84,22 @@ impl Thread {
         let mut parts = BTreeMap::new();
         for (version, channels) in by_version(meta) {
             let is_own = version == meta.id;
-            if !is_own && matches!(homes.find(version, &channels), Home::There(_)) {
+            if !is_own && matches!(value_index.find(version, &channels), Placement::InFrame(_)) {
                 continue;
             }
             for channel in channels {
                 if let Some(value) = self.value(channel, version) {
                     let own = stored.parts.get(channel).filter(|_| is_own);
                     let tail = own.and_then(|part| part.tail);
-                    let tail = tail.filter(|tail| homes.get(channel, tail.base).is_some());
+                    let tail = tail.filter(|tail| value_index.get(channel, tail.base).is_some());
                     parts.insert(channel.clone(), Part { value: value.clone(), tail });
                 }
             }
         }
         for channel in parts.keys() {
-            homes.insert(channel, meta.versions[channel], position);
+            value_index.insert(channel, meta.versions[channel], position);
         }
-        homes.written(meta.id, position);
+        value_index.insert_checkpoint(meta.id, position);
         parts
     }
 }

@@ -17,9 +17,9 @@ use crate::codec::{Packer, json_bytes};
 use crate::error::{corrupt, invalid};
 use crate::memory::frame::{Frame, Part, Stored};
 use crate::page::PageBuilder;
-use crate::plan::Outline;
 use crate::query::checkpoint_matches;
-use crate::rules::{self, Standing};
+use crate::retention_plan::BatchSummary;
+use crate::validate::{self, LogPosition};
 
 /// A thread with its history.
 #[derive(Debug)]
@@ -71,9 +71,9 @@ pub(super) fn draft(
 ) -> Result<Draft, StoreError> {
     if let Some(current) = batch.current {
         let point = thread.and_then(|thread| thread.stored(current));
-        let point = point.ok_or_else(|| rules::no_checkpoint(id, current))?;
+        let point = point.ok_or_else(|| validate::no_checkpoint_error(id, current))?;
         if point.meta.namespace != Namespace::root() {
-            return Err(rules::not_root(id, current));
+            return Err(validate::not_root_error(id, current));
         }
     }
     let checkpoint = match &batch.checkpoint {
@@ -114,7 +114,7 @@ fn stored(
     for (channel, version) in &meta.versions {
         let is_there = || thread.is_some_and(|thread| thread.has(channel, *version));
         if *version != meta.id && !is_there() {
-            return Err(rules::no_checkpoint(id, *version));
+            return Err(validate::no_checkpoint_error(id, *version));
         }
     }
     let mut parts = BTreeMap::new();
@@ -152,8 +152,8 @@ impl Thread {
         }
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        Standing { last_seq: self.head.last_seq, last_checkpoint: self.head.last_checkpoint }
+    pub(super) fn log_position(&self) -> LogPosition {
+        LogPosition { last_seq: self.head.last_seq, last_checkpoint: self.head.last_checkpoint }
     }
 
     /// Returns the end of the thread, which the next batch follows.
@@ -242,10 +242,10 @@ impl Thread {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Option<CheckpointTuple> {
-        let is_of = |stored: &&Stored| stored.meta.namespace == *namespace;
+        let is_in_namespace = |stored: &&Stored| stored.meta.namespace == *namespace;
         let stored = match id {
-            Some(id) => self.stored(id).filter(is_of),
-            None => self.newest_first(Bound::Unbounded).find(is_of),
+            Some(id) => self.stored(id).filter(is_in_namespace),
+            None => self.newest_first(Bound::Unbounded).find(is_in_namespace),
         };
         stored.map(|stored| self.tuple(stored, CheckpointParts::All))
     }
@@ -315,8 +315,8 @@ impl Thread {
     }
 
     /// Returns the frames as plans see them.
-    pub(super) fn outlines(&self) -> Vec<Outline> {
-        self.frames.iter().map(Frame::outline).collect()
+    pub(super) fn summaries(&self) -> Vec<BatchSummary> {
+        self.frames.iter().map(Frame::summary).collect()
     }
 
     /// Returns whether a version of a channel is known, with or without a value.

@@ -17,7 +17,7 @@ use wattle_run::ports::store::StoreError;
 use crate::blob::check::{Checks, Known, damaged};
 use crate::blob::{not_found, range};
 use crate::error::backend;
-use crate::postgres::link::{Attempt, Begun, Fault, Link, PostgresConfig, while_trying};
+use crate::postgres::link::{Attempt, Begun, Fault, Link, PostgresConfig, sqlx_error};
 use crate::postgres::schema;
 use crate::sweep::Sweepable;
 
@@ -346,5 +346,5 @@ fn milliseconds(age: Duration) -> i64 {
 
 /// Returns the failure for a malformed row. A retry would fail in the same way.
 fn unreadable(error: sqlx::Error) -> Failure {
-    Failure::internal(while_trying("read a blob")(error).to_string())
+    Failure::internal(sqlx_error("read a blob")(error).to_string())
 }

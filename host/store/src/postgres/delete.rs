@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{LeaseHolder, StoreError};
 
-use crate::lease::leased;
+use crate::lease::leased_error;
 use crate::postgres::head;
 use crate::postgres::link::{Attempt, Begun, Fault, Link};
 use crate::postgres::outcome::commit;
@@ -86,7 +86,7 @@ pub(super) async fn refuse_held(
     }
     let holder = sqlx::query_scalar(HOLDER).bind(thread.as_str().as_bytes());
     let holder: Vec<u8> = holder.fetch_one(&mut **transaction).await?;
-    Err(leased(thread, &LeaseHolder(String::from_utf8_lossy(&holder).into_owned())).into())
+    Err(leased_error(thread, &LeaseHolder(String::from_utf8_lossy(&holder).into_owned())).into())
 }
 
 /// Deletes the data of a thread number, whose newest batch is at `last_place`.

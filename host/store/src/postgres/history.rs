@@ -14,11 +14,11 @@ use wattle_run::ports::store::{
     RunSummary, StoreError, ThreadHead, ThreadOrder, ThreadQuery, ThreadSummary,
 };
 
-use crate::codec::{plain_bytes, unpack};
+use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::page::{EventPage, PageBuilder};
 use crate::postgres::head::{HEAD, checkpoint_id, thread_head};
-use crate::postgres::link::{Begun, Link, while_trying};
+use crate::postgres::link::{Begun, Link, sqlx_error};
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::status_words;
 use crate::postgres::value::{self, Chains};
@@ -107,8 +107,8 @@ const RUNS: &str = "
 const RUN: &str = "SELECT record FROM runs WHERE id = $1";
 
 /// Returns the statement that selects a page of records in an order, and the number of those within
-/// its limit `$1` after its offset `$2`. The server sends the first record, and those after it while
-/// all of them together have at most `$3` bytes. The statement consists of constants only.
+/// its limit `$1` after its offset `$2`. The server sends the first record, and those after it
+/// while all of them together have at most `$3` bytes. The statement consists of constants only.
 fn page_of(records: &'static str, order: &'static str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "SELECT record, listed FROM (
@@ -174,7 +174,7 @@ fn read_page<T>(
         }
     }
     if is_cut(rows)? {
-        page.cut();
+        page.truncate();
     }
     Ok(page.finish())
 }
@@ -215,7 +215,9 @@ pub(super) async fn newest_runs(
     limit: usize,
 ) -> Result<ListPage<RunRecord>, StoreError> {
     let rows = rows_of_runs(link, "place DESC", thread, skip, limit).await?;
-    read_page(&rows, limit, |page, packed| page.add(plain_bytes(packed), || unpack("run", packed)))
+    read_page(&rows, limit, |page, packed| {
+        page.add(unpacked_bytes(packed), || unpack("run", packed))
+    })
 }
 
 async fn rows_of_runs(
@@ -252,7 +254,7 @@ pub(super) async fn outline_step_by_step(
 ) -> Result<Option<CheckpointOutline>, StoreError> {
     let mut snapshot = link.snapshot("read a checkpoint").await?;
     let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
-    let row = head.fetch_optional(&mut *snapshot).await.map_err(while_trying("read a thread"))?;
+    let row = head.fetch_optional(&mut *snapshot).await.map_err(sqlx_error("read a thread"))?;
     let Some(head) = row.as_ref().map(thread_head).transpose()? else { return Ok(None) };
     let parts = CheckpointParts::WithoutValues;
     let tuple = one_tuple(&mut snapshot, thread, (namespace, Some(id)), parts).await?;
@@ -297,7 +299,7 @@ pub(super) async fn checkpoints(
             add_tuples(&mut snapshot, number, group, query.parts, &mut page).await?;
         }
     }
-    page.cut();
+    page.truncate();
     Ok(page.finish())
 }
 
@@ -337,7 +339,7 @@ pub(super) async fn number(
     thread: &ThreadId,
 ) -> Result<Option<i64>, StoreError> {
     let number = sqlx::query_scalar(NUMBER).bind(thread.as_str().as_bytes());
-    number.fetch_optional(&mut **transaction).await.map_err(while_trying("find a thread"))
+    number.fetch_optional(&mut **transaction).await.map_err(sqlx_error("find a thread"))
 }
 
 /// A filter for checkpoints.
@@ -369,13 +371,13 @@ async fn metas(
         .bind(size(HISTORY_BYTES))
         .fetch_all(&mut **snapshot)
         .await
-        .map_err(while_trying("read checkpoints"))?;
+        .map_err(sqlx_error("read checkpoints"))?;
     rows.iter().map(meta).collect()
 }
 
 fn meta(row: &PgRow) -> Result<Meta, StoreError> {
     let packed = bytes(row, "meta")?;
-    Ok((unpack("checkpoint", packed)?, plain_bytes(packed)))
+    Ok((unpack("checkpoint", packed)?, unpacked_bytes(packed)))
 }
 
 /// Reads the values and the pending events of checkpoints, newest first. Adds to a page as many of
@@ -427,7 +429,7 @@ async fn add_tuples(
         page.push(tuple, bytes);
     }
     if is_cut {
-        page.cut();
+        page.truncate();
     }
     Ok(())
 }
@@ -488,14 +490,14 @@ impl Pending {
             .bind(first.map(|first| first.0.cast_signed()))
             .fetch_all(&mut **snapshot)
             .await
-            .map_err(while_trying("read pending events"))?;
+            .map_err(sqlx_error("read pending events"))?;
         let mut pending = Self::default();
         for row in rows {
             let base = checkpoint_id(&row, "base").map_err(|error| corrupt("batch", error))?;
             let base = base.unwrap_or_default();
             let packed: Option<&[u8]> =
                 row.try_get("events").map_err(|error| corrupt("events", error))?;
-            let Some(bytes) = packed.map(plain_bytes) else {
+            let Some(bytes) = packed.map(unpacked_bytes) else {
                 pending.omitted.insert(base);
                 continue;
             };

@@ -11,9 +11,9 @@ use wattle_run::ports::store::{
 };
 
 use crate::error::backend;
-use crate::lease::leased;
+use crate::lease::leased_error;
 use crate::postgres::head::{head, record};
-use crate::postgres::link::{Link, while_trying};
+use crate::postgres::link::{Link, sqlx_error};
 use crate::postgres::stage::Head;
 
 /// A lease request renews the heartbeat of its host only if that is older than this fraction of the
@@ -137,7 +137,7 @@ pub(super) async fn report(
 pub(super) async fn hosts(link: &Link) -> Result<Vec<LiveHost>, StoreError> {
     const OPERATION: &str = "list hosts";
     let rows = link.rows(OPERATION, || sqlx::query(HOSTS)).await?;
-    rows.iter().map(host).collect::<Result<_, _>>().map_err(while_trying(OPERATION))
+    rows.iter().map(host).collect::<Result<_, _>>().map_err(sqlx_error(OPERATION))
 }
 
 fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
@@ -170,13 +170,13 @@ pub(super) async fn take(
     let take = || sqlx::query(TAKE).bind(id).bind(holder.0.as_bytes()).bind(lease_ms).bind(beat_ms);
     for _ in 0..ATTEMPTS {
         if let Some(row) = link.row(OPERATION, take).await? {
-            let epoch: i64 = row.try_get("epoch").map_err(while_trying(OPERATION))?;
-            let head = head(&row).map_err(while_trying(OPERATION))?;
+            let epoch: i64 = row.try_get("epoch").map_err(sqlx_error(OPERATION))?;
+            let head = head(&row).map_err(sqlx_error(OPERATION))?;
             return Ok((LeaseEpoch(epoch.cast_unsigned()), head));
         }
         if let Some(row) = link.row(OPERATION, || sqlx::query(HOLDER).bind(id)).await? {
-            let holder: Vec<u8> = row.try_get(0).map_err(while_trying(OPERATION))?;
-            return Err(leased(
+            let holder: Vec<u8> = row.try_get(0).map_err(sqlx_error(OPERATION))?;
+            return Err(leased_error(
                 thread,
                 &LeaseHolder(String::from_utf8_lossy(&holder).into_owned()),
             ));
@@ -206,7 +206,7 @@ pub(super) async fn release(
     let id = thread.as_str().as_bytes();
     let release = || sqlx::query(RELEASE).bind(id).bind(epoch.0.cast_signed());
     let Some(row) = link.row(OPERATION, release).await? else { return Ok(()) };
-    if row.try_get("is_empty").map_err(while_trying(OPERATION))? {
+    if row.try_get("is_empty").map_err(sqlx_error(OPERATION))? {
         link.rows(OPERATION, || sqlx::query(SWEEP).bind(id)).await?;
     }
     Ok(())
@@ -220,12 +220,12 @@ pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreE
         return Ok(());
     };
     let (id, holder): (Vec<u8>, Vec<u8>) = (
-        row.try_get(0).map_err(while_trying(OPERATION))?,
-        row.try_get(1).map_err(while_trying(OPERATION))?,
+        row.try_get(0).map_err(sqlx_error(OPERATION))?,
+        row.try_get(1).map_err(sqlx_error(OPERATION))?,
     );
     match threads.iter().find(|thread| thread.as_str().as_bytes() == id) {
         Some(thread) => {
-            Err(leased(thread, &LeaseHolder(String::from_utf8_lossy(&holder).into_owned())))
+            Err(leased_error(thread, &LeaseHolder(String::from_utf8_lossy(&holder).into_owned())))
         }
         None => Ok(()),
     }
@@ -255,7 +255,7 @@ pub(super) async fn next_lapse(
     const OPERATION: &str = "read when leases expire";
     let next = || sqlx::query(NEXT_LAPSE).bind(holder.0.as_bytes());
     let Some(row) = link.row(OPERATION, next).await? else { return Ok(None) };
-    let ms: Option<i64> = row.try_get(0).map_err(while_trying(OPERATION))?;
+    let ms: Option<i64> = row.try_get(0).map_err(sqlx_error(OPERATION))?;
     // The lease may have expired while the statement ran.
     Ok(ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default())))
 }

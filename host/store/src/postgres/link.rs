@@ -16,8 +16,8 @@ use sqlx::{
 use tokio::time::{Instant, timeout};
 use wattle_run::ports::store::{LEASE_MS, StoreError};
 
+use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY};
 use crate::error::backend;
-use crate::urgency::{self, COMMIT_DELAY};
 
 /// Connections for reads, and for writes other than appends.
 const READ_CONNECTIONS: u32 = 8;
@@ -111,7 +111,7 @@ impl PostgresConfig {
     pub fn new(url: impl Into<String>) -> Self {
         let lease = Duration::from_millis(LEASE_MS);
         let schema = DEFAULT_SCHEMA.into();
-        Self { url: url.into(), password: None, schema, lease, commit_delay: COMMIT_DELAY }
+        Self { url: url.into(), password: None, schema, lease, commit_delay: DEFAULT_COMMIT_DELAY }
     }
 
     /// Sets the password, in place of one in the URL.
@@ -136,8 +136,8 @@ impl PostgresConfig {
     }
 
     /// Sets the commit delay: how long batches that no caller awaits may wait for others to share
-    /// their transaction. At most [`COMMIT_DELAY_LIMIT`](crate::urgency::COMMIT_DELAY_LIMIT), by
-    /// default [`COMMIT_DELAY`].
+    /// their transaction. At most [`MAX_COMMIT_DELAY`](crate::commit_delay::MAX_COMMIT_DELAY), by
+    /// default [`DEFAULT_COMMIT_DELAY`].
     pub fn with_commit_delay(mut self, commit_delay: Duration) -> Self {
         self.commit_delay = commit_delay;
         self
@@ -155,7 +155,7 @@ impl PostgresConfig {
         }
         check_schema(&self.schema)?;
         check_lease(self.lease)?;
-        urgency::check(self.commit_delay)?;
+        commit_delay::validate(self.commit_delay)?;
         // The text of this error can quote the URL with its password.
         let options = PgConnectOptions::from_str(&self.url)
             .map_err(|_| "its address is not a valid PostgreSQL URL".to_owned())?;
@@ -256,7 +256,7 @@ impl Link {
         operation: &'static str,
         query: impl Fn() -> Query<'q, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, StoreError> {
-        self.attempt_at(query).await.map_err(while_trying(operation))
+        self.attempt_at(query).await.map_err(sqlx_error(operation))
     }
 
     /// Returns the first row of a statement that may run more than once, or `None` if the server
@@ -549,7 +549,7 @@ pub(super) fn failed(operation: &'static str, error: &sqlx::Error) -> StoreError
 }
 
 /// Returns a function for `map_err` that names the operation that failed.
-pub(super) fn while_trying(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+pub(super) fn sqlx_error(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| failed(operation, &error)
 }
 

@@ -19,7 +19,7 @@ use crate::longterm::list::{Lister, Step};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record, Swap};
 use crate::longterm::shelf::Listing;
-use crate::postgres::link::{Link, while_trying};
+use crate::postgres::link::{Link, sqlx_error};
 
 /// Documents that one statement reads. Even large ones stay far below the limits of a search.
 const PAGE: i64 = 100;
@@ -407,5 +407,5 @@ fn count(row: Option<PgRow>) -> Result<i64, Failure> {
 
 /// Returns the failure for a malformed row. A retry would fail in the same way.
 fn unreadable(error: sqlx::Error) -> Failure {
-    Failure::internal(while_trying("read a document")(error).to_string())
+    Failure::internal(sqlx_error("read a document")(error).to_string())
 }

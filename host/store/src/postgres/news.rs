@@ -20,7 +20,7 @@ use wattle_run::caller_id::CallerId;
 use wattle_run::ports::store::{LeaseHolder, Notification, StoreError};
 
 use crate::postgres::link::Link;
-use crate::watches::Watches;
+use crate::watch::WatchRegistry;
 
 /// Capacity of the queue of notifications. A poll finds the events of those that do not fit.
 const QUEUE_LIMIT: usize = 4096;
@@ -90,7 +90,7 @@ impl Item {
 /// Announces appends and deletions of threads, and sends signals.
 #[derive(Clone, Debug)]
 pub(super) struct News {
-    watches: Arc<Watches>,
+    watches: Arc<WatchRegistry>,
     signals: broadcast::Sender<Notification>,
     queue: mpsc::Sender<Item>,
 }
@@ -98,7 +98,7 @@ pub(super) struct News {
 impl News {
     /// Starts the tasks that send and receive. Dropping the second value stops receiving.
     pub(super) fn open(link: &Link) -> (Self, Listening) {
-        let watches = Arc::new(Watches::default());
+        let watches = Arc::new(WatchRegistry::default());
         let signals = broadcast::Sender::new(SIGNALS_LIMIT);
         let (queue, items) = mpsc::channel(QUEUE_LIMIT);
         tokio::spawn(tell(link.clone(), items));
@@ -111,7 +111,7 @@ impl News {
 
     /// Announces the newest event of a thread.
     pub(super) fn written(&self, thread: &ThreadId, last_seq: u64) {
-        self.watches.remember(thread, last_seq);
+        self.watches.publish_retained(thread, last_seq);
         // If the queue is full or closed, other hosts find the event by a poll.
         let _ = self.queue.try_send(Item::Thread(thread.clone(), Some(last_seq)));
     }
@@ -188,7 +188,7 @@ fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
     threads.chain(signals).filter_map(|item| serde_json::to_string(&item).ok()).collect()
 }
 
-async fn listen(link: Link, watches: Arc<Watches>, signals: broadcast::Sender<Notification>) {
+async fn listen(link: Link, watches: Arc<WatchRegistry>, signals: broadcast::Sender<Notification>) {
     loop {
         if let Err(error) = listen_once(&link, &watches, &signals).await {
             tracing::debug!(%error, "cannot receive notifications, listening again");
@@ -199,20 +199,20 @@ async fn listen(link: Link, watches: Arc<Watches>, signals: broadcast::Sender<No
 
 async fn listen_once(
     link: &Link,
-    watches: &Watches,
+    watches: &WatchRegistry,
     signals: &broadcast::Sender<Notification>,
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(&link.signals).await?;
     listener.eager_reconnect(false);
     listener.listen(&link.schema).await?;
     // A poll finds what was announced before `LISTEN`.
-    watches.forget_idle();
+    watches.drop_idle();
     if let Err(error) = look(link, watches, &watches.watched()).await {
         tracing::debug!(%error, "watched threads cannot be read");
     }
     while let Some(news) = listener.try_recv().await? {
         match serde_json::from_str(news.payload()) {
-            Ok(Item::Thread(thread, Some(last_seq))) => watches.advance(&thread, last_seq),
+            Ok(Item::Thread(thread, Some(last_seq))) => watches.publish(&thread, last_seq),
             Ok(Item::Thread(thread, None)) => watches.remove(&thread),
             // An error means that no engine of this process receives signals.
             Ok(Item::Cancel { cancel, principal }) => {
@@ -229,7 +229,7 @@ async fn listen_once(
     Ok(())
 }
 
-async fn look_often(link: Link, watches: Arc<Watches>) {
+async fn look_often(link: Link, watches: Arc<WatchRegistry>) {
     loop {
         tokio::time::sleep(LOOK).await;
         if let Err(error) = look(&link, &watches, &watches.watched()).await {
@@ -242,7 +242,7 @@ async fn look_often(link: Link, watches: Arc<Watches>) {
 /// another thread has its id now.
 async fn look(
     link: &Link,
-    watches: &Watches,
+    watches: &WatchRegistry,
     watched: &[(ThreadId, u64)],
 ) -> Result<(), StoreError> {
     for page in watched.chunks(PAGE) {
@@ -257,7 +257,7 @@ async fn look(
         }
         for (thread, seen) in page {
             match found.get(thread.as_str().as_bytes()) {
-                Some(last_seq) if last_seq >= seen => watches.advance(thread, *last_seq),
+                Some(last_seq) if last_seq >= seen => watches.publish(thread, *last_seq),
                 None if *seen == 0 => {}
                 _ => watches.remove(thread),
             }

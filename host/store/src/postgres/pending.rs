@@ -9,10 +9,10 @@ use wattle_run::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError};
 
 use crate::codec::Packer;
 use crate::error::{backend, corrupt, invalid};
-use crate::pending::check_new;
+use crate::pending::check_pending;
 use crate::postgres::link::{Attempt, Begun, Fault, Link};
 use crate::postgres::outcome::commit;
-use crate::rules;
+use crate::validate;
 
 const ENQUEUE: &str = "add a pending run";
 
@@ -55,7 +55,7 @@ const LIST_OF: &str = "
 
 /// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
 pub(super) async fn enqueue(link: &Link, run: &RunRecord) -> Result<bool, StoreError> {
-    check_new(run)?;
+    check_pending(run)?;
     let mut packer = Packer::default();
     let packed = packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
     let mentions: Vec<Digest> = packer.mentions.into_iter().collect();
@@ -76,7 +76,8 @@ async fn enqueue_once(
     mentions: &[Digest],
 ) -> Result<bool, Fault> {
     let mut transaction = link.transaction(ENQUEUE).await?;
-    let number = lock(&mut transaction, &run.thread).await?.ok_or_else(|| rules::no_thread(run))?;
+    let number =
+        lock(&mut transaction, &run.thread).await?.ok_or_else(|| validate::no_thread_error(run))?;
     let add = sqlx::query(ADD).bind(run.id.as_str().as_bytes()).bind(number);
     let caller = run.caller();
     let add = add.bind(packed).bind(run.due_ms()).bind(caller.as_bytes());

@@ -8,11 +8,11 @@ use wattle_graph::checkpoint::ListDelta;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::plain;
+use crate::codec::unpack_json;
 use crate::error::corrupt;
 use crate::postgres::facts::text;
 use crate::postgres::head::{checkpoint_id, digest, number};
-use crate::postgres::link::{Begun, while_trying};
+use crate::postgres::link::{Begun, sqlx_error};
 use crate::postgres::rows::ListFacts;
 use crate::postgres::stage::{Body, BodyValue};
 
@@ -53,7 +53,7 @@ pub(super) async fn page(
         .bind(PAGE)
         .fetch_all(&mut **transaction)
         .await
-        .map_err(while_trying(OPERATION))?;
+        .map_err(sqlx_error(OPERATION))?;
     let mut raws = rows.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
     let Some((first, last)) = raws.first().zip(raws.last()).map(|(a, b)| (a.place, b.place)) else {
         return Ok(raws);
@@ -64,7 +64,7 @@ pub(super) async fn page(
         .bind(last)
         .fetch_all(&mut **transaction)
         .await
-        .map_err(while_trying(OPERATION))?;
+        .map_err(sqlx_error(OPERATION))?;
     let mut values: BTreeMap<i64, Vec<BodyValue>> = BTreeMap::new();
     for row in &rows {
         let place = row.try_get("place").map_err(|error| corrupt("value", error))?;
@@ -79,7 +79,9 @@ pub(super) async fn page(
 fn raw(row: &PgRow) -> Result<Raw, StoreError> {
     let json = |column: &'static str| {
         let packed: Option<&[u8]> = row.try_get(column).map_err(|error| corrupt(column, error))?;
-        packed.map(|packed| plain(column, packed).map(std::borrow::Cow::into_owned)).transpose()
+        packed
+            .map(|packed| unpack_json(column, packed).map(std::borrow::Cow::into_owned))
+            .transpose()
     };
     let (events, meta) = (json("events")?, json("meta")?);
     let read = || {
@@ -99,7 +101,7 @@ fn raw(row: &PgRow) -> Result<Raw, StoreError> {
 
 fn value(row: &PgRow) -> Result<BodyValue, StoreError> {
     let packed: &[u8] = row.try_get("value").map_err(|error| corrupt("value", error))?;
-    let json = plain("value", packed)?.into_owned();
+    let json = unpack_json("value", packed)?.into_owned();
     let read = || {
         let channel = ChannelName::new(text(row.try_get("channel")?)?);
         let keep: Option<i64> = row.try_get("keep")?;

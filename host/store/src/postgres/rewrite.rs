@@ -19,8 +19,7 @@ use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
 
 use crate::codec::{Packer, unpack};
 use crate::error::{backend, corrupt};
-use crate::mention::look;
-use crate::plan::{Outline, Plan, made_by};
+use crate::json_scan::scan_json;
 use crate::postgres::delete;
 use crate::postgres::head;
 use crate::postgres::history::bytes;
@@ -30,6 +29,7 @@ use crate::postgres::raw::{self, Raw};
 use crate::postgres::rows::{Before, ListFacts, RecordRow, Rows, RunRow};
 use crate::postgres::stage::{Body, BodyValue, Frame, Head, HeadLease, put_batch, record_row};
 use crate::postgres::value::{self, Version};
+use crate::retention_plan::{BatchSummary, RetentionPlan, checkpoints_made_by};
 pub(super) use copy::copy;
 
 const OPERATION: &str = "rewrite a thread";
@@ -103,25 +103,26 @@ pub(super) async fn cut(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result
 async fn cut_once(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, Fault> {
     let mut transaction = link.transaction(OPERATION).await?;
     let Some(whole) = read(&mut transaction, thread).await? else { return Ok(false) };
-    let (whole, outlines) = spawn_blocking(move || {
-        let outlines: Result<Vec<Outline>, _> = whole.log.iter().map(Entry::outline).collect();
-        (whole, outlines)
+    let (whole, summaries) = spawn_blocking(move || {
+        let summaries: Result<Vec<BatchSummary>, _> =
+            whole.log.iter().map(Entry::summary).collect();
+        (whole, summaries)
     })
     .await
     .map_err(|error| backend(OPERATION, error))?;
-    let outlines = outlines?;
+    let summaries = summaries?;
     let current = whole.head.current;
     let plan = match cut {
         Cut::Runs(runs) => {
             let own = whole.runs.iter().map(|run| &run.id).filter(|run| runs.contains(run));
-            Plan::without(&outlines, current, own.cloned().collect())
+            RetentionPlan::drop_runs(&summaries, current, own.cloned().collect())
         }
-        Cut::Past => Plan::latest(&outlines, current, &whole.runs),
+        Cut::Past => RetentionPlan::keep_latest(&summaries, current, &whole.runs),
     };
-    if plan.is_idle(&outlines) {
+    if plan.is_noop(&summaries) {
         return Ok(false);
     }
-    if plan.loses_all() {
+    if plan.drops_thread() {
         delete::clear(&mut transaction, whole.head.number, whole.head.last_place).await?;
         delete::remove(&mut transaction, thread).await?;
         commit(link, transaction).await?;
@@ -137,7 +138,7 @@ async fn write_anew(
     transaction: &mut Begun,
     thread: &ThreadId,
     whole: Whole,
-    plan: &Plan,
+    plan: &RetentionPlan,
 ) -> Result<(), Fault> {
     let mut anew = Anew::new(thread, &whole, whole.head.seal, whole.head.lease, whole.head.ledger);
     anew.load_values(transaction, &whole, plan).await?;
@@ -156,7 +157,7 @@ async fn write_anew(
 }
 
 /// Returns the sequence number of the oldest event that is kept.
-fn first_seq(log: &[Entry], plan: &Plan) -> Result<Option<u64>, StoreError> {
+fn first_seq(log: &[Entry], plan: &RetentionPlan) -> Result<Option<u64>, StoreError> {
     for entry in log {
         if let Some(event) = plan.events(entry.raw.base, entry.events()?).first() {
             return Ok(Some(event.seq));
@@ -172,12 +173,12 @@ impl Entry {
         Ok(events.transpose().map_err(|error| corrupt("events", error))?.unwrap_or_default())
     }
 
-    fn outline(&self) -> Result<Outline, StoreError> {
-        Ok(Outline {
+    fn summary(&self) -> Result<BatchSummary, StoreError> {
+        Ok(BatchSummary {
             base: self.raw.base,
             after_seq: self.raw.after_seq,
             last_seq: self.raw.last_seq,
-            made: made_by(&self.events()?),
+            checkpoints_made: checkpoints_made_by(&self.events()?),
             checkpoint: self.meta.as_ref().map(Into::into),
         })
     }
@@ -317,7 +318,7 @@ impl Anew {
         &mut self,
         transaction: &mut Begun,
         whole: &Whole,
-        plan: &Plan,
+        plan: &RetentionPlan,
     ) -> Result<(), StoreError> {
         let stays = |entry: &&Entry| entry.meta.as_ref().is_some_and(|meta| plan.keeps(meta.id));
         let mut wanted = BTreeSet::new();
@@ -340,7 +341,7 @@ impl Anew {
     }
 
     /// Adds the kept part of a batch.
-    fn add(&mut self, entry: Entry, plan: &Plan) -> Result<(), StoreError> {
+    fn add(&mut self, entry: Entry, plan: &RetentionPlan) -> Result<(), StoreError> {
         let all = entry.events()?;
         let had = all.len();
         let events = plan.events(entry.raw.base, all);
@@ -371,7 +372,7 @@ impl Anew {
         }
         let json = body.events.iter().chain(&body.meta);
         for json in json.chain(body.values.iter().map(|value| &value.json)) {
-            let blobs = look(json).blobs;
+            let blobs = scan_json(json).blobs;
             self.rows.mentions.extend(blobs.into_iter().map(|blob| (self.head.number, blob.0)));
         }
         put_batch(&mut self.rows, &mut self.head, frame, body);

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_run::ports::store::StoreError;
 
 use crate::error::backend;
-use crate::postgres::link::{Link, while_trying};
+use crate::postgres::link::{Link, sqlx_error};
 
 /// Each migration leads from the format of its index to the next; the first one creates format 1.
 const MIGRATIONS: [&str; 6] = [
@@ -41,7 +41,7 @@ pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
         return Ok(());
     }
     let mut transaction = link.transaction(OPERATION).await?;
-    let trying = while_trying(OPERATION);
+    let trying = sqlx_error(OPERATION);
     // Another host may take any time to create the tables.
     transaction.execute("SET LOCAL lock_timeout TO 0").await.map_err(&trying)?;
     transaction.execute(LOCK).await.map_err(&trying)?;

@@ -8,7 +8,7 @@ use wattle_graph::seal::Sealer;
 use wattle_run::ports::store::{SealReport, StoreError};
 
 use crate::postgres::head::{digest, number};
-use crate::postgres::link::{Link, while_trying};
+use crate::postgres::link::{Link, sqlx_error};
 use crate::postgres::raw::{self, Raw};
 use crate::postgres::stage::Body;
 
@@ -39,13 +39,13 @@ pub(super) async fn verify(
 ) -> Result<Option<SealReport>, StoreError> {
     let mut snapshot = link.snapshot(OPERATION).await?;
     let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
-    let head = head.fetch_optional(&mut *snapshot).await.map_err(while_trying(OPERATION))?;
+    let head = head.fetch_optional(&mut *snapshot).await.map_err(sqlx_error(OPERATION))?;
     let Some(head) = head else { return Ok(None) };
     let read = || {
         let seals = (digest(&head, "seal")?, digest(&head, "pruned_seal")?);
         Ok((head.try_get::<i64, _>("number")?, number(&head, "last_seq")?, seals))
     };
-    let (number, last_seq, (seal, pruned)) = read().map_err(while_trying(OPERATION))?;
+    let (number, last_seq, (seal, pruned)) = read().map_err(sqlx_error(OPERATION))?;
     let mut previous = pruned;
     let mut next = (0, 0);
     let mut sealed_after = None;

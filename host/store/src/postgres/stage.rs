@@ -11,13 +11,13 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{Packer, compress};
+use crate::delta_chain::needs_full_value;
 use crate::error::invalid;
-use crate::lease::fenced;
+use crate::lease::fenced_error;
 use crate::postgres::rows::{
     BatchRow, Before, HeadRow, ListFacts, RecordRow, Rows, RunRow, ValueRow,
 };
-use crate::rules::{self, Standing};
-use crate::tail::is_whole_due;
+use crate::validate::{self, LogPosition};
 
 /// The row of a locked thread.
 #[derive(Clone, Debug, Default)]
@@ -122,7 +122,7 @@ impl Stage {
         let missing = Desk::default();
         let desk = self.desks.get(thread).unwrap_or(&missing);
         let frees = admit_lease(thread, &desk.head, batch)?;
-        rules::admit(thread, desk.head.standing(), batch)?;
+        validate::batch(thread, desk.head.log_position(), batch)?;
         fits_columns(thread, batch)?;
         self.check_run(thread, batch)?;
         check_turn(thread, desk, batch)?;
@@ -158,7 +158,7 @@ impl Stage {
         };
         match self.foreign_runs.get(&run.id).or_else(staged) {
             Some(owner) if owner != thread => {
-                Err(rules::foreign_run(thread, run.id.as_str(), owner))
+                Err(validate::foreign_run_error(thread, run.id.as_str(), owner))
             }
             _ => Ok(()),
         }
@@ -172,9 +172,9 @@ impl Head {
         Before { number: self.number, place: self.last_place, epoch, ledger: self.ledger }
     }
 
-    fn standing(&self) -> Option<Standing> {
+    fn log_position(&self) -> Option<LogPosition> {
         let (last_seq, last_checkpoint) = (self.last_seq, self.last_checkpoint);
-        self.is_there.then_some(Standing { last_seq, last_checkpoint })
+        self.is_there.then_some(LogPosition { last_seq, last_checkpoint })
     }
 }
 
@@ -215,13 +215,15 @@ fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, St
         (Some(epoch), Some(lease)) if epoch.0 == lease.epoch => Ok(batch.releases_lease),
         (None, Some(lease)) if !lease.lives => Ok(true),
         (None, None) => Ok(false),
-        (epoch, _) => Err(fenced(thread, epoch)),
+        (epoch, _) => Err(fenced_error(thread, epoch)),
     }
 }
 
 /// Checks whether the pending runs allow the batch to begin its run now.
 fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), StoreError> {
-    let Some(run) = &batch.run else { return rules::no_turn(thread, batch.queue_condition) };
+    let Some(run) = &batch.run else {
+        return validate::check_without_run(thread, batch.queue_condition);
+    };
     let Past { runs, pending, .. } = &desk.past;
     let are_due = || match pending {
         Some(pending) => pending.values().any(|due_ms| *due_ms <= run.started_ms),
@@ -231,9 +233,11 @@ fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), Store
     };
     let is_pending = || pending.as_ref().is_some_and(|pending| pending.contains_key(&run.id));
     match batch.queue_condition {
-        QueueCondition::Pending if !is_pending() => Err(rules::out_of_turn(thread, &run.id)),
+        QueueCondition::Pending if !is_pending() => {
+            Err(validate::out_of_turn_error(thread, &run.id))
+        }
         QueueCondition::Free if runs.contains(&run.id) || are_due() => {
-            Err(rules::out_of_turn(thread, &run.id))
+            Err(validate::out_of_turn_error(thread, &run.id))
         }
         _ => Ok(()),
     }
@@ -254,14 +258,14 @@ fn check_past(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), Store
     if let Some(current) = batch.current.filter(|current| head.current != Some(*current)) {
         match past.checkpoints.get(&current) {
             Some(true) => {}
-            Some(false) => return Err(rules::not_root(thread, current)),
-            None => return Err(rules::no_checkpoint(thread, current)),
+            Some(false) => return Err(validate::not_root_error(thread, current)),
+            None => return Err(validate::no_checkpoint_error(thread, current)),
         }
     }
     let Some(Checkpoint { meta, .. }) = &batch.checkpoint else { return Ok(()) };
     let is_there = |version: &CheckpointId| *version == meta.id || past.versions.contains(version);
     match meta.versions.values().find(|version| !is_there(version)) {
-        Some(version) => Err(rules::no_checkpoint(thread, *version)),
+        Some(version) => Err(validate::no_checkpoint_error(thread, *version)),
         None => Ok(()),
     }
 }
@@ -317,7 +321,7 @@ fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String>
     let mut body = Body::default();
     if !batch.events.is_empty() {
         let json = batch.events.json()?;
-        packer.admit(json)?;
+        packer.check_json(json)?;
         body.events = Some(json.to_vec());
     }
     let Some(checkpoint) = &batch.checkpoint else { return Ok(body) };
@@ -348,7 +352,7 @@ struct End<'a> {
 fn end_of(tail: ListDelta, base: ListFacts, value: &ChannelValue) -> Option<End<'_>> {
     let items = value.list()?.tail(tail.prefix_len as usize)?;
     let keeps = tail.prefix_len > 0 && u64::from(tail.prefix_len) <= base.items?;
-    let is_due = is_whole_due(base.tails, base.tail_bytes, base.whole_bytes);
+    let is_due = needs_full_value(base.tails, base.tail_bytes, base.whole_bytes);
     (keeps && !is_due).then_some(End { tail, base, items })
 }
 

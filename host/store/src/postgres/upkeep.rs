@@ -12,19 +12,19 @@ use wattle_run::ports::store::{
 
 use crate::codec::unpack;
 use crate::error::backend;
-use crate::postgres::link::{Attempt, Link, while_trying};
-use crate::query::note_pin;
+use crate::postgres::link::{Attempt, Link, sqlx_error};
+use crate::query::add_pin;
 
 const SIZE: &str = "
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
     WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind = 'r'";
 
 /// Rewrites the only row of the table.
-const PROVE: &str = "UPDATE format SET number = number";
+const UPDATE_FORMAT: &str = "UPDATE format SET number = number";
 
 /// Attempts at a proof, each as long as the lock timeout: four seconds in all. The proofs of all
 /// hosts lock the same row, and a readiness probe waits for five seconds.
-const PROOF_ATTEMPTS: u32 = 10;
+const MAX_PROBE_ATTEMPTS: u32 = 10;
 
 const TABLES: [&str; 8] =
     ["threads", "batches", "channel_values", "runs", "mentions", "blobs", "blob_chunks", "memory"];
@@ -79,10 +79,10 @@ const PAGE: usize = 10_000;
 /// Rewrites a row without a change. Retries only after a lock timeout, since any other error is one
 /// that a write would meet now. See
 /// [`Store::check_writable`](wattle_run::ports::Store::check_writable).
-pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
-    let mut attempt = Attempt::at_held(PROOF_ATTEMPTS);
+pub(super) async fn check_writable(link: &Link) -> Result<(), StoreError> {
+    let mut attempt = Attempt::at_held(MAX_PROBE_ATTEMPTS);
     loop {
-        match sqlx::query(PROVE).execute(&link.pool).await {
+        match sqlx::query(UPDATE_FORMAT).execute(&link.pool).await {
             Ok(_) => return Ok(()),
             Err(error) => attempt.again("prove that it can be written", error).await?,
         }
@@ -93,7 +93,7 @@ pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
 /// time: it makes room for new rows, and returns free pages at the end of a table.
 pub(super) async fn compact(link: &Link) -> Result<CompactionReport, StoreError> {
     let before_bytes = size(link).await?;
-    let trying = while_trying("compact its tables");
+    let trying = sqlx_error("compact its tables");
     let mut connection = link.pool.acquire().await.map_err(&trying)?;
     // A vacuum may take any time. The connection is closed afterwards.
     connection.close_on_drop();
@@ -130,7 +130,7 @@ pub(super) async fn taken(link: &Link, of: &Owner) -> Result<OwnerUsage, StoreEr
     let (thread, app, tenant) = columns(of);
     let sum = || sqlx::query(TAKEN).bind(thread).bind(app).bind(tenant);
     let Some(row) = link.row(OPERATION, sum).await? else { return Ok(OwnerUsage::default()) };
-    let read = |column| row.try_get::<i64, _>(column).map_err(while_trying(OPERATION));
+    let read = |column| row.try_get::<i64, _>(column).map_err(sqlx_error(OPERATION));
     Ok(OwnerUsage { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
 }
 
@@ -160,12 +160,12 @@ pub(super) async fn mentioned(
     let mut page = MentionPage::default();
     let (mut seen, mut newest) = (0_i64, Vec::new());
     for row in link.rows(OPERATION, list).await? {
-        let id: &[u8] = row.try_get(0).map_err(while_trying(OPERATION))?;
+        let id: &[u8] = row.try_get(0).map_err(sqlx_error(OPERATION))?;
         if newest != id {
             newest = id.to_vec();
             seen += 1;
         }
-        if let Some(bytes) = row.try_get::<Option<&[u8]>, _>(1).map_err(while_trying(OPERATION))? {
+        if let Some(bytes) = row.try_get::<Option<&[u8]>, _>(1).map_err(sqlx_error(OPERATION))? {
             let bytes = bytes.try_into().map_err(|error| backend(OPERATION, error))?;
             page.blobs.push(BlobRef(Digest::from_bytes(bytes)));
         }
@@ -188,11 +188,11 @@ pub(super) async fn pinned(link: &Link) -> Result<PinnedVersions, StoreError> {
         };
         let rows = link.rows(OPERATION, page).await?;
         for row in &rows {
-            let record: &[u8] = row.try_get(1).map_err(while_trying(OPERATION))?;
-            note_pin(&mut pinned, unpack("thread record", record));
+            let record: &[u8] = row.try_get(1).map_err(sqlx_error(OPERATION))?;
+            add_pin(&mut pinned, unpack("thread record", record));
         }
         let Some(last) = rows.last() else { return Ok(pinned) };
-        after = Some(last.try_get(0).map_err(while_trying(OPERATION))?);
+        after = Some(last.try_get(0).map_err(sqlx_error(OPERATION))?);
     }
 }
 
@@ -214,7 +214,7 @@ pub(super) async fn unmentioned(
         let digests: Vec<&[u8]> = page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
         let unmentioned = || sqlx::query(UNMENTIONED).bind(&digests);
         for row in link.rows(OPERATION, unmentioned).await? {
-            let bytes: &[u8] = row.try_get(0).map_err(while_trying(OPERATION))?;
+            let bytes: &[u8] = row.try_get(0).map_err(sqlx_error(OPERATION))?;
             let bytes = bytes.try_into().map_err(|error| backend(OPERATION, error))?;
             free.insert(Digest::from_bytes(bytes));
         }
@@ -231,5 +231,5 @@ where
     T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
 {
     let row = link.row(operation, query).await?;
-    row.map(|row| row.try_get(0).map_err(while_trying(operation))).transpose()
+    row.map(|row| row.try_get(0).map_err(sqlx_error(operation))).transpose()
 }

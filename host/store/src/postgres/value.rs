@@ -10,11 +10,11 @@ use wattle_graph::checkpoint::{ChannelValue, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{plain_bytes, unpack};
+use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::postgres::facts::text;
 use crate::postgres::head::{checkpoint_id, number};
-use crate::postgres::link::{Begun, while_trying};
+use crate::postgres::link::{Begun, sqlx_error};
 use crate::postgres::size::{record_bytes, record_start};
 
 /// All list deltas of a chain lie between its full value and the wanted version. Sends no value if
@@ -88,11 +88,11 @@ impl Chains {
             .bind(i64::try_from(most).unwrap_or(i64::MAX))
             .fetch_all(&mut **transaction)
             .await
-            .map_err(while_trying(OPERATION))?;
+            .map_err(sqlx_error(OPERATION))?;
         let mut pieces = HashMap::with_capacity(rows.len());
         for row in &rows {
             let Some(Link { packed, tail, .. }) = link(row)? else { return Ok(None) };
-            pieces.insert(version(row)?, (plain_bytes(packed), tail.map(|tail| tail.base)));
+            pieces.insert(version(row)?, (unpacked_bytes(packed), tail.map(|tail| tail.base)));
         }
         Ok(Some(Self { rows, pieces }))
     }

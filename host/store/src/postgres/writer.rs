@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{Batch, StoreError, Ticket};
 
+use crate::commit_delay::FlushRequests;
 use crate::error::backend;
 use crate::postgres::direct::{Known, Lane};
 use crate::postgres::facts::{self, Wanted};
@@ -24,7 +25,6 @@ use crate::postgres::link::{
 use crate::postgres::news::News;
 use crate::postgres::outcome::has_committed;
 use crate::postgres::stage::{Desk, Head, Stage};
-use crate::urgency::Urgency;
 
 /// Number of writer tasks. More tasks overlap more round trips, but have smaller groups.
 pub(super) const WRITERS: usize = 4;
@@ -54,7 +54,7 @@ pub(super) type Asker = oneshot::Sender<Result<(), StoreError>>;
 /// A command for a writer task.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Writes a batch, which has a number of [`Urgency`].
+    /// Writes a batch, which has a number of [`FlushRequests`].
     Append(ThreadId, Box<Batch>, Asker, u64),
     /// Resolves once all commands before it are done.
     Settle(ThreadId, Asker),
@@ -83,7 +83,7 @@ struct Post {
 /// Wakes a writer task during the commit delay.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
-    urgency: Urgency,
+    flush_requests: FlushRequests,
     rung: Notify,
 }
 
@@ -105,14 +105,14 @@ impl Desks {
     pub(super) async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         let Post { jobs, bell } = self.post(thread);
         let (answer, ticket) = oneshot::channel();
-        let number = bell.urgency.number();
+        let number = bell.flush_requests.next_batch_no();
         let job = Job::Append(thread.clone(), Box::new(batch), answer, number);
         if jobs.send(job).await.is_err() {
             return Ticket::ready(Err(StoreError::Closed));
         }
         let bell = bell.clone();
         Ticket::waiting(ticket, move || {
-            bell.urgency.want(number);
+            bell.flush_requests.request(number);
             bell.rung.notify_one();
         })
     }
@@ -120,7 +120,7 @@ impl Desks {
     /// Requests a flush of the batches of a thread.
     pub(super) fn hurry(&self, thread: &ThreadId) {
         let bell = &self.post(thread).bell;
-        bell.urgency.want_all();
+        bell.flush_requests.request_all();
         bell.rung.notify_one();
     }
 
@@ -252,7 +252,7 @@ impl Writer {
                 }
             }
             seen = jobs.len();
-            if self.bell.urgency.is_wanted(oldest) {
+            if self.bell.flush_requests.is_requested(oldest) {
                 return;
             }
             let room = GROUP_LIMIT - jobs.len();

@@ -11,7 +11,7 @@ use wattle_run::ports::Store as _;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{Batch, StoreError};
 use wattle_store::RedbStore;
-use wattle_store::urgency::COMMIT_DELAY_LIMIT;
+use wattle_store::commit_delay::MAX_COMMIT_DELAY;
 
 use crate::sample::{append, create, event, events, thread_id};
 
@@ -78,7 +78,7 @@ fn is_damage(error: &StoreError) -> bool {
 async fn damaged_page_fails_only_batches_that_need_it() {
     let (path, _dir) = filled().await;
     // Batches that are appended together share a commit.
-    let store = RedbStore::open_with(&path, COMMIT_DELAY_LIMIT).unwrap();
+    let store = RedbStore::open_with(&path, MAX_COMMIT_DELAY).unwrap();
     let (broken, sound) = (name(7), name(THREADS - 1));
     wipe(&path, |page| holds(page, blob(7).0.as_bytes()));
     let before = store.append(&sound, mention(2, 1000)).await;

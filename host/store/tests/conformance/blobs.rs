@@ -11,7 +11,7 @@ use wattle_graph::id::Digest;
 use wattle_kit::need;
 use wattle_run::ports::blob::{BlobRef, BlobStore};
 use wattle_run::ports::store::{Batch, Store};
-use wattle_store::sweep::{GRACE, Mentions, Sweepable, sweep_blobs};
+use wattle_store::sweep::{GRACE_PERIOD, Mentions, Sweepable, sweep_blobs};
 use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
 
 use crate::postgres::Server;
@@ -93,7 +93,7 @@ where
     };
     append(store, &thread, whole).await.unwrap();
 
-    assert_eq!(sweep_blobs(store, blobs, GRACE).await.unwrap(), 0, "all are young");
+    assert_eq!(sweep_blobs(store, blobs, GRACE_PERIOD).await.unwrap(), 0, "all are young");
     tokio::time::sleep(OLD).await;
     blobs.put(Bytes::from("young"), "text/plain").await.unwrap();
     assert_eq!(sweep_blobs(store, blobs, OLD).await.unwrap(), 1);

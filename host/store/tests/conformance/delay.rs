@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use wattle_kit::need;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, LeaseHolder, StoreError};
-use wattle_store::urgency::COMMIT_DELAY_LIMIT;
+use wattle_store::commit_delay::MAX_COMMIT_DELAY;
 use wattle_store::{PostgresStore, RedbStore};
 
 use crate::postgres::Server;
@@ -114,7 +114,7 @@ async fn lease_requests_wait_for_batches_of_their_thread(store: &dyn Store) {
 async fn redb_groups_unawaited_batches() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("wattle.redb");
-    let store = RedbStore::open_with(&file, COMMIT_DELAY_LIMIT).unwrap();
+    let store = RedbStore::open_with(&file, MAX_COMMIT_DELAY).unwrap();
     awaited_batches_skip_the_commit_delay(&store).await;
     unawaited_batches_are_committed_after_the_delay(&store).await;
     watched_threads_skip_the_commit_delay(&store).await;
@@ -140,7 +140,7 @@ async fn batches_are_committed_without_a_delay() {
 #[tokio::test]
 async fn postgres_groups_unawaited_batches() {
     let server = need!(Server::start());
-    let config = server.config("gathering").with_commit_delay(COMMIT_DELAY_LIMIT);
+    let config = server.config("gathering").with_commit_delay(MAX_COMMIT_DELAY);
     let store = PostgresStore::open(&config).await.unwrap();
     awaited_batches_skip_the_commit_delay(&store).await;
     unawaited_batches_are_committed_after_the_delay(&store).await;
@@ -151,7 +151,7 @@ async fn postgres_groups_unawaited_batches() {
 #[tokio::test]
 async fn too_long_delay_is_refused() {
     let folder = TempDir::new().unwrap();
-    let long = COMMIT_DELAY_LIMIT + Duration::from_millis(1);
+    let long = MAX_COMMIT_DELAY + Duration::from_millis(1);
     let refused = RedbStore::open_with(folder.path().join("wattle.redb"), long).unwrap_err();
     assert!(matches!(refused, StoreError::Backend { .. }), "{refused}");
     assert!(refused.to_string().contains("at most 1000 ms, not 1001 ms"), "{refused}");

@@ -8,7 +8,7 @@ use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{plain, unpack};
+use crate::codec::{unpack, unpack_json};
 use crate::disk::chain::{load, walk};
 use crate::disk::frame::Frame;
 use crate::disk::head::Head;
@@ -18,7 +18,7 @@ use crate::disk::table::MARK_EVERY;
 use crate::disk::verify::verify;
 use crate::error::corrupt;
 use crate::file::guarded;
-use crate::mention::look;
+use crate::json_scan::scan_json;
 
 /// An intact thread.
 pub(crate) struct Sound {
@@ -79,7 +79,7 @@ fn records(
     if record.id != *thread {
         return Err(broken(thread, "its record names another thread"));
     }
-    note(mentions, &plain("thread record", &snapshot.packed_record(thread)?)?);
+    note(mentions, &unpack_json("thread record", &snapshot.packed_record(thread)?)?);
     Ok(())
 }
 
@@ -94,7 +94,7 @@ fn runs(
 ) -> Result<Runs, StoreError> {
     let (mut runs, mut pending) = (Vec::new(), Vec::new());
     snapshot.each_run(thread, |run| {
-        note(mentions, &plain("run record", &snapshot.packed_run(&run.id)?)?);
+        note(mentions, &unpack_json("run record", &snapshot.packed_run(&run.id)?)?);
         if run.status == RunStatus::Pending {
             pending.push((run.created_ms(), run.id.clone()));
         }
@@ -118,24 +118,24 @@ fn runs(
 /// Decodes a frame, also one without a seal.
 fn frame(frame: &Frame, mentions: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
     if let Some(events) = frame.packed_events()? {
-        note(mentions, &plain("events", events)?);
+        note(mentions, &unpack_json("events", events)?);
         frame.events::<Event>()?;
     }
     if frame.header().checkpoint.is_none() {
         return Ok(());
     }
-    note(mentions, &plain("checkpoint", frame.packed_meta()?)?);
+    note(mentions, &unpack_json("checkpoint", frame.packed_meta()?)?);
     frame.meta::<CheckpointMeta>()?;
     for part in frame.parts()? {
         let part = part?;
-        note(mentions, &plain("channel value", part.packed)?);
+        note(mentions, &unpack_json("channel value", part.packed)?);
         unpack::<Value>("channel value", part.packed)?;
     }
     Ok(())
 }
 
 fn note(mentions: &mut BTreeSet<Digest>, json: &[u8]) {
-    mentions.extend(look(json).blobs.into_iter().map(|blob| blob.0));
+    mentions.extend(scan_json(json).blobs.into_iter().map(|blob| blob.0));
 }
 
 /// Compares the indexes of frames and blobs with the frames and blobs of the thread.

@@ -3,7 +3,7 @@
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::store::StoreError;
 
-use crate::error::while_trying;
+use crate::error::redb_error;
 
 pub(super) const READ: &str = "read its file";
 
@@ -26,7 +26,7 @@ pub(super) fn failure(error: StoreError) -> Failure {
 
 /// Returns a function for `map_err` that names the operation in which redb failed.
 pub(super) fn cannot<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> Failure {
-    move |error| failure(while_trying(operation)(error))
+    move |error| failure(redb_error(operation)(error))
 }
 
 pub(super) fn closed() -> Failure {

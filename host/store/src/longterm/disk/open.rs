@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use redb::{Database, Error, ReadableTable as _};
 use wattle_run::ports::store::{Damage, StoreError};
 
-use crate::error::while_trying;
+use crate::error::redb_error;
 use crate::file::kind::{FACT_FORMAT, FileKind};
 use crate::file::mark;
 use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, is_filled, turn};
@@ -105,10 +105,10 @@ fn open_whole(path: &Path) -> Result<Database, StoreError> {
     let database = FILE.open(path)?;
     match FILE.format(path, &database)? {
         Some(FORMAT) => {}
-        Some(UNCHECKED_FORMAT) => migrate(&database).map_err(while_trying(MIGRATE))?,
+        Some(UNCHECKED_FORMAT) => migrate(&database).map_err(redb_error(MIGRATE))?,
         Some(found) if found > FORMAT => return Err(newer(path, found)),
         Some(found) => return Err(FILE.foreign(path, format!("it has the unknown format {found}"))),
-        None => create(&database).map_err(while_trying("create its tables"))?,
+        None => create(&database).map_err(redb_error("create its tables"))?,
     }
     Ok(database)
 }

@@ -9,7 +9,7 @@ use redb::{Builder, Database, Durability, Error, ReadTransaction};
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{Damage, StoreError};
 
-use crate::error::{backend, corrupt, while_trying};
+use crate::error::{backend, corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::kind::{self, FACT_FORMAT};
 use crate::file::look::{self, Reading};
@@ -57,7 +57,7 @@ impl Damaged {
     /// Wattle wrote it.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let reading = look::read(path)?;
-        let transaction = guarded(REBUILD, || reading.begin_read().map_err(while_trying(REBUILD)))?;
+        let transaction = guarded(REBUILD, || reading.begin_read().map_err(redb_error(REBUILD)))?;
         // A damaged page may hide the format number. The tables show the format as well.
         match guarded(REBUILD, || format_of(&transaction)) {
             Ok(Some(found)) if found > FORMAT => Err(newer(path, found)),
@@ -72,8 +72,8 @@ impl Damaged {
 }
 
 fn format_of(transaction: &ReadTransaction) -> Result<Option<u64>, StoreError> {
-    let facts = transaction.open_table(FACTS).map_err(while_trying(REBUILD))?;
-    let format = facts.get(FACT_FORMAT).map_err(while_trying(REBUILD))?;
+    let facts = transaction.open_table(FACTS).map_err(redb_error(REBUILD))?;
+    let format = facts.get(FACT_FORMAT).map_err(redb_error(REBUILD))?;
     Ok(format.map(|format| format.value()))
 }
 
@@ -161,8 +161,8 @@ fn put_anew(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, Store
 }
 
 fn write(new: &Path, transaction: &ReadTransaction, aside: &Path) -> Result<Found, StoreError> {
-    let database = Builder::new().create(new).map_err(while_trying(REBUILD))?;
-    create(&database).map_err(while_trying(REBUILD))?;
+    let database = Builder::new().create(new).map_err(redb_error(REBUILD))?;
+    create(&database).map_err(redb_error(REBUILD))?;
     let (mut part, mut bytes) = (Vec::new(), 0);
     let found = look_at(transaction, &mut |place, record| {
         bytes += record.document.len();
@@ -171,11 +171,11 @@ fn write(new: &Path, transaction: &ReadTransaction, aside: &Path) -> Result<Foun
             return Ok(());
         }
         bytes = 0;
-        commit(&database, &std::mem::take(&mut part)).map_err(while_trying(REBUILD))
+        commit(&database, &std::mem::take(&mut part)).map_err(redb_error(REBUILD))
     })?;
-    commit(&database, &part).map_err(while_trying(REBUILD))?;
-    finish(&database, transaction, &found, aside).map_err(while_trying(REBUILD))?;
-    database.close().map_err(while_trying(REBUILD))?;
+    commit(&database, &part).map_err(redb_error(REBUILD))?;
+    finish(&database, transaction, &found, aside).map_err(redb_error(REBUILD))?;
+    database.close().map_err(redb_error(REBUILD))?;
     Ok(found)
 }
 

@@ -10,7 +10,7 @@ use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, Table
 use serde::de::IgnoredAny;
 use wattle_run::ports::store::{Damage, StoreError};
 
-use crate::error::{corrupt, while_trying};
+use crate::error::{corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::walk::walk;
 use crate::longterm::disk::table::{self, DOCUMENTS, Key, LOST, UNCHECKED, UncheckedRow};
@@ -142,11 +142,11 @@ pub(super) fn lost(transaction: &ReadTransaction) -> Result<Vec<Lost>, StoreErro
             Ok(table) => table,
             // Files have this table since format 2.
             Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(while_trying(LOOK)(error)),
+            Err(error) => return Err(redb_error(LOOK)(error)),
         };
         let mut all = Vec::new();
-        for entry in table.iter().map_err(while_trying(LOOK))? {
-            let (place, lost) = entry.map_err(while_trying(LOOK))?;
+        for entry in table.iter().map_err(redb_error(LOOK))? {
+            let (place, lost) = entry.map_err(redb_error(LOOK))?;
             let ((file, _), (subject, reason)) = (place.value(), lost.value());
             let (subject, reason) = (subject.to_owned(), reason.to_owned());
             all.push(Lost { file: file.to_owned(), subject, reason });
@@ -191,7 +191,7 @@ fn opened<V: Value + 'static>(
     guarded(LOOK, || match transaction.open_table(table) {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
-        Err(error) => Err(while_trying(LOOK)(error)),
+        Err(error) => Err(redb_error(LOOK)(error)),
     })
 }
 

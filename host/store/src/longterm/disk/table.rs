@@ -10,7 +10,7 @@ use redb::{
 use wattle_graph::failure::Failure;
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::check_of;
+use crate::codec::checksum;
 use crate::error::{backend, corrupt};
 use crate::file::guarded;
 use crate::file::kind::FACT_FORMAT;
@@ -87,7 +87,7 @@ impl From<UncheckedRow<'_>> for Record {
 /// Returns the row of a document.
 pub(crate) fn row<'r>(place: (&[u8], &str), record: &'r Record) -> Row<'r> {
     let Record { created_ms, updated_ms, expires_ms, refresh_ms, document } = record;
-    (*created_ms, *updated_ms, *expires_ms, *refresh_ms, check(place, record), document)
+    (*created_ms, *updated_ms, *expires_ms, *refresh_ms, row_checksum(place, record), document)
 }
 
 /// Reads a document from its row.
@@ -98,7 +98,7 @@ pub(crate) fn row<'r>(place: (&[u8], &str), record: &'r Record) -> Row<'r> {
 pub(crate) fn read(place: (&[u8], &str), row: Row<'_>) -> Result<Record, StoreError> {
     let (created_ms, updated_ms, expires_ms, refresh_ms, written, document) = row;
     let record = Record::from((created_ms, updated_ms, expires_ms, refresh_ms, document));
-    if check(place, &record) == written {
+    if row_checksum(place, &record) == written {
         return Ok(record);
     }
     Err(corrupt(path::named(place.0, place.1), "it does not match its checksum"))
@@ -106,10 +106,10 @@ pub(crate) fn read(place: (&[u8], &str), row: Row<'_>) -> Result<Record, StoreEr
 
 /// Returns the checksum of a document. It covers path and key, so that a row under another key does
 /// not match.
-fn check((path, key): (&[u8], &str), record: &Record) -> u64 {
+fn row_checksum((path, key): (&[u8], &str), record: &Record) -> u64 {
     let expires = record.expires_ms.map(i64::to_le_bytes);
     let refresh = record.refresh_ms.map(u64::to_le_bytes);
-    u64::from_le_bytes(check_of(&[
+    u64::from_le_bytes(checksum(&[
         path,
         key.as_bytes(),
         &record.created_ms.to_le_bytes(),

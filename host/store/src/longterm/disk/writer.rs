@@ -12,7 +12,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::PutItem;
 use wattle_run::ports::store::StoreError;
 
-use crate::error::{backend, while_trying};
+use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::handle::Source;
 use crate::longterm::disk::fault::failure;
@@ -129,9 +129,8 @@ impl Writer {
         }
         let handle = self.source.handle();
         let usage = &self.usage;
-        let done = guarded(COMMIT, || {
-            commit(handle.writing()?, usage, group).map_err(while_trying(COMMIT))
-        });
+        let done =
+            guarded(COMMIT, || commit(handle.writing()?, usage, group).map_err(redb_error(COMMIT)));
         drop(handle);
         self.reopen_at = match &done {
             Ok(_) => None,

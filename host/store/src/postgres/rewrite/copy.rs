@@ -7,7 +7,6 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, StoreError};
 
 use crate::codec::unpack;
-use crate::plan::copied;
 use crate::postgres::delete::refuse_held;
 use crate::postgres::head;
 use crate::postgres::history::bytes;
@@ -15,7 +14,8 @@ use crate::postgres::link::{Attempt, Begun, Fault, Link};
 use crate::postgres::outcome::commit;
 use crate::postgres::rewrite::{Anew, Entry, OPERATION, Whole, read_all};
 use crate::postgres::stage::{Body, Frame};
-use crate::rules;
+use crate::retention_plan::copied_records;
+use crate::validate;
 
 const KNOWN: &str = "SELECT record FROM runs WHERE id = ANY($1) LIMIT 1";
 
@@ -54,14 +54,14 @@ async fn copy_once(
     let Some(source) = source.filter(|head| head.is_there) else { return Ok(None) };
     refuse_held(&mut transaction, from, &source).await?;
     let Some(target) = target.filter(|head| from != to && !head.is_there) else {
-        return Err(rules::thread_is_there(to).into());
+        return Err(validate::thread_exists_error(to).into());
     };
     let whole = read_all(&mut transaction, from, source).await?;
-    rules::refuse_running(&whole.record)?;
+    validate::ensure_not_running(&whole.record)?;
     let log = parsed(&whole)?;
     let names: HashMap<RunId, RunId> =
         runs(&whole, &log).map(|run| (run.clone(), run_id(run))).collect();
-    let (record, runs) = copied(&whole.record, whole.runs.clone(), to, incarnation, &names);
+    let (record, runs) = copied_records(&whole.record, whole.runs.clone(), to, incarnation, &names);
     refuse_known(&mut transaction, to, &runs).await?;
     let mut anew = Anew::new(to, &whole, None, target.lease, target.ledger);
     let first = log.iter().flatten().next().map(|event| event.seq);
@@ -97,7 +97,7 @@ async fn refuse_known(
     let known = sqlx::query(KNOWN).bind(ids).fetch_optional(&mut **transaction).await?;
     let Some(known) = known else { return Ok(()) };
     let run: RunRecord = unpack("run", bytes(&known, "record")?)?;
-    Err(rules::run_is_there(to, &run.id).into())
+    Err(validate::run_exists_error(to, &run.id).into())
 }
 
 /// Returns a batch with the run ids of the copy.

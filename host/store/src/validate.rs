@@ -1,4 +1,4 @@
-//! Validates batches before they are written. Every store uses these rules.
+//! Validates batches before they are written. All stores share these checks.
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::id::{CheckpointId, RunId, ThreadId};
@@ -10,28 +10,28 @@ use crate::error::invalid;
 
 /// Maximum length of a namespace in bytes. The file store keeps the namespace in the first page of
 /// a frame.
-const NAMESPACE_LIMIT_BYTES: usize = 2048;
+const MAX_NAMESPACE_BYTES: usize = 2048;
 
 /// The position of a thread in its log.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct LogPosition {
     /// Sequence number of the newest event of the thread.
     pub(crate) last_seq: u64,
     /// Newest checkpoint of the thread, in any namespace.
     pub(crate) last_checkpoint: Option<CheckpointId>,
 }
 
-/// Checks everything about a batch that does not need the history of the thread. `standing` is
+/// Checks everything about a batch that does not need the history of the thread. `position` is
 /// `None` for a thread that does not exist yet.
-pub(crate) fn admit(
+pub(crate) fn batch(
     thread: &ThreadId,
-    standing: Option<Standing>,
+    position: Option<LogPosition>,
     batch: &Batch,
 ) -> Result<(), StoreError> {
-    let last_seq = standing.map_or(0, |standing| standing.last_seq);
-    let last_checkpoint = standing.and_then(|standing| standing.last_checkpoint);
-    follows(thread, last_seq, batch)?;
-    if standing.is_none() && batch.record.is_none() {
+    let last_seq = position.map_or(0, |position| position.last_seq);
+    let last_checkpoint = position.and_then(|position| position.last_checkpoint);
+    check_sequence(thread, last_seq, batch)?;
+    if position.is_none() && batch.record.is_none() {
         return Err(invalid(thread, "the first batch of a thread must have its record"));
     }
     if batch.record.as_ref().is_some_and(|record| record.id != *thread) {
@@ -45,40 +45,43 @@ pub(crate) fn admit(
     }
     let made = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id);
     // Events may belong to the checkpoint of their own batch, as in a fork.
-    known(thread, "base", batch.base, made.or(last_checkpoint))?;
-    known(thread, "current", batch.current, last_checkpoint)?;
+    check_checkpoint_exists(thread, "base", batch.base, made.or(last_checkpoint))?;
+    check_checkpoint_exists(thread, "current", batch.current, last_checkpoint)?;
     match &batch.checkpoint {
         Some(_) if batch.current.is_some() => {
             Err(invalid(thread, "it has a new checkpoint and makes an earlier one current"))
         }
-        Some(checkpoint) => fits(thread, last_checkpoint, checkpoint),
+        Some(checkpoint) => check_checkpoint(thread, last_checkpoint, checkpoint),
         None => Ok(()),
     }
 }
 
 /// Returns the error for a run id that belongs to another thread.
-pub(crate) fn foreign_run(thread: &ThreadId, run: &str, owner: &ThreadId) -> StoreError {
+pub(crate) fn foreign_run_error(thread: &ThreadId, run: &str, owner: &ThreadId) -> StoreError {
     invalid(thread, format!("run `{run}` belongs to thread `{owner}`"))
 }
 
-/// Returns the error for a batch that begins a run out of its turn.
-pub(crate) fn out_of_turn(thread: &ThreadId, run: &RunId) -> StoreError {
+/// Returns the error for a batch that starts a run although its queue condition does not hold.
+pub(crate) fn out_of_turn_error(thread: &ThreadId, run: &RunId) -> StoreError {
     StoreError::OutOfTurn { thread: thread.clone(), run: run.clone() }
 }
 
 /// Returns the error for a record that is not one of a pending run.
-pub(crate) fn not_pending(run: &RunRecord) -> StoreError {
+pub(crate) fn not_pending_error(run: &RunRecord) -> StoreError {
     invalid(&run.thread, format!("run `{}` is not pending, or has no specification", run.id))
 }
 
 /// Returns the error for a pending run of a thread that does not exist.
-pub(crate) fn no_thread(run: &RunRecord) -> StoreError {
+pub(crate) fn no_thread_error(run: &RunRecord) -> StoreError {
     invalid(&run.thread, format!("run `{}` belongs to a thread that does not exist", run.id))
 }
 
-/// Checks the turn of a batch without a run, which cannot begin one.
-pub(crate) fn no_turn(thread: &ThreadId, turn: QueueCondition) -> Result<(), StoreError> {
-    match turn {
+/// Checks the queue condition of a batch without a run record: such a batch cannot start a run.
+pub(crate) fn check_without_run(
+    thread: &ThreadId,
+    condition: QueueCondition,
+) -> Result<(), StoreError> {
+    match condition {
         QueueCondition::Unchecked => Ok(()),
         QueueCondition::Pending | QueueCondition::Free => {
             Err(invalid(thread, "it starts a run and has no run record"))
@@ -87,22 +90,22 @@ pub(crate) fn no_turn(thread: &ThreadId, turn: QueueCondition) -> Result<(), Sto
 }
 
 /// Returns the error for a checkpoint that a batch refers to and that does not exist.
-pub(crate) fn no_checkpoint(thread: &ThreadId, id: CheckpointId) -> StoreError {
+pub(crate) fn no_checkpoint_error(thread: &ThreadId, id: CheckpointId) -> StoreError {
     invalid(thread, format!("checkpoint {id} does not exist"))
 }
 
 /// Returns the error for a current checkpoint that belongs to a subgraph.
-pub(crate) fn not_root(thread: &ThreadId, id: CheckpointId) -> StoreError {
+pub(crate) fn not_root_error(thread: &ThreadId, id: CheckpointId) -> StoreError {
     invalid(thread, format!("checkpoint {id} belongs to a subgraph and cannot be the current one"))
 }
 
 /// Returns the error for a copy whose thread id is in use.
-pub(crate) fn thread_is_there(thread: &ThreadId) -> StoreError {
+pub(crate) fn thread_exists_error(thread: &ThreadId) -> StoreError {
     invalid(thread, "a thread with this id exists already; copy to another id")
 }
 
 /// Refuses to copy a thread with an active run. The run of the copy would never end.
-pub(crate) fn refuse_running(record: &ThreadRecord) -> Result<(), StoreError> {
+pub(crate) fn ensure_not_running(record: &ThreadRecord) -> Result<(), StoreError> {
     match record.status {
         ThreadStatus::Running => {
             Err(invalid(&record.id, "a run is active on it; copy it after the run has ended"))
@@ -112,11 +115,11 @@ pub(crate) fn refuse_running(record: &ThreadRecord) -> Result<(), StoreError> {
 }
 
 /// Returns the error for a run of a copy whose id another run has.
-pub(crate) fn run_is_there(thread: &ThreadId, run: &RunId) -> StoreError {
+pub(crate) fn run_exists_error(thread: &ThreadId, run: &RunId) -> StoreError {
     invalid(thread, format!("a run `{run}` exists already; runs of a copy need new ids"))
 }
 
-fn follows(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreError> {
+fn check_sequence(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreError> {
     let first = batch.events.first().map(|event| event.seq);
     let wrong_first = first.filter(|first| newest.checked_add(1) != Some(*first));
     let wrong_after = batch.after_seq.filter(|after| *after != newest);
@@ -133,7 +136,7 @@ fn follows(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreErr
     Ok(())
 }
 
-fn known(
+fn check_checkpoint_exists(
     thread: &ThreadId,
     what: &str,
     id: Option<CheckpointId>,
@@ -147,7 +150,7 @@ fn known(
     }
 }
 
-fn fits(
+fn check_checkpoint(
     thread: &ThreadId,
     last: Option<CheckpointId>,
     checkpoint: &Checkpoint,
@@ -157,11 +160,11 @@ fn fits(
         let message = format!("checkpoint number {} was assigned already", meta.id);
         return Err(invalid(thread, message));
     }
-    if meta.namespace.as_str().len() > NAMESPACE_LIMIT_BYTES {
-        let message = format!("its namespace has more than {NAMESPACE_LIMIT_BYTES} bytes");
+    if meta.namespace.as_str().len() > MAX_NAMESPACE_BYTES {
+        let message = format!("its namespace has more than {MAX_NAMESPACE_BYTES} bytes");
         return Err(invalid(thread, message));
     }
-    known(thread, "parent", meta.parent, last)?;
+    check_checkpoint_exists(thread, "parent", meta.parent, last)?;
     if let Some((name, version)) = meta.versions.iter().find(|(_, version)| **version > meta.id) {
         let message = format!("channel `{name}` has version {version}, after its checkpoint");
         return Err(invalid(thread, message));

@@ -10,43 +10,43 @@ use wattle_run::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
 
 /// A batch as a plan sees it.
 #[derive(Debug)]
-pub(crate) struct Outline {
+pub(crate) struct BatchSummary {
     pub(crate) base: Option<CheckpointId>,
     /// Sequence number of the thread's newest event before the batch.
     pub(crate) after_seq: u64,
     /// Sequence number of the thread's newest event with the batch.
     pub(crate) last_seq: u64,
     /// Root checkpoints that its events record, with the sequence numbers of these events.
-    pub(crate) made: Vec<(CheckpointId, u64)>,
-    pub(crate) checkpoint: Option<Point>,
+    pub(crate) checkpoints_made: Vec<(CheckpointId, u64)>,
+    pub(crate) checkpoint: Option<CheckpointSummary>,
 }
 
 /// A checkpoint as a plan sees it.
 #[derive(Debug)]
-pub(crate) struct Point {
+pub(crate) struct CheckpointSummary {
     pub(crate) id: CheckpointId,
     pub(crate) namespace: Namespace,
     pub(crate) run: RunId,
     /// Newest checkpoints of the subgraphs that keep their state.
-    pub(crate) children: Vec<CheckpointId>,
+    pub(crate) subgraph_checkpoints: Vec<CheckpointId>,
     /// True if nodes run next.
     pub(crate) has_next: bool,
 }
 
-impl From<&CheckpointMeta> for Point {
+impl From<&CheckpointMeta> for CheckpointSummary {
     fn from(meta: &CheckpointMeta) -> Self {
         Self {
             id: meta.id,
             namespace: meta.namespace.clone(),
             run: meta.run.clone(),
-            children: meta.subgraph_checkpoints.values().copied().collect(),
+            subgraph_checkpoints: meta.subgraph_checkpoints.values().copied().collect(),
             has_next: !meta.next.is_empty(),
         }
     }
 }
 
 /// Returns the root checkpoints that events record, with the sequence numbers of these events.
-pub(crate) fn made_by(events: &[Event]) -> Vec<(CheckpointId, u64)> {
+pub(crate) fn checkpoints_made_by(events: &[Event]) -> Vec<(CheckpointId, u64)> {
     let roots = events.iter().filter(|event| event.namespace.is_root());
     roots
         .filter_map(|event| match &event.kind {
@@ -58,7 +58,7 @@ pub(crate) fn made_by(events: &[Event]) -> Vec<(CheckpointId, u64)> {
 
 /// A retention plan: what a rewrite keeps of a thread.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct RetentionPlan {
     /// Checkpoints that are kept.
     keep: BTreeSet<CheckpointId>,
     /// The current checkpoint after the rewrite.
@@ -70,45 +70,48 @@ pub(crate) struct Plan {
     /// Events of these runs are dropped.
     runs: BTreeSet<RunId>,
     /// Events with one of these base checkpoints are dropped.
-    gone: BTreeSet<CheckpointId>,
+    dropped: BTreeSet<CheckpointId>,
 }
 
-impl Plan {
+impl RetentionPlan {
     /// Keeps everything.
-    pub(crate) fn all(log: &[Outline], current: Option<CheckpointId>) -> Self {
-        Self { keep: points(log).map(|point| point.id).collect(), current, ..Self::default() }
+    pub(crate) fn keep_all(log: &[BatchSummary], current: Option<CheckpointId>) -> Self {
+        Self {
+            keep: checkpoints(log).map(|checkpoint| checkpoint.id).collect(),
+            current,
+            ..Self::default()
+        }
     }
 
     /// Keeps the newest checkpoint of each namespace, the current checkpoint and the checkpoints
     /// that unfinished runs reopen on failure. Keeps all events since the oldest event that belongs
     /// to one of these root checkpoints, so that the log has no gap.
-    pub(crate) fn latest(
-        log: &[Outline],
+    pub(crate) fn keep_latest(
+        log: &[BatchSummary],
         current: Option<CheckpointId>,
         runs: &[RunRecord],
     ) -> Self {
         let all = by_id(log);
         let newest: BTreeMap<&Namespace, CheckpointId> =
-            all.values().map(|point| (&point.namespace, point.id)).collect();
+            all.values().map(|checkpoint| (&checkpoint.namespace, checkpoint.id)).collect();
         let unfinished = runs.iter().filter(|run| run.ended_ms.is_none());
         let mut wanted: Vec<CheckpointId> = newest.into_values().collect();
         wanted.extend(current);
         wanted.extend(unfinished.filter_map(|run| run.reopen));
-        let keep = with_children(&all, wanted);
+        let keep = with_subgraphs(&all, wanted);
         let is_root = |id: &CheckpointId| {
-            all.get(id).is_some_and(|point| point.namespace == Namespace::root())
+            all.get(id).is_some_and(|checkpoint| checkpoint.namespace == Namespace::root())
         };
         let roots: BTreeSet<CheckpointId> = keep.iter().copied().filter(is_root).collect();
-        let own = log.iter().filter(|outline| {
-            outline.last_seq > outline.after_seq
-                && outline.base.is_some_and(|base| roots.contains(&base))
+        let own = log.iter().filter(|batch| {
+            batch.last_seq > batch.after_seq && batch.base.is_some_and(|base| roots.contains(&base))
         });
         // A run that stores only its last checkpoint writes what is pending on it with an earlier
         // base.
-        let made = log.iter().flat_map(|outline| &outline.made);
+        let made = log.iter().flat_map(|batch| &batch.checkpoints_made);
         let made = made.filter(|(id, _)| roots.contains(id)).map(|(_, seq)| seq - 1);
-        let first = own.map(|outline| outline.after_seq).chain(made).min();
-        let last_seq = log.last().map_or(0, |outline| outline.last_seq);
+        let first = own.map(|batch| batch.after_seq).chain(made).min();
+        let last_seq = log.last().map_or(0, |batch| batch.last_seq);
         let after = match first {
             Some(after) => after,
             // Without a root checkpoint, all events of the thread are pending.
@@ -119,36 +122,37 @@ impl Plan {
     }
 
     /// Drops the events and the checkpoints of some runs.
-    pub(crate) fn without(
-        log: &[Outline],
+    pub(crate) fn drop_runs(
+        log: &[BatchSummary],
         current: Option<CheckpointId>,
         runs: BTreeSet<RunId>,
     ) -> Self {
         let all = by_id(log);
-        let others = all.values().filter(|point| !runs.contains(&point.run));
+        let others = all.values().filter(|checkpoint| !runs.contains(&checkpoint.run));
         // Checkpoints of subgraphs are kept with the checkpoints that refer to them.
-        let keep = with_children(&all, others.map(|point| point.id).collect());
-        let (kept, gone): (Vec<&Point>, Vec<&Point>) =
-            points(log).partition(|point| keep.contains(&point.id));
-        let roots = kept.iter().filter(|point| point.namespace == Namespace::root());
-        let newest = roots.map(|point| point.id).max();
-        let gone: BTreeSet<CheckpointId> = gone.iter().map(|point| point.id).collect();
-        let current = current.filter(|current| !gone.contains(current)).or(newest);
+        let keep = with_subgraphs(&all, others.map(|checkpoint| checkpoint.id).collect());
+        let (kept, dropped): (Vec<&CheckpointSummary>, Vec<&CheckpointSummary>) =
+            checkpoints(log).partition(|checkpoint| keep.contains(&checkpoint.id));
+        let roots = kept.iter().filter(|checkpoint| checkpoint.namespace == Namespace::root());
+        let newest = roots.map(|checkpoint| checkpoint.id).max();
+        let dropped: BTreeSet<CheckpointId> =
+            dropped.iter().map(|checkpoint| checkpoint.id).collect();
+        let current = current.filter(|current| !dropped.contains(current)).or(newest);
         let at = current.and_then(|current| all.get(&current));
-        let has_next = at.is_some_and(|point| point.has_next);
-        Self { keep, current, has_next, after: 0, runs, gone }
+        let has_next = at.is_some_and(|checkpoint| checkpoint.has_next);
+        Self { keep, current, has_next, after: 0, runs, dropped }
     }
 
     /// Returns whether nothing is dropped.
-    pub(crate) fn is_idle(&self, log: &[Outline]) -> bool {
-        let first = log.first().map_or(0, |outline| outline.after_seq);
-        points(log).all(|point| self.keep.contains(&point.id))
+    pub(crate) fn is_noop(&self, log: &[BatchSummary]) -> bool {
+        let first = log.first().map_or(0, |batch| batch.after_seq);
+        checkpoints(log).all(|checkpoint| self.keep.contains(&checkpoint.id))
             && self.after <= first
             && self.runs.is_empty()
     }
 
     /// Returns whether runs are dropped and no current checkpoint is left.
-    pub(crate) fn loses_all(&self) -> bool {
+    pub(crate) fn drops_thread(&self) -> bool {
         !self.runs.is_empty() && self.current.is_none()
     }
 
@@ -159,7 +163,7 @@ impl Plan {
 
     /// Returns the events of a batch that are kept.
     pub(crate) fn events(&self, base: Option<CheckpointId>, mut events: Vec<Event>) -> Vec<Event> {
-        if base.is_some_and(|base| self.gone.contains(&base)) {
+        if base.is_some_and(|base| self.dropped.contains(&base)) {
             return Vec::new();
         }
         events.retain(|event| event.seq > self.after && !self.runs.contains(&event.run));
@@ -197,7 +201,7 @@ impl Plan {
 
 /// Returns the record and the runs of a copy of a thread. `names` maps the run ids to those of the
 /// copy. The incarnation has an id of its own, because a thread may have no run.
-pub(crate) fn copied(
+pub(crate) fn copied_records(
     record: &ThreadRecord,
     mut runs: Vec<RunRecord>,
     to: &ThreadId,
@@ -222,75 +226,77 @@ pub(crate) fn copied(
     (record, runs)
 }
 
-fn by_id(log: &[Outline]) -> BTreeMap<CheckpointId, &Point> {
-    points(log).map(|point| (point.id, point)).collect()
+fn by_id(log: &[BatchSummary]) -> BTreeMap<CheckpointId, &CheckpointSummary> {
+    checkpoints(log).map(|checkpoint| (checkpoint.id, checkpoint)).collect()
 }
 
 /// Returns checkpoints together with the checkpoints of subgraphs that they refer to.
-fn with_children(
-    all: &BTreeMap<CheckpointId, &Point>,
+fn with_subgraphs(
+    all: &BTreeMap<CheckpointId, &CheckpointSummary>,
     mut wanted: Vec<CheckpointId>,
 ) -> BTreeSet<CheckpointId> {
     let mut keep = BTreeSet::new();
     while let Some(id) = wanted.pop() {
-        if let Some(point) = all.get(&id)
+        if let Some(checkpoint) = all.get(&id)
             && keep.insert(id)
         {
-            wanted.extend(&point.children);
+            wanted.extend(&checkpoint.subgraph_checkpoints);
         }
     }
     keep
 }
 
-fn points(log: &[Outline]) -> impl Iterator<Item = &Point> {
-    log.iter().filter_map(|outline| outline.checkpoint.as_ref())
+fn checkpoints(log: &[BatchSummary]) -> impl Iterator<Item = &CheckpointSummary> {
+    log.iter().filter_map(|batch| batch.checkpoint.as_ref())
 }
 
 /// Where channel values are stored in a log that is being rewritten, oldest frame first.
 #[derive(Debug, Default)]
-pub(crate) struct Homes<H> {
-    values: HashMap<(ChannelName, CheckpointId), H>,
+pub(crate) struct ValueIndex<F> {
+    values: HashMap<(ChannelName, CheckpointId), F>,
     /// Checkpoints written so far.
-    written: HashMap<CheckpointId, H>,
+    written: HashMap<CheckpointId, F>,
 }
 
 /// Where the values of an older version are stored for a rewritten checkpoint.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Home<H> {
+pub(crate) enum Placement<F> {
     /// One frame has all of them.
-    There(H),
+    InFrame(F),
     /// No single frame has all of them, so the frame of the checkpoint carries them.
     Carry,
 }
 
-impl<H: Copy + PartialEq> Homes<H> {
+impl<F: Copy + PartialEq> ValueIndex<F> {
     /// Returns where a version of a channel is stored.
-    pub(crate) fn get(&self, channel: &ChannelName, version: CheckpointId) -> Option<H> {
+    pub(crate) fn get(&self, channel: &ChannelName, version: CheckpointId) -> Option<F> {
         self.values.get(&(channel.clone(), version)).copied()
     }
 
     /// Returns where several channels of one version are stored.
-    pub(crate) fn find(&self, version: CheckpointId, channels: &[&ChannelName]) -> Home<H> {
-        let mut home = None;
+    pub(crate) fn find(&self, version: CheckpointId, channels: &[&ChannelName]) -> Placement<F> {
+        let mut frame = None;
         for channel in channels {
             match self.get(channel, version) {
                 // A written checkpoint without a value for a channel never had one.
                 None if self.written.contains_key(&version) => {}
-                Some(found) if home.is_none_or(|home| home == found) => home = Some(found),
-                _ => return Home::Carry,
+                Some(found) if frame.is_none_or(|frame| frame == found) => frame = Some(found),
+                _ => return Placement::Carry,
             }
         }
-        home.or_else(|| self.written.get(&version).copied()).map_or(Home::Carry, Home::There)
+        frame
+            .or_else(|| self.written.get(&version).copied())
+            .map_or(Placement::Carry, Placement::InFrame)
     }
 
     /// Records that a frame has a version of a channel.
-    pub(crate) fn insert(&mut self, channel: &ChannelName, version: CheckpointId, home: H) {
-        self.values.insert((channel.clone(), version), home);
+    pub(crate) fn insert(&mut self, channel: &ChannelName, version: CheckpointId, frame: F) {
+        self.values.insert((channel.clone(), version), frame);
     }
 
     /// Records that a checkpoint was written.
-    pub(crate) fn written(&mut self, id: CheckpointId, home: H) {
-        self.written.insert(id, home);
+    pub(crate) fn insert_checkpoint(&mut self, id: CheckpointId, frame: F) {
+        self.written.insert(id, frame);
     }
 }
 

@@ -10,54 +10,54 @@ use std::time::Duration;
 
 /// Default commit delay. Several supersteps without effects take less, and a client that polls a
 /// thread does not notice the delay.
-pub const COMMIT_DELAY: Duration = Duration::from_millis(2);
+pub const DEFAULT_COMMIT_DELAY: Duration = Duration::from_millis(2);
 
 /// Maximum commit delay. It bounds the work without a waiting caller that a crash loses and
 /// recovery repeats, and how late other hosts are notified of events.
-pub const COMMIT_DELAY_LIMIT: Duration = Duration::from_secs(1);
+pub const MAX_COMMIT_DELAY: Duration = Duration::from_secs(1);
 
 /// Refuses a commit delay that is too long.
 ///
 /// # Errors
 ///
 /// A sentence that names the limit.
-pub fn check(commit_delay: Duration) -> Result<(), String> {
-    if commit_delay <= COMMIT_DELAY_LIMIT {
+pub fn validate(commit_delay: Duration) -> Result<(), String> {
+    if commit_delay <= MAX_COMMIT_DELAY {
         return Ok(());
     }
-    let (limit_ms, delay_ms) = (COMMIT_DELAY_LIMIT.as_millis(), commit_delay.as_millis());
+    let (limit_ms, delay_ms) = (MAX_COMMIT_DELAY.as_millis(), commit_delay.as_millis());
     Err(format!("`commit_delay` is at most {limit_ms} ms, not {delay_ms} ms"))
 }
 
 /// Numbers the batches of one writer, and knows which of them a caller awaits.
 #[derive(Debug, Default)]
-pub(crate) struct Urgency {
+pub(crate) struct FlushRequests {
     /// The last assigned number.
-    given: AtomicU64,
+    last_assigned: AtomicU64,
     /// The highest number that a caller awaits or has awaited.
-    wanted: AtomicU64,
+    requested_up_to: AtomicU64,
 }
 
-impl Urgency {
+impl FlushRequests {
     /// Returns the number of the next batch.
-    pub(crate) fn number(&self) -> u64 {
-        self.given.fetch_add(1, Ordering::Relaxed) + 1
+    pub(crate) fn next_batch_no(&self) -> u64 {
+        self.last_assigned.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Records that a caller awaits a batch, and so all batches before it.
-    pub(crate) fn want(&self, number: u64) {
-        self.wanted.fetch_max(number, Ordering::Release);
+    pub(crate) fn request(&self, number: u64) {
+        self.requested_up_to.fetch_max(number, Ordering::Release);
     }
 
     /// Records that a caller awaits all batches so far.
-    pub(crate) fn want_all(&self) {
-        self.want(self.given.load(Ordering::Relaxed));
+    pub(crate) fn request_all(&self) {
+        self.request(self.last_assigned.load(Ordering::Relaxed));
     }
 
     /// Returns true if a caller awaits a batch with the number `first` or a higher one. It stays
     /// true for a while after a later batch was awaited: the writer then commits often enough
     /// without a delay.
-    pub(crate) fn is_wanted(&self, first: u64) -> bool {
-        self.wanted.load(Ordering::Acquire) >= first
+    pub(crate) fn is_requested(&self, first: u64) -> bool {
+        self.requested_up_to.load(Ordering::Acquire) >= first
     }
 }

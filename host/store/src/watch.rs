@@ -10,13 +10,13 @@ use crate::lock::lock;
 
 /// From this number of entries on, those without a watcher are dropped. Otherwise the map would
 /// keep an entry of every thread that was ever watched.
-const IDLE_LIMIT: usize = 1024;
+const MAX_IDLE_ENTRIES: usize = 1024;
 
 /// One watch channel per watched thread.
 #[derive(Debug, Default)]
-pub(crate) struct Watches(Mutex<HashMap<ThreadId, watch::Sender<u64>>>);
+pub(crate) struct WatchRegistry(Mutex<HashMap<ThreadId, watch::Sender<u64>>>);
 
-impl Watches {
+impl WatchRegistry {
     /// Watches a thread. `newest` runs under the lock, so a write that becomes durable meanwhile is
     /// announced afterwards and none is missed.
     pub(crate) fn subscribe(
@@ -28,7 +28,7 @@ impl Watches {
         if let Some(sender) = senders.get(thread) {
             return sender.subscribe();
         }
-        if senders.len() >= IDLE_LIMIT {
+        if senders.len() >= MAX_IDLE_ENTRIES {
             senders.retain(|_, sender| sender.receiver_count() > 0);
         }
         let (sender, receiver) = watch::channel(newest());
@@ -42,7 +42,7 @@ impl Watches {
     }
 
     /// Announces the newest sequence number of a thread.
-    pub(crate) fn advance(&self, thread: &ThreadId, seq: u64) {
+    pub(crate) fn publish(&self, thread: &ThreadId, seq: u64) {
         if let Some(sender) = lock(&self.0).get(thread) {
             sender.send_if_modified(|newest| {
                 let newer = seq > *newest;
@@ -53,9 +53,9 @@ impl Watches {
     }
 
     /// Announces the newest sequence number of a thread, and retains it for later watchers.
-    pub(crate) fn remember(&self, thread: &ThreadId, seq: u64) {
+    pub(crate) fn publish_retained(&self, thread: &ThreadId, seq: u64) {
         drop(self.subscribe(thread, || seq));
-        self.advance(thread, seq);
+        self.publish(thread, seq);
     }
 
     /// Returns the threads that have a watcher, with their newest known sequence numbers.
@@ -66,7 +66,7 @@ impl Watches {
     }
 
     /// Drops entries without a watcher. Their sequence numbers may be outdated.
-    pub(crate) fn forget_idle(&self) {
+    pub(crate) fn drop_idle(&self) {
         lock(&self.0).retain(|_, sender| sender.receiver_count() > 0);
     }
 

@@ -6,7 +6,7 @@ use wattle_run::ports::blob::BlobRef;
 
 /// The result of a scan.
 #[derive(Debug, Default)]
-pub(crate) struct Sight {
+pub(crate) struct JsonScan {
     /// Deepest nesting of objects and arrays.
     pub(crate) depth: usize,
     /// Blobs that occur in strings, in order.
@@ -15,32 +15,32 @@ pub(crate) struct Sight {
 
 /// Scans JSON that `serde_json` wrote. It escapes no character of a blob reference, so each
 /// reference occurs verbatim.
-pub(crate) fn look(json: &[u8]) -> Sight {
-    let mut sight = Sight::default();
+pub(crate) fn scan_json(json: &[u8]) -> JsonScan {
+    let mut scan = JsonScan::default();
     let mut depth = 0_usize;
     let mut at = 0;
     while let Some(byte) = json.get(at) {
         at += 1;
         match byte {
             b'"' => {
-                let end = text_end(json, at);
-                BlobRef::find_in(&json[at..end], &mut sight.blobs);
+                let end = string_end(json, at);
+                BlobRef::find_in(&json[at..end], &mut scan.blobs);
                 at = end + 1;
             }
             b'{' | b'[' => {
                 depth += 1;
-                sight.depth = sight.depth.max(depth);
+                scan.depth = scan.depth.max(depth);
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
-    sight
+    scan
 }
 
 /// Returns the position of the closing quote of the string that starts at `at`, or the length of
 /// the JSON if the string is not closed.
-fn text_end(json: &[u8], mut at: usize) -> usize {
+fn string_end(json: &[u8], mut at: usize) -> usize {
     while let Some(next) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += next;
         if json[at] == b'"' {
@@ -59,9 +59,9 @@ mod tests {
     use super::*;
 
     fn check(json: &str, depth: usize, blobs: &[BlobRef]) {
-        let sight = look(json.as_bytes());
-        assert_eq!(sight.depth, depth, "{json}");
-        assert_eq!(sight.blobs, blobs, "{json}");
+        let scan = scan_json(json.as_bytes());
+        assert_eq!(scan.depth, depth, "{json}");
+        assert_eq!(scan.blobs, blobs, "{json}");
     }
 
     #[test]

@@ -1,0 +1,30 @@
+//! Decides when a growing list is stored as a full value.
+
+/// Up to this number of list deltas a list is read quickly, however short its full value is.
+const MIN_CHAIN_LEN: u64 = 256;
+
+/// After this number of list deltas a full value is due, however small they are: a read of the list
+/// visits each of them.
+const MAX_CHAIN_LEN: u64 = 4096;
+
+/// Returns true if the next version of a growing list is stored as a full value. This is due after
+/// [`MIN_CHAIN_LEN`] list deltas that take at least twice the bytes of their full value, which
+/// bounds the stored size, or after [`MAX_CHAIN_LEN`], which bounds the read.
+pub(crate) fn needs_full_value(deltas: u64, delta_bytes: u64, full_bytes: u64) -> bool {
+    let outweigh = delta_bytes >= full_bytes.saturating_mul(2);
+    deltas >= MAX_CHAIN_LEN || (deltas >= MIN_CHAIN_LEN && outweigh)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_value_is_due_after_long_or_large_chains() {
+        assert!(!needs_full_value(MIN_CHAIN_LEN - 1, 1000, 1));
+        assert!(!needs_full_value(MIN_CHAIN_LEN, 199, 100));
+        assert!(needs_full_value(MIN_CHAIN_LEN, 200, 100));
+        assert!(!needs_full_value(MAX_CHAIN_LEN - 1, 1, 100));
+        assert!(needs_full_value(MAX_CHAIN_LEN, 1, 100));
+    }
+}
