@@ -2,7 +2,7 @@
 
 pub(crate) mod check;
 pub mod file;
-pub mod memory;
+pub mod in_memory;
 
 use std::ops::Range;
 

@@ -13,7 +13,7 @@
 //!
 //! * [`disk`]: the file store, its format, its writer thread and its readers.
 //! * [`postgres`]: the store in PostgreSQL, which many hosts share.
-//! * [`memory`]: the store in memory.
+//! * [`in_memory`]: the store in memory.
 //! * [`longterm`]: the long-term memory.
 //! * [`blob`]: content-addressed bytes; [`sweep`]: the deletion of blobs without a mention.
 //! * `validate`: the validation of batches; `query`: the filters of threads and checkpoints.
@@ -38,11 +38,11 @@ pub mod disk;
 mod error;
 mod file;
 mod folders;
+pub mod in_memory;
 mod json_scan;
 mod lease;
 mod lock;
 pub mod longterm;
-pub mod memory;
 mod page;
 mod pending;
 pub mod postgres;
@@ -54,11 +54,11 @@ mod validate;
 mod watch;
 
 pub use blob::file::FileBlobs;
-pub use blob::memory::MemoryBlobs;
+pub use blob::in_memory::MemoryBlobs;
 pub use disk::RedbStore;
 pub use file::open::is_filled;
 pub use folders::{BACKUPS_FOLDER, BLOBS_FOLDER};
+pub use in_memory::MemoryStore;
 pub use longterm::{EssentialDocuments, RedbMemory, VolatileMemory};
-pub use memory::MemoryStore;
 pub use postgres::{PostgresBlobs, PostgresConfig, PostgresMemory, PostgresStore};
 pub use wattle_run::ports::store::StoreError;

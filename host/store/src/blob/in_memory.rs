@@ -16,10 +16,10 @@ use crate::sweep::Sweepable;
 
 /// Blobs in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryBlobs(Arc<Mutex<HashMap<BlobRef, Stored>>>);
+pub struct MemoryBlobs(Arc<Mutex<HashMap<BlobRef, StoredBlob>>>);
 
 #[derive(Clone, Debug)]
-struct Stored {
+struct StoredBlob {
     bytes: Bytes,
     media_type: String,
     put: Instant,
@@ -31,7 +31,7 @@ impl MemoryBlobs {
         Self::default()
     }
 
-    fn find(&self, blob: BlobRef) -> Result<Stored, Failure> {
+    fn find(&self, blob: BlobRef) -> Result<StoredBlob, Failure> {
         lock(&self.0).get(&blob).cloned().ok_or_else(|| not_found(blob))
     }
 }
@@ -44,7 +44,7 @@ impl BlobStore for MemoryBlobs {
         let mut blobs = lock(&self.0);
         let stored = blobs.entry(blob);
         let media_type = media_type.to_owned();
-        stored.or_insert(Stored { bytes, media_type, put }).put = put;
+        stored.or_insert(StoredBlob { bytes, media_type, put }).put = put;
         Ok(blob)
     }
 

@@ -6,9 +6,10 @@
 
 mod frame;
 mod rewrite;
+mod state;
 mod thread;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,23 +27,19 @@ use wattle_run::ports::store::{
     ThreadStatus, ThreadSummary, Ticket,
 };
 
-use crate::codec::{Packer, json_bytes};
-use crate::error::invalid;
+use crate::codec::json_bytes;
 use crate::lease::{Leases, monotonic_clock};
 use crate::lock::lock;
 use crate::page::PageBuilder;
-use crate::pending::{PendingRuns, check_pending};
 use crate::query::{ThreadFields, sort_and_skip, thread_matches};
-use crate::retention_plan::{RetentionPlan, copied_records};
 use crate::sweep::Mentions;
-use crate::validate;
 use crate::watch::WatchRegistry;
-use rewrite::Target;
-use thread::{Checked, Draft, Thread};
+use state::State;
+use thread::Thread;
 
-/// Capacity of the signal channel. When it is full, the oldest signals are lost, and their senders
-/// repeat them.
-const SIGNALS_LIMIT: usize = 1024;
+/// Capacity of the channel of notifications. When it is full, the oldest ones are lost, and their
+/// senders repeat them.
+const NOTIFICATION_CAPACITY: usize = 1024;
 
 /// A store in memory. Clones share their content.
 #[derive(Clone, Debug)]
@@ -50,216 +47,7 @@ pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     watches: Arc<WatchRegistry>,
     /// Reaches all engines of this process that share the store.
-    signals: broadcast::Sender<Notification>,
-}
-
-#[derive(Debug)]
-struct State {
-    threads: HashMap<ThreadId, Thread>,
-    runs: HashMap<RunId, RunRecord>,
-    pending: PendingRuns,
-    leases: Leases,
-    /// Highest assigned thread number.
-    numbered: u64,
-}
-
-impl State {
-    /// Checks a batch and prepares the parts that depend on its thread.
-    fn draft(&self, id: &ThreadId, batch: &Batch) -> Result<Draft, StoreError> {
-        self.admit(id, batch)?;
-        thread::draft(id, self.threads.get(id), batch)
-    }
-
-    fn admit(&self, id: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
-        self.leases.check_epoch(id, batch.epoch)?;
-        validate::batch(id, self.threads.get(id).map(Thread::log_position), batch)?;
-        if let Some(run) = &batch.run
-            && let Some(owner) = self.runs.get(&run.id).map(|run| &run.thread)
-            && owner != id
-        {
-            return Err(validate::foreign_run_error(id, run.id.as_str(), owner));
-        }
-        let is_known = batch.run.as_ref().is_some_and(|run| self.runs.contains_key(&run.id));
-        self.pending.check_batch(id, batch, is_known)
-    }
-
-    /// Applies a batch. Returns the batch if its thread has changed since it was checked.
-    fn append(
-        &mut self,
-        id: &ThreadId,
-        batch: Batch,
-        checked: Checked,
-    ) -> Result<Result<u64, Batch>, StoreError> {
-        if self.threads.get(id).map(Thread::end) != checked.follows {
-            return Ok(Err(batch));
-        }
-        self.admit(id, &batch)?;
-        self.leases.note_append(id, batch.epoch);
-        if let Some(epoch) = batch.epoch.filter(|_| batch.releases_lease) {
-            self.leases.release(id, epoch);
-        }
-        if let Some(run) = &batch.run {
-            self.pending.remove(&run.id);
-            self.runs.insert(run.id.clone(), run.clone());
-        }
-        match (self.threads.get_mut(id), batch.record.clone()) {
-            (Some(thread), _) => Ok(Ok(thread.apply(batch, checked))),
-            (None, Some(record)) => {
-                let mut thread = Thread::new(record);
-                let last_seq = thread.apply(batch, checked);
-                self.put(id, thread);
-                Ok(Ok(last_seq))
-            }
-            (None, None) => Ok(Ok(0)),
-        }
-    }
-}
-
-/// Runs, prunes and copies.
-impl State {
-    /// Inserts a thread, or replaces the one with the same id.
-    fn put(&mut self, id: &ThreadId, mut thread: Thread) {
-        self.numbered += 1;
-        thread.number = self.numbered;
-        self.threads.insert(id.clone(), thread);
-    }
-
-    fn runs(&self, thread: &Thread) -> Vec<RunRecord> {
-        thread.runs.iter().filter_map(|run| self.runs.get(run)).cloned().collect()
-    }
-
-    fn forget_run(&mut self, run: &RunId) {
-        self.pending.remove(run);
-        self.runs.remove(run);
-    }
-
-    fn enqueue(&mut self, run: &RunRecord) -> Result<bool, StoreError> {
-        check_pending(run)?;
-        let thread =
-            self.threads.get_mut(&run.thread).ok_or_else(|| validate::no_thread_error(run))?;
-        if self.runs.contains_key(&run.id) {
-            return Ok(false);
-        }
-        let mut packer = Packer::default();
-        packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
-        thread.mentions.extend(packer.mentions);
-        thread.runs.push(run.id.clone());
-        self.pending.push(run);
-        self.runs.insert(run.id.clone(), run.clone());
-        Ok(true)
-    }
-
-    fn dequeue(&mut self, run: &RunId, ended: Option<&RunRecord>) -> bool {
-        if !self.pending.remove(run) {
-            return false;
-        }
-        match ended {
-            Some(ended) => drop(self.runs.insert(run.clone(), ended.clone())),
-            None => {
-                let Some(record) = self.runs.remove(run) else { return true };
-                if let Some(thread) = self.threads.get_mut(&record.thread) {
-                    thread.runs.retain(|known| known != run);
-                }
-            }
-        }
-        true
-    }
-
-    fn delete(&mut self, id: &ThreadId) {
-        if let Some(thread) = self.threads.remove(id) {
-            thread.runs.iter().for_each(|run| self.forget_run(run));
-        }
-    }
-
-    /// Applies a retention plan to a thread.
-    fn keep(&mut self, id: &ThreadId, plan: &RetentionPlan) -> Result<(), StoreError> {
-        let Some(thread) = self.threads.get(id) else { return Ok(()) };
-        if plan.is_noop(&thread.summaries()) {
-            return Ok(());
-        }
-        if plan.drops_thread() {
-            self.delete(id);
-            return Ok(());
-        }
-        let runs = plan.runs(self.runs(thread));
-        let record = plan.record(thread.head.record.clone(), &runs);
-        let names = HashMap::new();
-        let target = Target { record, runs: &runs, names: &names, goes_on: true };
-        let rewritten = thread.rewritten(plan, target)?;
-        let gone = thread.runs.iter().filter(|run| !rewritten.runs.contains(run));
-        let gone: Vec<RunId> = gone.cloned().collect();
-        for run in &gone {
-            self.forget_run(run);
-        }
-        self.put(id, rewritten);
-        Ok(())
-    }
-
-    fn prune(&mut self, id: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
-        self.leases.ensure_unleased(id)?;
-        let Some(thread) = self.threads.get(id) else { return Ok(()) };
-        match strategy {
-            PruneStrategy::Delete => {
-                self.delete(id);
-                Ok(())
-            }
-            PruneStrategy::KeepLatest => {
-                let runs = self.runs(thread);
-                let plan =
-                    RetentionPlan::keep_latest(&thread.summaries(), thread.head.current, &runs);
-                self.keep(id, &plan)
-            }
-        }
-    }
-
-    /// Deletes runs. Returns the threads that it changed.
-    fn delete_runs(&mut self, runs: &[RunId]) -> Result<Vec<ThreadId>, StoreError> {
-        let mut threads: BTreeMap<ThreadId, BTreeSet<RunId>> = BTreeMap::new();
-        for record in runs.iter().filter_map(|run| self.runs.get(run)) {
-            threads.entry(record.thread.clone()).or_default().insert(record.id.clone());
-        }
-        threads.keys().try_for_each(|thread| self.leases.ensure_unleased(thread))?;
-        let ids = threads.keys().cloned().collect();
-        for (id, runs) in threads {
-            let Some(thread) = self.threads.get(&id) else { continue };
-            let plan = RetentionPlan::drop_runs(&thread.summaries(), thread.head.current, runs);
-            self.keep(&id, &plan)?;
-        }
-        Ok(ids)
-    }
-
-    /// Copies a thread. Returns the newest sequence number of the copy.
-    fn copy(
-        &mut self,
-        from: &ThreadId,
-        to: &ThreadId,
-        incarnation: &RunId,
-        run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
-    ) -> Result<Option<u64>, StoreError> {
-        let Some(thread) = self.threads.get(from) else { return Ok(None) };
-        self.leases.ensure_unleased(from)?;
-        if self.threads.contains_key(to) {
-            return Err(validate::thread_exists_error(to));
-        }
-        validate::ensure_not_running(&thread.head.record)?;
-        let checkpoints = thread.summaries().into_iter().filter_map(|batch| batch.checkpoint);
-        let mentioned = checkpoints.map(|checkpoint| checkpoint.run);
-        let events = thread.events_after(0).map(|event| event.run.clone());
-        let all = mentioned.chain(events).chain(thread.runs.iter().cloned());
-        let names: HashMap<RunId, RunId> = all.map(|run| (run.clone(), run_id(&run))).collect();
-        let (record, runs) =
-            copied_records(&thread.head.record, self.runs(thread), to, incarnation, &names);
-        if let Some(run) = runs.iter().find(|run| self.runs.contains_key(&run.id)) {
-            return Err(validate::run_exists_error(to, &run.id));
-        }
-        let plan = RetentionPlan::keep_all(&thread.summaries(), thread.head.current);
-        let target = Target { record, runs: &runs, names: &names, goes_on: false };
-        let copy = thread.rewritten(&plan, target)?;
-        let last_seq = copy.head.last_seq;
-        self.put(to, copy);
-        self.runs.extend(runs.into_iter().map(|run| (run.id.clone(), run)));
-        Ok(Some(last_seq))
-    }
+    notifications: broadcast::Sender<Notification>,
 }
 
 impl Default for MemoryStore {
@@ -277,20 +65,17 @@ impl MemoryStore {
     /// Creates an empty store whose leases expire by a clock of the caller: the time since a fixed
     /// moment, which never decreases.
     pub fn with_clock(clock: Arc<dyn Fn() -> Duration + Send + Sync>) -> Self {
-        let leases = Leases::new(0, clock);
-        let (threads, runs) = (HashMap::new(), HashMap::new());
-        let pending = PendingRuns::default();
-        let state = State { threads, runs, pending, leases, numbered: 0 };
-        let signals = broadcast::Sender::new(SIGNALS_LIMIT);
-        Self { state: Arc::new(Mutex::new(state)), watches: Arc::default(), signals }
+        let state = State::new(Leases::new(0, clock));
+        let notifications = broadcast::Sender::new(NOTIFICATION_CAPACITY);
+        Self { state: Arc::new(Mutex::new(state)), watches: Arc::default(), notifications }
     }
 
-    fn take(&self, id: &ThreadId, mut batch: Batch) -> Result<u64, StoreError> {
+    fn append_batch(&self, id: &ThreadId, mut batch: Batch) -> Result<u64, StoreError> {
         loop {
             // Bound to a variable, so that the lock is released first.
-            let draft = lock(&self.state).draft(id, &batch)?;
-            let checked = draft.pack(id, &batch)?;
-            let appended = lock(&self.state).append(id, batch, checked)?;
+            let resolved = lock(&self.state).resolve_batch(id, &batch)?;
+            let encoded = resolved.encode(id, &batch)?;
+            let appended = lock(&self.state).append(id, batch, encoded)?;
             match appended {
                 Ok(last_seq) => return Ok(last_seq),
                 Err(again) => batch = again,
@@ -312,7 +97,7 @@ fn belongs_to(thread: &Thread, owner: &Owner) -> bool {
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        let result = self.take(thread, batch);
+        let result = self.append_batch(thread, batch);
         if let Ok(last_seq) = result {
             self.watches.publish(thread, last_seq);
         }
@@ -410,14 +195,14 @@ impl Store for MemoryStore {
         lock(&self.state).enqueue(run)
     }
 
-    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
+    async fn send_notification(&self, notification: &Notification) -> Result<(), StoreError> {
         // An error means that no receiver exists.
-        let _ = self.signals.send(signal.clone());
+        let _ = self.notifications.send(notification.clone());
         Ok(())
     }
 
     fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
-        Some(self.signals.subscribe())
+        Some(self.notifications.subscribe())
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {

@@ -18,7 +18,7 @@ use crate::retention_plan::{BatchSummary, CheckpointSummary, checkpoints_made_by
 pub(super) struct Frame {
     pub(super) base: Option<CheckpointId>,
     pub(super) events: Arc<[Event]>,
-    pub(super) checkpoint: Option<Stored>,
+    pub(super) checkpoint: Option<StoredCheckpoint>,
     /// Newest sequence number of the thread before the frame.
     pub(super) after_seq: u64,
     /// Newest sequence number of the thread with the frame.
@@ -30,23 +30,23 @@ pub(super) struct Frame {
 
 /// A checkpoint with the channels that it wrote.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredCheckpoint {
     pub(super) meta: CheckpointMeta,
-    pub(super) parts: BTreeMap<ChannelName, Part>,
+    pub(super) parts: BTreeMap<ChannelName, ChannelPart>,
 }
 
 /// A written channel.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct ChannelPart {
     pub(super) value: ChannelValue,
-    /// The part that an earlier version has, if only a list delta was written.
-    pub(super) tail: Option<ListDelta>,
+    /// The list delta, if one was written in place of the full value.
+    pub(super) delta: Option<ListDelta>,
 }
 
-impl Part {
-    fn items(&self) -> Option<(ListDelta, Vec<&Value>)> {
-        let tail = self.tail?;
-        Some((tail, self.value.list()?.tail(tail.prefix_len as usize)?))
+impl ChannelPart {
+    fn delta_items(&self) -> Option<(ListDelta, Vec<&Value>)> {
+        let delta = self.delta?;
+        Some((delta, self.value.list()?.tail(delta.prefix_len as usize)?))
     }
 }
 
@@ -59,7 +59,7 @@ impl Frame {
         after_seq: u64,
         base: Option<CheckpointId>,
         events: &EncodedEvents,
-        checkpoint: Option<Stored>,
+        checkpoint: Option<StoredCheckpoint>,
     ) -> Result<Self, String> {
         let json = events.json()?;
         packer.check_json(json)?;
@@ -72,20 +72,20 @@ impl Frame {
             seal: Digest::from_bytes([0; 32]),
             bytes: 0,
         };
-        (frame.seal, frame.bytes) = frame.sealed(packer, previous, json)?;
+        (frame.seal, frame.bytes) = frame.seal_and_bytes(packer, previous, json)?;
         Ok(frame)
     }
 
     /// Computes the seal again from the records.
-    pub(super) fn resealed(&self, previous: Option<Digest>) -> Result<Digest, String> {
+    pub(super) fn recompute_seal(&self, previous: Option<Digest>) -> Result<Digest, String> {
         let mut packer = Packer::default();
         let none = self.events.is_empty();
         let events = if none { Vec::new() } else { packer.json(&self.events)? };
-        self.sealed(&mut packer, previous, &events).map(|(seal, _)| seal)
+        self.seal_and_bytes(&mut packer, previous, &events).map(|(seal, _)| seal)
     }
 
     /// Computes the seal, and the size in bytes of JSON. `events` is the JSON of the events.
-    fn sealed(
+    fn seal_and_bytes(
         &self,
         packer: &mut Packer,
         previous: Option<Digest>,
@@ -94,16 +94,16 @@ impl Frame {
         let mut sealer = Sealer::new(previous, self.base);
         sealer.part(events);
         let mut bytes = events.len();
-        if let Some(Stored { meta, parts }) = &self.checkpoint {
+        if let Some(StoredCheckpoint { meta, parts }) = &self.checkpoint {
             let meta = packer.json(meta)?;
             sealer.part(&meta);
             bytes += meta.len();
             for (channel, part) in parts {
-                let (tail, json) = match part.items() {
-                    Some((tail, items)) => (Some(tail), packer.json(&items)?),
+                let (delta, json) = match part.delta_items() {
+                    Some((delta, items)) => (Some(delta), packer.json(&items)?),
                     None => (None, packer.json(&part.value)?),
                 };
-                sealer.value(channel.as_str(), tail, &json);
+                sealer.value(channel.as_str(), delta, &json);
                 bytes += json.len();
             }
         }
@@ -122,7 +122,7 @@ impl Frame {
     /// Returns the frame as exports see it.
     pub(super) fn batch(&self) -> StoredBatch {
         let parts = self.checkpoint.iter().flat_map(|stored| &stored.parts);
-        let value = |part: &Part| match part.items() {
+        let value = |part: &ChannelPart| match part.delta_items() {
             Some((ListDelta { base, prefix_len: keep }, items)) => {
                 StoredValue::ListDelta { base, keep, items: items.into_iter().cloned().collect() }
             }

@@ -7,29 +7,29 @@ use wattle_run::ports::store::{EncodedEvents, RunRecord, StoreError, ThreadRecor
 
 use crate::codec::Packer;
 use crate::error::invalid;
-use crate::memory::frame::{Frame, Part, Stored};
-use crate::memory::thread::Thread;
+use crate::in_memory::frame::{ChannelPart, Frame, StoredCheckpoint};
+use crate::in_memory::thread::Thread;
 use crate::retention_plan::{Placement, RetentionPlan, ValueIndex, by_version};
 
 /// The thread that a rewrite produces.
-pub(super) struct Target<'a> {
+pub(super) struct RewriteTarget<'a> {
     pub(super) record: ThreadRecord,
     /// Runs of the thread, oldest first.
     pub(super) runs: &'a [RunRecord],
     /// New ids of runs, by old id. Runs without an entry keep their ids.
     pub(super) names: &'a HashMap<RunId, RunId>,
     /// Whether the seals of the thread continue the old ones.
-    pub(super) goes_on: bool,
+    pub(super) continues_seals: bool,
 }
 
 impl Thread {
     /// Returns the part of the thread that a plan keeps, as another thread.
-    pub(super) fn rewritten(
+    pub(super) fn rewrite(
         &self,
         plan: &RetentionPlan,
-        target: Target<'_>,
+        target: RewriteTarget<'_>,
     ) -> Result<Self, StoreError> {
-        let Target { record, runs, names, goes_on } = target;
+        let RewriteTarget { record, runs, names, continues_seals } = target;
         let id = record.id.clone();
         let refusal = |message: String| invalid(&id, message);
         let mut packer = Packer::default();
@@ -39,15 +39,15 @@ impl Thread {
         }
         let mut thread = Self::new(record);
         thread.runs = runs.iter().map(|run| run.id.clone()).collect();
-        thread.head.pruned_seal = self.head.seal.filter(|_| goes_on);
+        thread.head.pruned_seal = self.head.seal.filter(|_| continues_seals);
         thread.head.seal = thread.head.pruned_seal;
-        let stays = |frame: &Frame| plan.events(frame.base, frame.events.to_vec());
-        let first = self.frames.iter().find_map(|frame| stays(frame).first().map(|e| e.seq));
+        let kept_events = |frame: &Frame| plan.events(frame.base, frame.events.to_vec());
+        let first = self.frames.iter().find_map(|frame| kept_events(frame).first().map(|e| e.seq));
         thread.head.pruned_seq = first.map_or(self.head.last_seq, |first| first - 1);
         thread.head.last_seq = thread.head.pruned_seq;
         let mut value_index = ValueIndex::default();
         for old in &self.frames {
-            let mut events = stays(old);
+            let mut events = kept_events(old);
             for event in &mut events {
                 rename(names, &mut event.run);
             }
@@ -59,12 +59,12 @@ impl Thread {
                 let parts = self.parts(&mut value_index, stored, thread.frames.len());
                 let mut meta = stored.meta.clone();
                 rename(names, &mut meta.run);
-                Stored { meta, parts }
+                StoredCheckpoint { meta, parts }
             });
             let (seal, last_seq) = (thread.head.seal, thread.head.last_seq);
             let events = EncodedEvents::from(events);
             let frame = Frame::new(&mut packer, seal, last_seq, old.base, &events, checkpoint);
-            thread.push(frame.map_err(refusal)?);
+            thread.push_frame(frame.map_err(refusal)?);
         }
         thread.mentions = packer.mentions;
         thread.head.last_seq = self.head.last_seq;
@@ -77,9 +77,9 @@ impl Thread {
     fn parts(
         &self,
         value_index: &mut ValueIndex<usize>,
-        stored: &Stored,
+        stored: &StoredCheckpoint,
         position: usize,
-    ) -> BTreeMap<ChannelName, Part> {
+    ) -> BTreeMap<ChannelName, ChannelPart> {
         let meta = &stored.meta;
         let mut parts = BTreeMap::new();
         for (version, channels) in by_version(meta) {
@@ -90,9 +90,10 @@ impl Thread {
             for channel in channels {
                 if let Some(value) = self.value(channel, version) {
                     let own = stored.parts.get(channel).filter(|_| is_own);
-                    let tail = own.and_then(|part| part.tail);
-                    let tail = tail.filter(|tail| value_index.get(channel, tail.base).is_some());
-                    parts.insert(channel.clone(), Part { value: value.clone(), tail });
+                    let delta = own.and_then(|part| part.delta);
+                    let delta =
+                        delta.filter(|delta| value_index.get(channel, delta.base).is_some());
+                    parts.insert(channel.clone(), ChannelPart { value: value.clone(), delta });
                 }
             }
         }

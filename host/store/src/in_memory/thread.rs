@@ -15,7 +15,7 @@ use wattle_run::ports::store::{
 
 use crate::codec::{Packer, json_bytes};
 use crate::error::{corrupt, invalid};
-use crate::memory::frame::{Frame, Part, Stored};
+use crate::in_memory::frame::{ChannelPart, Frame, StoredCheckpoint};
 use crate::page::PageBuilder;
 use crate::query::checkpoint_matches;
 use crate::retention_plan::BatchSummary;
@@ -39,16 +39,16 @@ pub(super) struct Thread {
     values: HashMap<(ChannelName, CheckpointId), ChannelValue>,
 }
 
-/// The parts of a batch that depend on its thread.
+/// A batch whose references to the history of its thread are resolved.
 #[derive(Debug)]
-pub(super) struct Draft {
-    follows: Option<End>,
-    checkpoint: Option<Stored>,
+pub(super) struct ResolvedBatch {
+    expected_end: Option<LogEnd>,
+    checkpoint: Option<StoredCheckpoint>,
 }
 
 /// The end of a thread, which the next batch follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct LogEnd {
     number: u64,
     seal: Option<Digest>,
     last_seq: u64,
@@ -56,85 +56,85 @@ pub(super) struct End {
 
 /// A batch that was checked and encoded, and of which nothing is applied yet.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct EncodedBatch {
     /// Required end of the thread when the batch is applied.
-    pub(super) follows: Option<End>,
+    pub(super) expected_end: Option<LogEnd>,
     mentions: BTreeSet<Digest>,
     frame: Option<Frame>,
 }
 
 /// Checks the parts of a batch that depend on the history of its thread.
-pub(super) fn draft(
+pub(super) fn resolve_batch(
     id: &ThreadId,
     thread: Option<&Thread>,
     batch: &Batch,
-) -> Result<Draft, StoreError> {
+) -> Result<ResolvedBatch, StoreError> {
     if let Some(current) = batch.current {
-        let point = thread.and_then(|thread| thread.stored(current));
-        let point = point.ok_or_else(|| validate::no_checkpoint_error(id, current))?;
-        if point.meta.namespace != Namespace::root() {
+        let stored = thread.and_then(|thread| thread.stored_checkpoint(current));
+        let stored = stored.ok_or_else(|| validate::no_checkpoint_error(id, current))?;
+        if stored.meta.namespace != Namespace::root() {
             return Err(validate::not_root_error(id, current));
         }
     }
     let checkpoint = match &batch.checkpoint {
-        Some(checkpoint) => Some(stored(id, thread, checkpoint)?),
+        Some(checkpoint) => Some(resolve_checkpoint(id, thread, checkpoint)?),
         None => None,
     };
-    Ok(Draft { follows: thread.map(Thread::end), checkpoint })
+    Ok(ResolvedBatch { expected_end: thread.map(Thread::log_end), checkpoint })
 }
 
-impl Draft {
+impl ResolvedBatch {
     /// Encodes the batch, which shows whether it can be stored. This takes long and does not access
     /// the thread.
-    pub(super) fn pack(self, id: &ThreadId, batch: &Batch) -> Result<Checked, StoreError> {
-        let Self { follows, checkpoint } = self;
+    pub(super) fn encode(self, id: &ThreadId, batch: &Batch) -> Result<EncodedBatch, StoreError> {
+        let Self { expected_end, checkpoint } = self;
         let refusal = |message: String| invalid(id, message);
         let mut packer = Packer::default();
         packer.measure(&batch.record).map_err(refusal)?;
         packer.measure(&batch.run).map_err(refusal)?;
         let mut frame = None;
         if !batch.events.is_empty() || checkpoint.is_some() {
-            let (seal, last_seq) = follows.map_or((None, 0), |end| (end.seal, end.last_seq));
+            let (seal, last_seq) = expected_end.map_or((None, 0), |end| (end.seal, end.last_seq));
             let new =
                 Frame::new(&mut packer, seal, last_seq, batch.base, &batch.events, checkpoint);
             frame = Some(new.map_err(refusal)?);
         }
-        Ok(Checked { follows, mentions: packer.mentions, frame })
+        Ok(EncodedBatch { expected_end, mentions: packer.mentions, frame })
     }
 }
 
 /// Returns the part of a checkpoint that is written: its `CheckpointMeta` and the channels that it
 /// changed.
-fn stored(
+fn resolve_checkpoint(
     id: &ThreadId,
     thread: Option<&Thread>,
     checkpoint: &Checkpoint,
-) -> Result<Stored, StoreError> {
-    let Checkpoint { meta, values, list_deltas: tails } = checkpoint;
+) -> Result<StoredCheckpoint, StoreError> {
+    let Checkpoint { meta, values, list_deltas: deltas } = checkpoint;
     for (channel, version) in &meta.versions {
-        let is_there = || thread.is_some_and(|thread| thread.has(channel, *version));
-        if *version != meta.id && !is_there() {
+        let exists = || thread.is_some_and(|thread| thread.has_version(channel, *version));
+        if *version != meta.id && !exists() {
             return Err(validate::no_checkpoint_error(id, *version));
         }
     }
     let mut parts = BTreeMap::new();
     for channel in meta.written_channels() {
         if let Some(value) = values.get(channel) {
-            let tail = tails.get(channel).filter(|tail| {
-                let base = thread.and_then(|thread| thread.value(channel, tail.base));
-                begins(base, value, tail)
+            let delta = deltas.get(channel).filter(|delta| {
+                let base = thread.and_then(|thread| thread.value(channel, delta.base));
+                extends_base(base, value, delta)
             });
-            let (value, tail) = (value.clone(), tail.copied());
-            parts.insert(channel.clone(), Part { value, tail });
+            let (value, delta) = (value.clone(), delta.copied());
+            parts.insert(channel.clone(), ChannelPart { value, delta });
         }
     }
-    Ok(Stored { meta: meta.clone(), parts })
+    Ok(StoredCheckpoint { meta: meta.clone(), parts })
 }
 
 /// Returns whether a list delta fits an earlier version and the new value.
-fn begins(base: Option<&ChannelValue>, value: &ChannelValue, tail: &ListDelta) -> bool {
+fn extends_base(base: Option<&ChannelValue>, value: &ChannelValue, delta: &ListDelta) -> bool {
     let items = |value: &ChannelValue| value.list().map_or(0, SharedList::len);
-    let keep = tail.prefix_len as usize;
+    let keep = delta.prefix_len as usize;
     keep > 0 && base.is_some_and(|base| items(base) >= keep) && items(value) >= keep
 }
 
@@ -157,14 +157,14 @@ impl Thread {
     }
 
     /// Returns the end of the thread, which the next batch follows.
-    pub(super) fn end(&self) -> End {
+    pub(super) fn log_end(&self) -> LogEnd {
         let ThreadHead { seal, last_seq, .. } = self.head;
-        End { number: self.number, seal, last_seq }
+        LogEnd { number: self.number, seal, last_seq }
     }
 
-    /// Applies a checked batch. Returns the newest sequence number.
-    pub(super) fn apply(&mut self, batch: Batch, checked: Checked) -> u64 {
-        self.mentions.extend(checked.mentions);
+    /// Applies an encoded batch. Returns the newest sequence number.
+    pub(super) fn apply(&mut self, batch: Batch, encoded: EncodedBatch) -> u64 {
+        self.mentions.extend(encoded.mentions);
         if let Some(record) = batch.record {
             self.head.record = record;
         }
@@ -173,14 +173,14 @@ impl Thread {
         {
             self.runs.push(run.id);
         }
-        if let Some(frame) = checked.frame {
-            if let Some(Stored { meta, .. }) = &frame.checkpoint {
+        if let Some(frame) = encoded.frame {
+            if let Some(StoredCheckpoint { meta, .. }) = &frame.checkpoint {
                 self.head.last_checkpoint = Some(meta.id);
                 if meta.namespace == Namespace::root() {
                     self.head.current = Some(meta.id);
                 }
             }
-            self.push(frame);
+            self.push_frame(frame);
         }
         if batch.current.is_some() {
             self.head.current = batch.current;
@@ -189,7 +189,7 @@ impl Thread {
     }
 
     /// Appends a frame.
-    pub(super) fn push(&mut self, frame: Frame) {
+    pub(super) fn push_frame(&mut self, frame: Frame) {
         let position = self.frames.len();
         self.head.last_seq = frame.last_seq;
         self.head.seal = Some(frame.seal);
@@ -197,7 +197,7 @@ impl Thread {
         if let Some(base) = frame.base.filter(|_| !frame.events.is_empty()) {
             self.pending.entry(base).or_default().push(position);
         }
-        if let Some(Stored { meta, parts }) = &frame.checkpoint {
+        if let Some(StoredCheckpoint { meta, parts }) = &frame.checkpoint {
             self.checkpoints.insert(meta.id, position);
             for (channel, part) in parts {
                 if let Some(version) = meta.versions.get(channel) {
@@ -242,9 +242,9 @@ impl Thread {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Option<CheckpointTuple> {
-        let is_in_namespace = |stored: &&Stored| stored.meta.namespace == *namespace;
+        let is_in_namespace = |stored: &&StoredCheckpoint| stored.meta.namespace == *namespace;
         let stored = match id {
-            Some(id) => self.stored(id).filter(is_in_namespace),
+            Some(id) => self.stored_checkpoint(id).filter(is_in_namespace),
             None => self.newest_first(Bound::Unbounded).find(is_in_namespace),
         };
         stored.map(|stored| self.tuple(stored, CheckpointParts::All))
@@ -255,7 +255,8 @@ impl Thread {
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Option<CheckpointOutline> {
-        let stored = self.stored(id).filter(|stored| stored.meta.namespace == *namespace)?;
+        let stored =
+            self.stored_checkpoint(id).filter(|stored| stored.meta.namespace == *namespace)?;
         let tuple = self.tuple(stored, CheckpointParts::WithoutValues);
         Some(CheckpointOutline { head: self.head.clone(), tuple })
     }
@@ -295,7 +296,7 @@ impl Thread {
     pub(super) fn verify(&self) -> Result<SealReport, StoreError> {
         let mut seal = self.head.pruned_seal;
         for frame in &self.frames {
-            let found = frame.resealed(seal).map_err(|message| corrupt("batch", message))?;
+            let found = frame.recompute_seal(seal).map_err(|message| corrupt("batch", message))?;
             if found != frame.seal {
                 return Err(StoreError::Broken {
                     thread: self.head.record.id.clone(),
@@ -320,20 +321,20 @@ impl Thread {
     }
 
     /// Returns whether a version of a channel is known, with or without a value.
-    fn has(&self, channel: &ChannelName, version: CheckpointId) -> bool {
+    fn has_version(&self, channel: &ChannelName, version: CheckpointId) -> bool {
         self.checkpoints.contains_key(&version) || self.value(channel, version).is_some()
     }
 
-    fn stored(&self, id: CheckpointId) -> Option<&Stored> {
+    fn stored_checkpoint(&self, id: CheckpointId) -> Option<&StoredCheckpoint> {
         self.frames.get(*self.checkpoints.get(&id)?)?.checkpoint.as_ref()
     }
 
-    fn newest_first(&self, before: Bound<CheckpointId>) -> impl Iterator<Item = &Stored> {
+    fn newest_first(&self, before: Bound<CheckpointId>) -> impl Iterator<Item = &StoredCheckpoint> {
         let ids = self.checkpoints.range((Bound::Unbounded, before)).rev();
-        ids.filter_map(|(id, _)| self.stored(*id))
+        ids.filter_map(|(id, _)| self.stored_checkpoint(*id))
     }
 
-    fn tuple(&self, stored: &Stored, parts: CheckpointParts) -> CheckpointTuple {
+    fn tuple(&self, stored: &StoredCheckpoint, parts: CheckpointParts) -> CheckpointTuple {
         let meta = &stored.meta;
         let value = |(name, version): (&ChannelName, &CheckpointId)| {
             Some((name.clone(), self.value(name, *version)?.clone()))
