@@ -16,7 +16,7 @@ pub(crate) fn not_found(blob: BlobRef) -> Failure {
 
 /// Returns the byte range of a read of `length` bytes from `offset`, or of all bytes from `offset`
 /// without a length, in a blob of `size` bytes.
-pub(crate) fn range(
+pub(crate) fn resolve_range(
     blob: BlobRef,
     size: u64,
     offset: u64,
@@ -29,7 +29,7 @@ pub(crate) fn range(
     match end {
         Some(end) if end <= size => Ok(offset..end),
         _ => {
-            let wanted = length.map_or("all".to_owned(), |length| format!("{length} bytes"));
+            let requested = length.map_or("all".to_owned(), |length| format!("{length} bytes"));
             let message =
                 format!("`{blob}` has {size} bytes; {wanted} from {offset} are out of range");
             Err(Failure::new(code::INVALID, message))

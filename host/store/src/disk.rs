@@ -56,9 +56,9 @@ use wattle_run::ports::store::{
 
 use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
 use crate::error::backend;
-use crate::file::handle::Source;
+use crate::file::handle::SharedFile;
 pub use crate::file::open::CHECKED_AT_START_BYTES;
-use crate::file::{guarded, mark};
+use crate::file::{guarded, marker};
 use crate::lease::{Leases, monotonic_clock};
 use crate::lock::lock;
 use crate::recent_write::RecentWrite;
@@ -128,8 +128,8 @@ impl RedbStore {
 
     /// Returns the path of the marker that exists from the beginning of a restore to its end. While
     /// it exists, no new store is created in place of the file.
-    pub fn restore_mark(path: impl AsRef<Path>) -> PathBuf {
-        mark::of_restore(path.as_ref())
+    pub fn restore_marker(path: impl AsRef<Path>) -> PathBuf {
+        marker::restore_marker_path(path.as_ref())
     }
 
     /// Opens the file, and creates it if it does not exist; its folder must exist. The commit delay
@@ -162,18 +162,18 @@ impl RedbStore {
     /// Creates a store over an open file.
     fn over(path: &Path, opened: Opened, commit_delay: Duration) -> Result<Self, StoreError> {
         let Opened { database, intake, opening } = opened;
-        let source = Source::new(path.to_owned(), &open::FILE, database);
-        let source = Arc::new(source);
+        let file = SharedFile::new(path.to_owned(), &open::FILE, database);
+        let file = Arc::new(file);
         let watches = Arc::new(WatchRegistry::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
         let flush_requests = Arc::<FlushRequests>::default();
         let (pending, remains) = guarded("read", || {
-            Ok((Snapshot::newest(&source)?.pending_runs()?, Remains::read(&source)?))
+            Ok((Snapshot::newest(&file)?.pending_runs()?, Remains::read(&file)?))
         })?;
         let pending = Arc::new(Mutex::new(pending));
         let leases = Arc::new(LeaseTable::new(Leases::new(opening, monotonic_clock())));
         let writer = Writer {
-            source: source.clone(),
+            file: file.clone(),
             intake,
             leases: leases.clone(),
             watches: watches.clone(),
@@ -200,16 +200,7 @@ impl RedbStore {
         };
         let (desk, writer) = (Some(desk), Some(writer));
         let (closing, cursors) = (Arc::default(), Arc::default());
-        Ok(Self(Arc::new(Inner {
-            source,
-            watches,
-            pending,
-            leases,
-            cursors,
-            closing,
-            desk,
-            writer,
-        })))
+        Ok(Self(Arc::new(Inner { file, watches, pending, leases, cursors, closing, desk, writer })))
     }
 }
 
@@ -246,7 +237,7 @@ impl Store for RedbStore {
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError> {
-        if !self.0.source.has_failed()
+        if !self.0.file.has_failed()
             && let Some(acquired) = self.0.leases.acquire_now(thread, holder)
         {
             return acquired;
@@ -291,7 +282,7 @@ impl Store for RedbStore {
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         let newest = self.0.watches.subscribe(thread, || {
             // Blocks while the file is compacted, which is better than a number that is too small.
-            let head = guarded("read", || Snapshot::newest(&self.0.source)?.head(thread));
+            let head = guarded("read", || Snapshot::newest(&self.0.file)?.head(thread));
             self.0.noted(head).map_or_else(
                 |error| {
                     tracing::error!(%error, %thread, "newest event of a thread cannot be read");
@@ -440,10 +431,9 @@ impl Store for RedbStore {
         incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
-        let (source, thread) = (self.0.source.clone(), from.clone());
-        let read = move || {
-            guarded("copy a thread", || Original::read(Snapshot::newest(&source)?, &thread))
-        };
+        let (file, thread) = (self.0.file.clone(), from.clone());
+        let read =
+            move || guarded("copy a thread", || Original::read(Snapshot::newest(&file)?, &thread));
         let original =
             spawn_blocking(read).await.map_err(|error| backend("copy a thread", error))?;
         let Some(original) = self.0.noted(original)? else {
@@ -493,7 +483,7 @@ impl Store for RedbStore {
             }
             tokio::time::sleep(COMPACT_PAUSE).await;
         }
-        Err(Source::is_being_read())
+        Err(SharedFile::busy_error())
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
@@ -510,11 +500,11 @@ impl Store for RedbStore {
     }
 
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
-        backup::new_folder(&backup::place(self.0.source.path()))
+        backup::new_folder(&backup::place(self.0.file.path()))
     }
 
     async fn backup(&self, folder: &Path) -> Result<(), StoreError> {
-        let path = self.0.source.path();
+        let path = self.0.file.path();
         let name = path.file_name().unwrap_or_default();
         let to = folder.join(name);
         self.0.read(move |snapshot| backup::copy(snapshot, &to)).await

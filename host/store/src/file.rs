@@ -3,11 +3,11 @@
 
 pub(crate) mod handle;
 pub(crate) mod kind;
-pub(crate) mod look;
-pub(crate) mod mark;
+pub(crate) mod marker;
 pub(crate) mod open;
 pub(crate) mod replace;
-pub(crate) mod walk;
+pub(crate) mod scan;
+pub(crate) mod view;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -24,14 +24,14 @@ pub(crate) fn guarded<T>(
     operation: &str,
     work: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let before = quiet();
+    let before = silence_panics();
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_GUARDED.set(before);
     done.unwrap_or_else(|panic| {
         let message = format!(
             "a page of its file is damaged, as an attempt to {operation} shows ({}); \
              `wattle store verify` lists what is affected",
-            said(&*panic)
+            panic_message(&*panic)
         );
         Err(corrupt("checkpoint store", message))
     })
@@ -44,15 +44,15 @@ thread_local! {
 
 /// Keeps panics of this thread out of the output, since an error reports them. Returns whether they
 /// were kept out before.
-fn quiet() -> bool {
+fn silence_panics() -> bool {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let tell = take_hook();
+        let default_hook = take_hook();
         set_hook(Box::new(move |panic| {
             if IS_GUARDED.get() {
                 tracing::debug!(%panic, "panic at a damaged page");
             } else {
-                tell(panic);
+                default_hook(panic);
             }
         }));
     });
@@ -60,7 +60,7 @@ fn quiet() -> bool {
 }
 
 /// Returns the message of a panic.
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }

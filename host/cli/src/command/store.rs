@@ -46,7 +46,7 @@ pub(super) async fn survey_files(config: &Config) -> Result<DamageReport, Error>
     survey.damaged.extend(memory_damage(memory)?);
     let blobs = config.blobs_folder();
     if blobs.exists() {
-        let damaged = FileBlobs::reading(blobs).find_damage().await;
+        let damaged = FileBlobs::open_read_only(blobs).find_damage().await;
         survey.damaged.extend(damaged.map_err(|failure| setup(failure.message))?);
     }
     Ok(survey)
@@ -144,7 +144,7 @@ pub(super) async fn restore(
         });
     }
     let from = fs::canonicalize(&args.folder).map_err(Error::file("read", &args.folder))?;
-    let marker = RedbStore::restore_mark(&file);
+    let marker = RedbStore::restore_marker(&file);
     if !is_resumed_restore(&config, &marker, &from) {
         require_no_data(&config)?;
     }

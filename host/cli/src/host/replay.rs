@@ -137,7 +137,7 @@ fn warn(changes: Vec<Change>) {
 async fn blobs(config: &Config) -> Result<Arc<dyn BlobStore>, Error> {
     Ok(match config.store.kind {
         StoreKind::Memory => Arc::new(MemoryBlobs::new()),
-        StoreKind::Redb => Arc::new(FileBlobs::reading(config.blobs_folder())),
+        StoreKind::Redb => Arc::new(FileBlobs::open_read_only(config.blobs_folder())),
         StoreKind::Postgres => {
             let (database, warning) = postgres_config(config, &environment())?;
             if let Some(warning) = warning {

@@ -17,48 +17,49 @@ use crate::lock::lock;
 
 /// How long the result of a comparison is valid: long enough to send a large blob in several reads,
 /// and short enough that a failing disk is noticed soon.
-const CHECK_AGE: Duration = Duration::from_mins(1);
+const MAX_AGE: Duration = Duration::from_mins(1);
 
 /// Maximum number of cached results, of about 100 bytes each. At the limit, the cache is cleared.
-const CHECKS_LIMIT: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
 /// Blobs whose bytes matched their digests, each with a stamp that changes whenever a program
 /// writes to the blob.
 #[derive(Debug)]
-pub(crate) struct Known<S>(Mutex<HashMap<BlobRef, Check<S>>>);
+pub(crate) struct VerifiedBlobs<S>(Mutex<HashMap<BlobRef, Verification<S>>>);
 
 #[derive(Debug)]
-struct Check<S> {
+struct Verification<S> {
     stamp: S,
     at: Instant,
 }
 
-impl<S> Default for Known<S> {
+impl<S> Default for VerifiedBlobs<S> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<S: PartialEq> Known<S> {
+impl<S: PartialEq> VerifiedBlobs<S> {
     /// Returns whether a blob was compared recently and was not written since.
-    pub(crate) fn has(&self, blob: BlobRef, stamp: &S) -> bool {
-        let holds = |check: &Check<S>| check.stamp == *stamp && check.at.elapsed() < CHECK_AGE;
-        lock(&self.0).get(&blob).is_some_and(holds)
+    pub(crate) fn contains(&self, blob: BlobRef, stamp: &S) -> bool {
+        let is_valid =
+            |entry: &Verification<S>| entry.stamp == *stamp && entry.at.elapsed() < MAX_AGE;
+        lock(&self.0).get(&blob).is_some_and(is_valid)
     }
 
     /// Caches that the bytes of a blob match its digest.
-    pub(crate) fn note(&self, blob: BlobRef, stamp: S) {
-        let mut checks = lock(&self.0);
-        if checks.len() >= CHECKS_LIMIT {
-            checks.clear();
+    pub(crate) fn insert(&self, blob: BlobRef, stamp: S) {
+        let mut entries = lock(&self.0);
+        if entries.len() >= MAX_ENTRIES {
+            entries.clear();
         }
-        checks.insert(blob, Check { stamp, at: Instant::now() });
+        entries.insert(blob, Verification { stamp, at: Instant::now() });
     }
 }
 
 /// Files of blobs whose bytes matched their digests.
 #[derive(Debug, Default)]
-pub(crate) struct Checks(Known<Stamp>);
+pub(crate) struct VerifiedFiles(VerifiedBlobs<Stamp>);
 
 /// The metadata of a file that change whenever a program writes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,47 +72,47 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(facts: &Metadata) -> Self {
+    fn of(metadata: &Metadata) -> Self {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt as _;
         Self {
-            bytes: facts.len(),
-            modified: facts.modified().ok(),
+            bytes: metadata.len(),
+            modified: metadata.modified().ok(),
             #[cfg(unix)]
-            inode: (facts.ino(), facts.ctime(), facts.ctime_nsec()),
+            inode: (metadata.ino(), metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
 
-impl Checks {
+impl VerifiedFiles {
     /// Returns whether a file has the bytes of a blob. Reads the file from its current position,
     /// unless the result is cached.
     ///
     /// # Errors
     ///
     /// Errors of reading the file.
-    pub(crate) fn fits(&self, blob: BlobRef, file: &File) -> io::Result<bool> {
+    pub(crate) fn verify(&self, blob: BlobRef, file: &File) -> io::Result<bool> {
         let stamp = Stamp::of(&file.metadata()?);
-        if self.0.has(blob, &stamp) {
+        if self.0.contains(blob, &stamp) {
             return Ok(true);
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(file)?;
-        let fits = hasher.finalize().as_bytes() == blob.0.as_bytes();
-        if fits {
-            self.0.note(blob, stamp);
+        let matches = hasher.finalize().as_bytes() == blob.0.as_bytes();
+        if matches {
+            self.0.insert(blob, stamp);
         }
-        Ok(fits)
+        Ok(matches)
     }
 
     /// Returns whether bytes match the digest of a blob.
-    pub(crate) fn are(blob: BlobRef, bytes: &[u8]) -> bool {
+    pub(crate) fn matches_digest(blob: BlobRef, bytes: &[u8]) -> bool {
         Digest::of(bytes) == blob.0
     }
 }
 
 /// Builds the failure for a damaged blob.
-pub(crate) fn damaged(blob: BlobRef, reason: &str) -> Failure {
+pub(crate) fn damaged_failure(blob: BlobRef, reason: &str) -> Failure {
     let message = format!(
         "`{blob}` is damaged: {reason}; it is not served. Store the same bytes again, or restore \
          it from a backup"

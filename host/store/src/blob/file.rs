@@ -24,32 +24,32 @@ use wattle_graph::id::Digest;
 use wattle_run::ports::blob::{BlobInfo, BlobRef, BlobStore};
 use wattle_run::ports::store::{Damage, StoreError};
 
-use crate::blob::check::{Checks, damaged};
-use crate::blob::{not_found, range};
+use crate::blob::check::{VerifiedFiles, damaged_failure};
+use crate::blob::{not_found, resolve_range};
 use crate::error::backend;
 use crate::folders::BLOBS_FOLDER;
 use crate::sweep::Sweepable;
 
-/// Folder of files that are being written. Files that a crash leaves there are deleted.
-const UNFINISHED: &str = "tmp";
+/// Folder of files that are being written. Opening deletes files that a crash left there.
+const TMP_DIR: &str = "tmp";
 
 /// Blobs as files. Clones share the folder, which must belong to one process alone.
 #[derive(Clone, Debug)]
-pub struct FileBlobs(Arc<Folder>);
+pub struct FileBlobs(Arc<BlobDir>);
 
 #[derive(Debug)]
-struct Folder {
+struct BlobDir {
     root: PathBuf,
     next_name: AtomicU64,
     /// A put takes it for reading, a sweep for writing. Otherwise a put could find that its blob
     /// exists just before the sweep deletes it.
-    sweeping: RwLock<()>,
-    checks: Checks,
+    sweep_lock: RwLock<()>,
+    verified: VerifiedFiles,
 }
 
 /// The content of a sidecar file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Side {
+struct Sidecar {
     media_type: String,
 }
 
@@ -61,22 +61,21 @@ impl FileBlobs {
     /// [`StoreError::Backend`] if the folder cannot be created or written.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let root = dir.as_ref().to_owned();
-        let unfinished = root.join(UNFINISHED);
-        prepare(&unfinished).map_err(|error| {
-            backend("open its blobs", format!("`{}`: {error}", unfinished.display()))
-        })?;
-        Ok(Self(Arc::new(Folder::new(root))))
+        let tmp = root.join(TMP_DIR);
+        clear_tmp_dir(&tmp)
+            .map_err(|error| backend("open its blobs", format!("`{}`: {error}", tmp.display())))?;
+        Ok(Self(Arc::new(BlobDir::new(root))))
     }
 
-    /// Returns the blobs of a folder that another process may have open, for reading only.
-    pub fn reading(dir: impl AsRef<Path>) -> Self {
-        Self(Arc::new(Folder::new(dir.as_ref().to_owned())))
+    /// Opens the blobs of a folder for reading only. Another process may have the folder open.
+    pub fn open_read_only(dir: impl AsRef<Path>) -> Self {
+        Self(Arc::new(BlobDir::new(dir.as_ref().to_owned())))
     }
 
-    async fn block<T, F>(&self, work: F) -> Result<T, Failure>
+    async fn run_blocking<T, F>(&self, work: F) -> Result<T, Failure>
     where
         T: Send + 'static,
-        F: FnOnce(&Folder) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&BlobDir) -> Result<T, Failure> + Send + 'static,
     {
         let folder = self.0.clone();
         let done = spawn_blocking(move || work(&folder)).await;
@@ -84,18 +83,18 @@ impl FileBlobs {
     }
 }
 
-fn prepare(unfinished: &Path) -> io::Result<()> {
-    fs::create_dir_all(unfinished)?;
-    for left in fs::read_dir(unfinished)? {
+fn clear_tmp_dir(tmp: &Path) -> io::Result<()> {
+    fs::create_dir_all(tmp)?;
+    for left in fs::read_dir(tmp)? {
         fs::remove_file(left?.path())?;
     }
     Ok(())
 }
 
-impl Folder {
+impl BlobDir {
     fn new(root: PathBuf) -> Self {
-        let (next_name, sweeping) = (AtomicU64::new(0), RwLock::new(()));
-        Self { root, next_name, sweeping, checks: Checks::default() }
+        let (next_name, sweep_lock) = (AtomicU64::new(0), RwLock::new(()));
+        Self { root, next_name, sweep_lock, verified: VerifiedFiles::default() }
     }
 
     fn path(&self, blob: BlobRef) -> PathBuf {
@@ -106,17 +105,18 @@ impl Folder {
     fn put(&self, bytes: &[u8], media_type: String) -> Result<BlobRef, Failure> {
         let blob = BlobRef(Digest::of(bytes));
         let path = self.path(blob);
-        let _guard = self.sweeping.read().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.sweep_lock.read().unwrap_or_else(PoisonError::into_inner);
         if self.has(blob, bytes.len() as u64) {
             let file = File::options().append(true).open(&path);
-            file.and_then(|file| renew(&file)).map_err(|error| failure("keep", blob, &error))?;
+            file.and_then(|file| touch(&file))
+                .map_err(|error| io_failure("update the time of", blob, &error))?;
             return Ok(blob);
         }
-        let side = serde_json::to_vec(&Side { media_type });
-        let side = side.map_err(|error| Failure::internal(error.to_string()))?;
-        self.write(&path.with_extension("json"), &side)
+        let sidecar = serde_json::to_vec(&Sidecar { media_type });
+        let sidecar = sidecar.map_err(|error| Failure::internal(error.to_string()))?;
+        self.write(&path.with_extension("json"), &sidecar)
             .and_then(|()| self.write(&path, bytes))
-            .map_err(|error| failure("write", blob, &error))?;
+            .map_err(|error| io_failure("write", blob, &error))?;
         Ok(blob)
     }
 
@@ -126,29 +126,29 @@ impl Folder {
         let Ok(file) = File::open(self.path(blob)) else {
             return false;
         };
-        let is_whole = file.metadata().is_ok_and(|facts| facts.len() == bytes)
-            && self.checks.fits(blob, &file).unwrap_or(false)
-            && self.side(blob).is_ok();
-        if !is_whole {
-            tracing::error!(%blob, "stored blob is damaged and is written again");
+        let is_intact = file.metadata().is_ok_and(|metadata| metadata.len() == bytes)
+            && self.verified.verify(blob, &file).unwrap_or(false)
+            && self.sidecar(blob).is_ok();
+        if !is_intact {
+            tracing::error!(%blob, "stored blob is damaged, writing it again");
         }
-        is_whole
+        is_intact
     }
 
     /// Writes a file atomically, also if the process crashes.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let name = self.next_name.fetch_add(1, Ordering::Relaxed).to_string();
-        let unfinished = self.root.join(UNFINISHED).join(name);
-        let written = self.write_under(&unfinished, path, bytes);
+        let tmp = self.root.join(TMP_DIR).join(name);
+        let written = self.write_under(&tmp, path, bytes);
         if written.is_err() {
             // On a full disk every byte counts. If the deletion fails, the next start repeats it.
-            let _ = fs::remove_file(&unfinished);
+            let _ = fs::remove_file(&tmp);
         }
         written
     }
 
-    fn write_under(&self, unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut file = File::create(unfinished)?;
+    fn write_under(&self, tmp: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = File::create(tmp)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         if let Some(shard) = path.parent() {
@@ -156,7 +156,7 @@ impl Folder {
                 fs::create_dir_all(shard)?;
                 File::open(&self.root)?.sync_all()?;
             }
-            fs::rename(unfinished, path)?;
+            fs::rename(tmp, path)?;
             File::open(shard)?.sync_all()?;
         }
         Ok(())
@@ -170,9 +170,9 @@ impl Folder {
     }
 
     fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure> {
-        let failed = |error| failure("read", blob, &error);
+        let failed = |error| io_failure("read", blob, &error);
         let (mut file, size) = self.open(blob).map_err(failed)?;
-        let range = match range(blob, size, offset, length) {
+        let range = match resolve_range(blob, size, offset, length) {
             Ok(range) => range,
             // The range may be invalid because the file is truncated.
             Err(outside) => {
@@ -187,31 +187,31 @@ impl Folder {
         file.seek(SeekFrom::Start(range.start))
             .and_then(|_| file.read_exact(&mut bytes))
             .map_err(failed)?;
-        if range == (0..size) && !Checks::are(blob, &bytes) {
-            return Err(changed(blob));
+        if range == (0..size) && !VerifiedFiles::matches_digest(blob, &bytes) {
+            return Err(mismatch_failure(blob));
         }
         Ok(bytes.into())
     }
 
     fn refuse_damaged(&self, blob: BlobRef, file: &File) -> io::Result<Result<(), Failure>> {
-        Ok(if self.checks.fits(blob, file)? { Ok(()) } else { Err(changed(blob)) })
+        Ok(if self.verified.verify(blob, file)? { Ok(()) } else { Err(mismatch_failure(blob)) })
     }
 
     fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
-        let failed = |error| failure("read", blob, &error);
+        let failed = |error| io_failure("read", blob, &error);
         let (file, size) = self.open(blob).map_err(failed)?;
         self.refuse_damaged(blob, &file).map_err(failed)??;
-        Ok(BlobInfo { blob, size, media_type: self.side(blob)?.media_type })
+        Ok(BlobInfo { blob, size, media_type: self.sidecar(blob)?.media_type })
     }
 
     /// Reads the sidecar file of a blob that exists.
-    fn side(&self, blob: BlobRef) -> Result<Side, Failure> {
-        let side = opened(&self.path(blob).with_extension("json"));
-        read_side(blob, side.map_err(|error| failure("read", blob, &error))?)
+    fn sidecar(&self, blob: BlobRef) -> Result<Sidecar, Failure> {
+        let sidecar = open_if_exists(&self.path(blob).with_extension("json"));
+        read_sidecar(blob, sidecar.map_err(|error| io_failure("read", blob, &error))?)
     }
 
     /// Lists all blobs.
-    fn all(&self) -> io::Result<Vec<BlobRef>> {
+    fn list(&self) -> io::Result<Vec<BlobRef>> {
         let mut all = Vec::new();
         for shard in fs::read_dir(&self.root)? {
             let shard = shard?.path();
@@ -228,15 +228,15 @@ impl Folder {
     }
 
     fn older_than(&self, age: Duration) -> io::Result<Vec<BlobRef>> {
-        let mut old = self.all()?;
+        let mut old = self.list()?;
         old.retain(|blob| is_older(&self.path(*blob), age));
         Ok(old)
     }
 
     /// Compares every blob with its digest and returns the damage.
-    fn survey(&self) -> io::Result<Vec<Damage>> {
+    fn find_damage(&self) -> io::Result<Vec<Damage>> {
         let mut damaged = Vec::new();
-        for blob in self.all()? {
+        for blob in self.list()? {
             if let Some(reason) = self.damage(blob)? {
                 damaged.push(Damage { subject: format!("blob `{blob}`"), reason });
             }
@@ -252,11 +252,11 @@ impl Folder {
     /// open.
     fn damage(&self, blob: BlobRef) -> io::Result<Option<String>> {
         let path = self.path(blob);
-        let Some(file) = opened(&path)? else { return Ok(None) };
-        let side = opened(&path.with_extension("json"))?;
+        let Some(file) = open_if_exists(&path)? else { return Ok(None) };
+        let sidecar = open_if_exists(&path.with_extension("json"))?;
         let whole = self.refuse_damaged(blob, &file);
-        let whole = whole.unwrap_or_else(|error| Err(failure("read", blob, &error)));
-        let found = whole.and_then(|()| read_side(blob, side));
+        let whole = whole.unwrap_or_else(|error| Err(io_failure("read", blob, &error)));
+        let found = whole.and_then(|()| read_sidecar(blob, sidecar));
         // A sweep may have deleted it in the meantime.
         Ok(found.err().filter(|_| path.exists()).map(|failure| failure.message))
     }
@@ -264,12 +264,12 @@ impl Folder {
     /// Hard-links every intact blob into another folder, or copies it where that fails. Returns the
     /// damage of the others.
     fn copy_to(&self, folder: &Path) -> io::Result<Vec<Damage>> {
-        let damaged = self.survey()?;
+        let damaged = self.find_damage()?;
         let is_damaged = |blob: &BlobRef| {
             let subject = format!("blob `{blob}`");
             damaged.iter().any(|damage| damage.subject == subject)
         };
-        for blob in self.all()?.into_iter().filter(|blob| !is_damaged(blob)) {
+        for blob in self.list()?.into_iter().filter(|blob| !is_damaged(blob)) {
             let from = self.path(blob);
             let name = blob.0.to_hex();
             let shard = folder.join(&name[..2]);
@@ -277,7 +277,7 @@ impl Folder {
             let to = shard.join(&name);
             for (from, to) in [(from.with_extension("json"), to.with_extension("json")), (from, to)]
             {
-                match second_name(&from, &to) {
+                match link_or_copy(&from, &to) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     done => done?,
                 }
@@ -287,14 +287,14 @@ impl Folder {
     }
 
     fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure> {
-        let _guard = self.sweeping.write().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.sweep_lock.write().unwrap_or_else(PoisonError::into_inner);
         let mut removed = 0;
         for blob in blobs {
             let path = self.path(*blob);
             if is_older(&path, age) {
                 remove(&path)
                     .and_then(|()| remove(&path.with_extension("json")))
-                    .map_err(|error| failure("delete", *blob, &error))?;
+                    .map_err(|error| io_failure("delete", *blob, &error))?;
                 removed += 1;
             }
         }
@@ -303,22 +303,25 @@ impl Folder {
 }
 
 #[expect(clippy::disallowed_methods, reason = "compared with times of files, which no clock fixes")]
-fn renew(file: &File) -> io::Result<()> {
+fn touch(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
 /// Opens a file, or returns `None` if it does not exist.
-fn opened(path: &Path) -> io::Result<Option<File>> {
+fn open_if_exists(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => opened.map(Some),
+        result => result.map(Some),
     }
 }
 
-fn read_side(blob: BlobRef, side: Option<File>) -> Result<Side, Failure> {
-    let side = side.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
-    let side = side.and_then(io::read_to_string).and_then(|side| Ok(serde_json::from_str(&side)?));
-    side.map_err(|error| damaged(blob, &format!("its media type cannot be read: {error}")))
+fn read_sidecar(blob: BlobRef, sidecar: Option<File>) -> Result<Sidecar, Failure> {
+    let sidecar = sidecar.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+    let sidecar = sidecar
+        .and_then(io::read_to_string)
+        .and_then(|sidecar| Ok(serde_json::from_str(&sidecar)?));
+    sidecar
+        .map_err(|error| damaged_failure(blob, &format!("its media type cannot be read: {error}")))
 }
 
 /// Deletes a file, and succeeds if it does not exist.
@@ -338,7 +341,7 @@ fn is_older(path: &Path, age: Duration) -> bool {
 
 /// Hard-links a file, or copies it where that fails. Files of blobs are only replaced and never
 /// modified, so a hard link is as good as a copy.
-fn second_name(from: &Path, to: &Path) -> io::Result<()> {
+fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     if to.exists() {
         return Ok(());
     }
@@ -351,11 +354,11 @@ fn second_name(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-fn changed(blob: BlobRef) -> Failure {
-    damaged(blob, "its bytes do not match its digest")
+fn mismatch_failure(blob: BlobRef) -> Failure {
+    damaged_failure(blob, "its bytes do not match its digest")
 }
 
-fn failure(operation: &str, blob: BlobRef, error: &io::Error) -> Failure {
+fn io_failure(operation: &str, blob: BlobRef, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::NotFound && operation == "read" {
         return not_found(blob);
     }
@@ -366,20 +369,20 @@ fn failure(operation: &str, blob: BlobRef, error: &io::Error) -> Failure {
 impl BlobStore for FileBlobs {
     async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure> {
         let media_type = media_type.to_owned();
-        self.block(move |folder| folder.put(&bytes, media_type)).await
+        self.run_blocking(move |folder| folder.put(&bytes, media_type)).await
     }
 
     async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure> {
-        self.block(move |folder| folder.get(blob, offset, length)).await
+        self.run_blocking(move |folder| folder.get(blob, offset, length)).await
     }
 
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
-        self.block(move |folder| folder.stat(blob)).await
+        self.run_blocking(move |folder| folder.stat(blob)).await
     }
 
     async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
         let blobs = blobs.to_owned();
-        self.block(move |folder| {
+        self.run_blocking(move |folder| {
             let size = |blob: BlobRef| Some((blob, fs::metadata(folder.path(blob)).ok()?.len()));
             Ok(blobs.into_iter().filter_map(size).collect())
         })
@@ -387,16 +390,16 @@ impl BlobStore for FileBlobs {
     }
 
     async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
-        self.block(|folder| {
+        self.run_blocking(|folder| {
             let failed = |error| Failure::internal(format!("cannot verify blobs: {error}"));
-            folder.survey().map_err(failed)
+            folder.find_damage().map_err(failed)
         })
         .await
     }
 
     async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
         let to = folder.join(BLOBS_FOLDER);
-        self.block(move |folder| {
+        self.run_blocking(move |folder| {
             let failed = |error| Failure::internal(format!("cannot back up blobs: {error}"));
             folder.copy_to(&to).map_err(failed)
         })
@@ -407,7 +410,7 @@ impl BlobStore for FileBlobs {
 #[async_trait]
 impl Sweepable for FileBlobs {
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
-        self.block(move |folder| {
+        self.run_blocking(move |folder| {
             folder
                 .older_than(age)
                 .map_err(|error| Failure::internal(format!("cannot list blobs: {error}")))
@@ -417,6 +420,6 @@ impl Sweepable for FileBlobs {
 
     async fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure> {
         let blobs = blobs.to_owned();
-        self.block(move |folder| folder.remove_older(&blobs, age)).await
+        self.run_blocking(move |folder| folder.remove_older(&blobs, age)).await
     }
 }

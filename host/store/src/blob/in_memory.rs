@@ -10,7 +10,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::Digest;
 use wattle_run::ports::blob::{BlobInfo, BlobRef, BlobStore};
 
-use crate::blob::{not_found, range};
+use crate::blob::{not_found, resolve_range};
 use crate::lock::lock;
 use crate::sweep::Sweepable;
 
@@ -50,7 +50,7 @@ impl BlobStore for MemoryBlobs {
 
     async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure> {
         let stored = self.find(blob)?;
-        let range = range(blob, stored.bytes.len() as u64, offset, length)?;
+        let range = resolve_range(blob, stored.bytes.len() as u64, offset, length)?;
         Ok(stored.bytes.slice(range.start as usize..range.end as usize))
     }
 

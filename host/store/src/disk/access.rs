@@ -18,13 +18,13 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::writer::Writer;
 use crate::error::backend;
 use crate::file::guarded;
-use crate::file::handle::Source;
+use crate::file::handle::SharedFile;
 use crate::pending::PendingRuns;
 use crate::watch::WatchRegistry;
 
 /// The state that all clones of a store share.
 pub(super) struct Inner {
-    pub(super) source: Arc<Source>,
+    pub(super) file: Arc<SharedFile>,
     pub(super) watches: Arc<WatchRegistry>,
     pub(super) pending: Arc<Mutex<PendingRuns>>,
     pub(super) leases: Arc<LeaseTable>,
@@ -78,7 +78,7 @@ impl Inner {
     /// even if no batch follows.
     pub(super) fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &read
-            && self.source.note_failure(error)
+            && self.file.note_failure(error)
             && let Ok(desk) = self.desk()
         {
             desk.heal();
@@ -93,7 +93,7 @@ impl Inner {
         T: Send + 'static,
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
-        match Snapshot::newest_now(&self.source) {
+        match Snapshot::try_newest(&self.file) {
             Some(snapshot) => self.noted(guarded("read", || read(&snapshot?))),
             None => self.read(read).await,
         }
@@ -106,7 +106,7 @@ impl Inner {
         T: Send + 'static,
         R: Fn(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
-        if let Some(snapshot) = Snapshot::newest_now(&self.source) {
+        if let Some(snapshot) = Snapshot::try_newest(&self.file) {
             let snapshot = self.noted(snapshot)?.for_a_glance();
             let seen = guarded("read", || read(&snapshot));
             if !snapshot.was_too_much() {
@@ -122,8 +122,8 @@ impl Inner {
         T: Send + 'static,
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
-        let source = self.source.clone();
-        let read = move || guarded("read", || read(&Snapshot::newest(&source)?));
+        let file = self.file.clone();
+        let read = move || guarded("read", || read(&Snapshot::newest(&file)?));
         self.noted(spawn_blocking(read).await.map_err(|error| backend("read", error))?)
     }
 }

@@ -9,7 +9,7 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
 use crate::disk::writer::{Failed, Handed, Taken, Writer, commit};
 use crate::file::guarded;
-use crate::file::handle::Source;
+use crate::file::handle::SharedFile;
 
 impl Writer {
     /// Stages and commits each batch of a group alone. Once the file cannot be written, the
@@ -36,7 +36,7 @@ impl Writer {
     /// The error of the file, if the other batches of the group would fail with the same error. The
     /// caller then stops, because each further attempt opens the file again and reads all of it.
     fn commit_alone(&mut self, handed: Handed) -> Result<(), StoreError> {
-        let handle = self.source.handle();
+        let handle = self.file.handle();
         let mut group = Group::new(handle.clone());
         let taken = vec![self.take(&mut group, handed)];
         let committed = commit(&handle, &group);
@@ -57,7 +57,7 @@ impl Writer {
 
     /// Sets a thread aside if it cannot be read, so that nothing is deleted that it may need.
     pub(super) fn put_aside(&mut self, thread: &ThreadId) {
-        let noted = match guarded("read", || damage(&self.source, thread)) {
+        let noted = match guarded("read", || damage(&self.file, thread)) {
             Ok(Some(reason)) => {
                 tracing::error!(%thread, reason, "set aside as damaged");
                 self.commit(&Stage { aside: vec![(thread.clone(), reason)], ..Stage::default() })
@@ -72,8 +72,8 @@ impl Writer {
 }
 
 /// Returns why a thread cannot be read; `None` if it can, or is set aside already.
-fn damage(source: &Source, thread: &ThreadId) -> Result<Option<String>, StoreError> {
-    let snapshot = Snapshot::newest(source)?;
+fn damage(file: &SharedFile, thread: &ThreadId) -> Result<Option<String>, StoreError> {
+    let snapshot = Snapshot::newest(file)?;
     if snapshot.aside(thread)?.is_some() {
         return Ok(None);
     }

@@ -16,11 +16,11 @@ use wattle_run::ports::store::StoreError;
 use crate::disk::open::create;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
-    ASIDE, FACTS, HEADS, LOG, MARKS, MENTIONS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
+    ASIDE, HEADS, LOG, MARKS, MENTIONS, META, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
-use crate::file::mark::sync_folder;
+use crate::file::marker::sync_folder;
 use crate::folders::BACKUPS_FOLDER;
 
 const BACK_UP: &str = "back up its file";
@@ -107,7 +107,7 @@ pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
         let database = Builder::new().create(to).map_err(redb_error(BACK_UP))?;
         create(&database).map_err(redb_error(BACK_UP))?;
         let from = &snapshot.transaction;
-        table(from, &database, FACTS)?;
+        table(from, &database, META)?;
         table(from, &database, LOG)?;
         table(from, &database, HEADS)?;
         table(from, &database, RECORDS)?;

@@ -52,7 +52,7 @@ pub(crate) struct Anew {
     /// The rest of the write set. Without a head, the thread is deleted.
     pub(crate) stage: Stage,
     /// The thread that the rewrite reads, which must not be leased.
-    pub(crate) source: ThreadId,
+    pub(crate) read_thread: ThreadId,
     /// Thread number that is reserved for the rewritten thread.
     pub(crate) number: u64,
     /// Whether a part of the rewritten thread is already in the file.
@@ -78,7 +78,7 @@ impl Writer {
     }
 
     fn delete_now(&mut self, thread: &ThreadId) -> Result<Option<Cleared>, StoreError> {
-        let snapshot = Snapshot::newest(&self.source)?;
+        let snapshot = Snapshot::newest(&self.file)?;
         let head = match snapshot.head(thread) {
             Ok(Some(head)) => head,
             Ok(None) => return Ok(None),
@@ -115,7 +115,7 @@ impl Writer {
     /// Begins to rewrite or copy a thread; `None` if it does not exist.
     pub(crate) fn begin(&mut self, thread: &ThreadId) -> Result<Option<Begun>, StoreError> {
         self.leases.with(|leases| leases.ensure_unleased(thread))?;
-        let snapshot = Snapshot::newest(&self.source)?;
+        let snapshot = Snapshot::newest(&self.file)?;
         let Some(head) = snapshot.head(thread)? else {
             return Ok(None);
         };
@@ -148,9 +148,9 @@ impl Writer {
     }
 
     fn replace_now(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
-        let Anew { thread, before, mut stage, source, number, is_written } = anew;
-        self.leases.with(|leases| leases.ensure_unleased(&source))?;
-        let snapshot = Snapshot::newest(&self.source)?;
+        let Anew { thread, before, mut stage, read_thread, number, is_written } = anew;
+        self.leases.with(|leases| leases.ensure_unleased(&read_thread))?;
+        let snapshot = Snapshot::newest(&self.file)?;
         match &before {
             None if snapshot.head(&thread)?.is_some() => {
                 return Err(validate::thread_exists_error(&thread));
@@ -193,8 +193,8 @@ impl Writer {
     }
 
     fn write_durably(&self, stage: &Stage) -> Result<(), StoreError> {
-        let handle = self.source.handle();
-        let mut transaction = handle.writing()?.begin_write().map_err(redb_error(REWRITE))?;
+        let handle = self.file.handle();
+        let mut transaction = handle.writable()?.begin_write().map_err(redb_error(REWRITE))?;
         transaction.set_durability(Durability::Immediate).map_err(redb_error(REWRITE))?;
         stage.write(&transaction)?;
         transaction.commit().map_err(redb_error(REWRITE))

@@ -13,10 +13,10 @@ use crate::codec::{Packer, has_checksum, unpack, with_checksum};
 use crate::disk::chain::{Log, missing, walk};
 use crate::disk::head::Head;
 use crate::disk::table::{
-    FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, PENDING, RECORDS, RUNS,
+    FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, META, PENDING, RECORDS, RUNS,
 };
 use crate::error::{backend, redb_error};
-use crate::file::kind::FACT_FORMAT;
+use crate::file::kind::META_FORMAT;
 
 /// The oldest format that can be migrated.
 pub(crate) const FIRST_FORMAT: u64 = 1;
@@ -38,7 +38,7 @@ pub(crate) fn migrate(database: &Database, found: u64) -> Result<(), StoreError>
         drop(heads);
         add_checksums(&transaction)?;
         transaction.open_table(PENDING)?;
-        transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+        transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
         Ok(())
     };
     write().map_err(redb_error(MIGRATE))?;

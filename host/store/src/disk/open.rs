@@ -12,15 +12,17 @@ use crate::disk::intake::Intake;
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
 use crate::disk::rebuild;
 use crate::disk::table::{
-    FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
+    FORMAT, HEADS, LOG, MARKS, MENTIONS, META, META_OPENINGS, META_THREADS, PENDING, RECORDS,
     REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::redb_error;
 use crate::file::guarded;
-use crate::file::kind::{FACT_FORMAT, FileKind};
-use crate::file::look::{Soundness, soundness};
-use crate::file::mark;
-use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, refuse_in_use, turn};
+use crate::file::kind::{FileKind, META_FORMAT};
+use crate::file::marker;
+use crate::file::open::{
+    CHECKED_AT_START_BYTES, ensure_not_in_use, find_damage, lock_file, open_or_rebuild,
+};
+use crate::file::view::{Integrity, check_integrity};
 
 /// The kind of the file.
 pub(crate) static FILE: FileKind = FileKind {
@@ -28,7 +30,7 @@ pub(crate) static FILE: FileKind = FileKind {
     without_file: "create a new store",
     // Enough for the hot part of a large store, and small compared with the memory of guests.
     cache_bytes: 128 * 1024 * 1024,
-    facts: FACTS,
+    meta_table: META,
 };
 
 const OPEN: &str = "open its file";
@@ -51,12 +53,12 @@ pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
 /// checksums only if it cannot be opened.
 fn open_checked(path: &Path, checked_bytes: u64) -> Result<Opened, StoreError> {
     let rebuild = |damage: &str| {
-        rebuild::at_start(path, damage).map_err(|error| FILE.not_rebuilt(path, damage, error))
+        rebuild::at_start(path, damage).map_err(|error| FILE.not_rebuilt_error(path, damage, error))
     };
-    checked(path, checked_bytes, rebuild, |is_whole| open_whole(path, is_whole))
+    open_or_rebuild(path, checked_bytes, rebuild, |is_intact| open_whole(path, is_intact))
 }
 
-fn open_whole(path: &Path, is_whole: bool) -> Result<Opened, StoreError> {
+fn open_whole(path: &Path, is_intact: bool) -> Result<Opened, StoreError> {
     let database = FILE.open(path)?;
     match FILE.format(path, &database)? {
         Some(FORMAT) => {}
@@ -64,7 +66,7 @@ fn open_whole(path: &Path, is_whole: bool) -> Result<Opened, StoreError> {
         Some(found) => return Err(unknown(path, found)),
         None => create(&database).map_err(redb_error("create its tables"))?,
     }
-    if !is_whole {
+    if !is_intact {
         read_tables(&database).map_err(redb_error(OPEN))?;
     }
     let opening = count(&database).map_err(redb_error(OPEN))?;
@@ -97,17 +99,17 @@ fn walk<K: Key + 'static, V: Value + 'static>(
 
 /// Reads everything in a file that no process has open, and returns the damage.
 pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
-    mark::refuse_lost(path)?;
+    marker::ensure_not_lost(path)?;
     if !path.exists() {
         return Ok(DamageReport::default());
     }
-    let _turn = turn(path)?;
-    let soundness = soundness(path)?;
+    let _lock = lock_file(path)?;
+    let integrity = check_integrity(path)?;
     if rebuild::is_new(path)? {
         return Ok(DamageReport::default());
     }
-    let mut survey = rebuild::look_at(path).map_err(|error| FILE.foreign(path, error))?;
-    if let Soundness::Damaged(reason) = soundness {
+    let mut survey = rebuild::look_at(path).map_err(|error| FILE.unusable_error(path, error))?;
+    if let Integrity::Damaged(reason) = integrity {
         survey.damaged.push(Damage { subject: format!("file `{}`", path.display()), reason });
     }
     Ok(survey)
@@ -116,27 +118,27 @@ pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
 /// Rebuilds a file that no process has open from what can be read of it. Returns the damage and the
 /// path of the old file.
 pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
-    mark::refuse_lost(path)?;
-    let _turn = turn(path)?;
+    marker::ensure_not_lost(path)?;
+    let _lock = lock_file(path)?;
     rebuild::repair(path)
 }
 
 /// Checks that a file can be opened, without changing it. A file that does not exist passes, and so
 /// does one that was not closed, which is repaired when it is opened.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
-    mark::refuse_lost(path)?;
+    marker::ensure_not_lost(path)?;
     if !path.exists() {
         return Ok(());
     }
-    refuse_in_use(path)?;
-    if let Some(damage) = damage(path, CHECKED_AT_START_BYTES)? {
-        return Err(FILE.foreign(path, damage));
+    ensure_not_in_use(path)?;
+    if let Some(damage) = find_damage(path, CHECKED_AT_START_BYTES)? {
+        return Err(FILE.unusable_error(path, damage));
     }
     guarded(OPEN, || {
         let database = match ReadOnlyDatabase::open(path) {
             Ok(database) => database,
             Err(DatabaseError::RepairAborted) => return Ok(()),
-            Err(error) => return Err(FILE.refusal(path, error)),
+            Err(error) => return Err(FILE.open_error(path, error)),
         };
         match FILE.format(path, &database)? {
             None | Some(FIRST_FORMAT..=FORMAT) => Ok(()),
@@ -148,7 +150,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
 /// Refuses a format that this version of Wattle can neither read nor migrate.
 fn unknown(path: &Path, found: u64) -> StoreError {
     if found < FORMAT {
-        return FILE.foreign(path, format!("its format {found} is unknown"));
+        return FILE.unusable_error(path, format!("its format {found} is unknown"));
     }
     StoreError::NewerFormat {
         path: path.display().to_string(),
@@ -160,10 +162,10 @@ fn unknown(path: &Path, found: u64) -> StoreError {
 /// Increments the number of openings and returns it.
 fn count(database: &Database) -> Result<u64, Error> {
     let transaction = database.begin_write()?;
-    let mut facts = transaction.open_table(FACTS)?;
-    let opening = facts.get(FACT_OPENINGS)?.map_or(0, |openings| openings.value()) + 1;
-    facts.insert(FACT_OPENINGS, opening)?;
-    drop(facts);
+    let mut meta = transaction.open_table(META)?;
+    let opening = meta.get(META_OPENINGS)?.map_or(0, |openings| openings.value()) + 1;
+    meta.insert(META_OPENINGS, opening)?;
+    drop(meta);
     transaction.commit()?;
     Ok(opening)
 }
@@ -179,7 +181,7 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
     transaction.open_table(MARKS)?;
     transaction.open_table(MENTIONS)?;
     transaction.open_table(REMAINS)?;
-    transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+    transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
     transaction.commit()?;
     Ok(())
 }
@@ -192,7 +194,7 @@ pub(crate) fn ends(database: &Database) -> Result<(u64, u64), StoreError> {
 fn read_ends(database: &Database) -> Result<(u64, u64), Error> {
     let transaction = database.begin_read()?;
     let last_entry = transaction.open_table(LOG)?.last()?.map_or(0, |(number, _)| number.value());
-    let threads = transaction.open_table(FACTS)?.get(FACT_THREADS)?;
+    let threads = transaction.open_table(META)?.get(META_THREADS)?;
     Ok((last_entry, threads.map_or(0, |threads| threads.value())))
 }
 
@@ -207,7 +209,7 @@ mod tests {
     use super::*;
     use crate::RedbStore;
     use crate::disk::snapshot::Snapshot;
-    use crate::file::handle::Source;
+    use crate::file::handle::SharedFile;
 
     const THREADS: usize = 200;
 
@@ -227,8 +229,8 @@ mod tests {
         fill(&path).await;
         change(&path, r#"id":"thread-007""#).unwrap();
         let Opened { database, .. } = open_checked(&path, 0).unwrap();
-        let source = Source::new(path, &FILE, database);
-        let pinned = Snapshot::newest(&source).unwrap().pinned().unwrap();
+        let file = SharedFile::new(path, &FILE, database);
+        let pinned = Snapshot::newest(&file).unwrap().pinned().unwrap();
         assert_eq!((pinned.versions.len(), pinned.is_complete), (1, false));
     }
 

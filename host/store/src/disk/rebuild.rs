@@ -15,13 +15,13 @@ use crate::disk::open::{FILE, create};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Stage, StagedRun};
 use crate::disk::survey::{Found, Sound, name_damage, survey};
-use crate::disk::table::{ASIDE, FACT_OPENINGS, FACT_THREADS, FACTS};
+use crate::disk::table::{ASIDE, META, META_OPENINGS, META_THREADS};
 use crate::error::{backend, corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::handle::Handle;
-use crate::file::mark::beside;
-use crate::file::replace::{free_name, replace};
-use crate::file::{kind, look};
+use crate::file::marker::with_suffix;
+use crate::file::replace::{replace, unused_name};
+use crate::file::{kind, view};
 
 const REBUILD: &str = "rebuild its file";
 
@@ -46,12 +46,12 @@ pub(crate) fn look_at(path: &Path) -> Result<DamageReport, StoreError> {
 
 /// Returns whether a file has no tables yet, as after a crash during its first opening.
 pub(crate) fn is_new(path: &Path) -> Result<bool, StoreError> {
-    let reading = look::read(path).map_err(|error| FILE.foreign(path, error))?;
-    guarded(REBUILD, || kind::is_new(&reading.begin_read().map_err(redb_error(REBUILD))?))
+    let view = view::open_view(path).map_err(|error| FILE.unusable_error(path, error))?;
+    guarded(REBUILD, || kind::is_new(&view.begin_read().map_err(redb_error(REBUILD))?))
 }
 
 fn open(path: &Path) -> Result<Snapshot, StoreError> {
-    let handle = Arc::new(Handle::Reading(look::read(path)?));
+    let handle = Arc::new(Handle::ReadOnly(view::open_view(path)?));
     guarded(REBUILD, || Snapshot::take(handle))
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
 ///
 /// The errors of [`at_start`], but threads may be missing that nothing names.
 pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
-    let snapshot = open(path).map_err(|error| FILE.foreign(path, error))?;
+    let snapshot = open(path).map_err(|error| FILE.unusable_error(path, error))?;
     let found = survey(&snapshot)?;
     let aside = put_anew(path, &snapshot, &found)?;
     Ok((found.survey(), aside))
@@ -101,14 +101,14 @@ fn in_words(found: &Found) -> String {
 
 /// Replaces a damaged file by a new one. Returns the new path of the damaged file.
 fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, StoreError> {
-    let new = beside(path, "rebuilt");
+    let new = with_suffix(path, "rebuilt");
     let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
     if new.exists() {
         fs::remove_file(&new).map_err(failed)?;
     }
     // The write is guarded as well, since it reads pages that the survey did not read.
     guarded(REBUILD, || write(&new, snapshot, found))?;
-    let aside = free_name(path);
+    let aside = unused_name(path);
     replace(path, &new, &aside).map_err(failed)?;
     for damage in found.survey().damaged {
         tracing::error!(subject = damage.subject, reason = damage.reason, "set aside as damaged");
@@ -206,11 +206,11 @@ fn finish(
         aside.insert(thread.as_str().as_bytes(), reason.as_str())?;
     }
     drop(aside);
-    let mut facts = transaction.open_table(FACTS)?;
-    let fact = |name| guarded(REBUILD, || snapshot.fact(name)).ok().flatten();
-    facts.insert(FACT_THREADS, fact(FACT_THREADS).unwrap_or_default().max(highest))?;
-    facts.insert(FACT_OPENINGS, fact(FACT_OPENINGS).unwrap_or(OPENINGS_UNKNOWN))?;
-    drop(facts);
+    let mut meta = transaction.open_table(META)?;
+    let value = |name| guarded(REBUILD, || snapshot.meta_value(name)).ok().flatten();
+    meta.insert(META_THREADS, value(META_THREADS).unwrap_or_default().max(highest))?;
+    meta.insert(META_OPENINGS, value(META_OPENINGS).unwrap_or(OPENINGS_UNKNOWN))?;
+    drop(meta);
     transaction.commit()?;
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::disk::table::{LOG, MARKS, MENTIONS, REMAINS, THREAD_RUNS};
 use crate::disk::writer::Writer;
 use crate::error::redb_error;
 use crate::file::guarded;
-use crate::file::handle::Source;
+use crate::file::handle::SharedFile;
 
 /// Number of entries of a table that one commit deletes. Such a commit takes some milliseconds, for
 /// which batches wait.
@@ -50,8 +50,8 @@ pub(crate) struct Remains {
 
 impl Remains {
     /// Reads the thread numbers that an earlier process left.
-    pub(crate) fn read(source: &Source) -> Result<Self, StoreError> {
-        let transaction = source.handle().begin_read().map_err(redb_error(DELETE))?;
+    pub(crate) fn read(file: &SharedFile) -> Result<Self, StoreError> {
+        let transaction = file.handle().begin_read().map_err(redb_error(DELETE))?;
         let Some(table) = notes(&transaction)? else { return Ok(Self::default()) };
         let mut left = BTreeMap::new();
         for entry in table.iter().map_err(redb_error(DELETE))? {
@@ -84,9 +84,9 @@ impl Remains {
     /// Reclaims a part of a thread number, if there is any. A failure completes all waiting
     /// callers. Another attempt follows later, except for a thread with damaged frames, which is
     /// left until the next start.
-    fn clear_some(&mut self, source: &Source) -> Result<(), StoreError> {
+    fn clear_some(&mut self, file: &SharedFile) -> Result<(), StoreError> {
         let Some(&number) = self.left.keys().next() else { return Ok(()) };
-        let error = match guarded(DELETE, || clear(source, number)) {
+        let error = match guarded(DELETE, || clear(file, number)) {
             Ok(true) => return Ok(()),
             Ok(false) => {
                 answer(self.left.remove(&number).flatten(), Ok(()));
@@ -127,7 +127,7 @@ impl Writer {
 
     /// Reclaims a part of an orphaned thread number.
     pub(crate) fn clear_some(&mut self) -> Result<(), StoreError> {
-        let cleared = self.remains.clear_some(&self.source);
+        let cleared = self.remains.clear_some(&self.file);
         cleared.inspect_err(|error| self.start_over(error))
     }
 
@@ -141,7 +141,7 @@ impl Writer {
                 Err(error) => return Err(error),
             }
         }
-        self.source.compact().inspect_err(|error| self.start_over(error))
+        self.file.compact().inspect_err(|error| self.start_over(error))
     }
 }
 
@@ -163,8 +163,8 @@ fn left_of(snapshot: &Snapshot, number: u64) -> Result<Option<u64>, StoreError> 
 }
 
 /// Reclaims a part of a thread number. Returns whether more is left.
-fn clear(source: &Source, number: u64) -> Result<bool, StoreError> {
-    let snapshot = Snapshot::newest(source)?;
+fn clear(file: &SharedFile, number: u64) -> Result<bool, StoreError> {
+    let snapshot = Snapshot::newest(file)?;
     let Some(frame) = left_of(&snapshot, number)? else { return Ok(false) };
     let (mut entries, mut left) = (Vec::new(), 0);
     for step in walk(&snapshot, frame) {
@@ -176,8 +176,8 @@ fn clear(source: &Source, number: u64) -> Result<bool, StoreError> {
         }
     }
     drop(snapshot);
-    let handle = source.handle();
-    let mut transaction = handle.writing()?.begin_write().map_err(redb_error(DELETE))?;
+    let handle = file.handle();
+    let mut transaction = handle.writable()?.begin_write().map_err(redb_error(DELETE))?;
     transaction.set_durability(Durability::Immediate).map_err(redb_error(DELETE))?;
     let is_left = remove(&transaction, number, &entries, left).map_err(redb_error(DELETE))?;
     transaction.commit().map_err(redb_error(DELETE))?;
@@ -244,16 +244,16 @@ mod tests {
         let transaction = database.begin_write().unwrap();
         transaction.open_table(REMAINS).unwrap().insert(7, 0).unwrap();
         transaction.commit().unwrap();
-        let source = Source::new(path, &open::FILE, database);
-        let mut remains = Remains::read(&source).unwrap();
+        let file = SharedFile::new(path, &open::FILE, database);
+        let mut remains = Remains::read(&file).unwrap();
         let mut cleared = remains.add(7);
-        source.read_only().unwrap();
-        assert!(matches!(remains.clear_some(&source), Err(StoreError::Backend { .. })));
+        file.read_only().unwrap();
+        assert!(matches!(remains.clear_some(&file), Err(StoreError::Backend { .. })));
         assert!(cleared.try_recv().unwrap().is_err(), "the caller gets the error of the full disk");
         assert!(!remains.is_empty() && !remains.is_due());
-        source.reopen().unwrap();
-        remains.clear_some(&source).unwrap();
+        file.reopen().unwrap();
+        remains.clear_some(&file).unwrap();
         assert!(remains.is_empty());
-        assert!(Remains::read(&source).unwrap().is_empty());
+        assert!(Remains::read(&file).unwrap().is_empty());
     }
 }

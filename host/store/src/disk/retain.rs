@@ -103,8 +103,8 @@ impl Hand {
         if plan.drops_thread() {
             let stage = Stage { gone: (Vec::new(), ids), ..Stage::default() };
             let (thread, before) = (thread.clone(), Some(before));
-            let source = thread.clone();
-            let anew = Anew { thread, before, stage, source, number, is_written: false };
+            let read_thread = thread.clone();
+            let anew = Anew { thread, before, stage, read_thread, number, is_written: false };
             return self.ask(move |writer| writer.replace(anew));
         }
         let runs = plan.runs(all);
@@ -124,7 +124,7 @@ impl Hand {
         (snapshot, past, plan): (&Snapshot, &Past, &RetentionPlan),
         target: Target,
         entry: u64,
-        (source, before, gone): (ThreadId, Option<Before>, Vec<RunId>),
+        (read_thread, before, gone): (ThreadId, Option<Before>, Vec<RunId>),
     ) -> Result<Replaced, StoreError> {
         let (thread, number) = (target.thread.clone(), target.head.number);
         let mut is_written = false;
@@ -144,7 +144,7 @@ impl Hand {
             }
         };
         stage.gone.1 = gone;
-        let anew = Anew { thread, before, stage, source, number, is_written };
+        let anew = Anew { thread, before, stage, read_thread, number, is_written };
         self.ask(move |writer| writer.replace(anew))
     }
 
@@ -207,7 +207,7 @@ impl Writer {
         &mut self,
         runs: &[RunId],
     ) -> Result<BTreeMap<ThreadId, BTreeSet<RunId>>, StoreError> {
-        let snapshot = Snapshot::newest(&self.source)?;
+        let snapshot = Snapshot::newest(&self.file)?;
         let mut threads: BTreeMap<ThreadId, BTreeSet<RunId>> = BTreeMap::new();
         for run in runs {
             if let Some(record) = snapshot.run(run)? {

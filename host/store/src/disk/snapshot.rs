@@ -13,11 +13,11 @@ use crate::codec::{named, packed, read};
 use crate::disk::chain::{Log, missing};
 use crate::disk::head::Head;
 use crate::disk::table::{
-    ASIDE, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, RECORDS, RUNS,
+    ASIDE, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, META, RECORDS, RUNS,
     THREAD_RUNS,
 };
 use crate::error::{backend, corrupt, redb_error};
-use crate::file::handle::{Handle, Source};
+use crate::file::handle::{Handle, SharedFile};
 use crate::query::add_pin;
 
 pub(crate) const READ: &str = "read";
@@ -123,14 +123,14 @@ impl Snapshot {
     }
 
     /// Opens a snapshot of the newest commit of a file. Blocks while the file is compacted.
-    pub(crate) fn newest(source: &Source) -> Result<Self, StoreError> {
-        Self::take(source.handle())
+    pub(crate) fn newest(file: &SharedFile) -> Result<Self, StoreError> {
+        Self::take(file.handle())
     }
 
     /// Opens a snapshot of the newest commit of a file, or returns `None` while the file is
     /// compacted.
-    pub(crate) fn newest_now(source: &Source) -> Option<Result<Self, StoreError>> {
-        source.handle_now().map(Self::take)
+    pub(crate) fn try_newest(file: &SharedFile) -> Option<Result<Self, StoreError>> {
+        file.try_handle().map(Self::take)
     }
 
     /// Gives the snapshot the budget of an inline read. Reads beyond the budget fail.
@@ -264,11 +264,11 @@ impl Snapshot {
         packed(RUN, (IN_RUNS, key), stored_run(&runs, key)?.value()).map(<[u8]>::to_vec)
     }
 
-    /// Returns a value of the table [`FACTS`].
-    pub(crate) fn fact(&self, name: &str) -> Result<Option<u64>, StoreError> {
-        let facts = self.transaction.open_table(FACTS).map_err(redb_error(READ))?;
-        let fact = facts.get(name).map_err(redb_error(READ))?;
-        Ok(fact.map(|fact| fact.value()))
+    /// Returns a value of the table [`META`].
+    pub(crate) fn meta_value(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let meta = self.transaction.open_table(META).map_err(redb_error(READ))?;
+        let value = meta.get(name).map_err(redb_error(READ))?;
+        Ok(value.map(|value| value.value()))
     }
 
     /// Returns all marks of a thread: newest event of a frame to the frame.

@@ -16,8 +16,8 @@ use crate::disk::frame::{self, Body, Header};
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
-    ASIDE, FACT_THREADS, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARK_EVERY, MARKS,
-    MENTIONS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
+    ASIDE, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARK_EVERY, MARKS, MENTIONS, META,
+    META_THREADS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, redb_error};
 
@@ -194,7 +194,7 @@ impl Stage {
             }
         }
         if let Some(threads) = self.threads {
-            transaction.open_table(FACTS)?.insert(FACT_THREADS, threads)?;
+            transaction.open_table(META)?.insert(META_THREADS, threads)?;
         }
         Ok(())
     }

@@ -18,13 +18,13 @@ use crate::codec::{has_checksum, packed, read};
 use crate::disk::migrate::UNCHECKED_FORMAT;
 use crate::disk::snapshot::{Snapshot, run_of, thread_of};
 use crate::disk::table::{
-    FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
+    FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, META, PENDING, RECORDS,
     REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::{corrupt, redb_error};
 use crate::file::guarded;
-use crate::file::kind::FACT_FORMAT;
-use crate::file::walk::walk;
+use crate::file::kind::META_FORMAT;
+use crate::file::scan::scan_table;
 
 pub(crate) use check::Sound;
 
@@ -124,7 +124,7 @@ fn look(
 
 impl Tables {
     fn read(snapshot: &Snapshot) -> Result<Self, StoreError> {
-        let format = guarded(LOOK, || snapshot.fact(FACT_FORMAT)).ok().flatten();
+        let format = guarded(LOOK, || snapshot.meta_value(META_FORMAT)).ok().flatten();
         let has_checksums = format.is_none_or(|format| format > UNCHECKED_FORMAT);
         let (mut names, mut damaged) = (BTreeSet::new(), Vec::new());
         let (mut heads, mut records) = (Named::new(has_checksums), Named::new(has_checksums));
@@ -158,7 +158,7 @@ impl Tables {
             ("marks", walk_table(snapshot, MARKS, |_, _| ())?),
             ("mentions", walk_table(snapshot, MENTIONS, |_, ()| ())?),
             ("remains", walk_table(snapshot, REMAINS, |_, _| ())?),
-            ("wattle", walk_table(snapshot, FACTS, |_, _| ())?),
+            ("wattle", walk_table(snapshot, META, |_, _| ())?),
         ] {
             if let Some(reason) = broken {
                 damaged.push(Damage { subject: format!("table `{name}`"), reason });
@@ -233,7 +233,7 @@ where
         Err(TableError::TableDoesNotExist(name)) if name == "remains" => Ok(None),
         // Files of older formats get this table when they are opened.
         Err(TableError::TableDoesNotExist(name))
-            if name == "pending" && snapshot.fact(FACT_FORMAT)? != Some(FORMAT) =>
+            if name == "pending" && snapshot.meta_value(META_FORMAT)? != Some(FORMAT) =>
         {
             Ok(None)
         }
@@ -244,13 +244,13 @@ where
         Ok(None) => return Ok(None),
         Err(damage) => return Ok(Some(damage)),
     };
-    let walked = walk(LOOK, &table, |key, value| {
+    let scan = scan_table(LOOK, &table, |key, value| {
         see(key, value.value());
         Ok(())
     })?;
-    let miscount = walked
-        .miscount()
-        .map(|says| corrupt("table", format!("it claims {says} entries and has {}", walked.seen)));
-    let damage = walked.gap.map(|gap| gap.damage).or(miscount);
+    let miscount = scan.miscount().map(|claimed| {
+        corrupt("table", format!("it claims {claimed} entries and has {}", scan.visited))
+    });
+    let damage = scan.gap.map(|gap| gap.damage).or(miscount);
     Ok(damage.map(|damage| damage.to_string()))
 }

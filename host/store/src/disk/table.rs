@@ -5,14 +5,14 @@ use redb::TableDefinition;
 /// Number of the format that this code writes, and the newest that it reads.
 pub(crate) const FORMAT: u64 = 4;
 
-/// Key in [`FACTS`]: highest assigned thread number.
-pub(crate) const FACT_THREADS: &str = "threads";
+/// Key in [`META`]: highest assigned thread number.
+pub(crate) const META_THREADS: &str = "threads";
 
-/// Key in [`FACTS`]: number of openings of the file.
-pub(crate) const FACT_OPENINGS: &str = "openings";
+/// Key in [`META`]: number of openings of the file.
+pub(crate) const META_OPENINGS: &str = "openings";
 
 /// Format number and counters of the file.
-pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("wattle");
+pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("wattle");
 
 /// Frames of all threads in the order of writing; a large one takes several entries.
 pub(crate) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");

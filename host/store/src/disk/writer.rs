@@ -24,11 +24,11 @@ use crate::disk::open;
 use crate::disk::remains::Remains;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
-use crate::disk::table::{FACTS, FORMAT};
+use crate::disk::table::{FORMAT, META};
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
-use crate::file::handle::{Handle, Source};
-use crate::file::kind::FACT_FORMAT;
+use crate::file::handle::{Handle, SharedFile};
+use crate::file::kind::META_FORMAT;
 use crate::lock::lock;
 use crate::pending::PendingRuns;
 use crate::recent_write::RecentWrite;
@@ -105,7 +105,7 @@ pub(crate) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
 
 /// The state of the writer thread.
 pub(crate) struct Writer {
-    pub(crate) source: Arc<Source>,
+    pub(crate) file: Arc<SharedFile>,
     pub(crate) intake: Intake,
     pub(crate) leases: Arc<LeaseTable>,
     pub(crate) watches: Arc<WatchRegistry>,
@@ -180,7 +180,7 @@ impl Writer {
             let _ = first.answer.send(Err(error));
             return None;
         }
-        let handle = self.source.handle();
+        let handle = self.file.handle();
         let mut group = Group::new(handle.clone());
         let (mut oldest, until) = (first.number, Instant::now() + self.commit_delay);
         let mut taken = vec![self.take(&mut group, first)];
@@ -241,7 +241,7 @@ impl Writer {
             Entry::Dequeue(run, ended) => self.dequeue(group, thread, run, ended.as_deref()),
         });
         if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &result {
-            self.source.note_failure(error);
+            self.file.note_failure(error);
         }
         Taken { handed, result }
     }
@@ -249,7 +249,7 @@ impl Writer {
     /// Refuses the commit if the file failed at a read after the group was opened: redb accepts no
     /// more commits then.
     fn refuse_failed(&self) -> Result<(), Failed> {
-        if self.source.has_failed() {
+        if self.file.has_failed() {
             return Err(Failed { error: failed_at_a_read(), is_unwritten: true });
         }
         Ok(())
@@ -352,7 +352,7 @@ impl Writer {
 
     /// Opens the file again if it failed and an attempt is due.
     pub(crate) fn heal(&mut self) -> Result<(), StoreError> {
-        if self.source.take_failure() && self.trouble.is_none() {
+        if self.file.take_failure() && self.trouble.is_none() {
             self.start_over(&failed_at_a_read());
         }
         let Some(trouble) = &mut self.trouble else {
@@ -363,9 +363,9 @@ impl Writer {
             return Err(trouble.error.clone());
         }
         // The file may still be writable, since the batch alone may have failed.
-        let opened = probe_and_read_counters(&self.source).or_else(|_| {
-            self.source.reopen()?;
-            probe_and_read_counters(&self.source)
+        let opened = probe_and_read_counters(&self.file).or_else(|_| {
+            self.file.reopen()?;
+            probe_and_read_counters(&self.file)
         });
         match opened {
             Ok((entry, threads)) => {
@@ -383,10 +383,10 @@ impl Writer {
                 trouble.next_attempt = Instant::now() + pause;
                 tracing::warn!(
                     %error, reason = %trouble.error, pause_ms = pause.as_millis(),
-                    "checkpoint store cannot be written and is opened again later; is the disk full?"
+                    "checkpoint store cannot be written, reopening it later; is the disk full?"
                 );
                 let refusal = Err(trouble.error.clone());
-                if let Err(error) = self.source.read_only() {
+                if let Err(error) = self.file.read_only() {
                     tracing::error!(%error, "checkpoint store cannot be read");
                 }
                 refusal
@@ -396,7 +396,7 @@ impl Writer {
 
     /// Reads the pending runs again, since staged changes of them are not in the file.
     fn read_pending(&self) {
-        match guarded("read", || Snapshot::newest(&self.source)?.pending_runs()) {
+        match guarded("read", || Snapshot::newest(&self.file)?.pending_runs()) {
             Ok(read) => *lock(&self.pending) = read,
             Err(error) => tracing::error!(%error, "pending runs cannot be read"),
         }
@@ -408,7 +408,7 @@ impl Writer {
         if self.recent_write.is_recent() {
             return Ok(());
         }
-        let handle = self.source.handle();
+        let handle = self.file.handle();
         let probed = guarded(OP_CHECK_WRITABLE, || write_probe(&handle));
         drop(handle);
         match probed {
@@ -431,18 +431,19 @@ fn failed_at_a_read() -> StoreError {
 
 /// Verifies that the file can be written. Returns the last entry of the log and the highest thread
 /// number.
-fn probe_and_read_counters(source: &Source) -> Result<(u64, u64), StoreError> {
-    let handle = source.handle();
+fn probe_and_read_counters(file: &SharedFile) -> Result<(u64, u64), StoreError> {
+    let handle = file.handle();
     guarded(OP_CHECK_WRITABLE, || write_probe(&handle))?;
-    open::ends(handle.writing()?)
+    open::ends(handle.writable()?)
 }
 
 /// Writes a value that the file has already, and flushes it.
 fn write_probe(handle: &Handle) -> Result<(), StoreError> {
-    let mut transaction = handle.writing()?.begin_write().map_err(redb_error(OP_CHECK_WRITABLE))?;
+    let mut transaction =
+        handle.writable()?.begin_write().map_err(redb_error(OP_CHECK_WRITABLE))?;
     transaction.set_durability(Durability::Immediate).map_err(redb_error(OP_CHECK_WRITABLE))?;
     let write = || -> Result<(), redb::Error> {
-        transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+        transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
         Ok(())
     };
     write().map_err(redb_error(OP_CHECK_WRITABLE))?;
@@ -463,7 +464,7 @@ pub(crate) fn commit(handle: &Handle, group: &Group) -> Result<bool, Failed> {
 
 /// Adds the staged writes to a transaction.
 fn write(handle: &Handle, stage: &Stage) -> Result<WriteTransaction, StoreError> {
-    let mut transaction = handle.writing()?.begin_write().map_err(redb_error(COMMIT))?;
+    let mut transaction = handle.writable()?.begin_write().map_err(redb_error(COMMIT))?;
     transaction.set_durability(Durability::Immediate).map_err(redb_error(COMMIT))?;
     stage.write(&transaction)?;
     Ok(transaction)

@@ -15,37 +15,37 @@ use wattle_run::ports::store::{CompactionReport, StoreError};
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::kind::FileKind;
-use crate::file::look::{self, Reading};
+use crate::file::view::{self, ReadOnlyView};
 
-const COMPACT: &str = "compact its file";
+const OP_COMPACT: &str = "compact its file";
 
-const REOPEN: &str = "open its file again";
+const OP_REOPEN: &str = "reopen its file";
 
-/// How long an attempt to get exclusive access blocks new reads and batches: longer than almost
-/// every read takes, and hardly noticeable.
-const HOLD: Duration = Duration::from_millis(40);
+/// Maximum time for which an attempt to get exclusive access blocks new reads and batches: longer
+/// than almost every read takes, and hardly noticeable.
+const EXCLUSIVE_WAIT: Duration = Duration::from_millis(40);
 
-/// Interval of the checks whether earlier reads have ended.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Interval between two checks whether earlier reads have ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Maximum number of compaction passes. One pass makes room that the next one uses; more passes
 /// gain nothing.
-const PASSES: usize = 4;
+const MAX_PASSES: usize = 4;
 
 /// An open file.
 pub(crate) enum Handle {
     /// The file can be written.
-    Writing(Database),
+    Writable(Database),
     /// The file failed. Its newest commit can be read.
-    Reading(Reading),
+    ReadOnly(ReadOnlyView),
 }
 
 impl Handle {
     /// Begins a read transaction.
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
         match self {
-            Self::Writing(database) => database.begin_read(),
-            Self::Reading(reading) => reading.begin_read(),
+            Self::Writable(database) => database.begin_read(),
+            Self::ReadOnly(view) => view.begin_read(),
         }
     }
 
@@ -54,10 +54,10 @@ impl Handle {
     /// # Errors
     ///
     /// [`StoreError::Backend`] if the file failed and has not been reopened yet.
-    pub(crate) fn writing(&self) -> Result<&Database, StoreError> {
+    pub(crate) fn writable(&self) -> Result<&Database, StoreError> {
         match self {
-            Self::Writing(database) => Ok(database),
-            Self::Reading(_) => {
+            Self::Writable(database) => Ok(database),
+            Self::ReadOnly(_) => {
                 Err(backend("write", "its file failed and has not been reopened yet"))
             }
         }
@@ -66,7 +66,7 @@ impl Handle {
     /// Returns whether the file failed. After one error, redb refuses all operations that need the
     /// file.
     fn has_failed(&self) -> bool {
-        let Self::Writing(database) = self else { return false };
+        let Self::Writable(database) = self else { return false };
         // redb checks for the failure first, even during a write transaction.
         matches!(
             database.try_begin_write(),
@@ -77,7 +77,7 @@ impl Handle {
 
 /// Shared handle to a redb file. A reader holds an `Arc` for the duration of its read. A compaction
 /// or a reopening starts when no reader holds one.
-pub(crate) struct Source {
+pub(crate) struct SharedFile {
     path: PathBuf,
     kind: &'static FileKind,
     handle: RwLock<Arc<Handle>>,
@@ -85,10 +85,10 @@ pub(crate) struct Source {
     has_failed: AtomicBool,
 }
 
-impl Source {
+impl SharedFile {
     /// Wraps an open file.
     pub(crate) fn new(path: PathBuf, kind: &'static FileKind, database: Database) -> Self {
-        let handle = RwLock::new(Arc::new(Handle::Writing(database)));
+        let handle = RwLock::new(Arc::new(Handle::Writable(database)));
         Self { path, kind, handle, has_failed: AtomicBool::new(false) }
     }
 
@@ -97,13 +97,13 @@ impl Source {
         &self.path
     }
 
-    /// Returns the file. Blocks while it is compacted or reopened.
+    /// Returns the open file. Blocks while it is compacted or reopened.
     pub(crate) fn handle(&self) -> Arc<Handle> {
         self.handle.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the file, or `None` while it is compacted or reopened.
-    pub(crate) fn handle_now(&self) -> Option<Arc<Handle>> {
+    /// Returns the open file, or `None` while it is compacted or reopened.
+    pub(crate) fn try_handle(&self) -> Option<Arc<Handle>> {
         match self.handle.try_read() {
             Ok(handle) => Some(handle.clone()),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner().clone()),
@@ -114,11 +114,11 @@ impl Source {
     /// Checks whether the file failed at a read that returned an error. Returns `true` if the
     /// failure is new.
     pub(crate) fn note_failure(&self, error: &impl Display) -> bool {
-        let has_failed = self.handle_now().is_some_and(|handle| handle.has_failed());
+        let has_failed = self.try_handle().is_some_and(|handle| handle.has_failed());
         let is_new = has_failed && !self.has_failed.swap(true, Ordering::AcqRel);
         if is_new {
             let file = self.path.display();
-            tracing::error!(%file, %error, "read failed, the file is opened again");
+            tracing::error!(%file, %error, "read failed, reopening the file");
         }
         is_new
     }
@@ -128,22 +128,22 @@ impl Source {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Returns whether the file failed at a read since the last call. The caller opens it again.
+    /// Returns whether the file failed at a read since the last call. The caller must reopen it.
     pub(crate) fn take_failure(&self) -> bool {
         self.has_failed.swap(false, Ordering::AcqRel)
     }
 
-    /// Acquires exclusive access. Returns `None` if readers are still active after `HOLD`. The lock
-    /// is released before the caller retries, so that the writer, or any other work that a long
-    /// read waits for, can proceed.
-    fn alone(&self) -> Option<RwLockWriteGuard<'_, Arc<Handle>>> {
+    /// Acquires exclusive access. Returns `None` if readers are still active after
+    /// `EXCLUSIVE_WAIT`. The lock is released before the caller retries, so that the writer, or any
+    /// other work that a long read waits for, can proceed.
+    fn lock_exclusive(&self) -> Option<RwLockWriteGuard<'_, Arc<Handle>>> {
         let mut handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
         let started = Instant::now();
         while Arc::get_mut(&mut handle).is_none() {
-            if started.elapsed() > HOLD {
+            if started.elapsed() > EXCLUSIVE_WAIT {
                 return None;
             }
-            sleep(PAUSE);
+            sleep(POLL_INTERVAL);
         }
         Some(handle)
     }
@@ -155,11 +155,12 @@ impl Source {
     ///
     /// [`StoreError::Backend`] if a read does not end, and errors of the file.
     pub(crate) fn read_only(&self) -> Result<(), StoreError> {
-        if matches!(*self.handle(), Handle::Reading(_)) {
+        if matches!(*self.handle(), Handle::ReadOnly(_)) {
             return Ok(());
         }
-        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read did not end"))?;
-        *handle = Arc::new(Handle::Reading(look::read(&self.path)?));
+        let mut handle =
+            self.lock_exclusive().ok_or_else(|| backend(OP_REOPEN, "a read did not end"))?;
+        *handle = Arc::new(Handle::ReadOnly(view::open_view(&self.path)?));
         Ok(())
     }
 
@@ -172,33 +173,33 @@ impl Source {
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
         // The failed database holds the lock of the file until it is dropped.
         self.read_only()?;
-        let database = guarded(REOPEN, || self.kind.open_again(&self.path))?;
+        let database = guarded(OP_REOPEN, || self.kind.reopen(&self.path))?;
         // A read of the old state must not see reused pages.
-        let mut handle = self.alone().unwrap_or_else(|| self.end_reads());
-        *handle = Arc::new(Handle::Writing(database));
+        let mut handle = self.lock_exclusive().unwrap_or_else(|| self.end_reads());
+        *handle = Arc::new(Handle::Writable(database));
         Ok(())
     }
 
     /// Acquires exclusive access by ending all reads of the read-only view.
     fn end_reads(&self) -> RwLockWriteGuard<'_, Arc<Handle>> {
         let handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
-        if let Handle::Reading(reading) = &**handle {
-            reading.end();
+        if let Handle::ReadOnly(view) = &**handle {
+            view.close();
         }
         handle
     }
 
-    /// Compacts the file. Returns `None` if readers are still active after `HOLD`.
+    /// Compacts the file. Returns `None` if readers are still active after `EXCLUSIVE_WAIT`.
     pub(crate) fn compact(&self) -> Result<Option<CompactionReport>, StoreError> {
         let before_bytes = self.bytes()?;
-        let Some(mut handle) = self.alone() else {
+        let Some(mut handle) = self.lock_exclusive() else {
             return Ok(None);
         };
-        let Some(Handle::Writing(database)) = Arc::get_mut(&mut handle) else {
-            return Err(backend(COMPACT, "its file failed and has not been reopened yet"));
+        let Some(Handle::Writable(database)) = Arc::get_mut(&mut handle) else {
+            return Err(backend(OP_COMPACT, "its file failed and has not been reopened yet"));
         };
-        for _ in 0..PASSES {
-            if !guarded(COMPACT, || database.compact().map_err(redb_error(COMPACT)))? {
+        for _ in 0..MAX_PASSES {
+            if !guarded(OP_COMPACT, || database.compact().map_err(redb_error(OP_COMPACT)))? {
                 break;
             }
         }
@@ -206,13 +207,13 @@ impl Source {
     }
 
     /// Builds the error for a compaction that did not get exclusive access.
-    pub(crate) fn is_being_read() -> StoreError {
-        backend(COMPACT, "reads did not end in time; retry when fewer reads are active")
+    pub(crate) fn busy_error() -> StoreError {
+        backend(OP_COMPACT, "reads did not end in time; retry when fewer reads are active")
     }
 
     fn bytes(&self) -> Result<u64, StoreError> {
-        let size = fs::metadata(&self.path).map(|facts| facts.len());
-        size.map_err(|error| backend(COMPACT, format!("`{}`: {error}", self.path.display())))
+        let size = fs::metadata(&self.path).map(|metadata| metadata.len());
+        size.map_err(|error| backend(OP_COMPACT, format!("`{}`: {error}", self.path.display())))
     }
 }
 
@@ -229,7 +230,7 @@ mod tests {
         name: "file",
         without_file: "create a new one",
         cache_bytes: 1024 * 1024,
-        facts: TableDefinition::new("facts"),
+        meta_table: TableDefinition::new("facts"),
     };
 
     fn has_entry(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
@@ -244,13 +245,13 @@ mod tests {
         let transaction = database.begin_write().unwrap();
         transaction.open_table(TABLE).unwrap().insert(1, &[7_u8; 10][..]).unwrap();
         transaction.commit().unwrap();
-        let source = Source::new(path, &FILE, database);
-        source.read_only().unwrap();
-        let handle = source.handle();
+        let file = SharedFile::new(path, &FILE, database);
+        file.read_only().unwrap();
+        let handle = file.handle();
         let long = handle.begin_read().unwrap();
-        source.reopen().unwrap();
+        file.reopen().unwrap();
         assert!(has_entry(&long).is_err(), "it would see reused pages");
-        assert!(has_entry(&source.handle().begin_read().unwrap()).unwrap());
-        source.handle().writing().unwrap();
+        assert!(has_entry(&file.handle().begin_read().unwrap()).unwrap());
+        file.handle().writable().unwrap();
     }
 }

@@ -11,13 +11,13 @@ use redb::{
 use wattle_run::ports::store::StoreError;
 
 use crate::error::{backend, corrupt, redb_error};
-use crate::file::look::is_damage;
-use crate::file::mark;
+use crate::file::marker;
+use crate::file::view::is_damage;
 
-const OPEN: &str = "open its file";
+const OP_OPEN: &str = "open its file";
 
 /// Key of the format number in the table of properties.
-pub(crate) const FACT_FORMAT: &str = "format";
+pub(crate) const META_FORMAT: &str = "format";
 
 /// A kind of redb file: the checkpoint store or the long-term memory.
 pub(crate) struct FileKind {
@@ -28,7 +28,7 @@ pub(crate) struct FileKind {
     /// Size of redb's page cache in bytes.
     pub(crate) cache_bytes: usize,
     /// Properties of the file, such as its format number.
-    pub(crate) facts: TableDefinition<'static, &'static str, u64>,
+    pub(crate) meta_table: TableDefinition<'static, &'static str, u64>,
 }
 
 impl FileKind {
@@ -41,7 +41,7 @@ impl FileKind {
     pub(crate) fn open(&self, path: &Path) -> Result<Database, StoreError> {
         let mut builder = Builder::new();
         builder.set_cache_size(self.cache_bytes);
-        builder.create(path).map_err(|error| self.refusal(path, error))
+        builder.create(path).map_err(|error| self.open_error(path, error))
     }
 
     /// Reopens a file that this process had open and that failed.
@@ -49,21 +49,21 @@ impl FileKind {
     /// # Errors
     ///
     /// The errors of [`open`](Self::open), and [`StoreError::Corrupt`] if the file is gone.
-    pub(crate) fn open_again(&self, path: &Path) -> Result<Database, StoreError> {
-        mark::refuse_lost(path)?;
+    pub(crate) fn reopen(&self, path: &Path) -> Result<Database, StoreError> {
+        marker::ensure_not_lost(path)?;
         self.open(path)
     }
 
     /// Converts an error of redb at the opening of a file.
-    pub(crate) fn refusal(&self, path: &Path, error: DatabaseError) -> StoreError {
+    pub(crate) fn open_error(&self, path: &Path, error: DatabaseError) -> StoreError {
         match error {
-            DatabaseError::DatabaseAlreadyOpen => mark::in_use(path),
-            error if is_damage(&error) => self.foreign(path, error),
+            DatabaseError::DatabaseAlreadyOpen => marker::in_use_error(path),
+            error if is_damage(&error) => self.unusable_error(path, error),
             DatabaseError::UpgradeRequired(version) => {
                 let message = format!("redb {version} wrote it, which is too old to be read");
-                self.foreign(path, message)
+                self.unusable_error(path, message)
             }
-            error => backend(OPEN, format!("`{}`: {error}", path.display())),
+            error => backend(OP_OPEN, format!("`{}`: {error}", path.display())),
         }
     }
 
@@ -77,25 +77,25 @@ impl FileKind {
         path: &Path,
         database: &impl ReadableDatabase,
     ) -> Result<Option<u64>, StoreError> {
-        let transaction = database.begin_read().map_err(redb_error(OPEN))?;
-        match transaction.open_table(self.facts) {
-            Ok(facts) => {
-                let format = facts.get(FACT_FORMAT).map_err(redb_error(OPEN))?;
+        let transaction = database.begin_read().map_err(redb_error(OP_OPEN))?;
+        match transaction.open_table(self.meta_table) {
+            Ok(meta) => {
+                let format = meta.get(META_FORMAT).map_err(redb_error(OP_OPEN))?;
                 let format = format.map(|format| format.value());
-                format.map(Some).ok_or_else(|| self.foreign(path, "it has no format number"))
+                format.map(Some).ok_or_else(|| self.unusable_error(path, "it has no format number"))
             }
             Err(TableError::TableDoesNotExist(_)) if is_new(&transaction)? => Ok(None),
             Err(TableError::TableDoesNotExist(_)) => {
-                Err(self.foreign(path, "it has tables of another program"))
+                Err(self.unusable_error(path, "it has tables of another program"))
             }
-            Err(error @ TableError::Storage(_)) => Err(redb_error(OPEN)(error)),
-            Err(error) => Err(self.foreign(path, error)),
+            Err(error @ TableError::Storage(_)) => Err(redb_error(OP_OPEN)(error)),
+            Err(error) => Err(self.unusable_error(path, error)),
         }
     }
 
     /// Returns the error for a file that is damaged or that another program wrote, with advice for
     /// the operator.
-    pub(crate) fn foreign(&self, path: &Path, message: impl Display) -> StoreError {
+    pub(crate) fn unusable_error(&self, path: &Path, message: impl Display) -> StoreError {
         corrupt(
             format!("{} `{}`", self.name, path.display()),
             format!(
@@ -106,11 +106,18 @@ impl FileKind {
     }
 
     /// Adds the damage of a file, and advice, to the reason why it cannot be rebuilt.
-    pub(crate) fn not_rebuilt(&self, path: &Path, damage: &str, error: StoreError) -> StoreError {
+    pub(crate) fn not_rebuilt_error(
+        &self,
+        path: &Path,
+        damage: &str,
+        error: StoreError,
+    ) -> StoreError {
         match error {
-            StoreError::Corrupt { message, .. } if message == damage => self.foreign(path, damage),
+            StoreError::Corrupt { message, .. } if message == damage => {
+                self.unusable_error(path, damage)
+            }
             StoreError::Corrupt { message, .. } => {
-                self.foreign(path, format!("{damage}; {message}"))
+                self.unusable_error(path, format!("{damage}; {message}"))
             }
             error => error,
         }
@@ -119,6 +126,6 @@ impl FileKind {
 
 /// Returns whether a file has no tables yet, as after a crash during its first opening.
 pub(crate) fn is_new(transaction: &ReadTransaction) -> Result<bool, StoreError> {
-    let mut tables = transaction.list_tables().map_err(redb_error(OPEN))?;
+    let mut tables = transaction.list_tables().map_err(redb_error(OP_OPEN))?;
     Ok(tables.next().is_none())
 }

@@ -4,12 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::file::mark::{beside, sync_folder};
+use crate::file::marker::{sync_folder, with_suffix};
 
 /// Returns an unused name for a damaged file.
-pub(crate) fn free_name(path: &Path) -> PathBuf {
-    let mut names = (1_u32..).map(|number| beside(path, &format!("damaged-{number}")));
-    names.find(|name| !name.exists()).unwrap_or_else(|| beside(path, "damaged"))
+pub(crate) fn unused_name(path: &Path) -> PathBuf {
+    let mut names = (1_u32..).map(|number| with_suffix(path, &format!("damaged-{number}")));
+    names.find(|name| !name.exists()).unwrap_or_else(|| with_suffix(path, "damaged"))
 }
 
 /// Moves a file to `aside` and a new file to its path.

@@ -47,7 +47,7 @@ use wattle_run::ports::store::Damage;
 use crate::disk::backup;
 use crate::error::redb_error;
 use crate::file::guarded;
-use crate::file::handle::Source;
+use crate::file::handle::SharedFile;
 use crate::longterm::disk::fault::{READ, cannot, closed, failure};
 use crate::longterm::disk::open::FILE;
 pub use crate::longterm::disk::rebuild::EssentialDocuments;
@@ -64,7 +64,7 @@ use crate::longterm::shelf;
 pub struct RedbMemory(Arc<Inner>);
 
 struct Inner {
-    source: Arc<Source>,
+    file: Arc<SharedFile>,
     usage: Arc<Usage>,
     /// `None` only during drop.
     commands: Option<mpsc::Sender<Command>>,
@@ -105,21 +105,17 @@ impl RedbMemory {
 
     fn open_as(path: &Path, essential: Option<&EssentialDocuments>) -> Result<Self, Failure> {
         let database = open::open(path, essential).map_err(failure)?;
-        let source = Source::new(path.to_owned(), &FILE, database);
-        let (source, usage) = (Arc::new(source), Arc::<Usage>::default());
+        let file = SharedFile::new(path.to_owned(), &FILE, database);
+        let (file, usage) = (Arc::new(file), Arc::<Usage>::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
-        let writer = Writer {
-            source: source.clone(),
-            reopen_at: None,
-            commands: queue,
-            usage: usage.clone(),
-        };
+        let writer =
+            Writer { file: file.clone(), reopen_at: None, commands: queue, usage: usage.clone() };
         let writer = std::thread::Builder::new()
             .name("wattle-memory".into())
             .spawn(move || writer.run())
             .map_err(|error| cannot("start its writer thread")(error))?;
         let (commands, writer) = (Some(commands), Some(writer));
-        Ok(Self(Arc::new(Inner { source, usage, commands, writer })))
+        Ok(Self(Arc::new(Inner { file, usage, commands, writer })))
     }
 
     /// Checks a file that no process has open, without changing it: compares all pages and all
@@ -184,7 +180,7 @@ impl RedbMemory {
     /// the next change.
     fn noted<T>(&self, read: Result<T, Failure>) -> Result<T, Failure> {
         read.inspect_err(|failure| {
-            self.0.source.note_failure(failure);
+            self.0.file.note_failure(failure);
         })
     }
 
@@ -194,7 +190,7 @@ impl RedbMemory {
         T: Send + 'static,
         R: FnOnce(&Documents) -> Result<T, Failure> + Send + 'static,
     {
-        let handle = self.0.source.handle();
+        let handle = self.0.file.handle();
         let work = move || {
             let mut answer = Err(closed());
             let done = guarded("read", || {
@@ -331,9 +327,9 @@ impl Memory for RedbMemory {
         if let Some(bytes) = self.0.usage.known(&prefix) {
             return Ok(bytes);
         }
-        let (source, usage) = (self.0.source.clone(), self.0.usage.clone());
+        let (file, usage) = (self.0.file.clone(), self.0.usage.clone());
         let count = move || {
-            let handle = source.handle();
+            let handle = file.handle();
             let mut counted = Err(closed());
             let done = guarded("read", || {
                 let begin_read = || handle.begin_read().map_err(redb_error(READ));
@@ -360,8 +356,8 @@ impl Memory for RedbMemory {
     }
 
     async fn backup(&self, folder: &Path) -> Result<(), Failure> {
-        let to = folder.join(self.0.source.path().file_name().unwrap_or_default());
-        let handle = self.0.source.handle();
+        let to = folder.join(self.0.file.path().file_name().unwrap_or_default());
+        let handle = self.0.file.handle();
         let copy = move || {
             guarded(BACK_UP, || {
                 let from = handle.begin_read().map_err(redb_error(BACK_UP))?;
@@ -377,11 +373,11 @@ impl Memory for RedbMemory {
     }
 
     async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
-        let source = self.0.source.clone();
+        let file = self.0.file.clone();
         let look = move || {
-            let handle = source.handle();
+            let handle = file.handle();
             let begun = guarded("read", || handle.begin_read().map_err(redb_error(READ)));
-            survey::survey(source.path(), &begun?)
+            survey::survey(file.path(), &begun?)
         };
         self.noted(spawn_blocking(look).await.map_err(broken_off)?.map_err(failure))
     }

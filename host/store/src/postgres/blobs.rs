@@ -14,8 +14,8 @@ use wattle_graph::id::Digest;
 use wattle_run::ports::blob::{BlobInfo, BlobRef, BlobStore};
 use wattle_run::ports::store::StoreError;
 
-use crate::blob::check::{Checks, Known, damaged};
-use crate::blob::{not_found, range};
+use crate::blob::check::{VerifiedBlobs, VerifiedFiles, damaged_failure};
+use crate::blob::{not_found, resolve_range};
 use crate::error::backend;
 use crate::postgres::link::{Attempt, Begun, Fault, Link, PostgresConfig, sqlx_error};
 use crate::postgres::schema;
@@ -76,7 +76,7 @@ const REMOVE: &str = "
 #[derive(Clone, Debug)]
 pub struct PostgresBlobs {
     link: Link,
-    known: Arc<Known<Stamp>>,
+    verified: Arc<VerifiedBlobs<Stamp>>,
 }
 
 /// The size of a blob, and the stamp of its chunks by [`STAT`].
@@ -91,7 +91,7 @@ struct Found {
 
 impl PostgresBlobs {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, known: Arc::default() }
+        Self { link, verified: Arc::default() }
     }
 
     /// Opens the blobs of a store that this process does not open. Creates no tables and starts no
@@ -119,7 +119,7 @@ impl PostgresBlobs {
             .bind(media_type.replace('\0', ""))
             .fetch_one(&mut *transaction)
             .await?;
-        if !is_new && self.known.has(blob, &(size, stamp(&mut transaction, blob).await?)) {
+        if !is_new && self.verified.contains(blob, &(size, stamp(&mut transaction, blob).await?)) {
             return Ok(transaction.commit().await?);
         }
         let mut changed = 0;
@@ -133,9 +133,9 @@ impl PostgresBlobs {
         let stamp = stamp(&mut transaction, blob).await?;
         transaction.commit().await?;
         if !is_new && changed > 0 {
-            tracing::error!(%blob, "a stored blob was damaged and has been rewritten");
+            tracing::error!(%blob, "stored blob was damaged and has been written again");
         }
-        self.known.note(blob, (size, stamp));
+        self.verified.insert(blob, (size, stamp));
         Ok(())
     }
 
@@ -158,16 +158,16 @@ impl PostgresBlobs {
     async fn find_changed(&self, found: &Found) -> Result<Found, Failure> {
         let now = self.find(found.info.blob).await?;
         if now == *found {
-            return Err(damaged(now.info.blob, "its bytes do not match its digest"));
+            return Err(damaged_failure(now.info.blob, "its bytes do not match its digest"));
         }
         Ok(now)
     }
 
     /// Returns true if the chunks match the digest of the blob. Reads all chunks unless they have
     /// been checked recently.
-    async fn fits(&self, found: &Found) -> Result<bool, Failure> {
+    async fn verify(&self, found: &Found) -> Result<bool, Failure> {
         let BlobInfo { blob, size, .. } = found.info;
-        if self.known.has(blob, &found.stamp) {
+        if self.verified.contains(blob, &found.stamp) {
             return Ok(true);
         }
         let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
@@ -181,11 +181,11 @@ impl PostgresBlobs {
             .await?;
             at = end;
         }
-        let fits = hasher.finalize().as_bytes() == blob.0.as_bytes();
-        if fits {
-            self.known.note(blob, found.stamp);
+        let matches = hasher.finalize().as_bytes() == blob.0.as_bytes();
+        if matches {
+            self.verified.insert(blob, found.stamp);
         }
-        Ok(fits)
+        Ok(matches)
     }
 
     /// Returns the bytes of a range; `None` if the stored bytes do not match the digest.
@@ -196,22 +196,22 @@ impl PostgresBlobs {
         length: Option<u64>,
     ) -> Result<Option<Bytes>, Failure> {
         let BlobInfo { blob, size, .. } = found.info;
-        let wanted = match range(blob, size, offset, length) {
+        let wanted = match resolve_range(blob, size, offset, length) {
             Ok(wanted) => wanted,
             // The stored size may be damaged, and the range valid.
-            Err(outside) => return if self.fits(found).await? { Err(outside) } else { Ok(None) },
+            Err(outside) => return if self.verify(found).await? { Err(outside) } else { Ok(None) },
         };
         let is_whole = wanted == (0..size);
-        if !is_whole && !self.fits(found).await? {
+        if !is_whole && !self.verify(found).await? {
             return Ok(None);
         }
         let Some(bytes) = self.bytes(blob, wanted).await? else { return Ok(None) };
         if is_whole {
             let whole = bytes.clone();
-            if !blocking(move || Checks::are(blob, &whole)).await? {
+            if !blocking(move || VerifiedFiles::matches_digest(blob, &whole)).await? {
                 return Ok(None);
             }
-            self.known.note(blob, found.stamp);
+            self.verified.insert(blob, found.stamp);
         }
         Ok(Some(bytes))
     }
@@ -291,7 +291,7 @@ impl BlobStore for PostgresBlobs {
 
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
         let mut found = self.find(blob).await?;
-        while !self.fits(&found).await? {
+        while !self.verify(&found).await? {
             found = self.find_changed(&found).await?;
         }
         Ok(found.info)

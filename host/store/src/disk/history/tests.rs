@@ -69,7 +69,7 @@ async fn newer_checkpoints_are_not_loaded() {
         limit: Some(2),
         ..CheckpointQuery::default()
     };
-    let snapshot = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
+    let snapshot = Snapshot::newest(&store.0.file).unwrap().for_a_glance();
     let found = checkpoints(&snapshot, &thread, &query, &Cursors::default());
     let found = found.unwrap().items.into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
     assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
@@ -96,7 +96,7 @@ async fn inline_read_ends_before_a_walk_or_a_list_that_is_too_long() {
             (1..=length).map(|n| Batch { checkpoint: Some(grown(n)), ..Batch::default() });
         let thread = thread(&store, batches).await;
         let (root, wanted) = (Namespace::root(), Some(CheckpointId(wanted)));
-        let inline = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
+        let inline = Snapshot::newest(&store.0.file).unwrap().for_a_glance();
         let budget = inline.entries_left();
         let seen = checkpoint(&inline, &thread, &root, wanted);
         assert_eq!((seen.is_ok(), inline.was_too_much()), (is_inline, !is_inline));
@@ -117,7 +117,7 @@ async fn each_page_of_batches_reads_as_many_entries() {
     let thread = thread(&store, batches).await;
     let (mut from, mut seqs, mut pages) = (None, Vec::new(), Vec::new());
     loop {
-        let snapshot = Snapshot::newest(&store.0.source).unwrap().counting();
+        let snapshot = Snapshot::newest(&store.0.file).unwrap().counting();
         let page = batches_of(&snapshot, &thread, from);
         seqs.extend(page.batches.iter().flat_map(|batch| &batch.events).map(|event| event.seq));
         pages.push((page.batches.len(), usize::MAX - snapshot.entries_left()));
@@ -182,7 +182,7 @@ async fn each_page_of_checkpoints_reads_as_many_entries() {
         let mut query = CheckpointQuery { limit, parts, ..CheckpointQuery::default() };
         let mut entries = Vec::new();
         for page in 0..PAGES {
-            let snapshot = Snapshot::newest(&store.0.source).unwrap().counting();
+            let snapshot = Snapshot::newest(&store.0.file).unwrap().counting();
             let found = checkpoints(&snapshot, &thread, &query, &cursors).unwrap();
             assert_eq!((found.items.len(), found.is_last), (10, page + 1 == PAGES));
             for (tuple, expected) in found.items.iter().zip((1..=10 * (PAGES - page)).rev()) {
@@ -208,11 +208,11 @@ async fn cursor_of_a_newer_snapshot_is_not_used() {
     let store = open(&dir);
     let batches = (1..=9).map(|n| Batch { checkpoint: Some(checkpoint_of(n)), ..Batch::default() });
     let thread = thread(&store, batches).await;
-    let old = Snapshot::newest(&store.0.source).unwrap();
+    let old = Snapshot::newest(&store.0.file).unwrap();
     let late =
         Batch { base: Some(CheckpointId(2)), events: vec![event(1)].into(), ..Batch::default() };
     store.append(&thread, late).await.await.unwrap();
-    let new = Snapshot::newest(&store.0.source).unwrap();
+    let new = Snapshot::newest(&store.0.file).unwrap();
     let cursors = Cursors::default();
     let query = CheckpointQuery { limit: Some(5), ..CheckpointQuery::default() };
     let first = checkpoints(&new, &thread, &query, &cursors).unwrap();

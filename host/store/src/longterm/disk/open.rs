@@ -7,13 +7,15 @@ use redb::{Database, Error, ReadableTable as _};
 use wattle_run::ports::store::{Damage, StoreError};
 
 use crate::error::redb_error;
-use crate::file::kind::{FACT_FORMAT, FileKind};
-use crate::file::mark;
-use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, is_filled, turn};
+use crate::file::kind::{FileKind, META_FORMAT};
+use crate::file::marker;
+use crate::file::open::{
+    CHECKED_AT_START_BYTES, find_damage, is_filled, lock_file, open_or_rebuild,
+};
 use crate::longterm::disk::rebuild::{self, Damaged, EssentialDocuments};
 use crate::longterm::disk::survey;
 use crate::longterm::disk::table::{
-    DOCUMENTS, FACTS, FORMAT, LOST, UNCHECKED, UNCHECKED_FORMAT, create, newer, row,
+    DOCUMENTS, FORMAT, LOST, META, UNCHECKED, UNCHECKED_FORMAT, create, newer, row,
 };
 use crate::longterm::record::Record;
 
@@ -23,7 +25,7 @@ pub(super) static FILE: FileKind = FileKind {
     without_file: "start with an empty one",
     // Room for a few thousand documents.
     cache_bytes: 16 * 1024 * 1024,
-    facts: FACTS,
+    meta_table: META,
 };
 
 const MIGRATE: &str = "migrate its file to the newest format";
@@ -41,9 +43,9 @@ pub(super) fn open(
 ) -> Result<Database, StoreError> {
     let rebuild = |damage: &str| {
         rebuild::at_start(path, damage, essential)
-            .map_err(|error| FILE.not_rebuilt(path, damage, error))
+            .map_err(|error| FILE.not_rebuilt_error(path, damage, error))
     };
-    checked(path, CHECKED_AT_START_BYTES, rebuild, |_| open_whole(path))
+    open_or_rebuild(path, CHECKED_AT_START_BYTES, rebuild, |_| open_whole(path))
 }
 
 /// Checks all pages and documents of a file that no process has open, without changing it. A file
@@ -54,11 +56,11 @@ pub(super) fn open(
 /// [`StoreError::Corrupt`] if the file was created before and is missing, or if its documents
 /// cannot be listed; [`StoreError::Backend`] if a process has it open.
 pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
-    mark::refuse_lost(path)?;
+    marker::ensure_not_lost(path)?;
     if !is_filled(path) {
         return Ok(Vec::new());
     }
-    let _turn = turn(path)?;
+    let _lock = lock_file(path)?;
     let damage = file_damage(path)?;
     let found =
         looked_at(path, damage.is_none()).map_err(|error| damaged_as_a_whole(path, error))?;
@@ -80,25 +82,25 @@ fn looked_at(path: &Path, may_be_new: bool) -> Result<Vec<Damage>, StoreError> {
 ///
 /// Those of [`survey()`], and [`StoreError::Corrupt`] if none of its documents can be read.
 pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, StoreError> {
-    mark::refuse_lost(path)?;
+    marker::ensure_not_lost(path)?;
     if !is_filled(path) {
         return Ok(None);
     }
-    let _turn = turn(path)?;
+    let _lock = lock_file(path)?;
     rebuild::repair(path, file_damage(path)?).map_err(|error| damaged_as_a_whole(path, error))
 }
 
 /// Adds the remedy to the error of a file whose documents cannot be listed.
 fn damaged_as_a_whole(path: &Path, error: StoreError) -> StoreError {
     match error {
-        StoreError::Corrupt { message, .. } => FILE.foreign(path, message),
+        StoreError::Corrupt { message, .. } => FILE.unusable_error(path, message),
         error => error,
     }
 }
 
 fn file_damage(path: &Path) -> Result<Option<Damage>, StoreError> {
     let named = |reason| Damage { subject: format!("file `{}`", path.display()), reason };
-    Ok(damage(path, u64::MAX)?.map(named))
+    Ok(find_damage(path, u64::MAX)?.map(named))
 }
 
 fn open_whole(path: &Path) -> Result<Database, StoreError> {
@@ -107,7 +109,9 @@ fn open_whole(path: &Path) -> Result<Database, StoreError> {
         Some(FORMAT) => {}
         Some(UNCHECKED_FORMAT) => migrate(&database).map_err(redb_error(MIGRATE))?,
         Some(found) if found > FORMAT => return Err(newer(path, found)),
-        Some(found) => return Err(FILE.foreign(path, format!("it has the unknown format {found}"))),
+        Some(found) => {
+            return Err(FILE.unusable_error(path, format!("it has the unknown format {found}")));
+        }
         None => create(&database).map_err(redb_error("create its tables"))?,
     }
     Ok(database)
@@ -127,7 +131,7 @@ fn migrate(database: &Database) -> Result<(), Error> {
     }
     transaction.delete_table(UNCHECKED)?;
     transaction.open_table(LOST)?;
-    transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+    transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
     transaction.commit()?;
     tracing::info!(format = FORMAT, "long-term memory was migrated to the newest format");
     Ok(())

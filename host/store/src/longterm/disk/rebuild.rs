@@ -11,12 +11,12 @@ use wattle_run::ports::store::{Damage, StoreError};
 
 use crate::error::{backend, corrupt, redb_error};
 use crate::file::guarded;
-use crate::file::kind::{self, FACT_FORMAT};
-use crate::file::look::{self, Reading};
-use crate::file::mark::beside;
-use crate::file::replace::{free_name, replace};
+use crate::file::kind::{self, META_FORMAT};
+use crate::file::marker::with_suffix;
+use crate::file::replace::{replace, unused_name};
+use crate::file::view::{self, ReadOnlyView};
 use crate::longterm::disk::survey::{Found, look as look_at, lost};
-use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, FACTS, FORMAT, LOST, create, newer, row};
+use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, FORMAT, LOST, META, create, newer, row};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 
@@ -45,7 +45,7 @@ impl EssentialDocuments {
 /// A file that may be damaged, opened for reading only.
 pub(super) struct Damaged {
     pub(super) transaction: ReadTransaction,
-    _reading: Reading,
+    _view: ReadOnlyView,
 }
 
 impl Damaged {
@@ -56,12 +56,12 @@ impl Damaged {
     /// [`StoreError::Corrupt`] if its header cannot be read, and [`StoreError::Backend`] if a newer
     /// Wattle wrote it.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let reading = look::read(path)?;
-        let transaction = guarded(REBUILD, || reading.begin_read().map_err(redb_error(REBUILD)))?;
+        let view = view::open_view(path)?;
+        let transaction = guarded(REBUILD, || view.begin_read().map_err(redb_error(REBUILD)))?;
         // A damaged page may hide the format number. The tables show the format as well.
         match guarded(REBUILD, || format_of(&transaction)) {
             Ok(Some(found)) if found > FORMAT => Err(newer(path, found)),
-            _ => Ok(Self { transaction, _reading: reading }),
+            _ => Ok(Self { transaction, _view: view }),
         }
     }
 
@@ -72,8 +72,8 @@ impl Damaged {
 }
 
 fn format_of(transaction: &ReadTransaction) -> Result<Option<u64>, StoreError> {
-    let facts = transaction.open_table(FACTS).map_err(redb_error(REBUILD))?;
-    let format = facts.get(FACT_FORMAT).map_err(redb_error(REBUILD))?;
+    let meta = transaction.open_table(META).map_err(redb_error(REBUILD))?;
+    let format = meta.get(META_FORMAT).map_err(redb_error(REBUILD))?;
     Ok(format.map(|format| format.value()))
 }
 
@@ -143,7 +143,7 @@ fn refuse_nothing(found: &Found) -> Result<(), StoreError> {
 
 /// Writes a new file and replaces the damaged one. Returns the new path of the damaged file.
 fn put_anew(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, StoreError> {
-    let (new, aside) = (beside(path, "rebuilt"), free_name(path));
+    let (new, aside) = (with_suffix(path, "rebuilt"), unused_name(path));
     let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
     if new.exists() {
         fs::remove_file(&new).map_err(failed)?;

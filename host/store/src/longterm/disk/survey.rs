@@ -12,7 +12,7 @@ use wattle_run::ports::store::{Damage, StoreError};
 
 use crate::error::{corrupt, redb_error};
 use crate::file::guarded;
-use crate::file::walk::walk;
+use crate::file::scan::scan_table;
 use crate::longterm::disk::table::{self, DOCUMENTS, Key, LOST, UNCHECKED, UncheckedRow};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
@@ -202,7 +202,7 @@ fn look_through<V: Value + 'static>(
     keep: &mut Keep<'_>,
 ) -> Result<Found, StoreError> {
     let mut found = Found::default();
-    let walked = walk(LOOK, table, |(path, key), row| {
+    let scan = scan_table(LOOK, table, |(path, key), row| {
         let place: Place = (path.to_vec(), key.to_owned());
         match guarded(LOOK, || read(&place, row.value())) {
             Ok(record) => {
@@ -213,12 +213,12 @@ fn look_through<V: Value + 'static>(
         }
         Ok(())
     })?;
-    let missing = walked.says.map(|says| says.saturating_sub(walked.seen));
-    let miscount = walked.miscount().map(|says| {
-        let reason = format!("the table counts {says} documents and contains {}", walked.seen);
+    let missing = scan.claimed.map(|claimed| claimed.saturating_sub(scan.visited));
+    let miscount = scan.miscount().map(|claimed| {
+        let reason = format!("the table counts {claimed} documents and contains {}", scan.visited);
         Gap { last_before: None, first_after: None, missing, reason }
     });
-    found.gap = match walked.gap {
+    found.gap = match scan.gap {
         Some(gap) => Some(Gap {
             last_before: gap.last_before.as_deref().map(place_of),
             first_after: gap.first_after.as_deref().map(place_of),

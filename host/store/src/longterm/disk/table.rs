@@ -13,7 +13,7 @@ use wattle_run::ports::store::StoreError;
 use crate::codec::checksum;
 use crate::error::{backend, corrupt};
 use crate::file::guarded;
-use crate::file::kind::FACT_FORMAT;
+use crate::file::kind::META_FORMAT;
 use crate::longterm::disk::fault::{READ, cannot, failure};
 use crate::longterm::list::Step;
 use crate::longterm::path;
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: u64 = 2;
 pub(crate) const UNCHECKED_FORMAT: u64 = 1;
 
 /// Properties of the file.
-pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
+pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
 
 /// Path and key.
 pub(crate) type Key = (&'static [u8], &'static str);
@@ -63,7 +63,7 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
     transaction.open_table(DOCUMENTS)?;
     transaction.open_table(EXPIRIES)?;
     transaction.open_table(LOST)?;
-    transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+    transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
     transaction.commit()?;
     Ok(())
 }
@@ -72,8 +72,8 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
 pub(crate) fn newer(path: &Path, found: u64) -> StoreError {
     let path = path.display();
     let message = format!(
-        "`{path}` has format {found}, newer than {FORMAT}, the newest this version of wattle reads; \
-         use a newer wattle"
+        "`{path}` has format {found}, newer than {FORMAT}, the newest that this version of wattle \
+         reads; use a newer wattle"
     );
     backend("open its file", message)
 }

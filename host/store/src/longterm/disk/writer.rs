@@ -14,7 +14,7 @@ use wattle_run::ports::store::StoreError;
 
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
-use crate::file::handle::Source;
+use crate::file::handle::SharedFile;
 use crate::longterm::disk::fault::failure;
 use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, bytes_of, get, row};
 use crate::longterm::disk::usage::{ByteChange, Usage};
@@ -77,7 +77,7 @@ pub(crate) enum Change {
 
 /// The writer thread.
 pub(crate) struct Writer {
-    pub source: Arc<Source>,
+    pub file: Arc<SharedFile>,
     /// Time of the next attempt to open the file again, if it failed.
     pub reopen_at: Option<Instant>,
     /// The queue.
@@ -117,7 +117,7 @@ impl Writer {
     /// Commits a group. Opens a failed file again before that, because redb refuses all further
     /// commits of it.
     fn commit(&mut self, group: &[Command]) -> Result<Vec<usize>, StoreError> {
-        if self.source.take_failure() && self.reopen_at.is_none() {
+        if self.file.take_failure() && self.reopen_at.is_none() {
             self.reopen_at = Some(Instant::now());
         }
         if let Some(at) = self.reopen_at {
@@ -125,17 +125,18 @@ impl Writer {
                 return Err(backend(COMMIT, "its file failed and has not been reopened yet"));
             }
             self.reopen_at = Some(Instant::now() + REOPEN_PAUSE);
-            self.source.reopen()?;
+            self.file.reopen()?;
         }
-        let handle = self.source.handle();
+        let handle = self.file.handle();
         let usage = &self.usage;
-        let done =
-            guarded(COMMIT, || commit(handle.writing()?, usage, group).map_err(redb_error(COMMIT)));
+        let done = guarded(COMMIT, || {
+            commit(handle.writable()?, usage, group).map_err(redb_error(COMMIT))
+        });
         drop(handle);
         self.reopen_at = match &done {
             Ok(_) => None,
             Err(_) => {
-                if let Err(error) = self.source.read_only() {
+                if let Err(error) = self.file.read_only() {
                     tracing::error!(%error, "long-term memory cannot be read");
                 }
                 Some(self.reopen_at.unwrap_or_else(Instant::now))

@@ -33,17 +33,17 @@ const FLAGS_OFFSET: usize = 9;
 /// Flag of a file that was not closed.
 const IS_OPEN: u8 = 2;
 
-const LOOK: &str = "read its file";
+const OP_READ: &str = "read its file";
 
-/// Result of comparing all pages in use with their checksums.
+/// The result of comparing all pages in use with their checksums.
 #[derive(Debug)]
-pub(crate) enum Soundness {
+pub(crate) enum Integrity {
     /// All checksums match.
-    Sound,
+    Intact,
     /// Some checksums do not match, with the reason.
     Damaged(String),
     /// The checksums were not compared.
-    Unknown,
+    Unchecked,
 }
 
 /// Compares all pages of a file with their checksums. The file must not be open for writing.
@@ -51,20 +51,20 @@ pub(crate) enum Soundness {
 /// # Errors
 ///
 /// Errors of reading the file.
-pub(crate) fn soundness(path: &Path) -> Result<Soundness, StoreError> {
-    let backend = Look::open(path, false).map_err(|error| failed(path, &error))?;
-    let checked = guarded(LOOK, || {
+pub(crate) fn check_integrity(path: &Path) -> Result<Integrity, StoreError> {
+    let backend = OverlayBackend::open(path, false).map_err(|error| failed(path, &error))?;
+    let checked = guarded(OP_READ, || {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
         match builder.create_with_backend(backend) {
-            Ok(_) => Ok(Soundness::Sound),
-            Err(error) if is_damage(&error) => Ok(Soundness::Damaged(error.to_string())),
+            Ok(_) => Ok(Integrity::Intact),
+            Err(error) if is_damage(&error) => Ok(Integrity::Damaged(error.to_string())),
             // Opening the file reports any other error.
-            Err(_) => Ok(Soundness::Unknown),
+            Err(_) => Ok(Integrity::Unchecked),
         }
     });
     match checked {
-        Err(StoreError::Corrupt { message, .. }) => Ok(Soundness::Damaged(message)),
+        Err(StoreError::Corrupt { message, .. }) => Ok(Integrity::Damaged(message)),
         checked => checked,
     }
 }
@@ -79,12 +79,12 @@ pub(crate) fn is_damage(error: &DatabaseError) -> bool {
 }
 
 /// A read-only view of a file as of its opening.
-pub(crate) struct Reading {
+pub(crate) struct ReadOnlyView {
     database: ReadOnlyDatabase,
-    is_over: Arc<Mutex<bool>>,
+    is_closed: Arc<Mutex<bool>>,
 }
 
-impl Reading {
+impl ReadOnlyView {
     /// Begins a read transaction.
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
         self.database.begin_read()
@@ -92,8 +92,8 @@ impl Reading {
 
     /// Ends all reads, since the file is about to be written: each read fails when it next accesses
     /// the file.
-    pub(crate) fn end(&self) {
-        *lock(&self.is_over) = true;
+    pub(crate) fn close(&self) {
+        *lock(&self.is_closed) = true;
     }
 }
 
@@ -103,17 +103,17 @@ impl Reading {
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if its header cannot be read.
-pub(crate) fn read(path: &Path) -> Result<Reading, StoreError> {
-    let backend = Look::open(path, true).map_err(|error| failed(path, &error))?;
-    read_from(path, backend)
+pub(crate) fn open_view(path: &Path) -> Result<ReadOnlyView, StoreError> {
+    let backend = OverlayBackend::open(path, true).map_err(|error| failed(path, &error))?;
+    open_view_on(path, backend)
 }
 
-fn read_from<F>(path: &Path, backend: Look<F>) -> Result<Reading, StoreError>
+fn open_view_on<F>(path: &Path, backend: OverlayBackend<F>) -> Result<ReadOnlyView, StoreError>
 where
     F: Read + Seek + Send + 'static,
 {
-    let is_over = backend.is_over.clone();
-    let opened = guarded(LOOK, || {
+    let is_closed = backend.is_closed.clone();
+    let opened = guarded(OP_READ, || {
         let mut builder = Builder::new();
         // In this mode, redb needs neither the list of free pages nor a file that was closed.
         builder.set_cache_size(CACHE_BYTES).set_concurrency_mode(ConcurrencyMode::SingleWriter);
@@ -121,87 +121,87 @@ where
             if is_damage(&error) {
                 corrupt(format!("checkpoint store `{}`", path.display()), error)
             } else {
-                redb_error(LOOK)(error)
+                redb_error(OP_READ)(error)
             }
         })
     });
-    Ok(Reading { database: opened?, is_over })
+    Ok(ReadOnlyView { database: opened?, is_closed })
 }
 
 fn failed(path: &Path, error: &io::Error) -> StoreError {
-    error::backend(LOOK, format!("`{}`: {error}", path.display()))
+    error::backend(OP_READ, format!("`{}`: {error}", path.display()))
 }
 
 /// A file with an overlay of writes in memory.
-struct Look<F> {
-    layers: Mutex<Layers<F>>,
+struct OverlayBackend<F> {
+    overlay: Mutex<Overlay<F>>,
     /// Whether reads fail from now on. The lock is held during each read.
-    is_over: Arc<Mutex<bool>>,
+    is_closed: Arc<Mutex<bool>>,
 }
 
-struct Layers<F> {
+struct Overlay<F> {
     file: F,
     /// Length of the file in bytes.
-    below: u64,
+    file_bytes: u64,
     bytes: u64,
     /// Whether bytes beyond the end, and bytes that cannot be read, are read as zeros. After an
     /// error of the file redb reads nothing more, although the rest of the file may be intact.
     is_padded: bool,
     /// Written blocks, by block number.
-    above: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
+    written: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
     /// Numbers of blocks that cannot be read.
     unreadable: BTreeSet<u64>,
 }
 
-impl<F> fmt::Debug for Look<F> {
+impl<F> fmt::Debug for OverlayBackend<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Look").finish_non_exhaustive()
+        f.debug_struct("OverlayBackend").finish_non_exhaustive()
     }
 }
 
-impl Look<File> {
+impl OverlayBackend<File> {
     fn open(path: &Path, as_closed: bool) -> io::Result<Self> {
         let file = File::open(path)?;
-        let below = file.metadata()?.len();
-        Self::over(file, below, as_closed)
+        let file_bytes = file.metadata()?.len();
+        Self::new(file, file_bytes, as_closed)
     }
 }
 
-impl<F: Read + Seek> Look<F> {
+impl<F: Read + Seek> OverlayBackend<F> {
     /// Creates a view of a file. With `as_closed`, the file appears to have been closed, and bytes
     /// beyond its end are read as zeros.
-    fn over(file: F, below: u64, as_closed: bool) -> io::Result<Self> {
-        let mut layers = Layers {
+    fn new(file: F, file_bytes: u64, as_closed: bool) -> io::Result<Self> {
+        let mut overlay = Overlay {
             file,
-            below,
-            bytes: below,
+            file_bytes,
+            bytes: file_bytes,
             is_padded: as_closed,
-            above: BTreeMap::new(),
+            written: BTreeMap::new(),
             unreadable: BTreeSet::new(),
         };
-        if as_closed && below > FLAGS_OFFSET as u64 {
-            let mut first = layers.block(0)?;
+        if as_closed && file_bytes > FLAGS_OFFSET as u64 {
+            let mut first = overlay.block(0)?;
             first[FLAGS_OFFSET] &= !IS_OPEN;
-            layers.above.insert(0, first);
+            overlay.written.insert(0, first);
         }
-        Ok(Self { layers: Mutex::new(layers), is_over: Arc::default() })
+        Ok(Self { overlay: Mutex::new(overlay), is_closed: Arc::default() })
     }
 }
 
-impl<F: Read + Seek> Layers<F> {
+impl<F: Read + Seek> Overlay<F> {
     /// Returns the current content of a block; zeros beyond the end of the file.
     fn block(&mut self, number: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
-        if let Some(block) = self.above.get(&number) {
+        if let Some(block) = self.written.get(&number) {
             return Ok(block.clone());
         }
         let mut block = Box::new([0; BLOCK_BYTES]);
-        self.read_below(number * BLOCK_BYTES as u64, &mut block[..])?;
+        self.read_file_padded(number * BLOCK_BYTES as u64, &mut block[..])?;
         Ok(block)
     }
 
     /// Reads bytes of the file, without the overlay.
-    fn read_below(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        match self.read_at_once(offset, out) {
+    fn read_file_padded(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        match self.read_file(offset, out) {
             Err(_) if self.is_padded => {
                 self.read_by_blocks(offset, out);
                 Ok(())
@@ -212,9 +212,9 @@ impl<F: Read + Seek> Layers<F> {
 
     /// Reads bytes of the file block by block, with zeros in place of blocks that cannot be read.
     fn read_by_blocks(&mut self, offset: u64, out: &mut [u8]) {
-        for (number, _, at, length) in parts(offset, out.len()) {
+        for (number, _, at, length) in split_blocks(offset, out.len()) {
             let part = &mut out[at..at + length];
-            let Err(error) = self.read_at_once(offset + at as u64, part) else { continue };
+            let Err(error) = self.read_file(offset + at as u64, part) else { continue };
             part.fill(0);
             if self.unreadable.insert(number) {
                 let byte = number * BLOCK_BYTES as u64;
@@ -225,8 +225,8 @@ impl<F: Read + Seek> Layers<F> {
         }
     }
 
-    fn read_at_once(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let there = self.below.saturating_sub(offset).min(out.len() as u64) as usize;
+    fn read_file(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = self.file_bytes.saturating_sub(offset).min(out.len() as u64) as usize;
         out[there..].fill(0);
         if there == 0 {
             return Ok(());
@@ -235,7 +235,7 @@ impl<F: Read + Seek> Layers<F> {
         self.file.read_exact(&mut out[..there])
     }
 
-    fn refuse_outside(&self, offset: u64, bytes: usize) -> io::Result<()> {
+    fn check_bounds(&self, offset: u64, bytes: usize) -> io::Result<()> {
         match offset.checked_add(bytes as u64) {
             Some(end) if end <= self.bytes || self.is_padded => Ok(()),
             _ => Err(ErrorKind::UnexpectedEof.into()),
@@ -245,7 +245,7 @@ impl<F: Read + Seek> Layers<F> {
 
 /// Splits a range of bytes into parts, one for each block: number of the block, offset in the
 /// block, offset in the range, and length.
-fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
+fn split_blocks(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         if done >= bytes {
@@ -260,21 +260,21 @@ fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, 
     })
 }
 
-impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
+impl<F: Read + Seek + Send + 'static> StorageBackend for OverlayBackend<F> {
     fn len(&self) -> io::Result<u64> {
-        Ok(lock(&self.layers).bytes)
+        Ok(lock(&self.overlay).bytes)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let is_over = lock(&self.is_over);
-        if *is_over {
+        let is_closed = lock(&self.is_closed);
+        if *is_closed {
             return Err(io::Error::other("the file is open for writing again; retry"));
         }
-        let mut layers = lock(&self.layers);
-        layers.refuse_outside(offset, out.len())?;
-        layers.read_below(offset, out)?;
-        for (number, inside, at, length) in parts(offset, out.len()) {
-            if let Some(block) = layers.above.get(&number) {
+        let mut overlay = lock(&self.overlay);
+        overlay.check_bounds(offset, out.len())?;
+        overlay.read_file_padded(offset, out)?;
+        for (number, inside, at, length) in split_blocks(offset, out.len()) {
+            if let Some(block) = overlay.written.get(&number) {
                 out[at..at + length].copy_from_slice(&block[inside..inside + length]);
             }
         }
@@ -282,11 +282,11 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        let mut layers = lock(&self.layers);
-        layers.bytes = bytes;
-        layers.below = layers.below.min(bytes);
+        let mut overlay = lock(&self.overlay);
+        overlay.bytes = bytes;
+        overlay.file_bytes = overlay.file_bytes.min(bytes);
         let end = bytes.div_ceil(BLOCK_BYTES as u64);
-        layers.above.retain(|number, _| *number < end);
+        overlay.written.retain(|number, _| *number < end);
         Ok(())
     }
 
@@ -295,12 +295,12 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut layers = lock(&self.layers);
-        layers.refuse_outside(offset, data.len())?;
-        for (number, inside, at, length) in parts(offset, data.len()) {
-            let mut block = layers.block(number)?;
+        let mut overlay = lock(&self.overlay);
+        overlay.check_bounds(offset, data.len())?;
+        for (number, inside, at, length) in split_blocks(offset, data.len()) {
+            let mut block = overlay.block(number)?;
             block[inside..inside + length].copy_from_slice(&data[at..at + length]);
-            layers.above.insert(number, block);
+            overlay.written.insert(number, block);
         }
         Ok(())
     }
@@ -366,7 +366,7 @@ mod tests {
     }
 
     /// Returns the offsets of the values in a file.
-    fn places(whole: &[u8]) -> impl Iterator<Item = usize> {
+    fn value_offsets(whole: &[u8]) -> impl Iterator<Item = usize> {
         let values = whole.windows(64).enumerate().filter(|(_, bytes)| *bytes == [7; 64]);
         values.map(|(at, _)| at)
     }
@@ -375,11 +375,11 @@ mod tests {
     fn view_reads_an_open_file_and_changes_nothing() {
         let (_dir, path, _database) = open();
         let before = fs::read(&path).unwrap();
-        let look = read(&path).unwrap();
-        let table = look.begin_read().unwrap().open_table(TABLE).unwrap();
+        let view = open_view(&path).unwrap();
+        let table = view.begin_read().unwrap().open_table(TABLE).unwrap();
         assert_eq!(table.iter().unwrap().count(), 300);
-        drop((look, table));
-        assert!(matches!(soundness(&path).unwrap(), Soundness::Sound));
+        drop((view, table));
+        assert!(matches!(check_integrity(&path).unwrap(), Integrity::Intact));
         assert!(fs::read(&path).unwrap() == before);
     }
 
@@ -411,13 +411,14 @@ mod tests {
         let (_dir, path) = closed();
         let whole = fs::read(&path).unwrap();
         let mut lost = Vec::new();
-        for at in places(&whole).step_by(200_000) {
+        for at in value_offsets(&whole).step_by(200_000) {
             let (file, block) = (File::open(&path).unwrap(), (at / BLOCK_BYTES) as u64);
-            let backend = Look::over(Flaky { file, block }, whole.len() as u64, true).unwrap();
-            let look = read_from(&path, backend).unwrap();
-            let table = look.begin_read().unwrap().open_table(TABLE).unwrap();
+            let backend =
+                OverlayBackend::new(Flaky { file, block }, whole.len() as u64, true).unwrap();
+            let view = open_view_on(&path, backend).unwrap();
+            let table = view.begin_read().unwrap().open_table(TABLE).unwrap();
             let is_there = |number: &u64| {
-                let found = guarded(LOOK, || table.get(*number).map_err(redb_error(LOOK)));
+                let found = guarded(OP_READ, || table.get(*number).map_err(redb_error(OP_READ)));
                 found.is_ok_and(|found| found.is_some())
             };
             lost.push(300 - (0..300).filter(is_there).count());
@@ -429,13 +430,13 @@ mod tests {
     fn checksums_detect_every_changed_byte() {
         let (_dir, path) = closed();
         let whole = fs::read(&path).unwrap();
-        let places: Vec<usize> = places(&whole).step_by(20_000).collect();
-        assert!(places.len() > 30);
-        for at in places {
+        let value_offsets: Vec<usize> = value_offsets(&whole).step_by(20_000).collect();
+        assert!(value_offsets.len() > 30);
+        for at in value_offsets {
             let mut damaged = whole.clone();
             damaged[at + 30] ^= 1;
             fs::write(&path, damaged).unwrap();
-            assert!(matches!(soundness(&path).unwrap(), Soundness::Damaged(_)), "{at}");
+            assert!(matches!(check_integrity(&path).unwrap(), Integrity::Damaged(_)), "{at}");
         }
     }
 }

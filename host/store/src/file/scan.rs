@@ -18,20 +18,20 @@ use crate::file::guarded;
 type Entry<'t, K, V> = Result<(AccessGuard<'t, K>, AccessGuard<'t, V>), StorageError>;
 
 /// Result of the iteration over a table.
-pub(crate) struct Walked {
+pub(crate) struct TableScan {
     /// Number of visited entries, each counted once.
-    pub(crate) seen: u64,
+    pub(crate) visited: u64,
     /// Number of entries that the table claims, if it can be read.
-    pub(crate) says: Option<u64>,
+    pub(crate) claimed: Option<u64>,
     /// The part that cannot be read.
     pub(crate) gap: Option<Gap>,
 }
 
-impl Walked {
+impl TableScan {
     /// Returns the number of entries that the table claims, if all entries were read and their
     /// number differs.
     pub(crate) fn miscount(&self) -> Option<u64> {
-        self.says.filter(|says| self.gap.is_none() && *says != self.seen)
+        self.claimed.filter(|claimed| self.gap.is_none() && *claimed != self.visited)
     }
 }
 
@@ -46,34 +46,34 @@ pub(crate) struct Gap {
 }
 
 /// Visits the entries of a table from its beginning, and if a page is damaged also from its end.
-/// Damage that `see` returns ends the pass in that direction.
+/// Damage that `visit` returns ends the pass in that direction.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if the file cannot be read, and errors of `see` other than damage.
-pub(crate) fn walk<K: Key + 'static, V: Value + 'static>(
+/// [`StoreError::Backend`] if the file cannot be read, and errors of `visit` other than damage.
+pub(crate) fn scan_table<K: Key + 'static, V: Value + 'static>(
     operation: &'static str,
     table: &ReadOnlyTable<K, V>,
-    mut see: impl FnMut(K::SelfType<'_>, &AccessGuard<'_, V>) -> Result<(), StoreError>,
-) -> Result<Walked, StoreError> {
+    mut visit: impl FnMut(K::SelfType<'_>, &AccessGuard<'_, V>) -> Result<(), StoreError>,
+) -> Result<TableScan, StoreError> {
     let mut forwards = Pass::new(operation, Ordering::Greater);
     let mut backwards = Pass::new(operation, Ordering::Less);
     let damage = damage_of(guarded(operation, || {
         let entries = table.iter().map_err(redb_error(operation))?;
-        forwards.run(entries, None, &mut see)
+        forwards.run(entries, None, &mut visit)
     }))?;
     if damage.is_some() {
         // The damage from this side is not needed.
         damage_of(guarded(operation, || {
             let entries = table.iter().map_err(redb_error(operation))?;
-            backwards.run(entries.rev(), forwards.last.as_deref(), &mut see)
+            backwards.run(entries.rev(), forwards.last.as_deref(), &mut visit)
         }))?;
     }
-    let says = guarded(operation, || table.len().map_err(redb_error(operation))).ok();
-    let seen = forwards.seen + backwards.seen;
+    let claimed = guarded(operation, || table.len().map_err(redb_error(operation))).ok();
+    let visited = forwards.visited + backwards.visited;
     let (last_before, first_after) = (forwards.last, backwards.last);
     let gap = damage.map(|damage| Gap { last_before, first_after, damage });
-    Ok(Walked { seen, says, gap })
+    Ok(TableScan { visited, claimed, gap })
 }
 
 /// Returns the damage that ended a pass.
@@ -95,14 +95,14 @@ struct Pass {
     /// How each key compares to the previous one.
     order: Ordering,
     /// Number of visited entries.
-    seen: u64,
+    visited: u64,
     /// Key of the last visited entry.
     last: Option<Vec<u8>>,
 }
 
 impl Pass {
     fn new(operation: &'static str, order: Ordering) -> Self {
-        Self { operation, order, seen: 0, last: None }
+        Self { operation, order, visited: 0, last: None }
     }
 
     /// Visits all entries up to the one with the key `stop`, which another pass has visited.
@@ -110,7 +110,7 @@ impl Pass {
         &mut self,
         entries: impl Iterator<Item = Entry<'t, K, V>>,
         stop: Option<&[u8]>,
-        see: &mut impl FnMut(K::SelfType<'_>, &AccessGuard<'_, V>) -> Result<(), StoreError>,
+        visit: &mut impl FnMut(K::SelfType<'_>, &AccessGuard<'_, V>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         for entry in entries {
             let (key, value) = entry.map_err(redb_error(self.operation))?;
@@ -121,8 +121,8 @@ impl Pass {
             if stop.is_some_and(|stop| K::compare(&bytes, stop) != Ordering::Greater) {
                 return Ok(());
             }
-            see(key.value(), &value)?;
-            (self.seen, self.last) = (self.seen + 1, Some(bytes));
+            visit(key.value(), &value)?;
+            (self.visited, self.last) = (self.visited + 1, Some(bytes));
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! A marker file, which records that a store was created in a redb file. redb takes an empty file
-//! for a new one, so without the marker a file that lost its bytes would become an empty store.
+//! The marker of a redb file: a file that records that a store was created. redb takes an empty
+//! file for a new one, so without the marker a file that lost its bytes would become an empty
+//! store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -10,27 +11,30 @@ use wattle_run::ports::store::StoreError;
 use crate::error::{backend, corrupt};
 use crate::folders::BLOBS_FOLDER;
 
-const OPEN: &str = "open its file";
+const OP_OPEN: &str = "open its file";
 
-/// Content of a marker, for an operator who finds it.
-const TEXT: &str = "A store was created in the file that has this name without `.made`. If that file is missing or empty, wattle \
-                    refuses to start,\nsince it would begin with an empty store. To begin with an empty store, delete this file too.\n";
+/// Content of a marker, which explains it to the operator.
+const CONTENT: &str = "\
+A store was created in the file that has this name without `.made`. If that file is missing or \
+empty, wattle refuses to start,
+since it would begin with an empty store. To begin with an empty store, delete this file too.
+";
 
 /// Returns the path of the marker of a file.
-pub(crate) fn of(path: &Path) -> PathBuf {
-    beside(path, "made")
+pub(crate) fn marker_path(path: &Path) -> PathBuf {
+    with_suffix(path, "made")
 }
 
 /// Returns the path of the marker of a restore that is not finished.
-pub(crate) fn of_restore(path: &Path) -> PathBuf {
-    beside(path, "restoring")
+pub(crate) fn restore_marker_path(path: &Path) -> PathBuf {
+    with_suffix(path, "restoring")
 }
 
-/// Returns the path of a file whose name is that of another one with an ending.
-pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
+/// Returns a path with a suffix after its file name and a dot.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
-    name.push(what);
+    name.push(suffix);
     name.into()
 }
 
@@ -40,14 +44,14 @@ pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] with advice for the operator.
-pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn ensure_not_lost(path: &Path) -> Result<(), StoreError> {
     let what = match fs::metadata(path) {
-        Ok(facts) if facts.len() > 0 => return Ok(()),
+        Ok(metadata) if metadata.len() > 0 => return Ok(()),
         Ok(_) => "empty",
         Err(error) if error.kind() == io::ErrorKind::NotFound => "missing",
-        Err(error) => return Err(backend(OPEN, format!("`{}`: {error}", path.display()))),
+        Err(error) => return Err(backend(OP_OPEN, format!("`{}`: {error}", path.display()))),
     };
-    let restoring = of_restore(path);
+    let restoring = restore_marker_path(path);
     if restoring.exists() {
         let message = format!(
             "its restore did not finish, as `{}` shows. Repeat it with `wattle store restore`",
@@ -55,16 +59,16 @@ pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
         );
         return Err(corrupt(format!("store `{}`", path.display()), message));
     }
-    let mark = of(path);
+    let marker = marker_path(path);
     let has_blobs = || {
         let blobs = path.parent().map(|folder| folder.join(BLOBS_FOLDER));
         blobs
             .and_then(|blobs| fs::read_dir(blobs).ok())
             .is_some_and(|blobs| blobs.flatten().any(|entry| entry.file_name().len() == 2))
     };
-    let (reason, way) = if mark.exists() {
+    let (reason, remedy) = if marker.exists() {
         (
-            format!("{what}, although `{}` shows that it was created", mark.display()),
+            format!("{what}, although `{}` shows that it was created", marker.display()),
             "delete that marker too",
         )
     } else if what == "empty" && has_blobs() {
@@ -74,24 +78,24 @@ pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
     };
     let message = format!(
         "its file is {reason}. Restore a backup with `wattle store restore`; to begin with an \
-         empty store, {way}"
+         empty store, {remedy}"
     );
     Err(corrupt(format!("store `{}`", path.display()), message))
 }
 
 /// Creates the marker of a file.
-pub(crate) fn make(path: &Path) -> Result<(), StoreError> {
-    let mark = of(path);
-    if mark.exists() {
+pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
+    let marker = marker_path(path);
+    if marker.exists() {
         return Ok(());
     }
     let write = || -> io::Result<()> {
-        let mut file = File::create(&mark)?;
-        file.write_all(TEXT.as_bytes())?;
+        let mut file = File::create(&marker)?;
+        file.write_all(CONTENT.as_bytes())?;
         file.sync_all()?;
         sync_folder(path)
     };
-    write().map_err(|error| backend(OPEN, format!("`{}`: {error}", mark.display())))
+    write().map_err(|error| backend(OP_OPEN, format!("`{}`: {error}", marker.display())))
 }
 
 /// Makes the entries of the folder of a file durable.
@@ -100,25 +104,26 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A lock that keeps other processes from opening a file while it is checked, and possibly
-/// replaced.
+/// The lock of a file while it is opened. It keeps other processes from opening the file while the
+/// file is checked, and possibly replaced.
 #[derive(Debug)]
-pub(crate) struct Turn(#[expect(dead_code, reason = "held for its lock")] File);
+pub(crate) struct OpenLock(#[expect(dead_code, reason = "held for its lock")] File);
 
-impl Turn {
+impl OpenLock {
     /// Acquires the lock.
     ///
     /// # Errors
     ///
     /// [`StoreError::Backend`] if another process has the lock.
-    pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
-        let place = beside(path, "lock");
-        let failed = |error: io::Error| backend(OPEN, format!("`{}`: {error}", place.display()));
-        let options = || File::options().create(true).truncate(false).write(true).open(&place);
+    pub(crate) fn acquire(path: &Path) -> Result<Self, StoreError> {
+        let lock_path = with_suffix(path, "lock");
+        let failed =
+            |error: io::Error| backend(OP_OPEN, format!("`{}`: {error}", lock_path.display()));
+        let options = || File::options().create(true).truncate(false).write(true).open(&lock_path);
         let file = options().map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(in_use(path)),
+            Err(TryLockError::WouldBlock) => Err(in_use_error(path)),
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                 Ok(Self(file))
             }
@@ -128,7 +133,7 @@ impl Turn {
 }
 
 /// Builds the error for a file that another process has open.
-pub(crate) fn in_use(path: &Path) -> StoreError {
+pub(crate) fn in_use_error(path: &Path) -> StoreError {
     let path = path.display();
-    backend(OPEN, format!("`{path}` is in use; stop the other wattle that has it open"))
+    backend(OP_OPEN, format!("`{path}` is in use; stop the other wattle that has it open"))
 }
