@@ -312,20 +312,20 @@ mod tests {
     fn checksum_covers_table_key_and_record() {
         let packed = Packer::default().pack(&json!({ "a": 1 })).unwrap();
         let stored = with_checksum("records", b"t", &packed);
-        let place = |key: &'static [u8]| ("records", key);
-        assert_eq!(read::<Value>("record", place(b"t"), &stored).unwrap(), json!({ "a": 1 }));
-        assert!(read::<Value>("record", place(b"u"), &stored).is_err(), "another key");
+        let location = |key: &'static [u8]| ("records", key);
+        assert_eq!(read::<Value>("record", location(b"t"), &stored).unwrap(), json!({ "a": 1 }));
+        assert!(read::<Value>("record", location(b"u"), &stored).is_err(), "another key");
         assert!(read::<Value>("record", ("heads", b"t"), &stored).is_err(), "another table");
         for at in 0..stored.len() {
             for bit in 0..8 {
                 let mut damaged = stored.clone();
                 damaged[at] ^= 1 << bit;
-                let error = read::<Value>("record", place(b"t"), &damaged).unwrap_err();
+                let error = read::<Value>("record", location(b"t"), &damaged).unwrap_err();
                 assert!(error.to_string().contains("record `t`"), "{error}");
             }
         }
         for length in 0..stored.len() {
-            assert!(read::<Value>("record", place(b"t"), &stored[..length]).is_err());
+            assert!(read::<Value>("record", location(b"t"), &stored[..length]).is_err());
         }
     }
 

@@ -7,16 +7,16 @@ mod apart;
 pub(crate) mod backup;
 mod chain;
 mod delete;
+mod delta;
 mod desk;
-mod draft;
 mod encode;
 pub mod entry;
 mod frame;
+mod frame_builder;
 mod head;
 mod history;
 mod intake;
 mod leases;
-mod link;
 mod list;
 mod migrate;
 mod open;
@@ -68,7 +68,7 @@ use access::{Inner, cleared};
 use desk::Desk;
 pub use history::PENDING_LIMIT_BYTES;
 use leases::LeaseTable;
-use open::Opened;
+use open::OpenedFile;
 use remains::Remains;
 use retain::{Cut, Original};
 use snapshot::Snapshot;
@@ -155,13 +155,13 @@ impl RedbStore {
         commit_delay::validate(commit_delay).map_err(|reason| backend("open its file", reason))?;
         let path = path.as_ref();
         let opened = open::open(path)?;
-        backup::clear(&backup::place(path));
+        backup::delete_unfinished(&backup::backups_folder(path));
         Self::over(path, opened, commit_delay)
     }
 
     /// Creates a store over an open file.
-    fn over(path: &Path, opened: Opened, commit_delay: Duration) -> Result<Self, StoreError> {
-        let Opened { database, intake, opening } = opened;
+    fn over(path: &Path, opened: OpenedFile, commit_delay: Duration) -> Result<Self, StoreError> {
+        let OpenedFile { database, intake, opening } = opened;
         let file = SharedFile::new(path.to_owned(), &open::FILE, database);
         let file = Arc::new(file);
         let watches = Arc::new(WatchRegistry::default());
@@ -500,7 +500,7 @@ impl Store for RedbStore {
     }
 
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
-        backup::new_folder(&backup::place(self.0.file.path()))
+        backup::new_folder(&backup::backups_folder(self.0.file.path()))
     }
 
     async fn backup(&self, folder: &Path) -> Result<(), StoreError> {
@@ -527,7 +527,7 @@ impl Store for RedbStore {
 
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         let of = of.clone();
-        self.0.read(move |snapshot| snapshot.taken(&of)).await
+        self.0.read(move |snapshot| snapshot.usage(&of)).await
     }
 
     async fn mentioned_blobs(

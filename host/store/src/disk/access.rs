@@ -107,9 +107,9 @@ impl Inner {
         R: Fn(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
         if let Some(snapshot) = Snapshot::try_newest(&self.file) {
-            let snapshot = self.noted(snapshot)?.for_a_glance();
+            let snapshot = self.noted(snapshot)?.with_inline_budget();
             let seen = guarded("read", || read(&snapshot));
-            if !snapshot.was_too_much() {
+            if !snapshot.budget_exceeded() {
                 return self.noted(seen);
             }
         }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::RedbStore;
     use crate::commit_delay::DEFAULT_COMMIT_DELAY;
-    use crate::disk::open::{self, Opened};
+    use crate::disk::open::{self, OpenedFile};
 
     /// A file whose next read fails once `fails` is set.
     #[derive(Debug)]
@@ -241,13 +241,13 @@ mod tests {
         let store = RedbStore::open(&path).unwrap();
         store.append(&thread, batch(&thread, 1)).await.await.unwrap();
         drop(store);
-        let Opened { database, intake, opening } = open::open(&path).unwrap();
+        let OpenedFile { database, intake, opening } = open::open(&path).unwrap();
         drop(database);
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let fails = Arc::new(AtomicBool::new(false));
         let backend = Flaky { file: FileBackend::new(file).unwrap(), fails: fails.clone() };
         let database = Builder::new().create_with_backend(backend).unwrap();
-        let opened = Opened { database, intake, opening };
+        let opened = OpenedFile { database, intake, opening };
         let store = RedbStore::over(&path, opened, DEFAULT_COMMIT_DELAY).unwrap();
         (store, thread, fails, dir)
     }

@@ -16,23 +16,23 @@ use wattle_run::ports::store::StoreError;
 use crate::disk::open::create;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
-    ASIDE, HEADS, LOG, MARKS, MENTIONS, META, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
+    ASIDE, HEADS, LOG, MARKS, MENTIONS, META, ORPHANS, PENDING, RECORDS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::marker::sync_folder;
 use crate::folders::BACKUPS_FOLDER;
 
-const BACK_UP: &str = "back up its file";
+const OP_BACK_UP: &str = "back up its file";
 
 /// Number of entries that one commit writes.
-const PART: usize = 4096;
+const ENTRIES_PER_COMMIT: usize = 4096;
 
 /// Extension of the folder of a backup until the backup is complete.
 const UNFINISHED: &str = "unfinished";
 
 /// Returns the folder of the backups of a store.
-pub(crate) fn place(store: &Path) -> PathBuf {
+pub(crate) fn backups_folder(store: &Path) -> PathBuf {
     store.parent().unwrap_or(Path::new("")).join(BACKUPS_FOLDER)
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn place(store: &Path) -> PathBuf {
 ///
 /// [`StoreError::Backend`] if a folder cannot be created.
 pub(crate) fn new_folder(inside: &Path) -> Result<PathBuf, StoreError> {
-    let failed = |error: io::Error| backend(BACK_UP, format!("`{}`: {error}", inside.display()));
+    let failed = |error: io::Error| backend(OP_BACK_UP, format!("`{}`: {error}", inside.display()));
     let mut builder = DirBuilder::new();
     // Threads contain private data, so only the owner has access.
     #[cfg(unix)]
@@ -60,7 +60,7 @@ pub(crate) fn new_folder(inside: &Path) -> Result<PathBuf, StoreError> {
             Err(error) => return Err(failed(error)),
         }
     }
-    Err(backend(BACK_UP, "every folder name is in use"))
+    Err(backend(OP_BACK_UP, "every folder name is in use"))
 }
 
 /// Gives the folder of a complete backup its final name. Returns the new path.
@@ -72,7 +72,7 @@ pub(crate) fn finish(folder: &Path) -> Result<PathBuf, StoreError> {
     let whole = folder.with_extension("");
     fs::rename(folder, &whole)
         .and_then(|()| sync_folder(&whole))
-        .map_err(|error| backend(BACK_UP, format!("`{}`: {error}", folder.display())))?;
+        .map_err(|error| backend(OP_BACK_UP, format!("`{}`: {error}", folder.display())))?;
     Ok(whole)
 }
 
@@ -83,11 +83,11 @@ pub(crate) fn finish(folder: &Path) -> Result<PathBuf, StoreError> {
 /// [`StoreError::Backend`] if a part of it cannot be deleted.
 pub(crate) fn remove(folder: &Path) -> Result<(), StoreError> {
     let removed = fs::remove_dir_all(folder);
-    removed.map_err(|error| backend(BACK_UP, format!("`{}`: {error}", folder.display())))
+    removed.map_err(|error| backend(OP_BACK_UP, format!("`{}`: {error}", folder.display())))
 }
 
 /// Deletes the folders of backups that earlier processes did not complete.
-pub(crate) fn clear(inside: &Path) {
+pub(crate) fn delete_unfinished(inside: &Path) {
     let entries = fs::read_dir(inside).into_iter().flatten().flatten();
     let left = entries.map(|entry| entry.path());
     for folder in left.filter(|path| path.extension().is_some_and(|it| it == UNFINISHED)) {
@@ -103,28 +103,28 @@ pub(crate) fn clear(inside: &Path) {
 ///
 /// Errors of both files. The new file is then incomplete.
 pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
-    guarded(BACK_UP, || {
-        let database = Builder::new().create(to).map_err(redb_error(BACK_UP))?;
-        create(&database).map_err(redb_error(BACK_UP))?;
+    guarded(OP_BACK_UP, || {
+        let database = Builder::new().create(to).map_err(redb_error(OP_BACK_UP))?;
+        create(&database).map_err(redb_error(OP_BACK_UP))?;
         let from = &snapshot.transaction;
-        table(from, &database, META)?;
-        table(from, &database, LOG)?;
-        table(from, &database, HEADS)?;
-        table(from, &database, RECORDS)?;
-        table(from, &database, RUNS)?;
-        table(from, &database, PENDING)?;
-        table(from, &database, THREAD_RUNS)?;
-        table(from, &database, MARKS)?;
-        table(from, &database, MENTIONS)?;
-        table(from, &database, REMAINS)?;
-        table(from, &database, ASIDE)?;
-        settle(&database)?;
-        database.close().map_err(redb_error(BACK_UP))
+        copy_table(from, &database, META)?;
+        copy_table(from, &database, LOG)?;
+        copy_table(from, &database, HEADS)?;
+        copy_table(from, &database, RECORDS)?;
+        copy_table(from, &database, RUNS)?;
+        copy_table(from, &database, PENDING)?;
+        copy_table(from, &database, THREAD_RUNS)?;
+        copy_table(from, &database, MARKS)?;
+        copy_table(from, &database, MENTIONS)?;
+        copy_table(from, &database, ORPHANS)?;
+        copy_table(from, &database, ASIDE)?;
+        make_durable(&database)?;
+        database.close().map_err(redb_error(OP_BACK_UP))
     })
 }
 
 /// Writes a table of a transaction into a file.
-pub(crate) fn table<K, V>(
+pub(crate) fn copy_table<K, V>(
     from: &ReadTransaction,
     to: &Database,
     definition: TableDefinition<'_, K, V>,
@@ -137,26 +137,26 @@ where
         Ok(table) => table,
         // The table is created when it is first needed.
         Err(TableError::TableDoesNotExist(_)) => return Ok(()),
-        Err(error) => return Err(redb_error(BACK_UP)(error)),
+        Err(error) => return Err(redb_error(OP_BACK_UP)(error)),
     };
-    let mut entries = from.iter().map_err(redb_error(BACK_UP))?.peekable();
+    let mut entries = from.iter().map_err(redb_error(OP_BACK_UP))?.peekable();
     while entries.peek().is_some() {
-        let mut transaction = to.begin_write().map_err(redb_error(BACK_UP))?;
-        transaction.set_durability(Durability::None).map_err(redb_error(BACK_UP))?;
-        let mut table = transaction.open_table(definition).map_err(redb_error(BACK_UP))?;
-        for entry in entries.by_ref().take(PART) {
-            let (key, value) = entry.map_err(redb_error(BACK_UP))?;
-            table.insert(key.value(), value.value()).map_err(redb_error(BACK_UP))?;
+        let mut transaction = to.begin_write().map_err(redb_error(OP_BACK_UP))?;
+        transaction.set_durability(Durability::None).map_err(redb_error(OP_BACK_UP))?;
+        let mut table = transaction.open_table(definition).map_err(redb_error(OP_BACK_UP))?;
+        for entry in entries.by_ref().take(ENTRIES_PER_COMMIT) {
+            let (key, value) = entry.map_err(redb_error(OP_BACK_UP))?;
+            table.insert(key.value(), value.value()).map_err(redb_error(OP_BACK_UP))?;
         }
         drop(table);
-        transaction.commit().map_err(redb_error(BACK_UP))?;
+        transaction.commit().map_err(redb_error(OP_BACK_UP))?;
     }
     Ok(())
 }
 
 /// Makes all earlier commits durable.
-pub(crate) fn settle(database: &Database) -> Result<(), StoreError> {
-    let mut transaction = database.begin_write().map_err(redb_error(BACK_UP))?;
-    transaction.set_durability(Durability::Immediate).map_err(redb_error(BACK_UP))?;
-    transaction.commit().map_err(redb_error(BACK_UP))
+pub(crate) fn make_durable(database: &Database) -> Result<(), StoreError> {
+    let mut transaction = database.begin_write().map_err(redb_error(OP_BACK_UP))?;
+    transaction.set_durability(Durability::Immediate).map_err(redb_error(OP_BACK_UP))?;
+    transaction.commit().map_err(redb_error(OP_BACK_UP))
 }

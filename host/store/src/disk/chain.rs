@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
 
-use crate::disk::frame::{Frame, Header, Places};
+use crate::disk::frame::{Frame, FrameIndex, Header};
 use crate::error::corrupt;
 
 /// A source of log entries.
-pub(crate) trait Log {
+pub(crate) trait LogReader {
     /// Passes an entry to `read`. A missing entry is [`StoreError::Corrupt`].
     fn entry<T>(
         &self,
@@ -19,37 +19,37 @@ pub(crate) trait Log {
 
     /// Announces that a read needs at least this many further entries and bytes. Fails if they
     /// exceed the budget of the reader, before any of them is read.
-    fn foresee(&self, entries: u64, bytes: u64) -> Result<(), StoreError> {
+    fn ensure_budget(&self, entries: u64, bytes: u64) -> Result<(), StoreError> {
         let _ = (entries, bytes);
         Ok(())
     }
 }
 
 /// Builds the error for a missing entry.
-pub(crate) fn missing(number: u64) -> StoreError {
+pub(crate) fn missing_entry(number: u64) -> StoreError {
     corrupt("frame", format!("log entry {number} is missing"))
 }
 
 /// Iterates over the frames from `newest` back to the first one of the thread, each with its
 /// number.
-pub(crate) fn walk<L: Log>(log: &L, newest: u64) -> Walk<'_, L> {
-    Walk { log, next: newest }
+pub(crate) fn walk_frames<L: LogReader>(log: &L, newest: u64) -> FrameWalk<'_, L> {
+    FrameWalk { log, next: newest }
 }
 
-/// The iterator of [`walk`].
-pub(crate) struct Walk<'a, L> {
+/// The iterator of [`walk_frames`].
+pub(crate) struct FrameWalk<'a, L> {
     log: &'a L,
     next: u64,
 }
 
-impl<L> Walk<'_, L> {
+impl<L> FrameWalk<'_, L> {
     /// Returns the number of the next frame; 0 after the first one of the thread.
     pub(crate) fn position(&self) -> u64 {
         self.next
     }
 }
 
-impl<L: Log> Iterator for Walk<'_, L> {
+impl<L: LogReader> Iterator for FrameWalk<'_, L> {
     type Item = Result<(u64, Header), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -76,7 +76,11 @@ impl<L: Log> Iterator for Walk<'_, L> {
 }
 
 /// Loads the frame at log entry `number`: the entries of all its chunks, as `header` counts them.
-pub(crate) fn load(log: &impl Log, number: u64, header: Header) -> Result<Frame, StoreError> {
+pub(crate) fn load_frame(
+    log: &impl LogReader,
+    number: u64,
+    header: Header,
+) -> Result<Frame, StoreError> {
     let mut bytes = Vec::new();
     for entry in number..number + u64::from(header.chunks) {
         log.entry(entry, |chunk| {
@@ -88,22 +92,22 @@ pub(crate) fn load(log: &impl Log, number: u64, header: Header) -> Result<Frame,
 }
 
 /// Loads the header of the frame at log entry `number`, and the complete frame.
-pub(crate) fn load_at(log: &impl Log, number: u64) -> Result<Frame, StoreError> {
+pub(crate) fn load_frame_at(log: &impl LogReader, number: u64) -> Result<Frame, StoreError> {
     let header = log.entry(number, |chunk| Header::read(number, chunk))?;
-    load(log, number, header)
+    load_frame(log, number, header)
 }
 
 /// Finds the frames of checkpoints by a walk back from `newest`. The frame of `parent` has most of
 /// them in its frame index, so the walk seldom goes further. Checkpoints that do not exist are left
 /// out.
-pub(crate) fn find(
-    log: &impl Log,
+pub(crate) fn find_frames(
+    log: &impl LogReader,
     newest: u64,
     parent: Option<CheckpointId>,
     mut wanted: BTreeSet<CheckpointId>,
-) -> Result<Places, StoreError> {
-    let mut found = Places::new();
-    for step in walk(log, newest) {
+) -> Result<FrameIndex, StoreError> {
+    let mut found = FrameIndex::new();
+    for step in walk_frames(log, newest) {
         if wanted.is_empty() {
             break;
         }
@@ -115,9 +119,9 @@ pub(crate) fn find(
             found.insert(id, number);
         }
         if parent == Some(id) {
-            for (version, place) in load(log, number, header)?.places()? {
+            for (version, frame_no) in load_frame(log, number, header)?.frame_index()? {
                 if wanted.remove(&version) {
-                    found.insert(version, place);
+                    found.insert(version, frame_no);
                 }
             }
         }

@@ -7,8 +7,8 @@ use wattle_graph::id::ChannelName;
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::{Packer, unpack};
-use crate::disk::frame::{self, Body, Frame, Header, Part, Places};
-use crate::disk::link::Link;
+use crate::disk::delta::DeltaLink;
+use crate::disk::frame::{self, Body, ChannelPart, Frame, FrameIndex, Header};
 use crate::error::corrupt;
 
 /// A decoded frame.
@@ -17,8 +17,8 @@ pub struct Entry {
     header: Header,
     events: Vec<Event>,
     checkpoint: Option<CheckpointMeta>,
-    places: Places,
-    values: Vec<(ChannelName, Option<Link>, serde_json::Value)>,
+    frame_index: FrameIndex,
+    values: Vec<(ChannelName, Option<DeltaLink>, serde_json::Value)>,
 }
 
 impl Entry {
@@ -36,17 +36,17 @@ impl Entry {
             let part = part?;
             values.push((part.name()?, part.link, unpack("channel value", part.packed)?));
         }
-        let (events, places) = (frame.events()?, frame.places()?);
+        let (events, frame_index) = (frame.events()?, frame.frame_index()?);
         // These fields describe the encoding, not the content.
         let header = Header {
             chunks: 0,
-            places: 0,
+            index_entries: 0,
             events_bytes: 0,
             meta_bytes: 0,
             body_checksum: None,
             ..header
         };
-        Ok(Self { header, events, checkpoint, places, values })
+        Ok(Self { header, events, checkpoint, frame_index, values })
     }
 
     /// Encodes the frame in the current format, for the log entry `number`.
@@ -57,7 +57,7 @@ impl Entry {
     pub fn write(&self, number: u64) -> Result<Vec<u8>, StoreError> {
         let mut packer = Packer::default();
         let refused = |message: String| corrupt("frame", message);
-        let mut body = Body { places: self.places.clone(), ..Body::default() };
+        let mut body = Body { frame_index: self.frame_index.clone(), ..Body::default() };
         if self.header.has_events() {
             body.events = packer.pack(&self.events).map_err(refused)?;
         }
@@ -66,7 +66,7 @@ impl Entry {
         }
         for (channel, link, value) in &self.values {
             let packed = packer.pack(value).map_err(refused)?;
-            body.parts.push(Part { channel: channel.clone(), link: *link, packed });
+            body.parts.push(ChannelPart { channel: channel.clone(), link: *link, packed });
         }
         Ok(frame::write(self.header.clone(), &body, number).concat())
     }

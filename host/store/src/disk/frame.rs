@@ -11,24 +11,24 @@ use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::{CHECKSUM_BYTES, Checksum, checksum, unpack};
-use crate::disk::link::{LINK_BYTES, Link};
+use crate::disk::delta::{DeltaLink, LINK_BYTES};
 use crate::error::corrupt;
 
 /// Frame index of a checkpoint. Maps a version to the number of the frame that contains the values
 /// of this version.
-pub(crate) type Places = BTreeMap<CheckpointId, u64>;
+pub(crate) type FrameIndex = BTreeMap<CheckpointId, u64>;
 
 /// Bytes that redb needs for itself in a page, or in several pages together, with some to spare.
 const PAGE_OVERHEAD_BYTES: usize = 64;
 
 /// Size of a value that fills one page.
-const PAGE_ROOM: usize = 4096 - PAGE_OVERHEAD_BYTES;
+const PAGE_CAPACITY: usize = 4096 - PAGE_OVERHEAD_BYTES;
 
 /// Maximum size of a chunk. Larger chunks would not save more space.
-const CHUNK_LIMIT_BYTES: usize = 64 * 1024 - PAGE_OVERHEAD_BYTES;
+const MAX_CHUNK_BYTES: usize = 64 * 1024 - PAGE_OVERHEAD_BYTES;
 
 const HEADER_BYTES: usize = 61;
-const PLACE_BYTES: usize = 16;
+const INDEX_ENTRY_BYTES: usize = 16;
 const SEAL_BYTES: usize = 32;
 const HAS_BASE: u8 = 1;
 const HAS_CHECKPOINT: u8 = 2;
@@ -39,7 +39,7 @@ const HAS_CHECKSUMS: u8 = 16;
 const VALUE: &str = "channel value";
 
 /// Flag in the length of a channel's name: a list delta follows. Names are far shorter.
-const IS_TAIL: u32 = 1 << 31;
+const IS_DELTA: u32 = 1 << 31;
 
 /// The header of a frame, which a walk along the chain reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(crate) struct Header {
     /// Whether the frame carries values of checkpoints that were dropped.
     pub(crate) carries: bool,
     /// Number of entries of the frame index; [`write`] sets this and the following fields.
-    pub(crate) places: u32,
+    pub(crate) index_entries: u32,
     /// Size of the frame's packed events, in bytes.
     pub(crate) events_bytes: u32,
     /// Size of the frame's packed `CheckpointMeta`, in bytes.
@@ -81,7 +81,7 @@ impl Header {
     /// Decodes the header at the beginning of a frame's first chunk, which is the log entry
     /// `number`.
     pub(crate) fn read(number: u64, chunk: &[u8]) -> Result<Self, StoreError> {
-        let mut rest = Reader { what: "frame header", rest: chunk };
+        let mut rest = ByteReader { what: "frame header", rest: chunk };
         let flags = rest.bytes(1)?[0];
         let some = |flag: u8, id: u64| (flags & flag != 0).then_some(CheckpointId(id));
         let mut header = Self {
@@ -94,7 +94,7 @@ impl Header {
             namespace: String::new(),
             seal: None,
             carries: flags & CARRIES != 0,
-            places: rest.u32()?,
+            index_entries: rest.u32()?,
             events_bytes: rest.u32()?,
             meta_bytes: rest.u32()?,
             body_checksum: None,
@@ -118,7 +118,7 @@ impl Header {
     }
 
     /// Returns whether the frame can have values of a version.
-    pub(crate) fn holds(&self, version: CheckpointId) -> bool {
+    pub(crate) fn may_hold(&self, version: CheckpointId) -> bool {
         self.checkpoint == Some(version)
             || self.carries && self.checkpoint.is_some_and(|id| id > version)
     }
@@ -148,7 +148,7 @@ impl Header {
             bytes.extend(number.to_le_bytes());
         }
         let namespace = self.namespace.len() as u32;
-        for number in [self.places, self.events_bytes, self.meta_bytes, namespace] {
+        for number in [self.index_entries, self.events_bytes, self.meta_bytes, namespace] {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(self.namespace.as_bytes());
@@ -164,30 +164,30 @@ pub(crate) struct Body {
     /// The packed `CheckpointMeta`; empty without a checkpoint.
     pub(crate) meta: Vec<u8>,
     /// Frame index of the channels that the checkpoint did not change.
-    pub(crate) places: Places,
+    pub(crate) frame_index: FrameIndex,
     /// Channels of the frame, in the order of their names.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<ChannelPart>,
 }
 
 /// A channel in a new frame.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct ChannelPart {
     pub(crate) channel: ChannelName,
     /// Link to the base, if the frame has a list delta.
-    pub(crate) link: Option<Link>,
+    pub(crate) link: Option<DeltaLink>,
     /// The packed value, or the packed items of the list delta.
     pub(crate) packed: Vec<u8>,
 }
 
-impl Part {
+impl ChannelPart {
     fn bytes(&self) -> usize {
         let link = if self.link.is_some() { LINK_BYTES } else { 0 };
         8 + self.channel.as_str().len() + link + self.packed.len()
     }
 
     fn write(&self, bytes: &mut Vec<u8>) {
-        let tail = if self.link.is_some() { IS_TAIL } else { 0 };
-        bytes.extend((self.channel.as_str().len() as u32 | tail).to_le_bytes());
+        let delta_flag = if self.link.is_some() { IS_DELTA } else { 0 };
+        bytes.extend((self.channel.as_str().len() as u32 | delta_flag).to_le_bytes());
         bytes.extend((self.packed.len() as u32).to_le_bytes());
         bytes.extend(self.channel.as_str().as_bytes());
         if let Some(link) = &self.link {
@@ -199,14 +199,14 @@ impl Part {
 
 impl Body {
     fn bytes(&self) -> usize {
-        let parts: usize = self.parts.iter().map(Part::bytes).sum();
-        self.places.len() * PLACE_BYTES + self.events.len() + self.meta.len() + parts
+        let parts: usize = self.parts.iter().map(ChannelPart::bytes).sum();
+        self.frame_index.len() * INDEX_ENTRY_BYTES + self.events.len() + self.meta.len() + parts
     }
 }
 
 /// Encodes a frame and splits it into the chunks for the log entries from `number` on.
 pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>> {
-    header.places = body.places.len() as u32;
+    header.index_entries = body.frame_index.len() as u32;
     header.events_bytes = body.events.len() as u32;
     header.meta_bytes = body.meta.len() as u32;
     header.body_checksum = Some(Checksum::default());
@@ -217,7 +217,7 @@ pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>
     header.write(&mut bytes);
     let checks_at = bytes.len();
     bytes.extend([0; 2 * CHECKSUM_BYTES]);
-    for (version, frame) in &body.places {
+    for (version, frame) in &body.frame_index {
         bytes.extend(version.0.to_le_bytes());
         bytes.extend(frame.to_le_bytes());
     }
@@ -230,7 +230,7 @@ pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>
     head[checks_at..checks_at + CHECKSUM_BYTES].copy_from_slice(&checksum(&[rest]));
     let (before, check) = head.split_at_mut(checks_at + CHECKSUM_BYTES);
     check.copy_from_slice(&checksum(&[&number.to_le_bytes(), before]));
-    cut(bytes, &sizes)
+    split_chunks(bytes, &sizes)
 }
 
 /// Returns the sizes of the chunks of a frame. redb gives a value that is larger than a page a
@@ -238,9 +238,9 @@ pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>
 /// than a page.
 fn chunk_sizes(mut total: usize) -> Vec<usize> {
     let mut sizes = Vec::new();
-    while total > PAGE_ROOM {
-        let mut size = PAGE_ROOM;
-        while size < CHUNK_LIMIT_BYTES && size * 2 + PAGE_OVERHEAD_BYTES <= total {
+    while total > PAGE_CAPACITY {
+        let mut size = PAGE_CAPACITY;
+        while size < MAX_CHUNK_BYTES && size * 2 + PAGE_OVERHEAD_BYTES <= total {
             size = size * 2 + PAGE_OVERHEAD_BYTES;
         }
         sizes.push(size);
@@ -250,7 +250,7 @@ fn chunk_sizes(mut total: usize) -> Vec<usize> {
     sizes
 }
 
-fn cut(bytes: Vec<u8>, sizes: &[usize]) -> Vec<Vec<u8>> {
+fn split_chunks(bytes: Vec<u8>, sizes: &[usize]) -> Vec<Vec<u8>> {
     if sizes.len() == 1 {
         return vec![bytes];
     }
@@ -311,7 +311,7 @@ impl Frame {
             return Ok(None);
         }
         let mut rest = self.body("events")?;
-        rest.bytes(self.places_bytes())?;
+        rest.bytes(self.index_bytes())?;
         rest.bytes(self.header.events_bytes as usize).map(Some)
     }
 
@@ -323,24 +323,24 @@ impl Frame {
     /// Returns the packed `CheckpointMeta`.
     pub(crate) fn packed_meta(&self) -> Result<&[u8], StoreError> {
         let mut rest = self.body("checkpoint")?;
-        rest.bytes(self.places_bytes() + self.header.events_bytes as usize)?;
+        rest.bytes(self.index_bytes() + self.header.events_bytes as usize)?;
         rest.bytes(self.header.meta_bytes as usize)
     }
 
     /// Decodes the frame index of the channels that the checkpoint did not change.
-    pub(crate) fn places(&self) -> Result<Places, StoreError> {
+    pub(crate) fn frame_index(&self) -> Result<FrameIndex, StoreError> {
         let mut rest = self.body("checkpoint")?;
-        let mut places = Places::new();
-        for _ in 0..self.header.places {
+        let mut frame_index = FrameIndex::new();
+        for _ in 0..self.header.index_entries {
             let version = CheckpointId(rest.u64()?);
-            places.insert(version, rest.u64()?);
+            frame_index.insert(version, rest.u64()?);
         }
-        Ok(places)
+        Ok(frame_index)
     }
 
     /// Returns the value or the list delta that the frame contains for a channel; `None` if it
     /// contains neither.
-    pub(crate) fn part(&self, channel: &ChannelName) -> Result<Option<Stored<'_>>, StoreError> {
+    pub(crate) fn part(&self, channel: &ChannelName) -> Result<Option<StoredPart<'_>>, StoreError> {
         for part in self.parts()? {
             let part = part?;
             if part.channel == channel.as_str().as_bytes() {
@@ -353,15 +353,15 @@ impl Frame {
     /// Returns the value or the list delta of each channel in the frame.
     pub(crate) fn parts(
         &self,
-    ) -> Result<impl Iterator<Item = Result<Stored<'_>, StoreError>>, StoreError> {
+    ) -> Result<impl Iterator<Item = Result<StoredPart<'_>, StoreError>>, StoreError> {
         let mut rest = self.body(VALUE)?;
         let before = self.header.events_bytes as usize + self.header.meta_bytes as usize;
-        rest.bytes(self.places_bytes() + before)?;
+        rest.bytes(self.index_bytes() + before)?;
         Ok(std::iter::from_fn(move || {
             if rest.rest.is_empty() {
                 return None;
             }
-            let part = Stored::read(&mut rest);
+            let part = StoredPart::read(&mut rest);
             if part.is_err() {
                 rest.rest = &[];
             }
@@ -369,12 +369,12 @@ impl Frame {
         }))
     }
 
-    fn places_bytes(&self) -> usize {
-        self.header.places as usize * PLACE_BYTES
+    fn index_bytes(&self) -> usize {
+        self.header.index_entries as usize * INDEX_ENTRY_BYTES
     }
 
-    fn body(&self, what: &'static str) -> Result<Reader<'_>, StoreError> {
-        let mut rest = Reader { what, rest: &self.bytes };
+    fn body(&self, what: &'static str) -> Result<ByteReader<'_>, StoreError> {
+        let mut rest = ByteReader { what, rest: &self.bytes };
         rest.bytes(self.header.bytes())?;
         Ok(rest)
     }
@@ -382,20 +382,20 @@ impl Frame {
 
 /// A channel in a stored frame.
 #[derive(Debug)]
-pub(crate) struct Stored<'a> {
+pub(crate) struct StoredPart<'a> {
     pub(crate) channel: &'a [u8],
     /// Link to the base, if the frame has a list delta.
-    pub(crate) link: Option<Link>,
+    pub(crate) link: Option<DeltaLink>,
     /// The packed value, or the packed items of the list delta.
     pub(crate) packed: &'a [u8],
 }
 
-impl<'a> Stored<'a> {
-    fn read(rest: &mut Reader<'a>) -> Result<Self, StoreError> {
+impl<'a> StoredPart<'a> {
+    fn read(rest: &mut ByteReader<'a>) -> Result<Self, StoreError> {
         let name_bytes = rest.u32()?;
         let value_bytes = rest.u32()? as usize;
-        let channel = rest.bytes((name_bytes & !IS_TAIL) as usize)?;
-        let link = (name_bytes & IS_TAIL != 0).then(|| Link::read(rest)).transpose()?;
+        let channel = rest.bytes((name_bytes & !IS_DELTA) as usize)?;
+        let link = (name_bytes & IS_DELTA != 0).then(|| DeltaLink::read(rest)).transpose()?;
         Ok(Self { channel, link, packed: rest.bytes(value_bytes)? })
     }
 
@@ -407,12 +407,12 @@ impl<'a> Stored<'a> {
 }
 
 /// A reader of little-endian numbers and bytes.
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     what: &'static str,
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], StoreError> {
         let Some((bytes, rest)) = self.rest.split_at_checked(count) else {
             let message = format!("{count} bytes expected, {} found", self.rest.len());

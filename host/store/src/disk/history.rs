@@ -15,12 +15,12 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{unpack, unpacked_bytes};
-use crate::disk::chain::{Log as _, load, load_at, walk};
+use crate::disk::chain::{LogReader as _, load_frame, load_frame_at, walk_frames};
+use crate::disk::delta::DeltaLink;
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
-use crate::disk::link::Link;
 use crate::disk::snapshot::{Mark, Snapshot};
-use crate::disk::value::Loader;
+use crate::disk::value::ValueLoader;
 use crate::page::{EventPage, PageBuilder};
 use crate::query::checkpoint_matches;
 use cursors::Cursor;
@@ -47,7 +47,7 @@ pub(crate) fn events(
     let mut width = limit as u64;
     while !page.is_full() && after < head.last_seq {
         let until = after.saturating_add(width).min(head.last_seq);
-        add_between(snapshot, &head, (after, until), &mut page)?;
+        add_events_between(snapshot, &head, (after, until), &mut page)?;
         after = until;
         width = width.saturating_mul(2);
     }
@@ -55,15 +55,15 @@ pub(crate) fn events(
 }
 
 /// Adds the events after a sequence number, up to another, to a page.
-fn add_between(
+fn add_events_between(
     snapshot: &Snapshot,
     head: &Head,
     (after, until): (u64, u64),
     page: &mut EventPage,
 ) -> Result<(), StoreError> {
-    let newest = snapshot.mark(head.number, until)?.map_or(head.frame, |mark| mark.frame);
+    let newest = snapshot.find_mark(head.number, until)?.map_or(head.frame, |mark| mark.frame);
     let mut frames = Vec::new();
-    for step in walk(snapshot, newest) {
+    for step in walk_frames(snapshot, newest) {
         let (number, header) = step?;
         if header.last_seq <= after {
             break;
@@ -76,7 +76,7 @@ fn add_between(
         if page.is_full() {
             break;
         }
-        if let Some(packed) = load(snapshot, number, header)?.packed_events()? {
+        if let Some(packed) = load_frame(snapshot, number, header)?.packed_events()? {
             page.add(packed, &(after + 1..=until))?;
         }
     }
@@ -96,12 +96,12 @@ pub(crate) fn batches(
         return Ok(page);
     };
     let (mut from, mut taken) = (from.unwrap_or(1), 0);
-    let find = |seq| snapshot.mark(head.number, seq);
+    let find = |seq| snapshot.find_mark(head.number, seq);
     let mut mark = mark_at_frame(from, head.last_seq, find)?;
     while from <= head.frame {
         let newest = mark.map_or(head.frame, |mark| mark.frame);
         let mut frames = Vec::new();
-        for step in walk(snapshot, newest) {
+        for step in walk_frames(snapshot, newest) {
             let (number, header) = step?;
             let is_first = header.previous < from;
             frames.push((number, header));
@@ -114,7 +114,7 @@ pub(crate) fn batches(
                 page.next = Some(number);
                 return Ok(page);
             }
-            let frame = load(snapshot, number, header)?;
+            let frame = load_frame(snapshot, number, header)?;
             taken += frame.bytes();
             page.batches.push(batch(&frame)?);
         }
@@ -152,7 +152,7 @@ fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {
         let part = part?;
         let value = match part.link {
             None => StoredValue::Whole(unpack("channel value", part.packed)?),
-            Some(Link { base, keep, .. }) => {
+            Some(DeltaLink { base, keep, .. }) => {
                 StoredValue::ListDelta { base, keep, items: unpack("channel value", part.packed)? }
             }
         };
@@ -223,9 +223,9 @@ fn select_one(
     };
     if let (Some(id), Some(newest)) = (id, head.last_checkpoint) {
         // Most checkpoints have a frame each, which the walk passes.
-        snapshot.foresee(newest.0.saturating_sub(id.0), 0)?;
+        snapshot.ensure_budget(newest.0.saturating_sub(id.0), 0)?;
     }
-    let selection = Selection {
+    let filter = CheckpointFilter {
         oldest: id,
         before: None,
         limit: 1,
@@ -235,7 +235,7 @@ fn select_one(
         },
         meta: |_: &CheckpointMeta| true,
     };
-    let (mut page, _) = select(snapshot, thread, &head, &selection, None)?;
+    let (mut page, _) = select(snapshot, thread, &head, &filter, None)?;
     Ok(page.items.pop())
 }
 
@@ -250,7 +250,7 @@ pub(crate) fn checkpoints(
         return Ok(ListPage::empty());
     };
     let namespace = query.namespace.as_ref();
-    let selection = Selection {
+    let filter = CheckpointFilter {
         oldest: None,
         before: query.before,
         limit: query.limit.unwrap_or(usize::MAX),
@@ -261,15 +261,15 @@ pub(crate) fn checkpoints(
         meta: |meta: &CheckpointMeta| checkpoint_matches(query, meta),
     };
     let from = cursors.find(head.number, head.frame, query);
-    let (page, end) = select(snapshot, thread, &head, &selection, from)?;
+    let (page, end) = select(snapshot, thread, &head, &filter, from)?;
     if let (Some(last), Some(end)) = (page.items.last(), end) {
-        cursors.keep(head.number, query, last.checkpoint.meta.id, end);
+        cursors.insert(head.number, query, last.checkpoint.meta.id, end);
     }
     Ok(page)
 }
 
 /// Which checkpoints a walk selects, and what it reads of them.
-struct Selection<H, M> {
+struct CheckpointFilter<H, M> {
     /// The walk ends at this checkpoint.
     oldest: Option<CheckpointId>,
     /// Only checkpoints before this one. Checked in the header, so that newer checkpoints are not
@@ -282,7 +282,7 @@ struct Selection<H, M> {
     meta: M,
 }
 
-impl<H, M> Selection<H, M> {
+impl<H, M> CheckpointFilter<H, M> {
     fn is_before(&self, id: CheckpointId) -> bool {
         self.before.is_none_or(|before| id < before)
     }
@@ -300,32 +300,32 @@ fn select<H, M>(
     snapshot: &Snapshot,
     thread: &ThreadId,
     head: &Head,
-    selection: &Selection<H, M>,
+    filter: &CheckpointFilter<H, M>,
     from: Option<Cursor>,
 ) -> Result<(ListPage<CheckpointTuple>, Option<Cursor>), StoreError>
 where
     H: Fn(&Header) -> bool,
     M: Fn(&CheckpointMeta) -> bool,
 {
-    let mut page = PageBuilder::new(selection.limit, HISTORY_BYTES);
-    let mut loader = Loader::new(snapshot);
+    let mut page = PageBuilder::new(filter.limit, HISTORY_BYTES);
+    let mut loader = ValueLoader::new(snapshot);
     // The events of a checkpoint are newer than the checkpoint, so the walk passes all of them
     // before it.
-    let mut pending: HashMap<CheckpointId, Vec<Seen>> = HashMap::new();
-    let mut steps = walk(snapshot, head.frame);
+    let mut pending: HashMap<CheckpointId, Vec<VisitedFrame>> = HashMap::new();
+    let mut steps = walk_frames(snapshot, head.frame);
     if let Some(Cursor { newest, next, passed }) = from {
         while steps.position() > newest
             && let Some(step) = steps.next()
         {
             let (number, header) = step?;
-            if let Some(base) = selection.base_of_events(&header) {
-                pending.entry(base).or_default().push(Seen::header(number, header));
+            if let Some(base) = filter.base_of_events(&header) {
+                pending.entry(base).or_default().push(VisitedFrame::header(number, header));
             }
         }
         for (base, number) in passed {
-            pending.entry(base).or_default().push(Seen::number(number));
+            pending.entry(base).or_default().push(VisitedFrame::number(number));
         }
-        steps = walk(snapshot, next);
+        steps = walk_frames(snapshot, next);
     }
     let mut end = None;
     loop {
@@ -336,25 +336,25 @@ where
         }
         let Some(step) = steps.next() else { break };
         let (number, header) = step?;
-        let (base, checkpoint) = (selection.base_of_events(&header), header.checkpoint);
-        let is_wanted =
-            checkpoint.is_some_and(|id| selection.is_before(id)) && (selection.header)(&header);
-        let mut seen = Seen::header(number, header);
+        let (base, checkpoint) = (filter.base_of_events(&header), header.checkpoint);
+        let is_selected =
+            checkpoint.is_some_and(|id| filter.is_before(id)) && (filter.header)(&header);
+        let mut visited = VisitedFrame::header(number, header);
         // A frame with a checkpoint and events is loaded once.
-        let frame = if is_wanted { Some(seen.frame(snapshot)?) } else { None };
+        let frame = if is_selected { Some(visited.frame(snapshot)?) } else { None };
         if let Some(base) = base {
-            pending.entry(base).or_default().push(seen);
+            pending.entry(base).or_default().push(visited);
         }
         let Some(id) = checkpoint else { continue };
         let mut since = pending.remove(&id).unwrap_or_default();
         if let Some(frame) = frame {
             let meta: CheckpointMeta = frame.meta()?;
-            if (selection.meta)(&meta) {
+            if (filter.meta)(&meta) {
                 let mut bytes = unpacked_bytes(frame.packed_meta()?);
-                let (events, events_bytes) = pending_of(snapshot, thread, id, &mut since)?;
+                let (events, events_bytes) = pending_events(snapshot, thread, id, &mut since)?;
                 bytes = bytes.saturating_add(events_bytes);
                 let mut values = Values::new();
-                if selection.parts.has_values() {
+                if filter.parts.has_values() {
                     let (loaded, values_bytes) = loader.channels(number, &frame, &meta)?;
                     values = loaded;
                     bytes = bytes.saturating_add(values_bytes);
@@ -368,7 +368,7 @@ where
                 page.push(CheckpointTuple { checkpoint, events }, bytes);
             }
         }
-        if selection.oldest.is_some_and(|oldest| id <= oldest) {
+        if filter.oldest.is_some_and(|oldest| id <= oldest) {
             break;
         }
     }
@@ -378,59 +378,64 @@ where
 
 /// Returns the frames after the frame `next` that a walk has passed, each with the checkpoint that
 /// its events belong to.
-fn passed(pending: &HashMap<CheckpointId, Vec<Seen>>, next: u64) -> Vec<(CheckpointId, u64)> {
-    let of = |(base, frames): (&CheckpointId, &Vec<Seen>)| {
-        let numbers = frames.iter().map(|seen| seen.number).filter(|number| *number > next);
+fn passed(
+    pending: &HashMap<CheckpointId, Vec<VisitedFrame>>,
+    next: u64,
+) -> Vec<(CheckpointId, u64)> {
+    let of = |(base, frames): (&CheckpointId, &Vec<VisitedFrame>)| {
+        let numbers = frames.iter().map(|visited| visited.number).filter(|number| *number > next);
         numbers.map(|number| (*base, number)).collect::<Vec<_>>()
     };
     pending.iter().flat_map(of).collect()
 }
 
 /// A frame that the walk has passed.
-struct Seen {
+struct VisitedFrame {
     number: u64,
-    content: Content,
+    content: FrameContent,
 }
 
 /// What the walk has read of a frame.
-enum Content {
+enum FrameContent {
     Nothing,
     Header(Header),
     Frame(Rc<Frame>),
 }
 
-impl Seen {
+impl VisitedFrame {
     fn number(number: u64) -> Self {
-        Self { number, content: Content::Nothing }
+        Self { number, content: FrameContent::Nothing }
     }
 
     fn header(number: u64, header: Header) -> Self {
-        Self { number, content: Content::Header(header) }
+        Self { number, content: FrameContent::Header(header) }
     }
 
     /// Returns the complete frame, and keeps it.
     fn frame(&mut self, snapshot: &Snapshot) -> Result<Rc<Frame>, StoreError> {
         let frame = match &self.content {
-            Content::Nothing => Rc::new(load_at(snapshot, self.number)?),
-            Content::Header(header) => Rc::new(load(snapshot, self.number, header.clone())?),
-            Content::Frame(frame) => return Ok(frame.clone()),
+            FrameContent::Nothing => Rc::new(load_frame_at(snapshot, self.number)?),
+            FrameContent::Header(header) => {
+                Rc::new(load_frame(snapshot, self.number, header.clone())?)
+            }
+            FrameContent::Frame(frame) => return Ok(frame.clone()),
         };
-        self.content = Content::Frame(frame.clone());
+        self.content = FrameContent::Frame(frame.clone());
         Ok(frame)
     }
 }
 
 /// Returns the events of the frames that belong to a checkpoint, and their size in bytes of JSON.
 /// The size is checked before any event is decoded.
-fn pending_of(
+fn pending_events(
     snapshot: &Snapshot,
     thread: &ThreadId,
     checkpoint: CheckpointId,
-    pending: &mut [Seen],
+    pending: &mut [VisitedFrame],
 ) -> Result<(Vec<Event>, u64), StoreError> {
     let (mut frames, mut bytes) = (Vec::with_capacity(pending.len()), 0);
-    for seen in pending.iter_mut().rev() {
-        let frame = seen.frame(snapshot)?;
+    for visited in pending.iter_mut().rev() {
+        let frame = visited.frame(snapshot)?;
         bytes += frame.packed_events()?.map_or(0, unpacked_bytes);
         if bytes > PENDING_LIMIT_BYTES {
             let (thread, limit) = (thread.clone(), PENDING_LIMIT_BYTES);

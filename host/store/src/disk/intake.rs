@@ -7,10 +7,10 @@ use std::sync::Arc;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, StoreError};
 
+use crate::disk::delta::ChainStats;
 use crate::disk::encode::EncodedBatch;
-use crate::disk::frame::{Body, Header, Places};
+use crate::disk::frame::{Body, FrameIndex, Header};
 use crate::disk::head::Head;
-use crate::disk::link::Extent;
 use crate::disk::prepare::{Prepared, prepare};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Ahead, Stage, StagedRun};
@@ -41,7 +41,7 @@ pub(crate) struct Intake {
 pub(crate) struct Known {
     pub(crate) head: Head,
     /// Frames of the values of the newest checkpoint, by version, if it was written recently.
-    pub(crate) places: Places,
+    pub(crate) frame_index: FrameIndex,
     /// How the lists of the newest checkpoint are stored.
     pub(crate) lists: BTreeMap<ChannelName, List>,
 }
@@ -50,8 +50,8 @@ pub(crate) struct Known {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     pub(crate) version: CheckpointId,
-    pub(crate) place: u64,
-    pub(crate) extent: Extent,
+    pub(crate) frame_no: u64,
+    pub(crate) chain: ChainStats,
 }
 
 /// An open commit group.
@@ -73,7 +73,7 @@ impl Group {
         let staged = self.stage.thread_runs.iter().find(|(key, id)| key.0 == number && *id == run);
         let key = match staged.map(|(key, _)| *key) {
             Some(key) => Some(key),
-            None => self.ahead()?.snapshot.place_of_run(number, run)?,
+            None => self.ahead()?.snapshot.run_key(number, run)?,
         };
         if let Some(key) = key {
             self.stage.thread_runs.remove(&key);
@@ -88,7 +88,7 @@ impl Group {
     pub(crate) fn ahead(&mut self) -> Result<Ahead<'_>, StoreError> {
         let snapshot = match self.snapshot.take() {
             Some(snapshot) => snapshot,
-            None => Snapshot::take(self.handle.clone())?,
+            None => Snapshot::open(self.handle.clone())?,
         };
         Ok(Ahead { stage: &self.stage, snapshot: self.snapshot.insert(snapshot) })
     }
@@ -237,8 +237,8 @@ impl Intake {
             if meta.namespace == Namespace::root() {
                 head.current = Some(meta.id);
             }
-            known.places = body.places;
-            known.places.insert(meta.id, head.frame);
+            known.frame_index = body.frame_index;
+            known.frame_index.insert(meta.id, head.frame);
         }
     }
 }

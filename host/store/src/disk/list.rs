@@ -18,7 +18,7 @@ use wattle_run::ports::store::{
 
 use crate::codec::{named, packed, read, unpacked_bytes};
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of, run_of_thread, stored_run};
-use crate::disk::table::{IN_RECORDS, IN_RUNS, PENDING, RECORDS, RUNS, THREAD_RUNS};
+use crate::disk::table::{PENDING, RECORDS, RECORDS_NAME, RUNS, RUNS_NAME, THREAD_RUNS};
 use crate::error::{corrupt, redb_error};
 use crate::page::PageBuilder;
 use crate::pending::PendingRuns;
@@ -95,7 +95,7 @@ impl Snapshot {
         for entry in records.range::<&[u8]>(behind(after)).map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
             if matching_thread(&running, key.value(), packed.value()).is_some() {
-                found.push(read(RECORD, (IN_RECORDS, key.value()), packed.value())?);
+                found.push(read(RECORD, (RECORDS_NAME, key.value()), packed.value())?);
             }
             if found.len() == ORPHANED_PAGE {
                 break;
@@ -132,7 +132,7 @@ impl Snapshot {
         let Some(stored) = runs.get(key).map_err(redb_error(READ))? else {
             return Ok(None);
         };
-        let record: PendingRecord = read(RUN, (IN_RUNS, key), stored.value())?;
+        let record: PendingRecord = read(RUN, (RUNS_NAME, key), stored.value())?;
         Ok(Some(record.into_record()))
     }
 
@@ -158,7 +158,7 @@ impl Snapshot {
         limit: usize,
     ) -> Result<ListPage<RunRecord>, StoreError> {
         self.page_of_runs(thread, RunIds::next_back, skip, limit, |page, (id, stored)| {
-            let bytes = unpacked_bytes(packed(RUN, (IN_RUNS, id), stored)?);
+            let bytes = unpacked_bytes(packed(RUN, (RUNS_NAME, id), stored)?);
             page.add(bytes, || run_of_thread((id, stored), thread, |run: &RunRecord| &run.thread))
         })
     }
@@ -204,7 +204,7 @@ fn behind(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
 
 /// Returns the summary of a stored record if it matches a query. Logs a damaged record.
 fn matching_thread(query: &ThreadQuery, key: &[u8], stored: &[u8]) -> Option<ThreadFields> {
-    match read::<ThreadFields>(RECORD, (IN_RECORDS, key), stored) {
+    match read::<ThreadFields>(RECORD, (RECORDS_NAME, key), stored) {
         Ok(fields) => thread_matches(query, &fields).then_some(fields),
         Err(error) => {
             tracing::error!(%error, "damaged thread is not listed");
@@ -219,7 +219,7 @@ fn add_thread(
     key: &[u8],
     stored: &[u8],
 ) -> Result<bool, StoreError> {
-    let thread: ThreadSummary = read(RECORD, (IN_RECORDS, key), stored)?;
+    let thread: ThreadSummary = read(RECORD, (RECORDS_NAME, key), stored)?;
     page.add(thread.memory_bytes(), || Ok(thread))
 }
 

@@ -10,10 +10,10 @@ use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::{Packer, has_checksum, unpack, with_checksum};
-use crate::disk::chain::{Log, missing, walk};
+use crate::disk::chain::{LogReader, missing_entry, walk_frames};
 use crate::disk::head::Head;
 use crate::disk::table::{
-    FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, META, PENDING, RECORDS, RUNS,
+    FORMAT, HEADS, HEADS_NAME, LOG, META, PENDING, RECORDS, RECORDS_NAME, RUNS, RUNS_NAME,
 };
 use crate::error::{backend, redb_error};
 use crate::file::kind::META_FORMAT;
@@ -24,12 +24,12 @@ pub(crate) const FIRST_FORMAT: u64 = 1;
 /// The last format without checksums.
 pub(crate) const UNCHECKED_FORMAT: u64 = 2;
 
-const MIGRATE: &str = "migrate its file to the newest format";
+const OP_MIGRATE: &str = "migrate its file to the newest format";
 
 /// Migrates a file of an older format to the newest one, in one commit.
 pub(crate) fn migrate(database: &Database, found: u64) -> Result<(), StoreError> {
-    let moved = if found == FIRST_FORMAT { nested(database)? } else { Vec::new() };
-    let transaction = database.begin_write().map_err(redb_error(MIGRATE))?;
+    let moved = if found == FIRST_FORMAT { subgraph_heads(database)? } else { Vec::new() };
+    let transaction = database.begin_write().map_err(redb_error(OP_MIGRATE))?;
     let write = || -> Result<(), redb::Error> {
         let mut heads = transaction.open_table(HEADS)?;
         for (thread, packed) in &moved {
@@ -41,17 +41,17 @@ pub(crate) fn migrate(database: &Database, found: u64) -> Result<(), StoreError>
         transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
         Ok(())
     };
-    write().map_err(redb_error(MIGRATE))?;
-    transaction.commit().map_err(redb_error(MIGRATE))?;
+    write().map_err(redb_error(OP_MIGRATE))?;
+    transaction.commit().map_err(redb_error(OP_MIGRATE))?;
     tracing::info!(format = FORMAT, "checkpoint store was migrated to the newest format");
     Ok(())
 }
 
 /// Adds a checksum to every record that has none.
 fn add_checksums(transaction: &WriteTransaction) -> Result<(), redb::Error> {
-    add_table_checksums(transaction.open_table(HEADS)?, IN_HEADS)?;
-    add_table_checksums(transaction.open_table(RECORDS)?, IN_RECORDS)?;
-    add_table_checksums(transaction.open_table(RUNS)?, IN_RUNS)
+    add_table_checksums(transaction.open_table(HEADS)?, HEADS_NAME)?;
+    add_table_checksums(transaction.open_table(RECORDS)?, RECORDS_NAME)?;
+    add_table_checksums(transaction.open_table(RUNS)?, RUNS_NAME)
 }
 
 fn add_table_checksums(
@@ -75,37 +75,37 @@ fn add_table_checksums(
 }
 
 /// A key and its value.
-type Entry = (Vec<u8>, Vec<u8>);
+type KeyValue = (Vec<u8>, Vec<u8>);
 
 /// The log of a file that is being migrated.
 struct OldLog(ReadOnlyTable<u64, &'static [u8]>);
 
-impl Log for OldLog {
+impl LogReader for OldLog {
     fn entry<T>(
         &self,
         number: u64,
         read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let entry = self.0.get(number).map_err(redb_error(MIGRATE))?;
-        read(entry.ok_or_else(|| missing(number))?.value())
+        let entry = self.0.get(number).map_err(redb_error(OP_MIGRATE))?;
+        read(entry.ok_or_else(|| missing_entry(number))?.value())
     }
 }
 
 /// Returns the heads of threads whose current checkpoint belongs to a subgraph, moved to the root
 /// graph.
-fn nested(database: &Database) -> Result<Vec<Entry>, StoreError> {
-    let transaction = database.begin_read().map_err(redb_error(MIGRATE))?;
-    let log = OldLog(transaction.open_table(LOG).map_err(redb_error(MIGRATE))?);
-    let heads = transaction.open_table(HEADS).map_err(redb_error(MIGRATE))?;
+fn subgraph_heads(database: &Database) -> Result<Vec<KeyValue>, StoreError> {
+    let transaction = database.begin_read().map_err(redb_error(OP_MIGRATE))?;
+    let log = OldLog(transaction.open_table(LOG).map_err(redb_error(OP_MIGRATE))?);
+    let heads = transaction.open_table(HEADS).map_err(redb_error(OP_MIGRATE))?;
     let mut moved = Vec::new();
-    for entry in heads.iter().map_err(redb_error(MIGRATE))? {
-        let (thread, packed) = entry.map_err(redb_error(MIGRATE))?;
+    for entry in heads.iter().map_err(redb_error(OP_MIGRATE))? {
+        let (thread, packed) = entry.map_err(redb_error(OP_MIGRATE))?;
         let mut head: Head = unpack("thread head", packed.value())?;
-        let root = root(&log, &head)?;
+        let root = newest_root(&log, &head)?;
         if root != head.current {
             head.current = root;
             let packed = Packer::default().pack(&head);
-            let packed = packed.map_err(|message| backend(MIGRATE, message))?;
+            let packed = packed.map_err(|message| backend(OP_MIGRATE, message))?;
             moved.push((thread.value().to_vec(), packed));
         }
     }
@@ -113,11 +113,11 @@ fn nested(database: &Database) -> Result<Vec<Entry>, StoreError> {
 }
 
 /// Returns the newest checkpoint of the root graph up to the current checkpoint.
-fn root(log: &OldLog, head: &Head) -> Result<Option<CheckpointId>, StoreError> {
+fn newest_root(log: &OldLog, head: &Head) -> Result<Option<CheckpointId>, StoreError> {
     let Some(current) = head.current else {
         return Ok(None);
     };
-    for step in walk(log, head.frame) {
+    for step in walk_frames(log, head.frame) {
         let (_, header) = step?;
         if header.namespace.is_empty()
             && let Some(id) = header.checkpoint.filter(|id| *id <= current)

@@ -12,8 +12,8 @@ use crate::disk::intake::Intake;
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
 use crate::disk::rebuild;
 use crate::disk::table::{
-    FORMAT, HEADS, LOG, MARKS, MENTIONS, META, META_OPENINGS, META_THREADS, PENDING, RECORDS,
-    REMAINS, RUNS, THREAD_RUNS,
+    FORMAT, HEADS, LOG, MARKS, MENTIONS, META, META_OPENINGS, META_THREADS, ORPHANS, PENDING,
+    RECORDS, RUNS, THREAD_RUNS,
 };
 use crate::error::redb_error;
 use crate::file::guarded;
@@ -33,10 +33,10 @@ pub(crate) static FILE: FileKind = FileKind {
     meta_table: META,
 };
 
-const OPEN: &str = "open its file";
+const OP_OPEN: &str = "open its file";
 
 /// An open file.
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) database: Database,
     pub(crate) intake: Intake,
     /// Number of openings of the file, this one included.
@@ -45,49 +45,49 @@ pub(crate) struct Opened {
 
 /// Opens the file, and creates it if it does not exist. A damaged file is rebuilt without the
 /// damaged threads, if all of these can be named.
-pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
+pub(crate) fn open(path: &Path) -> Result<OpenedFile, StoreError> {
     open_checked(path, CHECKED_AT_START_BYTES)
 }
 
 /// Opens the file. The pages of a file of more than `checked_bytes` bytes are compared with their
 /// checksums only if it cannot be opened.
-fn open_checked(path: &Path, checked_bytes: u64) -> Result<Opened, StoreError> {
+fn open_checked(path: &Path, checked_bytes: u64) -> Result<OpenedFile, StoreError> {
     let rebuild = |damage: &str| {
         rebuild::at_start(path, damage).map_err(|error| FILE.not_rebuilt_error(path, damage, error))
     };
-    open_or_rebuild(path, checked_bytes, rebuild, |is_intact| open_whole(path, is_intact))
+    open_or_rebuild(path, checked_bytes, rebuild, |is_intact| open_or_create(path, is_intact))
 }
 
-fn open_whole(path: &Path, is_intact: bool) -> Result<Opened, StoreError> {
+fn open_or_create(path: &Path, is_intact: bool) -> Result<OpenedFile, StoreError> {
     let database = FILE.open(path)?;
     match FILE.format(path, &database)? {
         Some(FORMAT) => {}
         Some(found @ FIRST_FORMAT..FORMAT) => migrate(&database, found)?,
-        Some(found) => return Err(unknown(path, found)),
+        Some(found) => return Err(unsupported_format_error(path, found)),
         None => create(&database).map_err(redb_error("create its tables"))?,
     }
     if !is_intact {
-        read_tables(&database).map_err(redb_error(OPEN))?;
+        read_tables(&database).map_err(redb_error(OP_OPEN))?;
     }
-    let opening = count(&database).map_err(redb_error(OPEN))?;
-    let (entry, threads) = read_ends(&database).map_err(redb_error(OPEN))?;
-    Ok(Opened { database, intake: Intake::new(entry + 1, threads), opening })
+    let opening = bump_openings(&database).map_err(redb_error(OP_OPEN))?;
+    let (entry, threads) = counters(&database).map_err(redb_error(OP_OPEN))?;
+    Ok(OpenedFile { database, intake: Intake::new(entry + 1, threads), opening })
 }
 
 /// Reads the tables that every start reads completely, so that damage that would prevent a start is
 /// found while the file can still be rebuilt.
 fn read_tables(database: &Database) -> Result<(), Error> {
     let transaction = database.begin_read()?;
-    walk(&transaction, RECORDS)?;
-    walk(&transaction, PENDING)?;
-    match walk(&transaction, REMAINS) {
+    read_table(&transaction, RECORDS)?;
+    read_table(&transaction, PENDING)?;
+    match read_table(&transaction, ORPHANS) {
         // Older files get this table when a thread is first deleted.
         Err(Error::TableDoesNotExist(_)) => Ok(()),
-        walked => walked,
+        read => read,
     }
 }
 
-fn walk<K: Key + 'static, V: Value + 'static>(
+fn read_table<K: Key + 'static, V: Value + 'static>(
     transaction: &ReadTransaction,
     table: TableDefinition<'_, K, V>,
 ) -> Result<(), Error> {
@@ -108,7 +108,8 @@ pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
     if rebuild::is_new(path)? {
         return Ok(DamageReport::default());
     }
-    let mut survey = rebuild::look_at(path).map_err(|error| FILE.unusable_error(path, error))?;
+    let mut survey =
+        rebuild::survey_file(path).map_err(|error| FILE.unusable_error(path, error))?;
     if let Integrity::Damaged(reason) = integrity {
         survey.damaged.push(Damage { subject: format!("file `{}`", path.display()), reason });
     }
@@ -134,7 +135,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     if let Some(damage) = find_damage(path, CHECKED_AT_START_BYTES)? {
         return Err(FILE.unusable_error(path, damage));
     }
-    guarded(OPEN, || {
+    guarded(OP_OPEN, || {
         let database = match ReadOnlyDatabase::open(path) {
             Ok(database) => database,
             Err(DatabaseError::RepairAborted) => return Ok(()),
@@ -142,13 +143,13 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
         };
         match FILE.format(path, &database)? {
             None | Some(FIRST_FORMAT..=FORMAT) => Ok(()),
-            Some(found) => Err(unknown(path, found)),
+            Some(found) => Err(unsupported_format_error(path, found)),
         }
     })
 }
 
 /// Refuses a format that this version of Wattle can neither read nor migrate.
-fn unknown(path: &Path, found: u64) -> StoreError {
+fn unsupported_format_error(path: &Path, found: u64) -> StoreError {
     if found < FORMAT {
         return FILE.unusable_error(path, format!("its format {found} is unknown"));
     }
@@ -160,7 +161,7 @@ fn unknown(path: &Path, found: u64) -> StoreError {
 }
 
 /// Increments the number of openings and returns it.
-fn count(database: &Database) -> Result<u64, Error> {
+fn bump_openings(database: &Database) -> Result<u64, Error> {
     let transaction = database.begin_write()?;
     let mut meta = transaction.open_table(META)?;
     let opening = meta.get(META_OPENINGS)?.map_or(0, |openings| openings.value()) + 1;
@@ -180,18 +181,18 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
     transaction.open_table(THREAD_RUNS)?;
     transaction.open_table(MARKS)?;
     transaction.open_table(MENTIONS)?;
-    transaction.open_table(REMAINS)?;
+    transaction.open_table(ORPHANS)?;
     transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
     transaction.commit()?;
     Ok(())
 }
 
 /// Returns the last entry of the log and the highest thread number.
-pub(crate) fn ends(database: &Database) -> Result<(u64, u64), StoreError> {
-    guarded(OPEN, || read_ends(database).map_err(redb_error(OPEN)))
+pub(crate) fn read_counters(database: &Database) -> Result<(u64, u64), StoreError> {
+    guarded(OP_OPEN, || counters(database).map_err(redb_error(OP_OPEN)))
 }
 
-fn read_ends(database: &Database) -> Result<(u64, u64), Error> {
+fn counters(database: &Database) -> Result<(u64, u64), Error> {
     let transaction = database.begin_read()?;
     let last_entry = transaction.open_table(LOG)?.last()?.map_or(0, |(number, _)| number.value());
     let threads = transaction.open_table(META)?.get(META_THREADS)?;
@@ -228,7 +229,7 @@ mod tests {
         let path = dir.path().join("wattle.redb");
         fill(&path).await;
         change(&path, r#"id":"thread-007""#).unwrap();
-        let Opened { database, .. } = open_checked(&path, 0).unwrap();
+        let OpenedFile { database, .. } = open_checked(&path, 0).unwrap();
         let file = SharedFile::new(path, &FILE, database);
         let pinned = Snapshot::newest(&file).unwrap().pinned().unwrap();
         assert_eq!((pinned.versions.len(), pinned.is_complete), (1, false));

@@ -8,28 +8,28 @@ use wattle_run::ports::store::{MentionPage, Owner, OwnerUsage, StoreError};
 
 use crate::codec::read;
 use crate::disk::snapshot::{READ, RECORD, Snapshot};
-use crate::disk::table::{IN_RECORDS, MENTIONS, RECORDS};
+use crate::disk::table::{MENTIONS, RECORDS, RECORDS_NAME};
 use crate::error::redb_error;
 use crate::query::ThreadFields;
 
 impl Snapshot {
     /// See [`Store::usage`](wattle_run::ports::Store::usage).
-    pub(crate) fn taken(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
-        let mut taken = OwnerUsage::default();
+    pub(crate) fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
+        let mut usage = OwnerUsage::default();
         let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         for entry in records.iter().map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
             // Lists of threads log a damaged record.
             let Ok(thread) =
-                read::<ThreadFields>(RECORD, (IN_RECORDS, key.value()), packed.value())
+                read::<ThreadFields>(RECORD, (RECORDS_NAME, key.value()), packed.value())
             else {
                 continue;
             };
             if let Some(head) = self.head(&thread.id)?.filter(|_| thread.belongs_to(of)) {
-                taken.add(head.bytes + packed.value().len() as u64);
+                usage.add(head.bytes + packed.value().len() as u64);
             }
         }
-        Ok(taken)
+        Ok(usage)
     }
 
     /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs). A page ends with
@@ -50,7 +50,7 @@ impl Snapshot {
             let (key, packed) = entry.map_err(redb_error(READ))?;
             // Lists of threads log a damaged record.
             let Ok(thread) =
-                read::<ThreadFields>(RECORD, (IN_RECORDS, key.value()), packed.value())
+                read::<ThreadFields>(RECORD, (RECORDS_NAME, key.value()), packed.value())
             else {
                 continue;
             };

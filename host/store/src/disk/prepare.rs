@@ -8,14 +8,14 @@ use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError};
 
 use crate::codec::Packer;
-use crate::disk::chain::{Log, find};
-use crate::disk::draft::Draft;
+use crate::disk::chain::{LogReader, find_frames};
+use crate::disk::delta::{ChainStats, DeltaLink};
 use crate::disk::encode::{EncodedBatch, EncodedValue, written_values};
-use crate::disk::frame::{Body, Header, Places};
+use crate::disk::frame::{Body, FrameIndex, Header};
+use crate::disk::frame_builder::FrameBuilder;
 use crate::disk::head::Head;
 use crate::disk::intake::{Group, Known, List};
-use crate::disk::link::{Extent, Link};
-use crate::disk::value::extent;
+use crate::disk::value::chain_stats;
 use crate::error::invalid;
 use crate::validate;
 
@@ -51,30 +51,31 @@ pub(crate) fn prepare(
     let refusal = |message: String| invalid(thread, message);
     let EncodedBatch { record, run, events, meta, values, mut mentions } =
         encoded.map_err(refusal)?;
-    let mut draft = Draft::new(known.head.seal, batch.base);
-    draft.events(batch.events.json().map_err(|message| invalid(thread, message))?, events);
-    let mut places = Places::new();
+    let mut builder = FrameBuilder::new(known.head.seal, batch.base);
+    builder.events(batch.events.json().map_err(|message| invalid(thread, message))?, events);
+    let mut frame_index = FrameIndex::new();
     let mut lists = BTreeMap::new();
     if let (Some(checkpoint), Some(encoded)) = (&batch.checkpoint, meta) {
-        draft.meta(encoded);
-        let found = Found { known, places: find_places(group, thread, known, checkpoint)? };
+        builder.meta(encoded);
+        let found = Found { known, frame_index: resolve_frames(group, thread, known, checkpoint)? };
         let mut packer = Packer::default();
-        let added = found.channels(group, (&mut draft, &mut packer), checkpoint, values, frame)?;
+        let added =
+            found.channels(group, (&mut builder, &mut packer), checkpoint, values, frame)?;
         lists = added.map_err(refusal)?;
         mentions.append(&mut packer.mentions);
         let meta = &checkpoint.meta;
-        places = found.places;
-        places.retain(|version, _| meta.versions.values().any(|wanted| wanted == version));
+        frame_index = found.frame_index;
+        frame_index.retain(|version, _| meta.versions.values().any(|wanted| wanted == version));
     }
-    let (mut body, seal) = draft.finish();
-    body.places = places;
+    let (mut body, seal) = builder.finish();
+    body.frame_index = frame_index;
     Ok(Prepared { record, run, is_new_run, body, seal, mentions, lists })
 }
 
 /// The frames of the values that a checkpoint refers to.
 struct Found<'a> {
     known: &'a Known,
-    places: Places,
+    frame_index: FrameIndex,
 }
 
 impl Found<'_> {
@@ -82,7 +83,7 @@ impl Found<'_> {
     fn channels(
         &self,
         group: &mut Group,
-        (draft, packer): (&mut Draft, &mut Packer),
+        (builder, packer): (&mut FrameBuilder, &mut Packer),
         checkpoint: &Checkpoint,
         encoded: Vec<EncodedValue>,
         frame: u64,
@@ -91,18 +92,18 @@ impl Found<'_> {
         let mut lists = self.unchanged(meta);
         for ((channel, value), encoded) in written_values(checkpoint).zip(encoded) {
             let items = value.list().map_or(0, SharedList::len);
-            let extent = match encoded {
-                EncodedValue::Whole(whole) => draft.whole(channel, items, whole),
+            let chain = match encoded {
+                EncodedValue::Whole(whole) => builder.push_full(channel, items, whole),
                 EncodedValue::Tail(tail, delta) => match self.link(group, channel, tail)? {
-                    Some(link) => draft.tail(channel, link, items, delta),
+                    Some(link) => builder.push_delta(channel, link, items, delta),
                     None => match packer.encode(value) {
-                        Ok(whole) => draft.whole(channel, items, whole),
+                        Ok(whole) => builder.push_full(channel, items, whole),
                         Err(message) => return Ok(Err(message)),
                     },
                 },
             };
             if value.list().is_some() {
-                lists.insert(channel.clone(), List { version: meta.id, place: frame, extent });
+                lists.insert(channel.clone(), List { version: meta.id, frame_no: frame, chain });
             }
         }
         Ok(Ok(lists))
@@ -121,13 +122,13 @@ impl Found<'_> {
         group: &mut Group,
         channel: &ChannelName,
         tail: ListDelta,
-    ) -> Result<Option<Link>, StoreError> {
+    ) -> Result<Option<DeltaLink>, StoreError> {
         let ListDelta { base, prefix_len: keep } = tail;
-        let Some((place, extent)) = self.list(group, channel, base)? else {
+        let Some((frame_no, chain)) = self.list(group, channel, base)? else {
             return Ok(None);
         };
-        let is_enough = keep <= extent.items && !extent.needs_full_value();
-        Ok(is_enough.then_some(Link { base, place, keep, extent }))
+        let is_enough = keep <= chain.items && !chain.needs_full_value();
+        Ok(is_enough.then_some(DeltaLink { base, frame_no, keep, chain }))
     }
 
     fn list(
@@ -135,15 +136,15 @@ impl Found<'_> {
         group: &mut Group,
         channel: &ChannelName,
         version: CheckpointId,
-    ) -> Result<Option<(u64, Extent)>, StoreError> {
+    ) -> Result<Option<(u64, ChainStats)>, StoreError> {
         if let Some(list) = self.known.lists.get(channel).filter(|list| list.version == version) {
-            return Ok(Some((list.place, list.extent)));
+            return Ok(Some((list.frame_no, list.chain)));
         }
-        let Some(place) = self.places.get(&version) else {
+        let Some(frame_no) = self.frame_index.get(&version) else {
             return Ok(None);
         };
-        let extent = extent(&group.ahead()?, *place, version, channel)?;
-        Ok(extent.map(|extent| (*place, extent)))
+        let chain = chain_stats(&group.ahead()?, *frame_no, version, channel)?;
+        Ok(chain.map(|chain| (*frame_no, chain)))
     }
 }
 
@@ -180,41 +181,42 @@ fn is_root(
         return Ok(());
     }
     let ahead = group.ahead()?;
-    let found = find(&ahead, head.frame, None, BTreeSet::from([id]))?;
-    let place = *found.get(&id).ok_or_else(|| validate::no_checkpoint_error(thread, id))?;
-    let namespace = ahead.entry(place, |chunk| Header::read(place, chunk))?.namespace;
+    let found = find_frames(&ahead, head.frame, None, BTreeSet::from([id]))?;
+    let frame_no = *found.get(&id).ok_or_else(|| validate::no_checkpoint_error(thread, id))?;
+    let namespace = ahead.entry(frame_no, |chunk| Header::read(frame_no, chunk))?.namespace;
     if namespace.is_empty() { Ok(()) } else { Err(validate::not_root_error(thread, id)) }
 }
 
 /// Returns the frames of all that a checkpoint refers to: the channels that it did not change, and
 /// the bases of its list deltas. Some bases may be missing.
-fn find_places(
+fn resolve_frames(
     group: &mut Group,
     thread: &ThreadId,
     known: &Known,
     checkpoint: &Checkpoint,
-) -> Result<Places, StoreError> {
+) -> Result<FrameIndex, StoreError> {
     let meta = &checkpoint.meta;
     let unchanged = meta.versions.values().filter(|version| **version != meta.id);
     let bases = checkpoint.list_deltas.iter().filter(|(channel, tail)| {
         known.lists.get(*channel).is_none_or(|list| list.version != tail.base)
     });
-    let mut places = Places::new();
+    let mut frame_index = FrameIndex::new();
     let mut wanted: BTreeSet<_> = unchanged.copied().collect();
     wanted.extend(bases.map(|(_, tail)| tail.base).filter(|base| *base < meta.id));
     // After a rewrite, the frame of a version may differ between checkpoints.
     if !known.head.carries || meta.parent == known.head.last_checkpoint {
-        wanted.retain(|version| match known.places.get(version) {
-            Some(place) => places.insert(*version, *place).is_some(),
+        wanted.retain(|version| match known.frame_index.get(version) {
+            Some(frame_no) => frame_index.insert(*version, *frame_no).is_some(),
             None => true,
         });
     }
     if !wanted.is_empty() {
-        places.extend(find(&group.ahead()?, known.head.frame, meta.parent, wanted)?);
+        frame_index.extend(find_frames(&group.ahead()?, known.head.frame, meta.parent, wanted)?);
     }
-    let missing = |version: &&CheckpointId| **version != meta.id && !places.contains_key(*version);
+    let missing =
+        |version: &&CheckpointId| **version != meta.id && !frame_index.contains_key(*version);
     match meta.versions.values().find(missing) {
         Some(version) => Err(validate::no_checkpoint_error(thread, *version)),
-        None => Ok(places),
+        None => Ok(frame_index),
     }
 }

@@ -10,11 +10,11 @@ use redb::{Builder, Database, Durability, Error};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{DamageReport, StoreError};
 
-use crate::disk::chain::Log as _;
+use crate::disk::chain::LogReader as _;
 use crate::disk::open::{FILE, create};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Stage, StagedRun};
-use crate::disk::survey::{Found, Sound, name_damage, survey};
+use crate::disk::survey::{IntactThread, SurveyResult, name_damage, survey};
 use crate::disk::table::{ASIDE, META, META_OPENINGS, META_THREADS};
 use crate::error::{backend, corrupt, redb_error};
 use crate::file::guarded;
@@ -23,13 +23,13 @@ use crate::file::marker::with_suffix;
 use crate::file::replace::{replace, unused_name};
 use crate::file::{kind, view};
 
-const REBUILD: &str = "rebuild its file";
+const OP_REBUILD: &str = "rebuild its file";
 
 /// Bytes of log entries at which a commit is made.
-const PART_BYTES: usize = 16 * 1024 * 1024;
+const MAX_PART_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum number of threads that one message names.
-const NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// Number of openings of a rebuilt file, if the damaged file does not show it. It is far above any
 /// real number, since epochs of leases must not repeat.
@@ -40,19 +40,19 @@ const OPENINGS_UNKNOWN: u64 = 1 << 31;
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if its header cannot be read.
-pub(crate) fn look_at(path: &Path) -> Result<DamageReport, StoreError> {
+pub(crate) fn survey_file(path: &Path) -> Result<DamageReport, StoreError> {
     name_damage(&open(path)?)
 }
 
 /// Returns whether a file has no tables yet, as after a crash during its first opening.
 pub(crate) fn is_new(path: &Path) -> Result<bool, StoreError> {
     let view = view::open_view(path).map_err(|error| FILE.unusable_error(path, error))?;
-    guarded(REBUILD, || kind::is_new(&view.begin_read().map_err(redb_error(REBUILD))?))
+    guarded(OP_REBUILD, || kind::is_new(&view.begin_read().map_err(redb_error(OP_REBUILD))?))
 }
 
 fn open(path: &Path) -> Result<Snapshot, StoreError> {
     let handle = Arc::new(Handle::ReadOnly(view::open_view(path)?));
-    guarded(REBUILD, || Snapshot::take(handle))
+    guarded(OP_REBUILD, || Snapshot::open(handle))
 }
 
 /// Rebuilds a file whose pages do not match their checksums, if every thread that may be damaged
@@ -69,11 +69,11 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
     if !found.tables.is_complete {
         let message = format!(
             "{}; `wattle store repair` writes what can be read into a new file and loses the rest",
-            in_words(&found)
+            describe(&found)
         );
         return Err(corrupt(format!("checkpoint store `{}`", path.display()), message));
     }
-    put_anew(path, &snapshot, &found).map(drop)
+    replace_file(path, &snapshot, &found).map(drop)
 }
 
 /// Rebuilds a file from what can be read of it.
@@ -84,15 +84,16 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
 pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
     let snapshot = open(path).map_err(|error| FILE.unusable_error(path, error))?;
     let found = survey(&snapshot)?;
-    let aside = put_anew(path, &snapshot, &found)?;
-    Ok((found.survey(), aside))
+    let aside = replace_file(path, &snapshot, &found)?;
+    Ok((found.to_damage_report(), aside))
 }
 
 /// Describes the damage in a sentence.
-fn in_words(found: &Found) -> String {
-    let damaged: Vec<String> = found.survey().damaged.iter().map(ToString::to_string).collect();
-    let more = damaged.len().saturating_sub(NAMED);
-    let mut words = damaged.into_iter().take(NAMED).collect::<Vec<_>>().join("; ");
+fn describe(found: &SurveyResult) -> String {
+    let damaged: Vec<String> =
+        found.to_damage_report().damaged.iter().map(ToString::to_string).collect();
+    let more = damaged.len().saturating_sub(MAX_NAMED);
+    let mut words = damaged.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join("; ");
     if more > 0 {
         words.push_str(&format!("; and {more} more"));
     }
@@ -100,17 +101,22 @@ fn in_words(found: &Found) -> String {
 }
 
 /// Replaces a damaged file by a new one. Returns the new path of the damaged file.
-fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, StoreError> {
+fn replace_file(
+    path: &Path,
+    snapshot: &Snapshot,
+    found: &SurveyResult,
+) -> Result<PathBuf, StoreError> {
     let new = with_suffix(path, "rebuilt");
-    let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
+    let failed =
+        |error: std::io::Error| backend(OP_REBUILD, format!("`{}`: {error}", new.display()));
     if new.exists() {
         fs::remove_file(&new).map_err(failed)?;
     }
     // The write is guarded as well, since it reads pages that the survey did not read.
-    guarded(REBUILD, || write(&new, snapshot, found))?;
+    guarded(OP_REBUILD, || write(&new, snapshot, found))?;
     let aside = unused_name(path);
     replace(path, &new, &aside).map_err(failed)?;
-    for damage in found.survey().damaged {
+    for damage in found.to_damage_report().damaged {
         tracing::error!(subject = damage.subject, reason = damage.reason, "set aside as damaged");
     }
     tracing::warn!(
@@ -120,37 +126,39 @@ fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, 
     Ok(aside)
 }
 
-fn write(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<(), StoreError> {
-    let database = Builder::new().create(path).map_err(redb_error(REBUILD))?;
-    create(&database).map_err(redb_error(REBUILD))?;
+fn write(path: &Path, snapshot: &Snapshot, found: &SurveyResult) -> Result<(), StoreError> {
+    let database = Builder::new().create(path).map_err(redb_error(OP_REBUILD))?;
+    create(&database).map_err(redb_error(OP_REBUILD))?;
     let mut stage = Stage { is_amid: true, ..Stage::default() };
     let mut highest = 0;
     for (thread, sound) in &found.threads {
         let Ok(sound) = sound else { continue };
         highest = highest.max(sound.head.number);
         add(&mut stage, snapshot, thread, sound)?;
-        if stage.log_bytes >= PART_BYTES {
+        if stage.log_bytes >= MAX_PART_BYTES {
             commit(&database, &stage, Durability::None)?;
             stage = Stage { is_amid: true, ..Stage::default() };
         }
     }
-    stage.pending = queue(found);
+    stage.pending = pending_positions(found);
     commit(&database, &stage, Durability::None)?;
-    finish(&database, snapshot, found, highest).map_err(redb_error(REBUILD))?;
-    database.close().map_err(redb_error(REBUILD))
+    finish(&database, snapshot, found, highest).map_err(redb_error(OP_REBUILD))?;
+    database.close().map_err(redb_error(OP_REBUILD))
 }
 
 /// Returns the pending runs of all intact threads in the order of the requests for them, each with
 /// a position.
-fn queue(found: &Found) -> BTreeMap<RunId, Option<u64>> {
+fn pending_positions(found: &SurveyResult) -> BTreeMap<RunId, Option<u64>> {
     let sound = found.threads.values().flatten();
     let mut runs: Vec<_> = sound
         .flat_map(|sound| &sound.pending)
-        .map(|(asked_ms, run)| (asked_ms, found.tables.places.get(run).unwrap_or(&u64::MAX), run))
+        .map(|(requested_ms, run)| {
+            (requested_ms, found.tables.positions.get(run).unwrap_or(&u64::MAX), run)
+        })
         .collect();
     runs.sort();
-    let places = (1..).map(Some);
-    runs.into_iter().map(|(_, _, run)| run.clone()).zip(places).collect()
+    let positions = (1..).map(Some);
+    runs.into_iter().map(|(_, _, run)| run.clone()).zip(positions).collect()
 }
 
 /// Stages an intact thread.
@@ -158,7 +166,7 @@ fn add(
     stage: &mut Stage,
     snapshot: &Snapshot,
     thread: &ThreadId,
-    sound: &Sound,
+    sound: &IntactThread,
 ) -> Result<(), StoreError> {
     for (first, chunks, _) in &sound.frames {
         for number in *first..first + u64::from(*chunks) {
@@ -181,17 +189,17 @@ fn add(
 }
 
 fn commit(database: &Database, stage: &Stage, durability: Durability) -> Result<(), StoreError> {
-    let mut transaction = database.begin_write().map_err(redb_error(REBUILD))?;
-    transaction.set_durability(durability).map_err(redb_error(REBUILD))?;
+    let mut transaction = database.begin_write().map_err(redb_error(OP_REBUILD))?;
+    transaction.set_durability(durability).map_err(redb_error(OP_REBUILD))?;
     stage.write(&transaction)?;
-    transaction.commit().map_err(redb_error(REBUILD))
+    transaction.commit().map_err(redb_error(OP_REBUILD))
 }
 
 /// Writes what belongs to no single thread, and makes everything durable.
 fn finish(
     database: &Database,
     snapshot: &Snapshot,
-    found: &Found,
+    found: &SurveyResult,
     highest: u64,
 ) -> Result<(), Error> {
     let mut transaction = database.begin_write()?;
@@ -207,7 +215,7 @@ fn finish(
     }
     drop(aside);
     let mut meta = transaction.open_table(META)?;
-    let value = |name| guarded(REBUILD, || snapshot.meta_value(name)).ok().flatten();
+    let value = |name| guarded(OP_REBUILD, || snapshot.meta_value(name)).ok().flatten();
     meta.insert(META_THREADS, value(META_THREADS).unwrap_or_default().max(highest))?;
     meta.insert(META_OPENINGS, value(META_OPENINGS).unwrap_or(OPENINGS_UNKNOWN))?;
     drop(meta);

@@ -15,9 +15,9 @@ use redb::{
 use tokio::sync::oneshot;
 use wattle_run::ports::store::{CompactionReport, StoreError};
 
-use crate::disk::chain::walk;
+use crate::disk::chain::walk_frames;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::table::{LOG, MARKS, MENTIONS, REMAINS, THREAD_RUNS};
+use crate::disk::table::{LOG, MARKS, MENTIONS, ORPHANS, THREAD_RUNS};
 use crate::disk::writer::Writer;
 use crate::error::redb_error;
 use crate::file::guarded;
@@ -147,7 +147,7 @@ impl Writer {
 
 /// Opens the table; `None` for an older file in which no thread was deleted.
 fn notes(transaction: &ReadTransaction) -> Result<Option<ReadOnlyTable<u64, u64>>, StoreError> {
-    match transaction.open_table(REMAINS) {
+    match transaction.open_table(ORPHANS) {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
         Err(error) => Err(redb_error(DELETE)(error)),
@@ -167,7 +167,7 @@ fn clear(file: &SharedFile, number: u64) -> Result<bool, StoreError> {
     let snapshot = Snapshot::newest(file)?;
     let Some(frame) = left_of(&snapshot, number)? else { return Ok(false) };
     let (mut entries, mut left) = (Vec::new(), 0);
-    for step in walk(&snapshot, frame) {
+    for step in walk_frames(&snapshot, frame) {
         let (number, header) = step?;
         entries.extend(number..number + u64::from(header.chunks));
         left = header.previous;
@@ -196,7 +196,7 @@ fn remove(
     for entry in entries.iter().rev() {
         log.remove(entry)?;
     }
-    let mut remains = transaction.open_table(REMAINS)?;
+    let mut remains = transaction.open_table(ORPHANS)?;
     let is_cleared = left == 0 && entries.len() < PART && index_is_cleared(transaction, number)?;
     if is_cleared {
         remains.remove(number)?;
@@ -234,15 +234,15 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::disk::open::{self, Opened};
+    use crate::disk::open::{self, OpenedFile};
 
     #[test]
     fn failed_reclaiming_is_repeated_after_the_file_is_reopened() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
-        let Opened { database, .. } = open::open(&path).unwrap();
+        let OpenedFile { database, .. } = open::open(&path).unwrap();
         let transaction = database.begin_write().unwrap();
-        transaction.open_table(REMAINS).unwrap().insert(7, 0).unwrap();
+        transaction.open_table(ORPHANS).unwrap().insert(7, 0).unwrap();
         transaction.commit().unwrap();
         let file = SharedFile::new(path, &open::FILE, database);
         let mut remains = Remains::read(&file).unwrap();

@@ -10,14 +10,14 @@ use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
 use wattle_run::ports::store::{EncodedEvents, RunRecord, StoreError, ThreadRecord};
 
 use crate::codec::{Packer, unpack};
-use crate::disk::chain::{load, walk};
-use crate::disk::draft::Draft;
-use crate::disk::frame::{Frame, Header, Places};
+use crate::disk::chain::{load_frame, walk_frames};
+use crate::disk::delta::{ChainStats, DeltaLink};
+use crate::disk::frame::{Frame, FrameIndex, Header};
+use crate::disk::frame_builder::FrameBuilder;
 use crate::disk::head::Head;
-use crate::disk::link::{Extent, Link};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Stage, StagedRun};
-use crate::disk::value::{Loader, place_of};
+use crate::disk::value::{ValueLoader, frame_of_version};
 use crate::error::backend;
 use crate::retention_plan::{
     BatchSummary, CheckpointSummary, Placement, RetentionPlan, ValueIndex, by_version,
@@ -43,11 +43,11 @@ pub(crate) struct Past {
 impl Past {
     /// Reads the frames of a thread.
     pub(crate) fn read(snapshot: &Snapshot, head: &Head) -> Result<Self, StoreError> {
-        let mut frames = walk(snapshot, head.frame).collect::<Result<Vec<_>, _>>()?;
+        let mut frames = walk_frames(snapshot, head.frame).collect::<Result<Vec<_>, _>>()?;
         frames.reverse();
         let mut summaries = Vec::with_capacity(frames.len());
         for (number, header) in &frames {
-            let frame = load(snapshot, *number, header.clone())?;
+            let frame = load_frame(snapshot, *number, header.clone())?;
             let checkpoints_made = checkpoints_made_by(&frame.events::<Event>()?);
             let checkpoint = match header.checkpoint {
                 Some(_) => Some(CheckpointSummary::from(&frame.meta::<CheckpointMeta>()?)),
@@ -72,7 +72,7 @@ impl Past {
         plan: &RetentionPlan,
     ) -> Result<Option<u64>, StoreError> {
         for (number, header) in &self.frames {
-            let events = load(snapshot, *number, header.clone())?.events()?;
+            let events = load_frame(snapshot, *number, header.clone())?.events()?;
             if let Some(first) = plan.events(header.base, events).first() {
                 return Ok(Some(first.seq));
             }
@@ -86,7 +86,7 @@ impl Past {
         let mut runs: BTreeSet<RunId> =
             checkpoints.map(|checkpoint| checkpoint.run.clone()).collect();
         for (number, header) in &self.frames {
-            let events = load(snapshot, *number, header.clone())?.events::<Event>()?;
+            let events = load_frame(snapshot, *number, header.clone())?.events::<Event>()?;
             runs.extend(events.into_iter().map(|event| event.run));
         }
         Ok(runs)
@@ -132,12 +132,12 @@ where
         head,
         next_entry,
         value_index: ValueIndex::default(),
-        extents: HashMap::new(),
+        chains: HashMap::new(),
         stage: amid(),
         packer: Packer::default(),
     };
     for (number, header) in &past.frames {
-        rewriter.frame(*number, &load(snapshot, *number, header.clone())?)?;
+        rewriter.frame(*number, &load_frame(snapshot, *number, header.clone())?)?;
         if let Some(stage) = rewriter.part() {
             part(stage)?;
         }
@@ -154,7 +154,7 @@ struct Rewriter<'a> {
     next_entry: u64,
     value_index: ValueIndex<u64>,
     /// Sizes of the delta chains that were written.
-    extents: HashMap<(ChannelName, CheckpointId), Extent>,
+    chains: HashMap<(ChannelName, CheckpointId), ChainStats>,
     stage: Stage,
     packer: Packer,
 }
@@ -162,7 +162,7 @@ struct Rewriter<'a> {
 /// A channel in a rewritten frame.
 enum Share {
     Whole(ChannelValue),
-    Tail(Link, Vec<Value>),
+    Tail(DeltaLink, Vec<Value>),
 }
 
 /// Creates an empty part. The log may already have later entries.
@@ -200,23 +200,23 @@ impl Rewriter<'_> {
             last_seq: events.last().map_or(self.head.last_seq, |event| event.seq),
             ..Header::default()
         };
-        let mut draft = Draft::new(self.head.seal, old.base);
+        let mut builder = FrameBuilder::new(self.head.seal, old.base);
         let events = EncodedEvents::from(events);
         let (json, packed) = self.packer.events(&events).map_err(refusal)?;
-        draft.events(json, packed);
-        let mut places = Places::new();
+        builder.events(json, packed);
+        let mut frame_index = FrameIndex::new();
         if kept.is_some() {
             let mut meta: CheckpointMeta = frame.meta()?;
             self.rename(&mut meta.run);
-            draft.meta(self.packer.encode(&meta).map_err(refusal)?);
+            builder.meta(self.packer.encode(&meta).map_err(refusal)?);
             meta.namespace.as_str().clone_into(&mut header.namespace);
-            places = self.channels(&mut draft, (number, frame), &meta)?;
-            header.carries = places.values().any(|place| *place == self.next_entry);
+            frame_index = self.channels(&mut builder, (number, frame), &meta)?;
+            header.carries = frame_index.values().any(|frame_no| *frame_no == self.next_entry);
             self.head.carries |= header.carries;
             self.value_index.insert_checkpoint(meta.id, self.next_entry);
         }
-        let (mut body, seal) = draft.finish();
-        body.places = places;
+        let (mut body, seal) = builder.finish();
+        body.frame_index = frame_index;
         header.seal = Some(seal);
         self.stage.add_frame(&mut self.head, &mut self.next_entry, header, &body);
         Ok(())
@@ -226,67 +226,72 @@ impl Rewriter<'_> {
     /// index of the others.
     fn channels(
         &mut self,
-        draft: &mut Draft,
+        builder: &mut FrameBuilder,
         (number, frame): (u64, &Frame),
         meta: &CheckpointMeta,
-    ) -> Result<Places, StoreError> {
+    ) -> Result<FrameIndex, StoreError> {
         let mut shares = BTreeMap::new();
-        let mut places = Places::new();
-        let mut loader = Loader::new(self.snapshot);
-        let old_places = frame.places()?;
+        let mut frame_index = FrameIndex::new();
+        let mut loader = ValueLoader::new(self.snapshot);
+        let old_index = frame.frame_index()?;
         for (version, channels) in by_version(meta) {
             if version != meta.id
-                && let Placement::InFrame(place) = self.value_index.find(version, &channels)
+                && let Placement::InFrame(frame_no) = self.value_index.find(version, &channels)
             {
-                places.insert(version, place);
+                frame_index.insert(version, frame_no);
                 continue;
             }
-            let place = place_of(meta, number, &old_places, version)?;
+            let frame_no = frame_of_version(meta, number, &old_index, version)?;
             for channel in channels {
                 let share = match self.tail(frame, channel).filter(|_| version == meta.id) {
                     Some(share) => Some(share),
-                    None => loader.value(place, version, channel)?.map(Share::Whole),
+                    None => loader.value(frame_no, version, channel)?.map(Share::Whole),
                 };
                 shares.extend(share.map(|share| (channel, share)));
             }
             if version != meta.id {
-                places.insert(version, self.next_entry);
+                frame_index.insert(version, self.next_entry);
             }
         }
         for (channel, share) in shares {
-            self.add(draft, channel, meta.versions[channel], share)?;
+            self.add(builder, channel, meta.versions[channel], share)?;
         }
-        Ok(places)
+        Ok(frame_index)
     }
 
     /// Returns the list delta of a channel if its base was kept.
     fn tail(&self, frame: &Frame, channel: &ChannelName) -> Option<Share> {
         let part = frame.part(channel).ok()??;
         let mut link = part.link?;
-        link.place = self.value_index.get(channel, link.base)?;
-        link.extent = *self.extents.get(&(channel.clone(), link.base))?;
+        link.frame_no = self.value_index.get(channel, link.base)?;
+        link.chain = *self.chains.get(&(channel.clone(), link.base))?;
         Some(Share::Tail(link, unpack("channel value", part.packed).ok()?))
     }
 
     fn add(
         &mut self,
-        draft: &mut Draft,
+        builder: &mut FrameBuilder,
         channel: &ChannelName,
         version: CheckpointId,
         share: Share,
     ) -> Result<(), StoreError> {
-        let extent = match share {
+        let chain = match share {
             Share::Whole(value) => {
                 let items = value.list().map_or(0, SharedList::len);
-                draft.whole(channel, items, self.packer.encode(&value).map_err(refusal)?)
+                builder.push_full(channel, items, self.packer.encode(&value).map_err(refusal)?)
             }
             Share::Tail(link, added) => {
                 let items = link.keep as usize + added.len();
-                draft.tail(channel, link, items, self.packer.encode(&added).map_err(refusal)?)
+                builder.push_delta(
+                    channel,
+                    link,
+                    items,
+                    self.packer.encode(&added).map_err(refusal)?,
+                )
             }
         };
         self.value_index.insert(channel, version, self.next_entry);
-        self.extents.insert((channel.clone(), version), extent);
+        self.chains.insert((channel.clone(), version), chain);
         Ok(())
     }
 

@@ -10,10 +10,10 @@ use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::store::{PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadRecord};
 
 use crate::codec::{named, packed, read};
-use crate::disk::chain::{Log, missing};
+use crate::disk::chain::{LogReader, missing_entry};
 use crate::disk::head::Head;
 use crate::disk::table::{
-    ASIDE, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, META, RECORDS, RUNS,
+    ASIDE, HEADS, HEADS_NAME, LOG, MARKS, MENTIONS, META, RECORDS, RECORDS_NAME, RUNS, RUNS_NAME,
     THREAD_RUNS,
 };
 use crate::error::{backend, corrupt, redb_error};
@@ -38,18 +38,18 @@ pub(crate) fn run_of(key: &[u8]) -> Option<RunId> {
 
 /// Maximum number of log entries of an inline read, which bounds how long an async worker waits for
 /// the disk.
-const GLANCE_ENTRIES: usize = 32;
+const MAX_INLINE_ENTRIES: usize = 32;
 
 /// Maximum number of bytes of the log entries of an inline read. Decoding them is faster than
 /// moving the read to another thread.
-const GLANCE_BYTES: usize = 64 * 1024;
+const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// A read transaction: the file as of one commit.
 pub(crate) struct Snapshot {
     pub(crate) transaction: ReadTransaction,
     log: ReadOnlyTable<u64, &'static [u8]>,
     /// Remaining budget, if the read is inline.
-    glance: Option<Cell<Glance>>,
+    budget: Option<Cell<InlineBudget>>,
     /// Declared last, so that it is dropped after the transaction.
     _handle: Arc<Handle>,
 }
@@ -64,15 +64,15 @@ pub(crate) struct Mark {
 
 /// The remaining budget of an inline read.
 #[derive(Clone, Copy)]
-struct Glance {
+struct InlineBudget {
     entries: usize,
     bytes: usize,
-    is_over: bool,
+    is_exceeded: bool,
 }
 
-impl Glance {
+impl InlineBudget {
     /// Deducts one entry from the budget. Fails if the budget is exceeded.
-    fn take(&mut self, bytes: usize) -> Result<(), StoreError> {
+    fn consume(&mut self, bytes: usize) -> Result<(), StoreError> {
         let left = (self.entries.checked_sub(1), self.bytes.checked_sub(bytes));
         let (Some(entries), Some(bytes)) = left else { return Err(self.exceed()) };
         (self.entries, self.bytes) = (entries, bytes);
@@ -80,83 +80,87 @@ impl Glance {
     }
 
     fn exceed(&mut self) -> StoreError {
-        self.is_over = true;
+        self.is_exceeded = true;
         backend(READ, "it exceeds the budget of an inline read")
     }
 }
 
-impl Log for Snapshot {
+impl LogReader for Snapshot {
     fn entry<T>(
         &self,
         number: u64,
         read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let entry = self.log.get(number).map_err(redb_error(READ))?;
-        let entry = entry.ok_or_else(|| missing(number))?;
-        if let Some(cell) = &self.glance {
-            let mut glance = cell.get();
-            let taken = glance.take(entry.value().len());
-            cell.set(glance);
-            taken?;
+        let entry = entry.ok_or_else(|| missing_entry(number))?;
+        if let Some(cell) = &self.budget {
+            let mut budget = cell.get();
+            let consumed = budget.consume(entry.value().len());
+            cell.set(budget);
+            consumed?;
         }
         read(entry.value())
     }
 
-    fn foresee(&self, entries: u64, bytes: u64) -> Result<(), StoreError> {
-        let Some(cell) = &self.glance else { return Ok(()) };
-        let mut glance = cell.get();
-        if entries <= glance.entries as u64 && bytes <= glance.bytes as u64 {
+    fn ensure_budget(&self, entries: u64, bytes: u64) -> Result<(), StoreError> {
+        let Some(cell) = &self.budget else { return Ok(()) };
+        let mut budget = cell.get();
+        if entries <= budget.entries as u64 && bytes <= budget.bytes as u64 {
             return Ok(());
         }
-        let exceeded = glance.exceed();
-        cell.set(glance);
+        let exceeded = budget.exceed();
+        cell.set(budget);
         Err(exceeded)
     }
 }
 
 impl Snapshot {
     /// Opens a snapshot of the newest commit.
-    pub(crate) fn take(handle: Arc<Handle>) -> Result<Self, StoreError> {
+    pub(crate) fn open(handle: Arc<Handle>) -> Result<Self, StoreError> {
         let transaction = handle.begin_read().map_err(redb_error(READ))?;
         let log = transaction.open_table(LOG).map_err(redb_error(READ))?;
-        Ok(Self { transaction, log, glance: None, _handle: handle })
+        Ok(Self { transaction, log, budget: None, _handle: handle })
     }
 
     /// Opens a snapshot of the newest commit of a file. Blocks while the file is compacted.
     pub(crate) fn newest(file: &SharedFile) -> Result<Self, StoreError> {
-        Self::take(file.handle())
+        Self::open(file.handle())
     }
 
     /// Opens a snapshot of the newest commit of a file, or returns `None` while the file is
     /// compacted.
     pub(crate) fn try_newest(file: &SharedFile) -> Option<Result<Self, StoreError>> {
-        file.try_handle().map(Self::take)
+        file.try_handle().map(Self::open)
     }
 
     /// Gives the snapshot the budget of an inline read. Reads beyond the budget fail.
-    pub(crate) fn for_a_glance(mut self) -> Self {
-        let glance = Glance { entries: GLANCE_ENTRIES, bytes: GLANCE_BYTES, is_over: false };
-        self.glance = Some(Cell::new(glance));
+    pub(crate) fn with_inline_budget(mut self) -> Self {
+        let budget = InlineBudget {
+            entries: MAX_INLINE_ENTRIES,
+            bytes: MAX_INLINE_BYTES,
+            is_exceeded: false,
+        };
+        self.budget = Some(Cell::new(budget));
         self
     }
 
     /// Gives the snapshot a budget that no read exceeds, and that counts the log entries.
     #[cfg(test)]
     pub(crate) fn counting(mut self) -> Self {
-        let glance = Glance { entries: usize::MAX, bytes: usize::MAX, is_over: false };
-        self.glance = Some(Cell::new(glance));
+        let budget = InlineBudget { entries: usize::MAX, bytes: usize::MAX, is_exceeded: false };
+        self.budget = Some(Cell::new(budget));
         self
     }
 
     /// Returns the rest of the budget, in log entries.
     #[cfg(test)]
     pub(crate) fn entries_left(&self) -> usize {
-        self.glance.as_ref().map_or(usize::MAX, |glance| glance.get().entries)
+        self.budget.as_ref().map_or(usize::MAX, |budget| budget.get().entries)
     }
 
     /// Returns whether a read exceeded the budget.
-    pub(crate) fn was_too_much(&self) -> bool {
-        self.glance.as_ref().is_some_and(|glance| glance.get().is_over)
+    pub(crate) fn budget_exceeded(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.get().is_exceeded)
     }
 
     /// Returns the head of a thread.
@@ -164,13 +168,13 @@ impl Snapshot {
         let heads = self.transaction.open_table(HEADS).map_err(redb_error(READ))?;
         let key = thread.as_str().as_bytes();
         match heads.get(key).map_err(redb_error(READ))? {
-            Some(head) => read("thread head", (IN_HEADS, key), head.value()).map(Some),
-            None => self.refuse_aside(thread).map(|()| None),
+            Some(head) => read("thread head", (HEADS_NAME, key), head.value()).map(Some),
+            None => self.ensure_not_aside(thread).map(|()| None),
         }
     }
 
     /// Refuses a thread that was set aside, which must not look like one that never existed.
-    fn refuse_aside(&self, thread: &ThreadId) -> Result<(), StoreError> {
+    fn ensure_not_aside(&self, thread: &ThreadId) -> Result<(), StoreError> {
         match self.aside(thread)? {
             None => Ok(()),
             Some(reason) => Err(corrupt(
@@ -244,7 +248,7 @@ impl Snapshot {
         let key = thread.as_str().as_bytes();
         let packed = records.get(key).map_err(redb_error(READ))?;
         let packed = packed.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
-        let record = read(RECORD, (IN_RECORDS, key), packed.value())?;
+        let record = read(RECORD, (RECORDS_NAME, key), packed.value())?;
         Ok((record, packed.value().len() as u64))
     }
 
@@ -254,14 +258,14 @@ impl Snapshot {
         let key = thread.as_str().as_bytes();
         let stored = records.get(key).map_err(redb_error(READ))?;
         let stored = stored.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
-        packed(RECORD, (IN_RECORDS, key), stored.value()).map(<[u8]>::to_vec)
+        packed(RECORD, (RECORDS_NAME, key), stored.value()).map(<[u8]>::to_vec)
     }
 
     /// Returns the packed record of a run.
     pub(crate) fn packed_run(&self, run: &RunId) -> Result<Vec<u8>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
         let key = run.as_str().as_bytes();
-        packed(RUN, (IN_RUNS, key), stored_run(&runs, key)?.value()).map(<[u8]>::to_vec)
+        packed(RUN, (RUNS_NAME, key), stored_run(&runs, key)?.value()).map(<[u8]>::to_vec)
     }
 
     /// Returns a value of the table [`META`].
@@ -289,7 +293,7 @@ impl Snapshot {
         let mut pinned = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
         for entry in records.iter().map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
-            add_pin(&mut pinned, read(RECORD, (IN_RECORDS, key.value()), packed.value()));
+            add_pin(&mut pinned, read(RECORD, (RECORDS_NAME, key.value()), packed.value()));
         }
         Ok(pinned)
     }
@@ -299,11 +303,11 @@ impl Snapshot {
         let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
         let key = run.as_str().as_bytes();
         let packed = runs.get(key).map_err(redb_error(READ))?;
-        packed.map(|packed| read(RUN, (IN_RUNS, key), packed.value())).transpose()
+        packed.map(|packed| read(RUN, (RUNS_NAME, key), packed.value())).transpose()
     }
 
     /// Returns the key of a run in the list of its thread.
-    pub(crate) fn place_of_run(
+    pub(crate) fn run_key(
         &self,
         number: u64,
         run: &RunId,
@@ -326,8 +330,8 @@ impl Snapshot {
         let mut found = Vec::new();
         for entry in runs.iter().map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
-            let place = (IN_RUNS, key.value());
-            if let Ok(record) = read::<RunRecord>(RUN, place, packed.value())
+            let location = (RUNS_NAME, key.value());
+            if let Ok(record) = read::<RunRecord>(RUN, location, packed.value())
                 && record.thread == *thread
             {
                 found.push(record.id);
@@ -339,7 +343,7 @@ impl Snapshot {
     /// Returns the runs of a thread, oldest first.
     pub(crate) fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
         let mut records = Vec::new();
-        self.each_run(thread, |run| {
+        self.for_each_run(thread, |run| {
             records.push(run);
             Ok(())
         })?;
@@ -347,10 +351,10 @@ impl Snapshot {
     }
 
     /// Visits the runs of a thread, oldest first.
-    pub(crate) fn each_run(
+    pub(crate) fn for_each_run(
         &self,
         thread: &ThreadId,
-        mut see: impl FnMut(RunRecord) -> Result<(), StoreError>,
+        mut visit: impl FnMut(RunRecord) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let Some(head) = self.head(thread)? else {
             return Ok(());
@@ -362,13 +366,17 @@ impl Snapshot {
             let (_, id) = entry.map_err(redb_error(READ))?;
             let stored = stored_run(&runs, id.value())?;
             let run = (id.value(), stored.value());
-            see(run_of_thread(run, thread, |run: &RunRecord| &run.thread)?)?;
+            visit(run_of_thread(run, thread, |run: &RunRecord| &run.thread)?)?;
         }
         Ok(())
     }
 
     /// Returns the first mark at or after the event `seq`; `None` after the last mark.
-    pub(crate) fn mark(&self, thread_number: u64, seq: u64) -> Result<Option<Mark>, StoreError> {
+    pub(crate) fn find_mark(
+        &self,
+        thread_number: u64,
+        seq: u64,
+    ) -> Result<Option<Mark>, StoreError> {
         let marks = self.transaction.open_table(MARKS).map_err(redb_error(READ))?;
         let later = (thread_number, seq)..=(thread_number, u64::MAX);
         let mut later = marks.range(later).map_err(redb_error(READ))?;
@@ -415,7 +423,7 @@ pub(crate) fn run_of_thread<T: DeserializeOwned>(
     thread: &ThreadId,
     owner: impl Fn(&T) -> &ThreadId,
 ) -> Result<T, StoreError> {
-    let record: T = read(RUN, (IN_RUNS, id), stored)?;
+    let record: T = read(RUN, (RUNS_NAME, id), stored)?;
     if owner(&record) != thread {
         let message = format!("it belongs to thread `{}`, not `{thread}`", owner(&record));
         return Err(corrupt(named(RUN, id), message));

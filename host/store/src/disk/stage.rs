@@ -11,13 +11,13 @@ use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::{Packer, with_checksum};
-use crate::disk::chain::Log;
+use crate::disk::chain::LogReader;
 use crate::disk::frame::{self, Body, Header};
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
-    ASIDE, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARK_EVERY, MARKS, MENTIONS, META,
-    META_THREADS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
+    ASIDE, FRAMES_PER_MARK, HEADS, HEADS_NAME, LOG, MARKS, MENTIONS, META, META_THREADS, ORPHANS,
+    PENDING, RECORDS, RECORDS_NAME, RUNS, RUNS_NAME, THREAD_RUNS,
 };
 use crate::error::{backend, redb_error};
 
@@ -81,7 +81,7 @@ impl Stage {
             self.log.insert(*next_entry, chunk);
             *next_entry += 1;
         }
-        if head.frames.is_multiple_of(MARK_EVERY) {
+        if head.frames.is_multiple_of(FRAMES_PER_MARK) {
             self.marks.insert((head.number, head.last_seq), head.frame);
         }
     }
@@ -152,7 +152,7 @@ impl Stage {
             }
         }
         if !self.remains.is_empty() {
-            let mut table = transaction.open_table(REMAINS)?;
+            let mut table = transaction.open_table(ORPHANS)?;
             for (number, frame) in &self.remains {
                 match frame {
                     Some(frame) => drop(table.insert(number, frame)?),
@@ -171,20 +171,20 @@ impl Stage {
         let mut heads = transaction.open_table(HEADS)?;
         for (thread, packed) in packed_heads {
             let key = thread.as_str().as_bytes();
-            heads.insert(key, with_checksum(IN_HEADS, key, packed).as_slice())?;
+            heads.insert(key, with_checksum(HEADS_NAME, key, packed).as_slice())?;
         }
         if !self.records.is_empty() {
             let mut records = transaction.open_table(RECORDS)?;
             for (thread, packed) in &self.records {
                 let key = thread.as_str().as_bytes();
-                records.insert(key, with_checksum(IN_RECORDS, key, packed).as_slice())?;
+                records.insert(key, with_checksum(RECORDS_NAME, key, packed).as_slice())?;
             }
         }
         if !self.runs.is_empty() {
             let mut runs = transaction.open_table(RUNS)?;
             for (run, staged) in &self.runs {
                 let key = run.as_str().as_bytes();
-                runs.insert(key, with_checksum(IN_RUNS, key, &staged.packed).as_slice())?;
+                runs.insert(key, with_checksum(RUNS_NAME, key, &staged.packed).as_slice())?;
             }
         }
         if !self.aside.is_empty() {
@@ -208,10 +208,10 @@ impl Stage {
         }
         if !self.pending.is_empty() {
             let mut pending = transaction.open_table(PENDING)?;
-            for (run, place) in &self.pending {
+            for (run, position) in &self.pending {
                 let key = run.as_str().as_bytes();
-                match place {
-                    Some(place) => drop(pending.insert(key, place)?),
+                match position {
+                    Some(position) => drop(pending.insert(key, position)?),
                     None => drop(pending.remove(key)?),
                 }
             }
@@ -238,7 +238,7 @@ pub(crate) struct Ahead<'a> {
     pub(crate) snapshot: &'a Snapshot,
 }
 
-impl Log for Ahead<'_> {
+impl LogReader for Ahead<'_> {
     fn entry<T>(
         &self,
         number: u64,

@@ -18,17 +18,17 @@ use crate::codec::{has_checksum, packed, read};
 use crate::disk::migrate::UNCHECKED_FORMAT;
 use crate::disk::snapshot::{Snapshot, run_of, thread_of};
 use crate::disk::table::{
-    FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, META, PENDING, RECORDS,
-    REMAINS, RUNS, THREAD_RUNS,
+    FORMAT, HEADS, HEADS_NAME, LOG, MARKS, MENTIONS, META, ORPHANS, PENDING, RECORDS, RECORDS_NAME,
+    RUNS, RUNS_NAME, THREAD_RUNS,
 };
 use crate::error::{corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::kind::META_FORMAT;
 use crate::file::scan::scan_table;
 
-pub(crate) use check::Sound;
+pub(crate) use check::IntactThread;
 
-pub(super) const LOOK: &str = "read its tables";
+pub(super) const OP_READ: &str = "read its tables";
 
 /// The content of the tables, apart from that of the threads.
 pub(crate) struct Tables {
@@ -38,7 +38,7 @@ pub(crate) struct Tables {
     pub(crate) damaged: Vec<Damage>,
     /// Positions of pending runs, if their table can be read. A damaged page may have any position,
     /// so they order only runs that were requested at the same time.
-    pub(crate) places: BTreeMap<RunId, u64>,
+    pub(crate) positions: BTreeMap<RunId, u64>,
     /// Whether some table names all threads.
     pub(crate) is_complete: bool,
     /// All threads that a table names and that were not set aside.
@@ -46,33 +46,33 @@ pub(crate) struct Tables {
 }
 
 /// The result of a survey.
-pub(crate) struct Found {
+pub(crate) struct SurveyResult {
     /// The intact threads, and why the others are damaged.
-    pub(crate) threads: BTreeMap<ThreadId, Result<Sound, String>>,
+    pub(crate) threads: BTreeMap<ThreadId, Result<IntactThread, String>>,
     pub(crate) tables: Tables,
 }
 
-impl Found {
+impl SurveyResult {
     /// Converts the result to the type of the port.
-    pub(crate) fn survey(&self) -> DamageReport {
+    pub(crate) fn to_damage_report(&self) -> DamageReport {
         let damaged = self.threads.iter().filter_map(|(thread, found)| damage_of(thread, found));
-        in_words(self.threads.len(), damaged.collect(), &self.tables)
+        to_report(self.threads.len(), damaged.collect(), &self.tables)
     }
 }
 
-fn damage_of(thread: &ThreadId, found: &Result<Sound, String>) -> Option<Damage> {
+fn damage_of(thread: &ThreadId, found: &Result<IntactThread, String>) -> Option<Damage> {
     match found {
         Err(reason) => {
             Some(Damage { subject: format!("thread `{thread}`"), reason: reason.clone() })
         }
-        Ok(Sound { index: Some(reason), .. }) => {
+        Ok(IntactThread { index: Some(reason), .. }) => {
             Some(Damage { subject: format!("index of thread `{thread}`"), reason: reason.clone() })
         }
         Ok(_) => None,
     }
 }
 
-fn in_words(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> DamageReport {
+fn to_report(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> DamageReport {
     damaged.extend(tables.aside.iter().map(|(thread, reason)| Damage {
         subject: format!("thread `{thread}`"),
         reason: format!("it was set aside before: {reason}"),
@@ -86,10 +86,10 @@ fn in_words(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> Damage
 /// # Errors
 ///
 /// [`StoreError::Backend`] if the file cannot be read.
-pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
+pub(crate) fn survey(snapshot: &Snapshot) -> Result<SurveyResult, StoreError> {
     let mut threads = BTreeMap::new();
-    let tables = look(snapshot, |thread, found| drop(threads.insert(thread, found)))?;
-    Ok(Found { threads, tables })
+    let tables = read_all(snapshot, |thread, found| drop(threads.insert(thread, found)))?;
+    Ok(SurveyResult { threads, tables })
 }
 
 /// Reads everything, and keeps only the damage.
@@ -99,80 +99,81 @@ pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
 /// The errors of [`survey`].
 pub(crate) fn name_damage(snapshot: &Snapshot) -> Result<DamageReport, StoreError> {
     let (mut threads, mut damaged) = (0, Vec::new());
-    let tables = look(snapshot, |thread, found| {
+    let tables = read_all(snapshot, |thread, found| {
         threads += 1;
         damaged.extend(damage_of(&thread, &found));
     })?;
-    Ok(in_words(threads, damaged, &tables))
+    Ok(to_report(threads, damaged, &tables))
 }
 
 /// Reads all tables, and then each thread.
-fn look(
+fn read_all(
     snapshot: &Snapshot,
-    mut see: impl FnMut(ThreadId, Result<Sound, String>),
+    mut visit: impl FnMut(ThreadId, Result<IntactThread, String>),
 ) -> Result<Tables, StoreError> {
     let mut tables = Tables::read(snapshot)?;
     for thread in std::mem::take(&mut tables.names) {
-        let found = or_damage(guarded(LOOK, || check::check(snapshot, &thread)))?;
+        let found = separate_damage(guarded(OP_READ, || check::check(snapshot, &thread)))?;
         if let Ok(sound) = &found {
-            tables.note_lost_turns(sound);
+            tables.report_missing_pending(sound);
         }
-        see(thread, found);
+        visit(thread, found);
     }
     Ok(tables)
 }
 
 impl Tables {
     fn read(snapshot: &Snapshot) -> Result<Self, StoreError> {
-        let format = guarded(LOOK, || snapshot.meta_value(META_FORMAT)).ok().flatten();
+        let format = guarded(OP_READ, || snapshot.meta_value(META_FORMAT)).ok().flatten();
         let has_checksums = format.is_none_or(|format| format > UNCHECKED_FORMAT);
         let (mut names, mut damaged) = (BTreeSet::new(), Vec::new());
-        let (mut heads, mut records) = (Named::new(has_checksums), Named::new(has_checksums));
-        let broken_heads = walk_table(snapshot, HEADS, |key, stored| {
-            names.extend(heads.see(IN_HEADS, key, stored));
+        let (mut heads, mut records) =
+            (NamedThreads::new(has_checksums), NamedThreads::new(has_checksums));
+        let heads_damage = visit_table(snapshot, HEADS, |key, stored| {
+            names.extend(heads.visit(HEADS_NAME, key, stored));
         })?;
-        let broken_records = walk_table(snapshot, RECORDS, |key, stored| {
-            names.extend(records.see(IN_RECORDS, key, stored));
+        let records_damage = visit_table(snapshot, RECORDS, |key, stored| {
+            names.extend(records.visit(RECORDS_NAME, key, stored));
         })?;
-        let broken_runs = walk_table(snapshot, RUNS, |key, stored| {
-            match read::<RunRecord>("run record", (IN_RUNS, key), stored) {
+        let runs_damage = visit_table(snapshot, RUNS, |key, stored| {
+            match read::<RunRecord>("run record", (RUNS_NAME, key), stored) {
                 Ok(run) => drop(names.insert(run.thread)),
                 Err(error) => {
                     damaged.push(Damage { subject: "a run".to_owned(), reason: error.to_string() });
                 }
             }
         })?;
-        let mut places = BTreeMap::new();
-        let broken_pending = walk_table(snapshot, PENDING, |key, place| {
-            places.extend(run_of(key).map(|run| (run, place)));
+        let mut positions = BTreeMap::new();
+        let pending_damage = visit_table(snapshot, PENDING, |key, position| {
+            positions.extend(run_of(key).map(|run| (run, position)));
         })?;
-        let is_complete = (broken_heads.is_none() && heads.are_sound)
-            || (broken_records.is_none() && records.are_sound);
-        for (name, broken) in [
-            ("heads", broken_heads),
-            ("records", broken_records),
-            ("runs", broken_runs),
-            ("log", walk_table(snapshot, LOG, |_, _| ())?),
-            ("pending", broken_pending),
-            ("thread_runs", walk_table(snapshot, THREAD_RUNS, |_, _| ())?),
-            ("marks", walk_table(snapshot, MARKS, |_, _| ())?),
-            ("mentions", walk_table(snapshot, MENTIONS, |_, ()| ())?),
-            ("remains", walk_table(snapshot, REMAINS, |_, _| ())?),
-            ("wattle", walk_table(snapshot, META, |_, _| ())?),
+        let is_complete = (heads_damage.is_none() && heads.are_intact)
+            || (records_damage.is_none() && records.are_intact);
+        for (name, damage) in [
+            ("heads", heads_damage),
+            ("records", records_damage),
+            ("runs", runs_damage),
+            ("log", visit_table(snapshot, LOG, |_, _| ())?),
+            ("pending", pending_damage),
+            ("thread_runs", visit_table(snapshot, THREAD_RUNS, |_, _| ())?),
+            ("marks", visit_table(snapshot, MARKS, |_, _| ())?),
+            ("mentions", visit_table(snapshot, MENTIONS, |_, ()| ())?),
+            ("remains", visit_table(snapshot, ORPHANS, |_, _| ())?),
+            ("wattle", visit_table(snapshot, META, |_, _| ())?),
         ] {
-            if let Some(reason) = broken {
+            if let Some(reason) = damage {
                 damaged.push(Damage { subject: format!("table `{name}`"), reason });
             }
         }
-        let aside = guarded(LOOK, || snapshot.all_aside())?;
+        let aside = guarded(OP_READ, || snapshot.all_aside())?;
         names.retain(|name| !aside.iter().any(|(aside, _)| aside == name));
-        Ok(Self { aside, damaged, places, is_complete, names })
+        Ok(Self { aside, damaged, positions, is_complete, names })
     }
 
     /// Reports the pending runs of a thread that are missing in the table of pending runs: they
     /// would never start.
-    fn note_lost_turns(&mut self, sound: &Sound) {
-        let lost = sound.pending.iter().filter(|(_, run)| !self.places.contains_key(run));
+    fn report_missing_pending(&mut self, sound: &IntactThread) {
+        let lost = sound.pending.iter().filter(|(_, run)| !self.positions.contains_key(run));
         self.damaged.extend(lost.map(|(_, run)| Damage {
             subject: format!("run `{run}`"),
             reason: "it is pending, but missing in the table of pending runs".to_owned(),
@@ -185,7 +186,7 @@ impl Tables {
 /// # Errors
 ///
 /// [`StoreError::Backend`], which is no damage.
-fn or_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
+fn separate_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match read {
         Err(error @ StoreError::Backend { .. }) => Err(error),
         read => Ok(read.map_err(|error| error.to_string())),
@@ -193,21 +194,21 @@ fn or_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreE
 }
 
 /// The threads that the keys of a table name.
-struct Named {
+struct NamedThreads {
     has_checksums: bool,
     /// Whether all checksums match. Otherwise a key itself may be damaged, and name another thread.
-    are_sound: bool,
+    are_intact: bool,
 }
 
-impl Named {
+impl NamedThreads {
     fn new(has_checksums: bool) -> Self {
-        Self { has_checksums, are_sound: true }
+        Self { has_checksums, are_intact: true }
     }
 
     /// Returns the thread of a key.
-    fn see(&mut self, table: &str, key: &[u8], stored: &[u8]) -> Option<ThreadId> {
+    fn visit(&mut self, table: &str, key: &[u8], stored: &[u8]) -> Option<ThreadId> {
         let is_checked = has_checksum(stored) || !self.has_checksums;
-        self.are_sound &= is_checked && packed("record", (table, key), stored).is_ok();
+        self.are_intact &= is_checked && packed("record", (table, key), stored).is_ok();
         thread_of(key)
     }
 }
@@ -218,16 +219,16 @@ impl Named {
 /// # Errors
 ///
 /// [`StoreError::Backend`] if the file cannot be read.
-fn walk_table<K, V>(
+fn visit_table<K, V>(
     snapshot: &Snapshot,
     table: TableDefinition<'_, K, V>,
-    mut see: impl FnMut(K::SelfType<'_>, V::SelfType<'_>),
+    mut visit: impl FnMut(K::SelfType<'_>, V::SelfType<'_>),
 ) -> Result<Option<String>, StoreError>
 where
     K: Key + 'static,
     V: Value + 'static,
 {
-    let opened = guarded(LOOK, || match snapshot.transaction.open_table(table) {
+    let opened = guarded(OP_READ, || match snapshot.transaction.open_table(table) {
         Ok(table) => Ok(Some(table)),
         // Older files get this table when a thread is first deleted.
         Err(TableError::TableDoesNotExist(name)) if name == "remains" => Ok(None),
@@ -237,15 +238,15 @@ where
         {
             Ok(None)
         }
-        Err(error) => Err(redb_error(LOOK)(error)),
+        Err(error) => Err(redb_error(OP_READ)(error)),
     });
-    let table = match or_damage(opened)? {
+    let table = match separate_damage(opened)? {
         Ok(Some(table)) => table,
         Ok(None) => return Ok(None),
         Err(damage) => return Ok(Some(damage)),
     };
-    let scan = scan_table(LOOK, &table, |key, value| {
-        see(key, value.value());
+    let scan = scan_table(OP_READ, &table, |key, value| {
+        visit(key, value.value());
         Ok(())
     })?;
     let miscount = scan.miscount().map(|claimed| {

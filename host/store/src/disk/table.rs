@@ -34,7 +34,7 @@ pub(crate) const PENDING: TableDefinition<'_, &[u8], u64> = TableDefinition::new
 pub(crate) const THREAD_RUNS: TableDefinition<'_, (u64, u64), &[u8]> =
     TableDefinition::new("thread_runs");
 
-/// Thread number and newest event of a frame to that frame, for every [`MARK_EVERY`]th frame.
+/// Thread number and newest event of a frame to that frame, for every [`FRAMES_PER_MARK`]th frame.
 pub(crate) const MARKS: TableDefinition<'_, (u64, u64), u64> = TableDefinition::new("marks");
 
 /// Thread number and digest of a blob that the thread mentions.
@@ -43,20 +43,20 @@ pub(crate) const MENTIONS: TableDefinition<'_, (u64, [u8; 32]), ()> =
 
 /// Orphaned thread number to its newest frame. The thread was deleted or replaced, or its rewrite
 /// is not complete.
-pub(crate) const REMAINS: TableDefinition<'_, u64, u64> = TableDefinition::new("remains");
+pub(crate) const ORPHANS: TableDefinition<'_, u64, u64> = TableDefinition::new("remains");
 
 /// Thread that was set aside because its data are damaged, to the reason.
 pub(crate) const ASIDE: TableDefinition<'_, &[u8], &str> = TableDefinition::new("aside");
 
 /// Name of [`HEADS`], for checksums.
-pub(crate) const IN_HEADS: &str = "heads";
+pub(crate) const HEADS_NAME: &str = "heads";
 
 /// Name of [`RECORDS`], for checksums.
-pub(crate) const IN_RECORDS: &str = "records";
+pub(crate) const RECORDS_NAME: &str = "records";
 
 /// Name of [`RUNS`], for checksums.
-pub(crate) const IN_RUNS: &str = "runs";
+pub(crate) const RUNS_NAME: &str = "runs";
 
 /// Number of frames between two marks, and the most that a reader of old events walks from a mark.
 /// A mark costs one small insertion at a random position, so few are better.
-pub(crate) const MARK_EVERY: u64 = 64;
+pub(crate) const FRAMES_PER_MARK: u64 = 64;

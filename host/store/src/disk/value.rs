@@ -10,16 +10,16 @@ use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::{unpack, unpacked_bytes};
-use crate::disk::chain::{Log, load_at};
-use crate::disk::frame::{Frame, Places};
-use crate::disk::link::{Extent, Link};
+use crate::disk::chain::{LogReader, load_frame_at};
+use crate::disk::delta::{ChainStats, DeltaLink};
+use crate::disk::frame::{Frame, FrameIndex};
 use crate::error::corrupt;
 
 const VALUE: &str = "channel value";
 
 /// A channel in a frame, decoded.
 #[derive(Debug)]
-struct Piece {
+struct DecodedPart {
     content: Content,
     /// Length in bytes of JSON.
     bytes: u64,
@@ -27,8 +27,8 @@ struct Piece {
 
 #[derive(Debug)]
 enum Content {
-    Whole(ChannelValue),
-    Tail(Link, Vec<Value>),
+    Full(ChannelValue),
+    Delta(DeltaLink, Vec<Value>),
 }
 
 /// A value with its length in bytes of JSON. The length of a list is that of the pieces from which
@@ -36,54 +36,54 @@ enum Content {
 type Measured = (ChannelValue, u64);
 
 /// Number of a frame, and a channel in it.
-type Spot = (u64, ChannelName);
+type ValueKey = (u64, ChannelName);
 
 /// Loads channel values. Frames and deltas that several values share are decoded once.
-pub(crate) struct Loader<'a, L> {
+pub(crate) struct ValueLoader<'a, L> {
     log: &'a L,
     /// The frame that was read last: the channels of one version are in one frame.
     last: Option<(u64, Rc<Frame>)>,
-    pieces: HashMap<Spot, Option<Arc<Piece>>>,
-    values: HashMap<Spot, Option<Measured>>,
+    parts: HashMap<ValueKey, Option<Arc<DecodedPart>>>,
+    values: HashMap<ValueKey, Option<Measured>>,
 }
 
 /// Returns the number of the frame with a version of a checkpoint's channels.
-pub(crate) fn place_of(
+pub(crate) fn frame_of_version(
     meta: &CheckpointMeta,
     own: u64,
-    places: &Places,
+    frame_index: &FrameIndex,
     version: CheckpointId,
 ) -> Result<u64, StoreError> {
-    let place = if version == meta.id { Some(own) } else { places.get(&version).copied() };
-    place.filter(|place| *place <= own).ok_or_else(|| {
+    let frame_no = if version == meta.id { Some(own) } else { frame_index.get(&version).copied() };
+    frame_no.filter(|frame_no| *frame_no <= own).ok_or_else(|| {
         corrupt("checkpoint", format!("the frame index has no frame of version {version}"))
     })
 }
 
-/// Returns the sizes of the delta chain of a list in the frame `place`; `None` for other values.
-pub(crate) fn extent(
-    log: &impl Log,
-    place: u64,
+/// Returns the sizes of the delta chain of a list in the frame `frame_no`; `None` for other values.
+pub(crate) fn chain_stats(
+    log: &impl LogReader,
+    frame_no: u64,
     version: CheckpointId,
     channel: &ChannelName,
-) -> Result<Option<Extent>, StoreError> {
-    let frame = load_at(log, place)?;
-    let Some(part) = frame.part(channel)?.filter(|_| frame.header().holds(version)) else {
+) -> Result<Option<ChainStats>, StoreError> {
+    let frame = load_frame_at(log, frame_no)?;
+    let Some(part) = frame.part(channel)?.filter(|_| frame.header().may_hold(version)) else {
         return Ok(None);
     };
     match part.link {
-        Some(link) => Ok(Some(link.extent)),
+        Some(link) => Ok(Some(link.chain)),
         None => match unpack::<Value>(VALUE, part.packed)? {
-            Value::Array(items) => Ok(Some(Extent::whole(items.len(), part.packed.len()))),
+            Value::Array(items) => Ok(Some(ChainStats::full(items.len(), part.packed.len()))),
             _ => Ok(None),
         },
     }
 }
 
-impl<'a, L: Log> Loader<'a, L> {
+impl<'a, L: LogReader> ValueLoader<'a, L> {
     /// Creates a loader with an empty cache.
     pub(crate) fn new(log: &'a L) -> Self {
-        Self { log, last: None, pieces: HashMap::new(), values: HashMap::new() }
+        Self { log, last: None, parts: HashMap::new(), values: HashMap::new() }
     }
 
     /// Loads the values of all channels of the checkpoint in a frame. Returns them with their total
@@ -94,18 +94,22 @@ impl<'a, L: Log> Loader<'a, L> {
         frame: &Rc<Frame>,
         meta: &CheckpointMeta,
     ) -> Result<(Values, u64), StoreError> {
-        let places = frame.places()?;
+        let frame_index = frame.frame_index()?;
         self.last = Some((number, frame.clone()));
         // Ordered by frame, so that each frame is read once.
-        let mut spots = Vec::with_capacity(meta.versions.len());
+        let mut locations = Vec::with_capacity(meta.versions.len());
         for (channel, version) in &meta.versions {
-            spots.push((place_of(meta, number, &places, *version)?, *version, channel));
+            locations.push((
+                frame_of_version(meta, number, &frame_index, *version)?,
+                *version,
+                channel,
+            ));
         }
         // The newest frame comes first, because it is already loaded.
-        spots.sort_unstable_by(|a, b| b.cmp(a));
+        locations.sort_unstable_by(|a, b| b.cmp(a));
         let (mut values, mut bytes) = (Values::new(), 0_u64);
-        for (place, version, channel) in spots {
-            if let Some((value, own)) = self.measured(place, version, channel)? {
+        for (frame_no, version, channel) in locations {
+            if let Some((value, own)) = self.load(frame_no, version, channel)? {
                 values.insert(channel.clone(), value);
                 bytes = bytes.saturating_add(own);
             }
@@ -113,118 +117,120 @@ impl<'a, L: Log> Loader<'a, L> {
         Ok((values, bytes))
     }
 
-    /// Loads the value of a channel from the frame `place`; `None` if there is none.
+    /// Loads the value of a channel from the frame `frame_no`; `None` if there is none.
     pub(crate) fn value(
         &mut self,
-        place: u64,
+        frame_no: u64,
         version: CheckpointId,
         channel: &ChannelName,
     ) -> Result<Option<ChannelValue>, StoreError> {
-        Ok(self.measured(place, version, channel)?.map(|(value, _)| value))
+        Ok(self.load(frame_no, version, channel)?.map(|(value, _)| value))
     }
 
-    fn measured(
+    fn load(
         &mut self,
-        place: u64,
+        frame_no: u64,
         version: CheckpointId,
         channel: &ChannelName,
     ) -> Result<Option<Measured>, StoreError> {
-        let spot = (place, channel.clone());
-        if let Some(value) = self.values.get(&spot) {
+        let key = (frame_no, channel.clone());
+        if let Some(value) = self.values.get(&key) {
             return Ok(value.clone());
         }
-        let value = match self.piece(place, version, channel)?.as_deref() {
+        let value = match self.decode_part(frame_no, version, channel)?.as_deref() {
             None => None,
-            Some(Piece { content: Content::Whole(value), bytes }) => Some((value.clone(), *bytes)),
-            Some(Piece { content: Content::Tail(link, items), bytes }) => {
-                let (list, before) = self.list(place, channel, *link, items)?;
+            Some(DecodedPart { content: Content::Full(value), bytes }) => {
+                Some((value.clone(), *bytes))
+            }
+            Some(DecodedPart { content: Content::Delta(link, items), bytes }) => {
+                let (list, before) = self.build_list(frame_no, channel, *link, items)?;
                 Some((list, bytes.saturating_add(before)))
             }
         };
-        self.values.insert(spot, value.clone());
+        self.values.insert(key, value.clone());
         Ok(value)
     }
 
     /// Builds a list from its newest delta back to the last full value. Returns it with the length
     /// of the pieces before that delta.
-    fn list(
+    fn build_list(
         &mut self,
-        place: u64,
+        frame_no: u64,
         channel: &ChannelName,
-        link: Link,
+        link: DeltaLink,
         items: &[Value],
     ) -> Result<Measured, StoreError> {
         // The pieces of the chain, each of which is in a frame of its own.
-        let Extent { tails, whole_bytes, tail_bytes, .. } = link.extent;
-        self.log.foresee(u64::from(tails), whole_bytes.saturating_add(tail_bytes))?;
+        let ChainStats { deltas, full_bytes, delta_bytes, .. } = link.chain;
+        self.log.ensure_budget(u64::from(deltas), full_bytes.saturating_add(delta_bytes))?;
         let mut list: Vec<Value> = items.iter().rev().cloned().collect();
         let mut bytes = 0_u64;
-        // The list is built backwards: `wanted` items are still missing.
-        let (mut place, mut link, mut wanted) = (place, link, link.keep as usize);
-        while wanted > 0 {
-            if link.place >= place {
-                let message = format!("the delta in frame {place} does not follow its base");
+        // The list is built backwards: `missing` items are still missing.
+        let (mut frame_no, mut link, mut missing) = (frame_no, link, link.keep as usize);
+        while missing > 0 {
+            if link.frame_no >= frame_no {
+                let message = format!("the delta in frame {frame_no} does not follow its base");
                 return Err(corrupt(VALUE, message));
             }
-            let piece = self.piece(link.place, link.base, channel)?;
-            let piece =
-                piece.ok_or_else(|| corrupt(VALUE, "the base of a list delta is missing"))?;
-            bytes = bytes.saturating_add(piece.bytes);
-            let (kept, items): (usize, Vec<&Value>) = match &piece.content {
-                Content::Whole(value) => {
+            let decoded = self.decode_part(link.frame_no, link.base, channel)?;
+            let decoded =
+                decoded.ok_or_else(|| corrupt(VALUE, "the base of a list delta is missing"))?;
+            bytes = bytes.saturating_add(decoded.bytes);
+            let (kept, items): (usize, Vec<&Value>) = match &decoded.content {
+                Content::Full(value) => {
                     (0, value.list().into_iter().flat_map(SharedList::iter).collect())
                 }
-                Content::Tail(link, items) => (link.keep as usize, items.iter().collect()),
+                Content::Delta(link, items) => (link.keep as usize, items.iter().collect()),
             };
-            if kept + items.len() < wanted {
+            if kept + items.len() < missing {
                 return Err(corrupt(VALUE, "the base of a list delta is too short"));
             }
-            list.extend(items[..wanted.saturating_sub(kept)].iter().rev().copied().cloned());
-            wanted = wanted.min(kept);
-            if let Content::Tail(next, _) = &piece.content {
-                (place, link) = (link.place, *next);
+            list.extend(items[..missing.saturating_sub(kept)].iter().rev().copied().cloned());
+            missing = missing.min(kept);
+            if let Content::Delta(next, _) = &decoded.content {
+                (frame_no, link) = (link.frame_no, *next);
             }
         }
         list.reverse();
         Ok((Value::Array(list).into(), bytes))
     }
 
-    fn piece(
+    fn decode_part(
         &mut self,
-        place: u64,
+        frame_no: u64,
         version: CheckpointId,
         channel: &ChannelName,
-    ) -> Result<Option<Arc<Piece>>, StoreError> {
-        let spot = (place, channel.clone());
-        if let Some(piece) = self.pieces.get(&spot) {
-            return Ok(piece.clone());
+    ) -> Result<Option<Arc<DecodedPart>>, StoreError> {
+        let key = (frame_no, channel.clone());
+        if let Some(decoded) = self.parts.get(&key) {
+            return Ok(decoded.clone());
         }
-        let frame = self.frame(place)?;
-        if !frame.header().holds(version) {
+        let frame = self.frame(frame_no)?;
+        if !frame.header().may_hold(version) {
             return Err(corrupt(
                 VALUE,
-                format!("frame {place} has no values of version {version}"),
+                format!("frame {frame_no} has no values of version {version}"),
             ));
         }
-        let piece = match frame.part(channel)? {
+        let decoded = match frame.part(channel)? {
             None => None,
             Some(part) => {
                 let content = match part.link {
-                    Some(link) => Content::Tail(link, unpack(VALUE, part.packed)?),
-                    None => Content::Whole(unpack(VALUE, part.packed)?),
+                    Some(link) => Content::Delta(link, unpack(VALUE, part.packed)?),
+                    None => Content::Full(unpack(VALUE, part.packed)?),
                 };
-                Some(Arc::new(Piece { content, bytes: unpacked_bytes(part.packed) }))
+                Some(Arc::new(DecodedPart { content, bytes: unpacked_bytes(part.packed) }))
             }
         };
-        self.pieces.insert(spot, piece.clone());
-        Ok(piece)
+        self.parts.insert(key, decoded.clone());
+        Ok(decoded)
     }
 
-    fn frame(&mut self, place: u64) -> Result<&Frame, StoreError> {
+    fn frame(&mut self, frame_no: u64) -> Result<&Frame, StoreError> {
         let frame = match self.last.take() {
-            Some((number, frame)) if number == place => frame,
-            _ => Rc::new(load_at(self.log, place)?),
+            Some((number, frame)) if number == frame_no => frame,
+            _ => Rc::new(load_frame_at(self.log, frame_no)?),
         };
-        Ok(&*self.last.insert((place, frame)).1)
+        Ok(&*self.last.insert((frame_no, frame)).1)
     }
 }

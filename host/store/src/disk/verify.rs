@@ -11,10 +11,10 @@ use wattle_graph::seal::Sealer;
 use wattle_run::ports::store::{SealReport, StoreError};
 
 use crate::codec::{unpack, unpack_json};
-use crate::disk::chain::{load, walk};
+use crate::disk::chain::{load_frame, walk_frames};
+use crate::disk::delta::ChainStats;
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
-use crate::disk::link::Extent;
 use crate::disk::snapshot::Snapshot;
 use crate::error::corrupt;
 
@@ -25,14 +25,14 @@ pub(crate) fn verify(
 ) -> Result<Option<SealReport>, StoreError> {
     let Some(head) = snapshot.head(thread)? else { return Ok(None) };
     let mut frames: Vec<(u64, Header)> = Vec::new();
-    for step in walk(snapshot, head.frame) {
+    for step in walk_frames(snapshot, head.frame) {
         let after = frames.last().map_or(head.last_seq, |(_, newer)| newer.after_seq);
-        frames.push(step.map_err(|error| broken(thread, after, error))?);
+        frames.push(step.map_err(|error| broken_seal(thread, after, error))?);
     }
     frames.reverse();
     let headers: HashMap<u64, &Header> =
         frames.iter().map(|(number, header)| (*number, header)).collect();
-    let mut extents = HashMap::new();
+    let mut chains = HashMap::new();
     let mut seal = head.seal_before;
     let mut sealed_after = None;
     for (number, header) in &frames {
@@ -40,25 +40,25 @@ pub(crate) fn verify(
             continue;
         }
         sealed_after.get_or_insert(header.after_seq);
-        let frame = load(snapshot, *number, header.clone());
+        let frame = load_frame(snapshot, *number, header.clone());
         let found = frame.and_then(|frame| {
-            agrees(&headers, *number, &frame)?;
-            measures(&mut extents, *number, &frame)?;
-            sealed(seal, &frame)
+            check_frame(&headers, *number, &frame)?;
+            check_chains(&mut chains, *number, &frame)?;
+            compute_seal(seal, &frame)
         });
-        seal = Some(found.map_err(|error| broken(thread, header.after_seq + 1, error))?);
+        seal = Some(found.map_err(|error| broken_seal(thread, header.after_seq + 1, error))?);
         if seal != header.seal {
             let error = corrupt("batch", "its seal does not match");
-            return Err(broken(thread, header.after_seq + 1, error));
+            return Err(broken_seal(thread, header.after_seq + 1, error));
         }
     }
-    ends(thread, &head, frames.last().map(|(_, header)| header), seal)?;
+    check_head(thread, &head, frames.last().map(|(_, header)| header), seal)?;
     let sealed_after = sealed_after.unwrap_or(head.last_seq);
     Ok(Some(SealReport { sealed_after, last_seq: head.last_seq, seal }))
 }
 
 /// Computes the seal of a frame that follows the one with the seal `previous`.
-fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError> {
+fn compute_seal(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError> {
     let mut sealer = Sealer::new(previous, frame.header().base);
     match frame.packed_events()? {
         Some(packed) => sealer.part(&unpack_json("events", packed)?),
@@ -78,39 +78,43 @@ fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError>
 /// Checks the parts of a frame that seals do not cover. The header must agree with the records of
 /// the frame, and every frame that the frame index or a link refers to must contain the version in
 /// question.
-fn agrees(headers: &HashMap<u64, &Header>, number: u64, frame: &Frame) -> Result<(), StoreError> {
+fn check_frame(
+    headers: &HashMap<u64, &Header>,
+    number: u64,
+    frame: &Frame,
+) -> Result<(), StoreError> {
     let header = frame.header();
     let events: Vec<Event> = frame.events()?;
-    let ends = (events.first(), events.last());
-    if let (Some(first), Some(last)) = ends
+    let bounds = (events.first(), events.last());
+    if let (Some(first), Some(last)) = bounds
         && (first.seq <= header.after_seq || last.seq != header.last_seq)
     {
-        return Err(disagrees("its header does not match its events"));
+        return Err(mismatch("its header does not match its events"));
     }
     let Some(id) = header.checkpoint else { return Ok(()) };
     let meta: CheckpointMeta = frame.meta()?;
     if meta.id != id || meta.namespace.as_str() != header.namespace {
-        return Err(disagrees("its header does not match its checkpoint"));
+        return Err(mismatch("its header does not match its checkpoint"));
     }
-    let holds = |version: CheckpointId, place: u64| {
-        place <= number && headers.get(&place).is_some_and(|header| header.holds(version))
+    let holds = |version: CheckpointId, frame_no: u64| {
+        frame_no <= number && headers.get(&frame_no).is_some_and(|header| header.may_hold(version))
     };
-    for (version, place) in frame.places()? {
-        if !holds(version, place) {
-            return Err(disagrees("the frame index maps a version to a frame without it"));
+    for (version, frame_no) in frame.frame_index()? {
+        if !holds(version, frame_no) {
+            return Err(mismatch("the frame index maps a version to a frame without it"));
         }
     }
     for part in frame.parts()? {
-        if part?.link.is_some_and(|link| !holds(link.base, link.place)) {
-            return Err(disagrees("a list delta refers to a frame without its base version"));
+        if part?.link.is_some_and(|link| !holds(link.base, link.frame_no)) {
+            return Err(mismatch("a list delta refers to a frame without its base version"));
         }
     }
     Ok(())
 }
 
 /// Checks the sizes that the links of a frame record.
-fn measures(
-    extents: &mut HashMap<(u64, ChannelName), Extent>,
+fn check_chains(
+    chains: &mut HashMap<(u64, ChannelName), ChainStats>,
     number: u64,
     frame: &Frame,
 ) -> Result<(), StoreError> {
@@ -119,26 +123,26 @@ fn measures(
         let channel = part.name()?;
         let value: Value = unpack("channel value", part.packed)?;
         let items = value.as_array().map_or(0, Vec::len);
-        let extent = match part.link {
-            None => Extent::whole(items, part.packed.len()),
+        let chain = match part.link {
+            None => ChainStats::full(items, part.packed.len()),
             Some(link) => {
                 let items = link.keep as usize + items;
-                let base = extents.get(&(link.place, channel.clone()));
-                let extent = base.map(|base| base.grown(items, part.packed.len()));
+                let base = chains.get(&(link.frame_no, channel.clone()));
+                let chain = base.map(|base| base.with_delta(items, part.packed.len()));
                 // The base may be in a frame without a seal, whose sizes are not known here.
-                if extent.is_some_and(|extent| extent != link.extent) {
-                    return Err(disagrees("a list delta records other sizes than its list has"));
+                if chain.is_some_and(|chain| chain != link.chain) {
+                    return Err(mismatch("a list delta records other sizes than its list has"));
                 }
-                link.extent
+                link.chain
             }
         };
-        extents.insert((number, channel), extent);
+        chains.insert((number, channel), chain);
     }
     Ok(())
 }
 
 /// Checks that the head matches the newest frame.
-fn ends(
+fn check_head(
     thread: &ThreadId,
     head: &Head,
     newest: Option<&Header>,
@@ -146,18 +150,18 @@ fn ends(
 ) -> Result<(), StoreError> {
     let last_seq = newest.map_or(head.pruned_seq, |newest| newest.last_seq);
     if head.last_seq < last_seq || head.seal != seal {
-        let error = disagrees("the head does not match the newest frame");
-        return Err(broken(thread, last_seq, error));
+        let error = mismatch("the head does not match the newest frame");
+        return Err(broken_seal(thread, last_seq, error));
     }
     Ok(())
 }
 
-fn disagrees(message: &'static str) -> StoreError {
+fn mismatch(message: &'static str) -> StoreError {
     corrupt("batch", message)
 }
 
 /// Turns damage into [`StoreError::Broken`]. An error of the file is no damage.
-fn broken(thread: &ThreadId, seq: u64, error: StoreError) -> StoreError {
+fn broken_seal(thread: &ThreadId, seq: u64, error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { .. } => {
             StoreError::Broken { thread: thread.clone(), seq, message: error.to_string() }

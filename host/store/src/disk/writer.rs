@@ -434,7 +434,7 @@ fn failed_at_a_read() -> StoreError {
 fn probe_and_read_counters(file: &SharedFile) -> Result<(u64, u64), StoreError> {
     let handle = file.handle();
     guarded(OP_CHECK_WRITABLE, || write_probe(&handle))?;
-    open::ends(handle.writable()?)
+    open::read_counters(handle.writable()?)
 }
 
 /// Writes a value that the file has already, and flushes it.

@@ -363,9 +363,9 @@ impl Memory for RedbMemory {
                 let from = handle.begin_read().map_err(redb_error(BACK_UP))?;
                 let database = redb::Database::create(to).map_err(redb_error(BACK_UP))?;
                 table::create(&database).map_err(redb_error(BACK_UP))?;
-                backup::table(&from, &database, DOCUMENTS)?;
-                backup::table(&from, &database, EXPIRIES)?;
-                backup::settle(&database)?;
+                backup::copy_table(&from, &database, DOCUMENTS)?;
+                backup::copy_table(&from, &database, EXPIRIES)?;
+                backup::make_durable(&database)?;
                 database.close().map_err(redb_error(BACK_UP))
             })
         };

@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::codec::Packer;
-use crate::disk::link::Extent;
+use crate::disk::delta::ChainStats;
 
-const LINK: Link = Link {
+const LINK: DeltaLink = DeltaLink {
     base: CheckpointId(2),
-    place: 5,
+    frame_no: 5,
     keep: 4,
-    extent: Extent { items: 5, whole_bytes: 60, tails: 1, tail_bytes: 9 },
+    chain: ChainStats { items: 5, full_bytes: 60, deltas: 1, delta_bytes: 9 },
 };
 
-fn part(name: &str, link: Option<Link>, value: &Value) -> Part {
+fn part(name: &str, link: Option<DeltaLink>, value: &Value) -> ChannelPart {
     let packed = Packer::default().pack(value).unwrap();
-    Part { channel: ChannelName::new(name).unwrap(), link, packed }
+    ChannelPart { channel: ChannelName::new(name).unwrap(), link, packed }
 }
 
 fn value(frame: &Frame, name: &str) -> Result<Option<Value>, StoreError> {
@@ -38,7 +38,7 @@ fn sample(value: &Value) -> (Header, Body) {
     let body = Body {
         events: packer.pack(&[1, 2]).unwrap(),
         meta: packer.pack("meta").unwrap(),
-        places: Places::from([(CheckpointId(2), 5)]),
+        frame_index: FrameIndex::from([(CheckpointId(2), 5)]),
         parts: vec![part("a", Some(LINK), &json!(["small"])), part("b", None, value)],
     };
     (header, body)
@@ -55,7 +55,7 @@ fn check(value: &Value) {
     let frame = Frame::new(read, chunks.concat()).unwrap();
     assert_eq!(frame.events::<u32>().unwrap(), [1, 2]);
     assert_eq!(frame.meta::<String>().unwrap(), "meta");
-    assert_eq!(frame.places().unwrap(), body.places);
+    assert_eq!(frame.frame_index().unwrap(), body.frame_index);
     assert_eq!(super::tests::value(&frame, "b").unwrap().as_ref(), Some(value));
     assert_eq!(super::tests::value(&frame, "c").unwrap(), None);
     let tail = frame.part(&ChannelName::new("a").unwrap()).unwrap().unwrap();

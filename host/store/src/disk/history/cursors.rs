@@ -16,11 +16,11 @@ use crate::lock::lock;
 
 /// Number of cursors. A reader of a history has one at a time. Beyond it, the cursor that was not
 /// used for longest is dropped, and its reader's next page walks from the newest frame.
-const CURSORS: usize = 256;
+const MAX_CURSORS: usize = 256;
 
 /// Number of passed frames in a cursor, so that all cursors take at most 4 MiB. A thread that has
 /// returned to earlier checkpoints more often gets no cursor.
-const CURSOR_FRAMES: usize = 1024;
+const MAX_CURSOR_FRAMES: usize = 1024;
 
 /// The end of a page.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Cursor {
 /// What a page continues. A thread that is rewritten gets another number, and one with the same
 /// number only gets newer frames, so a cursor never becomes wrong.
 #[derive(Debug, PartialEq)]
-struct Key {
+struct CursorKey {
     /// Number of the thread.
     thread: u64,
     /// The last checkpoint of the page.
@@ -46,7 +46,7 @@ struct Key {
     has_events: bool,
 }
 
-impl Key {
+impl CursorKey {
     /// Returns the key of the pages before a checkpoint; `None` for a query that has no cursor: a
     /// filter may be large.
     fn new(thread: u64, query: &CheckpointQuery, before: CheckpointId) -> Option<Self> {
@@ -57,38 +57,39 @@ impl Key {
 
 /// The cursors of a store, the last used one at the end.
 #[derive(Debug, Default)]
-pub(crate) struct Cursors(Mutex<VecDeque<(Key, Cursor)>>);
+pub(crate) struct Cursors(Mutex<VecDeque<(CursorKey, Cursor)>>);
 
 impl Cursors {
     /// Returns the cursor with which a query continues, in a snapshot whose newest frame of the
     /// thread is `newest`. A cursor of a newer snapshot may name frames that this one lacks.
     pub(crate) fn find(&self, thread: u64, newest: u64, query: &CheckpointQuery) -> Option<Cursor> {
-        let key = Key::new(thread, query, query.before?)?;
+        let key = CursorKey::new(thread, query, query.before?)?;
         let mut cursors = lock(&self.0);
-        let is_usable = |(known, cursor): &(Key, Cursor)| *known == key && cursor.newest <= newest;
-        let place = cursors.iter().rposition(is_usable)?;
+        let is_usable =
+            |(known, cursor): &(CursorKey, Cursor)| *known == key && cursor.newest <= newest;
+        let index = cursors.iter().rposition(is_usable)?;
         // A client may request the same page again.
-        let used = cursors.remove(place)?;
+        let used = cursors.remove(index)?;
         let cursor = used.1.clone();
         cursors.push_back(used);
         Some(cursor)
     }
 
     /// Keeps the end of a page whose last checkpoint is `last`.
-    pub(crate) fn keep(
+    pub(crate) fn insert(
         &self,
         thread: u64,
         query: &CheckpointQuery,
         last: CheckpointId,
         cursor: Cursor,
     ) {
-        let Some(key) = Key::new(thread, query, last) else { return };
-        if cursor.passed.len() > CURSOR_FRAMES {
+        let Some(key) = CursorKey::new(thread, query, last) else { return };
+        if cursor.passed.len() > MAX_CURSOR_FRAMES {
             return;
         }
         let mut cursors = lock(&self.0);
         cursors.retain(|(known, _)| *known != key);
-        if cursors.len() == CURSORS {
+        if cursors.len() == MAX_CURSORS {
             cursors.pop_front();
         }
         cursors.push_back((key, cursor));

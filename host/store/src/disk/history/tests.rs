@@ -11,7 +11,7 @@ use wattle_run::ports::store::{Batch, Store as _, ThreadRecord};
 
 use super::*;
 use crate::RedbStore;
-use crate::disk::table::MARK_EVERY;
+use crate::disk::table::FRAMES_PER_MARK;
 
 fn record(thread: &ThreadId) -> ThreadRecord {
     let record = json!({
@@ -69,14 +69,14 @@ async fn newer_checkpoints_are_not_loaded() {
         limit: Some(2),
         ..CheckpointQuery::default()
     };
-    let snapshot = Snapshot::newest(&store.0.file).unwrap().for_a_glance();
+    let snapshot = Snapshot::newest(&store.0.file).unwrap().with_inline_budget();
     let found = checkpoints(&snapshot, &thread, &query, &Cursors::default());
     let found = found.unwrap().items.into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
     assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
 }
 
 /// Returns a checkpoint with the version of a list that has one item more than the version before.
-fn grown(number: u64) -> Checkpoint {
+fn with_appended_item(number: u64) -> Checkpoint {
     let (mut next, list) = (checkpoint_of(number), ChannelName::new("list").unwrap());
     next.meta.versions.insert(list.clone(), CheckpointId(number));
     next.values.insert(list.clone(), json!((1..=number).collect::<Vec<_>>()).into());
@@ -92,14 +92,14 @@ async fn inline_read_ends_before_a_walk_or_a_list_that_is_too_long() {
     for (length, wanted, is_inline) in [(9, 9, true), (60, 60, false), (60, 9, false)] {
         let dir = TempDir::new().unwrap();
         let store = open(&dir);
-        let batches =
-            (1..=length).map(|n| Batch { checkpoint: Some(grown(n)), ..Batch::default() });
+        let batches = (1..=length)
+            .map(|n| Batch { checkpoint: Some(with_appended_item(n)), ..Batch::default() });
         let thread = thread(&store, batches).await;
         let (root, wanted) = (Namespace::root(), Some(CheckpointId(wanted)));
-        let inline = Snapshot::newest(&store.0.file).unwrap().for_a_glance();
+        let inline = Snapshot::newest(&store.0.file).unwrap().with_inline_budget();
         let budget = inline.entries_left();
         let seen = checkpoint(&inline, &thread, &root, wanted);
-        assert_eq!((seen.is_ok(), inline.was_too_much()), (is_inline, !is_inline));
+        assert_eq!((seen.is_ok(), inline.budget_exceeded()), (is_inline, !is_inline));
         let entries = budget - inline.entries_left();
         assert!(is_inline || entries <= 3, "{entries} entries for nothing");
         let found = store.checkpoint(&thread, &root, wanted).await.unwrap().unwrap();
@@ -112,8 +112,8 @@ async fn inline_read_ends_before_a_walk_or_a_list_that_is_too_long() {
 async fn each_page_of_batches_reads_as_many_entries() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
-    let batches =
-        (1..=20 * MARK_EVERY).map(|n| Batch { events: vec![event(n)].into(), ..Batch::default() });
+    let batches = (1..=20 * FRAMES_PER_MARK)
+        .map(|n| Batch { events: vec![event(n)].into(), ..Batch::default() });
     let thread = thread(&store, batches).await;
     let (mut from, mut seqs, mut pages) = (None, Vec::new(), Vec::new());
     loop {
@@ -126,12 +126,12 @@ async fn each_page_of_batches_reads_as_many_entries() {
             break;
         }
     }
-    assert_eq!(seqs, (1..=20 * MARK_EVERY).collect::<Vec<_>>());
+    assert_eq!(seqs, (1..=20 * FRAMES_PER_MARK).collect::<Vec<_>>());
     assert!(pages.len() >= 50, "{} pages", pages.len());
     for (batches, entries) in pages {
         // Each batch once, and headers of at most two parts of the chain.
         assert!(
-            entries <= batches + 2 * MARK_EVERY as usize,
+            entries <= batches + 2 * FRAMES_PER_MARK as usize,
             "{entries} entries for {batches} batches"
         );
     }
@@ -140,10 +140,11 @@ async fn each_page_of_batches_reads_as_many_entries() {
 #[test]
 fn mark_of_a_frame_is_found_among_many_by_few_lookups() {
     const MARKS: u64 = 100_000;
-    let all = (1..=MARKS).map(|n| (n * 3, n * MARK_EVERY));
+    let all = (1..=MARKS).map(|n| (n * 3, n * FRAMES_PER_MARK));
     let all: BTreeMap<u64, u64> = all.collect();
     let last_seq = MARKS * 3 + 1;
-    for frame in [0, 1, 64, 65, 6_400, 6_401, MARKS * MARK_EVERY, MARKS * MARK_EVERY + 1] {
+    for frame in [0, 1, 64, 65, 6_400, 6_401, MARKS * FRAMES_PER_MARK, MARKS * FRAMES_PER_MARK + 1]
+    {
         let lookups = Cell::new(0_u32);
         let found = mark_at_frame(frame, last_seq, |seq| {
             lookups.set(lookups.get() + 1);
@@ -232,7 +233,7 @@ fn cursors_that_were_not_used_are_dropped() {
     let query = |before| CheckpointQuery { before: Some(before), ..CheckpointQuery::default() };
     let end = Cursor { newest: 9, next: 1, passed: Vec::new() };
     for number in 0..1_000 {
-        cursors.keep(1, &query(CheckpointId(9)), CheckpointId(number), end.clone());
+        cursors.insert(1, &query(CheckpointId(9)), CheckpointId(number), end.clone());
         assert!(cursors.find(1, 9, &query(CheckpointId(0))).is_some(), "it is in use");
     }
     let kept = (0..1_000).filter(|n| cursors.find(1, 9, &query(CheckpointId(*n))).is_some());

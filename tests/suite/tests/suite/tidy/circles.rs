@@ -36,7 +36,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/cli", "load::app_folder load::app_plugins load::page load::projections"),
     ("host/cli", "file_projection host"),
     ("host/cli", "server::listen server::listen::connection"),
-    ("host/store", "disk::frame disk::link"),
+    ("host/store", "disk::delta disk::frame"),
     ("host/store", "disk::intake disk::prepare"),
     ("host/store", "disk::open disk::rebuild"),
     ("host/store", "disk::remains disk::writer"),

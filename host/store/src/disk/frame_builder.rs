@@ -5,18 +5,18 @@ use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
 
 use crate::codec::Encoded;
-use crate::disk::frame::{Body, Part};
-use crate::disk::link::{Extent, Link};
+use crate::disk::delta::{ChainStats, DeltaLink};
+use crate::disk::frame::{Body, ChannelPart};
 
 /// The builder of a frame. Parts are added in the order of the seal: events,
 /// [`CheckpointMeta`](wattle_graph::checkpoint::CheckpointMeta), channels by name.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct FrameBuilder {
     sealer: Sealer,
     body: Body,
 }
 
-impl Draft {
+impl FrameBuilder {
     /// Begins a frame that follows the one with the seal `previous`.
     pub(crate) fn new(previous: Option<Digest>, base: Option<CheckpointId>) -> Self {
         Self { sealer: Sealer::new(previous, base), body: Body::default() }
@@ -36,29 +36,34 @@ impl Draft {
     }
 
     /// Adds a channel with its full value, which is a list of `items` or no list.
-    pub(crate) fn whole(&mut self, channel: &ChannelName, items: usize, value: Encoded) -> Extent {
+    pub(crate) fn push_full(
+        &mut self,
+        channel: &ChannelName,
+        items: usize,
+        value: Encoded,
+    ) -> ChainStats {
         self.sealer.value(channel.as_str(), None, value.json());
         let packed = value.into_packed();
-        let extent = Extent::whole(items, packed.len());
-        self.body.parts.push(Part { channel: channel.clone(), link: None, packed });
-        extent
+        let chain = ChainStats::full(items, packed.len());
+        self.body.parts.push(ChannelPart { channel: channel.clone(), link: None, packed });
+        chain
     }
 
     /// Adds a channel with a list delta, after which the list has `items`. The link comes with the
-    /// extent of its base.
-    pub(crate) fn tail(
+    /// chain sizes of its base.
+    pub(crate) fn push_delta(
         &mut self,
         channel: &ChannelName,
-        mut link: Link,
+        mut link: DeltaLink,
         items: usize,
         delta: Encoded,
-    ) -> Extent {
-        let tail = ListDelta { base: link.base, prefix_len: link.keep };
-        self.sealer.value(channel.as_str(), Some(tail), delta.json());
+    ) -> ChainStats {
+        let list_delta = ListDelta { base: link.base, prefix_len: link.keep };
+        self.sealer.value(channel.as_str(), Some(list_delta), delta.json());
         let packed = delta.into_packed();
-        link.extent = link.extent.grown(items, packed.len());
-        self.body.parts.push(Part { channel: channel.clone(), link: Some(link), packed });
-        link.extent
+        link.chain = link.chain.with_delta(items, packed.len());
+        self.body.parts.push(ChannelPart { channel: channel.clone(), link: Some(link), packed });
+        link.chain
     }
 
     /// Seals the frame. Returns its records and the seal.
