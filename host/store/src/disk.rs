@@ -3,37 +3,37 @@
 #![doc = include_str!("../FORMAT.md")]
 
 mod access;
-mod apart;
 pub(crate) mod backup;
 mod chain;
-mod delete;
+mod commit_each;
+pub mod decoded_frame;
 mod delta;
-mod desk;
 mod encode;
-pub mod entry;
 mod frame;
 mod frame_builder;
 mod head;
 mod history;
-mod intake;
 mod leases;
 mod list;
 mod migrate;
 mod open;
+mod orphans;
 mod owner;
 mod pending;
-mod prepare;
 mod rebuild;
-mod remains;
-mod retain;
-mod rewrite;
+mod rewrite_job;
+mod rewriter;
+mod seal;
 mod snapshot;
-mod stage;
+mod stager;
 mod survey;
+mod swap;
 mod table;
 mod value;
 mod verify;
+mod write_set;
 mod writer;
+mod writer_handle;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -64,22 +64,21 @@ use crate::lock::lock;
 use crate::recent_write::RecentWrite;
 use crate::sweep::Mentions;
 use crate::watch::WatchRegistry;
-use access::{Inner, cleared};
-use desk::Desk;
+use access::{Inner, wait_reclaimed};
 pub use history::PENDING_LIMIT_BYTES;
 use leases::LeaseTable;
 use open::OpenedFile;
-use remains::Remains;
-use retain::{Cut, Original};
+use orphans::Orphans;
+use rewrite_job::{CopySource, RewriteKind};
 use snapshot::Snapshot;
 use verify::verify;
-use writer::{QUEUE_LIMIT, Writer};
+use writer::{QUEUE_CAPACITY, Writer};
 
 /// How long a compaction waits for reads to end. A copy of a large thread ends within it.
-const COMPACT_PATIENCE: Duration = Duration::from_mins(1);
+const COMPACT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Delay between two attempts to compact the file, in which reads and batches proceed.
-const COMPACT_PAUSE: Duration = Duration::from_millis(100);
+const COMPACT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A store in a file. Clones share it. Dropping the last one writes all queued batches and closes
 /// the file.
@@ -161,46 +160,54 @@ impl RedbStore {
 
     /// Creates a store over an open file.
     fn over(path: &Path, opened: OpenedFile, commit_delay: Duration) -> Result<Self, StoreError> {
-        let OpenedFile { database, intake, opening } = opened;
+        let OpenedFile { database, stager, opening } = opened;
         let file = SharedFile::new(path.to_owned(), &open::FILE, database);
         let file = Arc::new(file);
         let watches = Arc::new(WatchRegistry::default());
-        let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
+        let (commands, queue) = mpsc::channel(QUEUE_CAPACITY);
         let flush_requests = Arc::<FlushRequests>::default();
-        let (pending, remains) = guarded("read", || {
-            Ok((Snapshot::newest(&file)?.pending_runs()?, Remains::read(&file)?))
+        let (pending, orphans) = guarded("read", || {
+            Ok((Snapshot::newest(&file)?.pending_runs()?, Orphans::read(&file)?))
         })?;
         let pending = Arc::new(Mutex::new(pending));
         let leases = Arc::new(LeaseTable::new(Leases::new(opening, monotonic_clock())));
         let writer = Writer {
             file: file.clone(),
-            intake,
+            stager,
             leases: leases.clone(),
             watches: watches.clone(),
             pending: pending.clone(),
-            remains,
+            orphans,
             commands: queue,
             flush_requests: flush_requests.clone(),
             commit_delay,
-            trouble: None,
-            lost: HashMap::new(),
+            file_failure: None,
+            failed_threads: HashMap::new(),
             recent_write: RecentWrite::default(),
         };
-        let writer = std::thread::Builder::new()
+        let writer_thread = std::thread::Builder::new()
             .name("wattle-store".into())
             .spawn(move || writer.run())
             .map_err(|error| backend("start its writer thread", error))?;
-        let thread = writer.thread().clone();
-        let desk = Desk {
+        let writer = WriterHandle {
             commands,
             flush_requests,
-            writer: thread,
+            thread: writer_thread.thread().clone(),
             watches: watches.clone(),
             leases: leases.clone(),
         };
-        let (desk, writer) = (Some(desk), Some(writer));
-        let (closing, cursors) = (Arc::default(), Arc::default());
-        Ok(Self(Arc::new(Inner { file, watches, pending, leases, cursors, closing, desk, writer })))
+        let (writer, writer_thread) = (Some(writer), Some(writer_thread));
+        let (is_closing, cursors) = (Arc::default(), Arc::default());
+        Ok(Self(Arc::new(Inner {
+            file,
+            watches,
+            pending,
+            leases,
+            cursors,
+            is_closing,
+            writer,
+            writer_thread,
+        })))
     }
 }
 
@@ -216,8 +223,8 @@ fn in_turn(written: Result<(), StoreError>) -> Result<bool, StoreError> {
 #[async_trait]
 impl Store for RedbStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        match self.0.desk() {
-            Ok(desk) => desk.append(thread.clone(), batch).await,
+        match self.0.writer() {
+            Ok(writer) => writer.append(thread.clone(), batch).await,
             Err(error) => Ticket::ready(Err(error)),
         }
     }
@@ -225,7 +232,7 @@ impl Store for RedbStore {
     async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
         let holder = holder.clone();
         self.0
-            .write(move |writer| {
+            .run_on_writer(move |writer| {
                 writer.leases.with(|leases| leases.heartbeat(&holder));
                 Ok(())
             })
@@ -244,10 +251,10 @@ impl Store for RedbStore {
         }
         let (thread, holder) = (thread.clone(), holder.clone());
         self.0
-            .write(move |writer| {
+            .run_on_writer(move |writer| {
                 // The lease is refused while the file cannot be written, since a run could not
                 // write its events.
-                writer.heal()?;
+                writer.reopen_if_failed()?;
                 writer.leases.with(|leases| leases.acquire(&thread, &holder))
             })
             .await
@@ -260,7 +267,7 @@ impl Store for RedbStore {
     ) -> Result<bool, StoreError> {
         let thread = thread.clone();
         self.0
-            .write(move |writer| {
+            .run_on_writer(move |writer| {
                 Ok(writer.leases.with(|leases| leases.check_epoch(&thread, Some(epoch))).is_ok())
             })
             .await
@@ -272,7 +279,7 @@ impl Store for RedbStore {
         }
         let thread = thread.clone();
         self.0
-            .write(move |writer| {
+            .run_on_writer(move |writer| {
                 writer.leases.with(|leases| leases.release(&thread, epoch));
                 Ok(())
             })
@@ -283,7 +290,7 @@ impl Store for RedbStore {
         let newest = self.0.watches.subscribe(thread, || {
             // Blocks while the file is compacted, which is better than a number that is too small.
             let head = guarded("read", || Snapshot::newest(&self.0.file)?.head(thread));
-            self.0.noted(head).map_or_else(
+            self.0.note_failure(head).map_or_else(
                 |error| {
                     tracing::error!(%error, %thread, "newest event of a thread cannot be read");
                     0
@@ -292,15 +299,15 @@ impl Store for RedbStore {
             )
         });
         // Batches in the commit delay were queued before the thread was watched.
-        if let Ok(desk) = self.0.desk() {
-            desk.hurry();
+        if let Ok(writer) = self.0.writer() {
+            writer.request_flush();
         }
         newest
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
         let thread = thread.clone();
-        self.0.glance(move |snapshot| snapshot.thread(&thread)).await
+        self.0.read_inline(move |snapshot| snapshot.thread(&thread)).await
     }
 
     async fn thread_snapshot(
@@ -308,7 +315,7 @@ impl Store for RedbStore {
         thread: &ThreadId,
     ) -> Result<Option<ThreadSnapshot>, StoreError> {
         let thread = thread.clone();
-        self.0.look(move |snapshot| history::latest(snapshot, &thread)).await
+        self.0.read_inline_or_blocking(move |snapshot| history::latest(snapshot, &thread)).await
     }
 
     async fn orphaned_threads(
@@ -317,32 +324,32 @@ impl Store for RedbStore {
         after: Option<&ThreadId>,
     ) -> Result<Vec<OrphanedThread>, StoreError> {
         let after = after.cloned();
-        self.0.read(move |snapshot| snapshot.running(after.as_ref())).await
+        self.0.read_blocking(move |snapshot| snapshot.running(after.as_ref())).await
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         let query = query.clone();
-        self.0.read(move |snapshot| snapshot.threads(&query)).await
+        self.0.read_blocking(move |snapshot| snapshot.threads(&query)).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
-        self.0.read(Snapshot::pinned).await
+        self.0.read_blocking(Snapshot::pinned).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let run = run.clone();
-        self.0.glance(move |snapshot| snapshot.run(&run)).await
+        self.0.read_inline(move |snapshot| snapshot.run(&run)).await
     }
 
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        in_turn(self.0.desk()?.enqueue(run).await.await)
+        in_turn(self.0.writer()?.enqueue(run).await.await)
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
         let Some(thread) = lock(&self.0.pending).thread_of(run).cloned() else {
             return Ok(false);
         };
-        in_turn(self.0.desk()?.dequeue(thread, run, ended).await.await)
+        in_turn(self.0.writer()?.dequeue(thread, run, ended).await.await)
     }
 
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
@@ -356,7 +363,7 @@ impl Store for RedbStore {
         limit: usize,
     ) -> Result<ListPage<RunSummary>, StoreError> {
         let thread = thread.clone();
-        self.0.read(move |snapshot| snapshot.oldest_runs(&thread, skip, limit)).await
+        self.0.read_blocking(move |snapshot| snapshot.oldest_runs(&thread, skip, limit)).await
     }
 
     async fn newest_runs(
@@ -366,7 +373,7 @@ impl Store for RedbStore {
         limit: usize,
     ) -> Result<ListPage<RunRecord>, StoreError> {
         let thread = thread.clone();
-        self.0.read(move |snapshot| snapshot.newest_runs(&thread, skip, limit)).await
+        self.0.read_blocking(move |snapshot| snapshot.newest_runs(&thread, skip, limit)).await
     }
 
     async fn checkpoint(
@@ -376,7 +383,11 @@ impl Store for RedbStore {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         let (thread, namespace) = (thread.clone(), namespace.clone());
-        self.0.look(move |snapshot| history::checkpoint(snapshot, &thread, &namespace, id)).await
+        self.0
+            .read_inline_or_blocking(move |snapshot| {
+                history::checkpoint(snapshot, &thread, &namespace, id)
+            })
+            .await
     }
 
     async fn checkpoint_outline(
@@ -386,7 +397,11 @@ impl Store for RedbStore {
         id: CheckpointId,
     ) -> Result<Option<CheckpointOutline>, StoreError> {
         let (thread, namespace) = (thread.clone(), namespace.clone());
-        self.0.look(move |snapshot| history::outline(snapshot, &thread, &namespace, id)).await
+        self.0
+            .read_inline_or_blocking(move |snapshot| {
+                history::outline(snapshot, &thread, &namespace, id)
+            })
+            .await
     }
 
     async fn checkpoints(
@@ -397,7 +412,7 @@ impl Store for RedbStore {
         let (thread, query, cursors) = (thread.clone(), query.clone(), self.0.cursors.clone());
         let read =
             move |snapshot: &Snapshot| history::checkpoints(snapshot, &thread, &query, &cursors);
-        self.0.read(read).await
+        self.0.read_blocking(read).await
     }
 
     async fn events(
@@ -407,19 +422,20 @@ impl Store for RedbStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let thread = thread.clone();
-        self.0.read(move |snapshot| history::events(snapshot, &thread, after, limit)).await
+        self.0.read_blocking(move |snapshot| history::events(snapshot, &thread, after, limit)).await
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let thread = self.0.leases.begin_write(thread.clone());
-        cleared(self.0.write(move |writer| writer.delete(thread.thread())).await?).await
+        wait_reclaimed(self.0.run_on_writer(move |writer| writer.delete(thread.thread())).await?)
+            .await
     }
 
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        let threads = self.0.write(move |writer| writer.threads_of(&runs)).await?;
+        let threads = self.0.run_on_writer(move |writer| writer.threads_of(&runs)).await?;
         for (thread, runs) in threads {
-            self.0.cut(thread, Cut::Runs(runs)).await?;
+            self.0.rewrite(thread, RewriteKind::DropRuns(runs)).await?;
         }
         Ok(())
     }
@@ -432,32 +448,32 @@ impl Store for RedbStore {
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
         let (file, thread) = (self.0.file.clone(), from.clone());
-        let read =
-            move || guarded("copy a thread", || Original::read(Snapshot::newest(&file)?, &thread));
-        let original =
-            spawn_blocking(read).await.map_err(|error| backend("copy a thread", error))?;
-        let Some(original) = self.0.noted(original)? else {
+        let read = move || {
+            guarded("copy a thread", || CopySource::read(Snapshot::newest(&file)?, &thread))
+        };
+        let source = spawn_blocking(read).await.map_err(|error| backend("copy a thread", error))?;
+        let Some(source) = self.0.note_failure(source)? else {
             return Ok(());
         };
-        let names = original.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
+        let names = source.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
         let from = self.0.leases.begin_write(from.clone());
         let (to, incarnation) = (to.clone(), incarnation.clone());
         self.0
-            .by_hand(move |hand| hand.copy(original, from.thread(), &to, &incarnation, names))
+            .run_rewrite_job(move |job| job.copy(source, from.thread(), &to, &incarnation, names))
             .await
     }
 
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
         if strategy == PruneStrategy::KeepLatest {
-            return self.0.cut(thread.clone(), Cut::Past).await;
+            return self.0.rewrite(thread.clone(), RewriteKind::KeepLatest).await;
         }
         let thread = self.0.leases.begin_write(thread.clone());
-        let deleted = self.0.write(move |writer| {
+        let deleted = self.0.run_on_writer(move |writer| {
             let thread = thread.thread();
             writer.leases.with(|leases| leases.ensure_unleased(thread))?;
             writer.delete(thread)
         });
-        cleared(deleted.await?).await
+        wait_reclaimed(deleted.await?).await
     }
 
     async fn batches(
@@ -467,35 +483,35 @@ impl Store for RedbStore {
         bytes: usize,
     ) -> Result<BatchPage, StoreError> {
         let thread = thread.clone();
-        self.0.read(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
+        self.0.read_blocking(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
     }
 
     async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {
         let thread = thread.clone();
-        self.0.read(move |snapshot| verify(snapshot, &thread)).await
+        self.0.read_blocking(move |snapshot| verify(snapshot, &thread)).await
     }
 
     async fn compact(&self) -> Result<CompactionReport, StoreError> {
         let started = Instant::now();
-        while started.elapsed() < COMPACT_PATIENCE {
-            if let Some(compacted) = self.0.write(Writer::compact).await? {
+        while started.elapsed() < COMPACT_TIMEOUT {
+            if let Some(compacted) = self.0.run_on_writer(Writer::compact).await? {
                 return Ok(compacted);
             }
-            tokio::time::sleep(COMPACT_PAUSE).await;
+            tokio::time::sleep(COMPACT_RETRY_DELAY).await;
         }
         Err(SharedFile::busy_error())
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
-        self.0.write(Writer::check_writable).await
+        self.0.run_on_writer(Writer::check_writable).await
     }
 
     async fn find_damage(&self) -> Result<DamageReport, StoreError> {
-        self.0.read(survey::name_damage).await
+        self.0.read_blocking(survey::name_damage).await
     }
 
     async fn damaged_threads(&self) -> Result<Vec<ThreadId>, StoreError> {
-        let aside = self.0.read(Snapshot::all_aside).await?;
+        let aside = self.0.read_blocking(Snapshot::all_aside).await?;
         Ok(aside.into_iter().map(|(thread, _)| thread).collect())
     }
 
@@ -507,7 +523,7 @@ impl Store for RedbStore {
         let path = self.0.file.path();
         let name = path.file_name().unwrap_or_default();
         let to = folder.join(name);
-        self.0.read(move |snapshot| backup::copy(snapshot, &to)).await
+        self.0.read_blocking(move |snapshot| backup::copy(snapshot, &to)).await
     }
 
     async fn finish_backup(&self, folder: &Path) -> Result<PathBuf, StoreError> {
@@ -522,12 +538,12 @@ impl Store for RedbStore {
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         let thread = thread.clone();
-        self.0.glance(move |snapshot| snapshot.mentions(&thread, blob.0)).await
+        self.0.read_inline(move |snapshot| snapshot.mentions(&thread, blob.0)).await
     }
 
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         let of = of.clone();
-        self.0.read(move |snapshot| snapshot.usage(&of)).await
+        self.0.read_blocking(move |snapshot| snapshot.usage(&of)).await
     }
 
     async fn mentioned_blobs(
@@ -536,12 +552,12 @@ impl Store for RedbStore {
         from: Option<&str>,
     ) -> Result<MentionPage, StoreError> {
         let (of, from) = (of.clone(), from.map(str::to_owned));
-        self.0.read(move |snapshot| snapshot.mentioned(&of, from.as_deref())).await
+        self.0.read_blocking(move |snapshot| snapshot.mentioned(&of, from.as_deref())).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
         let thread = thread.clone();
-        self.0.glance(move |snapshot| snapshot.stored_bytes(&thread)).await
+        self.0.read_inline(move |snapshot| snapshot.stored_bytes(&thread)).await
     }
 }
 
@@ -549,7 +565,7 @@ impl Store for RedbStore {
 impl Mentions for RedbStore {
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError> {
         let mut digests: HashSet<Digest> = blobs.iter().map(|blob| blob.0).collect();
-        let free = self.0.read(move |snapshot| {
+        let free = self.0.read_blocking(move |snapshot| {
             let aside = snapshot.all_aside()?.len();
             if aside > 0 {
                 tracing::warn!(

@@ -9,13 +9,13 @@ use tokio::task::spawn_blocking;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 
-use crate::disk::desk::Desk;
 use crate::disk::history::Cursors;
 use crate::disk::leases::LeaseTable;
-use crate::disk::remains::Cleared;
-use crate::disk::retain::{Cut, Hand};
+use crate::disk::orphans::Reclaimed;
+use crate::disk::rewrite_job::{RewriteJob, RewriteKind};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::writer::Writer;
+use crate::disk::writer_handle::WriterHandle;
 use crate::error::backend;
 use crate::file::guarded;
 use crate::file::handle::SharedFile;
@@ -30,101 +30,109 @@ pub(super) struct Inner {
     pub(super) leases: Arc<LeaseTable>,
     pub(super) cursors: Arc<Cursors>,
     /// Whether the store is being dropped, which ends rewrites.
-    pub(super) closing: Arc<AtomicBool>,
+    pub(super) is_closing: Arc<AtomicBool>,
     /// `None` only while the store is being dropped.
-    pub(super) desk: Option<Desk>,
-    pub(super) writer: Option<JoinHandle<()>>,
+    pub(super) writer: Option<WriterHandle>,
+    pub(super) writer_thread: Option<JoinHandle<()>>,
 }
 
 impl Inner {
-    pub(super) fn desk(&self) -> Result<&Desk, StoreError> {
-        self.desk.as_ref().ok_or(StoreError::Closed)
+    /// Returns the handle to the writer thread.
+    pub(super) fn writer(&self) -> Result<&WriterHandle, StoreError> {
+        self.writer.as_ref().ok_or(StoreError::Closed)
     }
 
     /// Runs a closure on the writer thread, after all commands that were queued before.
-    pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
+    pub(super) async fn run_on_writer<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
         W: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
     {
-        let (answer, done) = oneshot::channel();
+        let (reply_tx, reply_rx) = oneshot::channel();
         let work = move |writer: &mut Writer| {
             // The caller may have been dropped.
-            let _ = answer.send(guarded("write", || work(writer)));
+            let _ = reply_tx.send(guarded("write", || work(writer)));
         };
-        self.desk()?.ask(Box::new(work)).await?;
-        done.await.unwrap_or(Err(StoreError::Closed))
+        self.writer()?.run(Box::new(work)).await?;
+        reply_rx.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Runs a closure on a blocking thread, which makes its changes in several commands to the
     /// writer.
-    pub(super) async fn by_hand<T, W>(&self, work: W) -> Result<T, StoreError>
+    pub(super) async fn run_rewrite_job<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        W: FnOnce(&Hand) -> Result<T, StoreError> + Send + 'static,
+        W: FnOnce(&RewriteJob) -> Result<T, StoreError> + Send + 'static,
     {
-        let hand = Hand { desk: self.desk()?.clone(), closing: self.closing.clone() };
-        spawn_blocking(move || guarded("write", || work(&hand)))
+        let job =
+            RewriteJob { writer: self.writer()?.clone(), is_closing: self.is_closing.clone() };
+        spawn_blocking(move || guarded("write", || work(&job)))
             .await
             .map_err(|error| backend("write", error))?
     }
 
-    pub(super) async fn cut(&self, thread: ThreadId, cut: Cut) -> Result<(), StoreError> {
+    /// Rewrites a thread, and waits until the old frames are reclaimed.
+    pub(super) async fn rewrite(
+        &self,
+        thread: ThreadId,
+        kind: RewriteKind,
+    ) -> Result<(), StoreError> {
         let thread = self.leases.begin_write(thread);
-        cleared(self.by_hand(move |hand| hand.cut(thread.thread(), &cut)).await?).await
+        wait_reclaimed(self.run_rewrite_job(move |job| job.run(thread.thread(), &kind)).await?)
+            .await
     }
 
-    /// Returns the result of a read. If the file failed, asks the writer to open it again soon,
-    /// even if no batch follows.
-    pub(super) fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Passes the result of a read through. If the file failed, requests that the writer reopens
+    /// it, even if no batch follows.
+    pub(super) fn note_failure<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &read
             && self.file.note_failure(error)
-            && let Ok(desk) = self.desk()
+            && let Ok(writer) = self.writer()
         {
-            desk.heal();
+            writer.request_reopen();
         }
         read
     }
 
     /// Runs a short read on the calling task. Moves it to the blocking threads only while the file
     /// is compacted.
-    pub(super) async fn glance<T, R>(&self, read: R) -> Result<T, StoreError>
+    pub(super) async fn read_inline<T, R>(&self, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
         match Snapshot::try_newest(&self.file) {
-            Some(snapshot) => self.noted(guarded("read", || read(&snapshot?))),
-            None => self.read(read).await,
+            Some(snapshot) => self.note_failure(guarded("read", || read(&snapshot?))),
+            None => self.read_blocking(read).await,
         }
     }
 
     /// Runs a read that is mostly short on the calling task. Moves it to the blocking threads if it
     /// exceeds the budget of an inline read, or while the file is compacted.
-    pub(super) async fn look<T, R>(&self, read: R) -> Result<T, StoreError>
+    pub(super) async fn read_inline_or_blocking<T, R>(&self, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
         R: Fn(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
         if let Some(snapshot) = Snapshot::try_newest(&self.file) {
-            let snapshot = self.noted(snapshot)?.with_inline_budget();
-            let seen = guarded("read", || read(&snapshot));
+            let snapshot = self.note_failure(snapshot)?.with_inline_budget();
+            let result = guarded("read", || read(&snapshot));
             if !snapshot.budget_exceeded() {
-                return self.noted(seen);
+                return self.note_failure(result);
             }
         }
-        self.read(read).await
+        self.read_blocking(read).await
     }
 
     /// Runs a read on a blocking thread.
-    pub(super) async fn read<T, R>(&self, read: R) -> Result<T, StoreError>
+    pub(super) async fn read_blocking<T, R>(&self, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
         let file = self.file.clone();
         let read = move || guarded("read", || read(&Snapshot::newest(&file)?));
-        self.noted(spawn_blocking(read).await.map_err(|error| backend("read", error))?)
+        self.note_failure(spawn_blocking(read).await.map_err(|error| backend("read", error))?)
     }
 }
 
@@ -132,22 +140,22 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // The writer ends when the queue is closed and empty. A rewrite keeps the queue open until
         // it ends.
-        self.closing.store(true, Ordering::Release);
-        if let Some(desk) = self.desk.take() {
-            desk.hurry();
+        self.is_closing.store(true, Ordering::Release);
+        if let Some(writer) = self.writer.take() {
+            writer.request_flush();
         }
-        let Some(writer) = self.writer.take() else {
+        let Some(writer_thread) = self.writer_thread.take() else {
             return;
         };
-        writer.thread().unpark();
-        if writer.join().is_err() {
+        writer_thread.thread().unpark();
+        if writer_thread.join().is_err() {
             tracing::error!("writer of the checkpoint store panicked");
         }
     }
 }
 
 /// Waits until the frames of a deleted thread are reclaimed.
-pub(super) async fn cleared(left: Option<Cleared>) -> Result<(), StoreError> {
+pub(super) async fn wait_reclaimed(left: Option<Reclaimed>) -> Result<(), StoreError> {
     match left {
         Some(left) => left.await.unwrap_or(Err(StoreError::Closed)),
         None => Ok(()),
@@ -183,7 +191,7 @@ mod tests {
             self.file.len()
         }
 
-        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        fn read_blocking(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
             if self.fails.swap(false, Ordering::AcqRel) {
                 return Err(io::Error::other("the disk cannot read it"));
             }
@@ -198,7 +206,7 @@ mod tests {
             self.file.sync_data()
         }
 
-        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        fn run_on_writer(&self, offset: u64, data: &[u8]) -> io::Result<()> {
             self.file.write(offset, data)
         }
 
@@ -241,13 +249,13 @@ mod tests {
         let store = RedbStore::open(&path).unwrap();
         store.append(&thread, batch(&thread, 1)).await.await.unwrap();
         drop(store);
-        let OpenedFile { database, intake, opening } = open::open(&path).unwrap();
+        let OpenedFile { database, stager, opening } = open::open(&path).unwrap();
         drop(database);
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let fails = Arc::new(AtomicBool::new(false));
         let backend = Flaky { file: FileBackend::new(file).unwrap(), fails: fails.clone() };
         let database = Builder::new().create_with_backend(backend).unwrap();
-        let opened = OpenedFile { database, intake, opening };
+        let opened = OpenedFile { database, stager, opening };
         let store = RedbStore::over(&path, opened, DEFAULT_COMMIT_DELAY).unwrap();
         (store, thread, fails, dir)
     }
@@ -268,7 +276,7 @@ mod tests {
         fails.store(true, Ordering::Release);
         store.thread(&thread).await.unwrap_err();
         // The closure runs after the command that opens the file again.
-        store.0.write(|_writer| Ok(())).await.unwrap();
+        store.0.run_on_writer(|_writer| Ok(())).await.unwrap();
         assert!(store.thread(&thread).await.unwrap().is_some());
     }
 

@@ -295,7 +295,7 @@ impl<H, M> CheckpointFilter<H, M> {
 }
 
 /// Reads a page of checkpoints, from the newest one or from the end of another page on. Returns it
-/// with its end, if the list goes on.
+/// with its end, if the list continues.
 fn select<H, M>(
     snapshot: &Snapshot,
     thread: &ThreadId,

@@ -68,7 +68,7 @@ impl Snapshot {
         let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
         let mut skipped = 0;
-        let all = records.range::<&[u8]>(behind(query.after.as_ref()));
+        let all = records.range::<&[u8]>(keys_after(query.after.as_ref()));
         for entry in all.map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
             if matching_thread(query, key.value(), packed.value()).is_none() {
@@ -92,7 +92,7 @@ impl Snapshot {
         let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let running = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
         let mut found = Vec::new();
-        for entry in records.range::<&[u8]>(behind(after)).map_err(redb_error(READ))? {
+        for entry in records.range::<&[u8]>(keys_after(after)).map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
             if matching_thread(&running, key.value(), packed.value()).is_some() {
                 found.push(read(RECORD, (RECORDS_NAME, key.value()), packed.value())?);
@@ -197,7 +197,7 @@ impl Snapshot {
 }
 
 /// Returns the keys after a thread.
-fn behind(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
+fn keys_after(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let first = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str().as_bytes()));
     (first, Bound::Unbounded)
 }

@@ -8,9 +8,9 @@ use redb::{
 };
 use wattle_run::ports::store::{Damage, DamageReport, StoreError};
 
-use crate::disk::intake::Intake;
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
 use crate::disk::rebuild;
+use crate::disk::stager::Stager;
 use crate::disk::table::{
     FORMAT, HEADS, LOG, MARKS, MENTIONS, META, META_OPENINGS, META_THREADS, ORPHANS, PENDING,
     RECORDS, RUNS, THREAD_RUNS,
@@ -38,7 +38,7 @@ const OP_OPEN: &str = "open its file";
 /// An open file.
 pub(crate) struct OpenedFile {
     pub(crate) database: Database,
-    pub(crate) intake: Intake,
+    pub(crate) stager: Stager,
     /// Number of openings of the file, this one included.
     pub(crate) opening: u64,
 }
@@ -71,7 +71,7 @@ fn open_or_create(path: &Path, is_intact: bool) -> Result<OpenedFile, StoreError
     }
     let opening = bump_openings(&database).map_err(redb_error(OP_OPEN))?;
     let (entry, threads) = counters(&database).map_err(redb_error(OP_OPEN))?;
-    Ok(OpenedFile { database, intake: Intake::new(entry + 1, threads), opening })
+    Ok(OpenedFile { database, stager: Stager::new(entry + 1, threads), opening })
 }
 
 /// Reads the tables that every start reads completely, so that damage that would prevent a start is

@@ -5,9 +5,9 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, QueueCondition, RunRecord, StoreError};
 
 use crate::codec::Packer;
-use crate::disk::intake::{Group, Known};
-use crate::disk::prepare::is_new_run;
-use crate::disk::stage::StagedRun;
+use crate::disk::seal::is_new_run;
+use crate::disk::stager::{CachedThread, CommitGroup};
+use crate::disk::write_set::StagedRun;
 use crate::disk::writer::Writer;
 use crate::error::invalid;
 use crate::lock::lock;
@@ -18,26 +18,26 @@ impl Writer {
     /// Stages a pending run. Returns the newest sequence number of its thread.
     pub(super) fn enqueue(
         &mut self,
-        group: &mut Group,
+        group: &mut CommitGroup,
         run: &RunRecord,
     ) -> Result<u64, StoreError> {
         check_pending(run)?;
         let thread = &run.thread;
-        let known =
-            self.intake.known(group, thread)?.ok_or_else(|| validate::no_thread_error(run))?;
+        let cached =
+            self.stager.thread(group, thread)?.ok_or_else(|| validate::no_thread_error(run))?;
         if !is_new_run(group, thread, run)? {
             return Err(validate::out_of_turn_error(thread, &run.id));
         }
-        let packed = pack(group, &known, run)?;
-        let mut head = known.head.clone();
-        group.stage.thread_runs.insert((head.number, head.runs), run.id.clone());
+        let packed = pack(group, &cached, run)?;
+        let mut head = cached.head.clone();
+        group.write_set.thread_runs.insert((head.number, head.runs), run.id.clone());
         head.runs += 1;
         let last_seq = head.last_seq;
-        group.stage.heads.insert(thread.clone(), head.clone());
-        self.intake.remember(thread, Known { head, ..known });
-        group.stage.runs.insert(run.id.clone(), packed);
+        group.write_set.heads.insert(thread.clone(), head.clone());
+        self.stager.cache(thread, CachedThread { head, ..cached });
+        group.write_set.runs.insert(run.id.clone(), packed);
         let position = lock(&self.pending).push(run);
-        group.stage.pending.insert(run.id.clone(), Some(position));
+        group.write_set.pending.insert(run.id.clone(), Some(position));
         Ok(last_seq)
     }
 
@@ -45,36 +45,36 @@ impl Writer {
     /// record without one. Returns the newest sequence number of its thread.
     pub(super) fn dequeue(
         &mut self,
-        group: &mut Group,
+        group: &mut CommitGroup,
         thread: &ThreadId,
         run: &RunId,
         ended: Option<&RunRecord>,
     ) -> Result<u64, StoreError> {
-        let known = self.intake.known(group, thread)?;
-        let known = known.filter(|_| lock(&self.pending).contains(run));
-        let known = known.ok_or_else(|| validate::out_of_turn_error(thread, run))?;
+        let cached = self.stager.thread(group, thread)?;
+        let cached = cached.filter(|_| lock(&self.pending).contains(run));
+        let cached = cached.ok_or_else(|| validate::out_of_turn_error(thread, run))?;
         match ended {
             Some(ended) => {
-                let packed = pack(group, &known, ended)?;
-                group.stage.runs.insert(run.clone(), packed);
+                let packed = pack(group, &cached, ended)?;
+                group.write_set.runs.insert(run.clone(), packed);
             }
             None => {
-                group.forget_run(known.head.number, run)?;
-                let mut head = known.head.clone();
+                group.delete_run(cached.head.number, run)?;
+                let mut head = cached.head.clone();
                 head.runs_taken += 1;
-                group.stage.heads.insert(thread.clone(), head.clone());
-                self.intake.remember(thread, Known { head, ..known.clone() });
+                group.write_set.heads.insert(thread.clone(), head.clone());
+                self.stager.cache(thread, CachedThread { head, ..cached.clone() });
             }
         }
         lock(&self.pending).remove(run);
-        group.stage.pending.insert(run.clone(), None);
-        Ok(known.head.last_seq)
+        group.write_set.pending.insert(run.clone(), None);
+        Ok(cached.head.last_seq)
     }
 
     /// Checks a batch against the pending runs of its thread.
-    pub(super) fn admit_turn(
+    pub(super) fn check_queue_condition(
         &self,
-        group: &mut Group,
+        group: &mut CommitGroup,
         thread: &ThreadId,
         batch: &Batch,
     ) -> Result<(), StoreError> {
@@ -86,19 +86,23 @@ impl Writer {
     }
 
     /// Removes the run of a staged batch from the pending runs.
-    pub(super) fn has_begun(&self, group: &mut Group, batch: &Batch) {
+    pub(super) fn remove_started(&self, group: &mut CommitGroup, batch: &Batch) {
         if let Some(run) = &batch.run
             && lock(&self.pending).remove(&run.id)
         {
-            group.stage.pending.insert(run.id.clone(), None);
+            group.write_set.pending.insert(run.id.clone(), None);
         }
     }
 }
 
-fn pack(group: &mut Group, known: &Known, run: &RunRecord) -> Result<StagedRun, StoreError> {
+fn pack(
+    group: &mut CommitGroup,
+    cached: &CachedThread,
+    run: &RunRecord,
+) -> Result<StagedRun, StoreError> {
     let mut packer = Packer::default();
     let packed = packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
-    let number = known.head.number;
-    group.stage.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
+    let number = cached.head.number;
+    group.write_set.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
     Ok(StagedRun { thread: run.thread.clone(), packed })
 }

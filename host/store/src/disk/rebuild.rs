@@ -13,9 +13,9 @@ use wattle_run::ports::store::{DamageReport, StoreError};
 use crate::disk::chain::LogReader as _;
 use crate::disk::open::{FILE, create};
 use crate::disk::snapshot::Snapshot;
-use crate::disk::stage::{Stage, StagedRun};
 use crate::disk::survey::{IntactThread, SurveyResult, name_damage, survey};
 use crate::disk::table::{ASIDE, META, META_OPENINGS, META_THREADS};
+use crate::disk::write_set::{StagedRun, WriteSet};
 use crate::error::{backend, corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::handle::Handle;
@@ -129,19 +129,19 @@ fn replace_file(
 fn write(path: &Path, snapshot: &Snapshot, found: &SurveyResult) -> Result<(), StoreError> {
     let database = Builder::new().create(path).map_err(redb_error(OP_REBUILD))?;
     create(&database).map_err(redb_error(OP_REBUILD))?;
-    let mut stage = Stage { is_amid: true, ..Stage::default() };
+    let mut write_set = WriteSet { has_later_entries: true, ..WriteSet::default() };
     let mut highest = 0;
     for (thread, sound) in &found.threads {
         let Ok(sound) = sound else { continue };
         highest = highest.max(sound.head.number);
-        add(&mut stage, snapshot, thread, sound)?;
-        if stage.log_bytes >= MAX_PART_BYTES {
-            commit(&database, &stage, Durability::None)?;
-            stage = Stage { is_amid: true, ..Stage::default() };
+        add(&mut write_set, snapshot, thread, sound)?;
+        if write_set.log_bytes >= MAX_PART_BYTES {
+            commit(&database, &write_set, Durability::None)?;
+            write_set = WriteSet { has_later_entries: true, ..WriteSet::default() };
         }
     }
-    stage.pending = pending_positions(found);
-    commit(&database, &stage, Durability::None)?;
+    write_set.pending = pending_positions(found);
+    commit(&database, &write_set, Durability::None)?;
     finish(&database, snapshot, found, highest).map_err(redb_error(OP_REBUILD))?;
     database.close().map_err(redb_error(OP_REBUILD))
 }
@@ -163,7 +163,7 @@ fn pending_positions(found: &SurveyResult) -> BTreeMap<RunId, Option<u64>> {
 
 /// Stages an intact thread.
 fn add(
-    stage: &mut Stage,
+    write_set: &mut WriteSet,
     snapshot: &Snapshot,
     thread: &ThreadId,
     sound: &IntactThread,
@@ -171,27 +171,31 @@ fn add(
     for (first, chunks, _) in &sound.frames {
         for number in *first..first + u64::from(*chunks) {
             let chunk = snapshot.entry(number, |chunk| Ok(chunk.to_vec()))?;
-            stage.log_bytes += chunk.len();
-            stage.log.insert(number, chunk);
+            write_set.log_bytes += chunk.len();
+            write_set.log.insert(number, chunk);
         }
     }
     let number = sound.head.number;
-    stage.heads.insert(thread.clone(), sound.head.clone());
-    stage.records.insert(thread.clone(), snapshot.packed_record(thread)?);
+    write_set.heads.insert(thread.clone(), sound.head.clone());
+    write_set.records.insert(thread.clone(), snapshot.packed_record(thread)?);
     for (position, run) in (0..).zip(&sound.runs) {
         let packed = snapshot.packed_run(run)?;
-        stage.thread_runs.insert((number, position), run.clone());
-        stage.runs.insert(run.clone(), StagedRun { thread: thread.clone(), packed });
+        write_set.thread_runs.insert((number, position), run.clone());
+        write_set.runs.insert(run.clone(), StagedRun { thread: thread.clone(), packed });
     }
-    stage.marks.extend(sound.marks().into_iter().map(|(seq, frame)| ((number, seq), frame)));
-    stage.mentions.extend(sound.mentions.iter().map(|blob| (number, *blob)));
+    write_set.marks.extend(sound.marks().into_iter().map(|(seq, frame)| ((number, seq), frame)));
+    write_set.mentions.extend(sound.mentions.iter().map(|blob| (number, *blob)));
     Ok(())
 }
 
-fn commit(database: &Database, stage: &Stage, durability: Durability) -> Result<(), StoreError> {
+fn commit(
+    database: &Database,
+    write_set: &WriteSet,
+    durability: Durability,
+) -> Result<(), StoreError> {
     let mut transaction = database.begin_write().map_err(redb_error(OP_REBUILD))?;
     transaction.set_durability(durability).map_err(redb_error(OP_REBUILD))?;
-    stage.write(&transaction)?;
+    write_set.write(&transaction)?;
     transaction.commit().map_err(redb_error(OP_REBUILD))
 }
 

@@ -18,13 +18,13 @@ use wattle_run::ports::store::{Batch, LeaseEpoch, RunRecord, StoreError};
 
 use crate::commit_delay::FlushRequests;
 use crate::disk::encode::EncodedBatch;
-use crate::disk::intake::{Group, HEAD_LIMIT, Intake};
 use crate::disk::leases::{LeaseTable, ThreadWrite};
 use crate::disk::open;
-use crate::disk::remains::Remains;
+use crate::disk::orphans::Orphans;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::stage::Stage;
+use crate::disk::stager::{CommitGroup, MAX_CACHED_THREADS, Stager};
 use crate::disk::table::{FORMAT, META};
+use crate::disk::write_set::WriteSet;
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::handle::{Handle, SharedFile};
@@ -36,44 +36,44 @@ use crate::watch::WatchRegistry;
 
 /// Capacity of the queue; further callers wait. Also the maximum number of batches in a commit:
 /// groups of 512 came close to what the disk can do, larger ones only add latency.
-pub(crate) const QUEUE_LIMIT: usize = 1024;
+pub(crate) const QUEUE_CAPACITY: usize = 1024;
 
 /// Bytes of log entries at which a commit group is closed, so that a few large values do not delay
 /// the small ones behind them.
-const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
+const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
-const COMMIT: &str = "commit";
+const OP_COMMIT: &str = "commit";
 
 const OP_CHECK_WRITABLE: &str = "verify that its file can be written";
 
 /// Minimum delay between two attempts to reopen a file that failed.
-const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+const MIN_REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// The delay is at least this multiple of the duration of an attempt, since each attempt reads the
 /// whole file.
-const REOPEN_SHARE: u32 = 10;
+const REOPEN_DELAY_FACTOR: u32 = 10;
 
-type Answer = oneshot::Sender<Result<(), StoreError>>;
+type ReplySender = oneshot::Sender<Result<(), StoreError>>;
 
 /// A command to the writer.
 pub(crate) enum Command {
     /// A write that is committed in a group.
-    Append(Handed),
+    Append(QueuedWrite),
     /// A closure.
-    Work(Work),
+    Run(WriterTask),
 }
 
 /// A queued write.
-pub(crate) struct Handed {
+pub(crate) struct QueuedWrite {
     /// Number of the write, assigned by [`FlushRequests`].
     pub(crate) number: u64,
     pub(crate) thread: ThreadWrite,
-    pub(crate) entry: Entry,
-    pub(crate) answer: Answer,
+    pub(crate) op: WriteOp,
+    pub(crate) reply: ReplySender,
 }
 
 /// The kind of a queued write.
-pub(crate) enum Entry {
+pub(crate) enum WriteOp {
     /// See [`Store::append`](wattle_run::ports::Store::append).
     Batch(Box<QueuedBatch>),
     /// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
@@ -82,7 +82,7 @@ pub(crate) enum Entry {
     Dequeue(RunId, Option<Box<RunRecord>>),
 }
 
-impl Entry {
+impl WriteOp {
     /// Returns the lease that ends once the write is durable.
     fn released_lease(&self) -> Option<LeaseEpoch> {
         match self {
@@ -101,43 +101,43 @@ pub(crate) struct QueuedBatch {
 }
 
 /// A closure that the writer runs between two commits.
-pub(crate) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
+pub(crate) type WriterTask = Box<dyn FnOnce(&mut Writer) + Send>;
 
 /// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) file: Arc<SharedFile>,
-    pub(crate) intake: Intake,
+    pub(crate) stager: Stager,
     pub(crate) leases: Arc<LeaseTable>,
     pub(crate) watches: Arc<WatchRegistry>,
     pub(crate) pending: Arc<Mutex<PendingRuns>>,
-    pub(crate) remains: Remains,
+    pub(crate) orphans: Orphans,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) flush_requests: Arc<FlushRequests>,
     /// How long batches that no caller awaits wait for others.
     pub(crate) commit_delay: Duration,
     /// The failure of the file, until the file can be written again.
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) file_failure: Option<FileFailure>,
     /// Threads whose newest batch was not written, with the reason.
-    pub(crate) lost: HashMap<ThreadId, StoreError>,
+    pub(crate) failed_threads: HashMap<ThreadId, StoreError>,
     /// The newest successful write.
     pub(crate) recent_write: RecentWrite,
 }
 
 /// A failure of the file.
-pub(crate) struct Trouble {
+pub(crate) struct FileFailure {
     error: StoreError,
     since: Instant,
     next_attempt: Instant,
 }
 
-/// A write that was staged or refused.
-pub(crate) struct Taken {
-    pub(crate) handed: Handed,
+/// A write of the open commit group, which was staged or refused.
+pub(crate) struct GroupedWrite {
+    pub(crate) queued_write: QueuedWrite,
     result: Result<u64, StoreError>,
 }
 
 /// A commit that failed.
-pub(crate) struct Failed {
+pub(crate) struct CommitError {
     pub(crate) error: StoreError,
     /// Whether nothing of the commit is in the file. Otherwise its outcome is unknown.
     is_unwritten: bool,
@@ -150,11 +150,11 @@ impl Writer {
         while let Some(command) = next.take() {
             match command {
                 Command::Append(first) => next = self.commit_group(first),
-                Command::Work(work) => work(&mut self),
+                Command::Run(task) => task(&mut self),
             }
-            if self.has_remains() {
-                // `clear_some` logs its errors.
-                drop(self.clear_some());
+            if self.has_due_orphans() {
+                // `reclaim_some` logs its errors.
+                drop(self.reclaim_some());
             }
             next = next.or_else(|| self.next());
         }
@@ -162,10 +162,10 @@ impl Writer {
 
     /// Returns the next command. Reclaims orphaned thread numbers while the queue is empty.
     fn next(&mut self) -> Option<Command> {
-        while self.has_remains() {
+        while self.has_due_orphans() {
             match self.commands.try_recv() {
                 Ok(command) => return Some(command),
-                Err(TryRecvError::Empty) => drop(self.clear_some()),
+                Err(TryRecvError::Empty) => drop(self.reclaim_some()),
                 Err(TryRecvError::Disconnected) => return None,
             }
         }
@@ -174,47 +174,47 @@ impl Writer {
 
     /// Commits a write together with those behind it in the queue, up to a command of another kind,
     /// which it returns.
-    fn commit_group(&mut self, first: Handed) -> Option<Command> {
-        if let Err(error) = self.heal() {
+    fn commit_group(&mut self, first: QueuedWrite) -> Option<Command> {
+        if let Err(error) = self.reopen_if_failed() {
             // The ticket may have been dropped.
-            let _ = first.answer.send(Err(error));
+            let _ = first.reply.send(Err(error));
             return None;
         }
         let handle = self.file.handle();
-        let mut group = Group::new(handle.clone());
+        let mut group = CommitGroup::new(handle.clone());
         let (mut oldest, until) = (first.number, Instant::now() + self.commit_delay);
-        let mut taken = vec![self.take(&mut group, first)];
+        let mut grouped = vec![self.add_to_group(&mut group, first)];
         let mut other = None;
-        while taken.len() < QUEUE_LIMIT && group.stage.log_bytes < GROUP_LIMIT_BYTES {
+        while grouped.len() < QUEUE_CAPACITY && group.write_set.log_bytes < MAX_GROUP_BYTES {
             match self.commands.try_recv() {
-                Ok(Command::Append(handed)) => {
-                    oldest = oldest.min(handed.number);
-                    taken.push(self.take(&mut group, handed));
+                Ok(Command::Append(queued_write)) => {
+                    oldest = oldest.min(queued_write.number);
+                    grouped.push(self.add_to_group(&mut group, queued_write));
                 }
                 Ok(command) => {
                     other = Some(command);
                     break;
                 }
-                Err(TryRecvError::Empty) if self.rests(oldest, until) => {}
+                Err(TryRecvError::Empty) if self.park_for_more(oldest, until) => {}
                 Err(_) => break,
             }
         }
-        let committed = self.refuse_failed().and_then(|()| commit(&handle, &group));
-        // Dropped here, so that the file can be opened again.
+        let committed = self.ensure_not_failed().and_then(|()| commit(&handle, &group));
+        // Dropped here, so that the file can be reopened.
         drop((handle, group));
         match committed {
-            Ok(is_written) => self.answer_committed(taken, is_written),
-            Err(Failed { error, is_unwritten: true }) => {
+            Ok(is_written) => self.complete_committed(grouped, is_written),
+            Err(CommitError { error, is_unwritten: true }) => {
                 tracing::warn!(
-                    %error, batches = taken.len(),
-                    "commit failed, its batches are committed one by one"
+                    %error, batches = grouped.len(),
+                    "commit failed, committing its batches one by one"
                 );
-                self.start_over(&error);
-                self.commit_apart(taken);
+                self.reset_after_failure(&error);
+                self.commit_each(grouped);
             }
-            Err(Failed { error, is_unwritten: false }) => {
-                self.start_over(&error);
-                self.lose(taken, &error);
+            Err(CommitError { error, is_unwritten: false }) => {
+                self.reset_after_failure(&error);
+                self.fail_group(grouped, &error);
             }
         }
         other
@@ -223,91 +223,97 @@ impl Writer {
     /// Parks the writer thread until `until` if no caller awaits a batch numbered `oldest` or
     /// higher. Returns `false` without parking if a caller waits, if orphaned thread numbers can be
     /// reclaimed, or if the time has passed. The thread may wake up early.
-    fn rests(&self, oldest: u64, until: Instant) -> bool {
+    fn park_for_more(&self, oldest: u64, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         // The caller of a deletion waits until the frames are reclaimed.
-        if left.is_zero() || self.has_remains() || self.flush_requests.is_requested(oldest) {
+        if left.is_zero() || self.has_due_orphans() || self.flush_requests.is_requested(oldest) {
             return false;
         }
         thread::park_timeout(left);
         true
     }
 
-    pub(crate) fn take(&mut self, group: &mut Group, mut handed: Handed) -> Taken {
-        let thread = handed.thread.thread();
-        let result = guarded(COMMIT, || match &mut handed.entry {
-            Entry::Batch(queued) => self.stage(group, thread, queued),
-            Entry::Enqueue(run) => self.enqueue(group, run),
-            Entry::Dequeue(run, ended) => self.dequeue(group, thread, run, ended.as_deref()),
+    pub(crate) fn add_to_group(
+        &mut self,
+        group: &mut CommitGroup,
+        mut queued_write: QueuedWrite,
+    ) -> GroupedWrite {
+        let thread = queued_write.thread.thread();
+        let result = guarded(OP_COMMIT, || match &mut queued_write.op {
+            WriteOp::Batch(queued) => self.stage_batch(group, thread, queued),
+            WriteOp::Enqueue(run) => self.enqueue(group, run),
+            WriteOp::Dequeue(run, ended) => self.dequeue(group, thread, run, ended.as_deref()),
         });
         if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &result {
             self.file.note_failure(error);
         }
-        Taken { handed, result }
+        GroupedWrite { queued_write, result }
     }
 
     /// Refuses the commit if the file failed at a read after the group was opened: redb accepts no
     /// more commits then.
-    fn refuse_failed(&self) -> Result<(), Failed> {
+    fn ensure_not_failed(&self) -> Result<(), CommitError> {
         if self.file.has_failed() {
-            return Err(Failed { error: failed_at_a_read(), is_unwritten: true });
+            return Err(CommitError { error: read_failure_error(), is_unwritten: true });
         }
         Ok(())
     }
 
-    fn stage(
+    fn stage_batch(
         &mut self,
-        group: &mut Group,
+        group: &mut CommitGroup,
         thread: &ThreadId,
         QueuedBatch { batch, encoded }: &mut QueuedBatch,
     ) -> Result<u64, StoreError> {
         self.leases.with(|leases| leases.check_epoch(thread, batch.epoch))?;
-        self.admit_turn(group, thread, batch)?;
+        self.check_queue_condition(group, thread, batch)?;
         let encoded = encoded.take().unwrap_or_else(|| EncodedBatch::of(batch));
-        let seq = match self.intake.take(group, thread, batch, encoded) {
+        let seq = match self.stager.stage_batch(group, thread, batch, encoded) {
             // The cause of the conflict is not another writer: an earlier batch of the thread was
             // not written.
-            Err(StoreError::Conflict { .. }) if self.lost.contains_key(thread) => {
-                return Err(self.lost[thread].clone());
+            Err(StoreError::Conflict { .. }) if self.failed_threads.contains_key(thread) => {
+                return Err(self.failed_threads[thread].clone());
             }
-            taken => taken?,
+            staged => staged?,
         };
-        self.lost.remove(thread);
+        self.failed_threads.remove(thread);
         self.leases.with(|leases| leases.note_append(thread, batch.epoch));
-        self.has_begun(group, batch);
+        self.remove_started(group, batch);
         Ok(seq)
     }
 
     /// Completes the tickets of a group that was committed or had nothing to write.
-    pub(crate) fn answer_committed(&mut self, taken: Vec<Taken>, is_written: bool) {
+    pub(crate) fn complete_committed(&mut self, grouped: Vec<GroupedWrite>, is_written: bool) {
         if is_written {
             self.recent_write.record();
         }
-        self.answer(taken, &Ok(()));
+        self.complete_tickets(grouped, &Ok(()));
     }
 
     /// Completes the tickets of batches that were not written with the reason. Later batches that
     /// continue them are refused with the same reason.
-    pub(crate) fn lose(&mut self, taken: Vec<Taken>, error: &StoreError) {
-        tracing::error!(%error, batches = taken.len(), "checkpoint store: commit failed");
-        if self.lost.len() >= HEAD_LIMIT {
-            self.lost.clear();
+    pub(crate) fn fail_group(&mut self, grouped: Vec<GroupedWrite>, error: &StoreError) {
+        tracing::error!(%error, batches = grouped.len(), "checkpoint store: commit failed");
+        if self.failed_threads.len() >= MAX_CACHED_THREADS {
+            self.failed_threads.clear();
         }
         let message = format!("an earlier batch of the thread was not written: {error}");
-        for taken in taken.iter().filter(|taken| taken.result.is_ok()) {
-            let thread = taken.handed.thread.thread().clone();
-            self.lost.insert(thread, backend(COMMIT, &message));
+        for grouped in grouped.iter().filter(|grouped| grouped.result.is_ok()) {
+            let thread = grouped.queued_write.thread.thread().clone();
+            self.failed_threads.insert(thread, backend(OP_COMMIT, &message));
         }
-        self.answer(taken, &Err(error.clone()));
+        self.complete_tickets(grouped, &Err(error.clone()));
     }
 
-    fn answer(&mut self, taken: Vec<Taken>, committed: &Result<(), StoreError>) {
-        let mut newest = Vec::with_capacity(taken.len());
+    fn complete_tickets(&mut self, grouped: Vec<GroupedWrite>, committed: &Result<(), StoreError>) {
+        let mut newest = Vec::with_capacity(grouped.len());
         let mut damaged = Vec::new();
-        for Taken { handed: Handed { mut thread, entry, answer, .. }, result } in taken {
+        for GroupedWrite { queued_write: QueuedWrite { mut thread, op, reply, .. }, result } in
+            grouped
+        {
             let result = result.and_then(|seq| committed.clone().map(|()| seq));
             if result.is_ok()
-                && let Some(epoch) = entry.released_lease()
+                && let Some(epoch) = op.released_lease()
             {
                 self.leases.with(|leases| leases.release(thread.thread(), epoch));
             }
@@ -318,49 +324,51 @@ impl Writer {
                     Ok(())
                 }
                 Err(error @ StoreError::Corrupt { .. }) => {
-                    damaged.push((thread, answer, error));
+                    damaged.push((thread, reply, error));
                     continue;
                 }
                 Err(error) => Err(error),
             };
             // The ticket may have been dropped.
-            let _ = answer.send(result);
+            let _ = reply.send(result);
         }
         for (thread, seq) in newest {
             self.watches.publish(thread.thread(), seq);
         }
-        for (thread, answer, error) in damaged {
+        for (thread, reply, error) in damaged {
             // Done before the error is sent, so that its receiver finds the thread set aside.
-            self.put_aside(thread.thread());
-            let _ = answer.send(Err(error));
+            self.set_aside_if_damaged(thread.thread());
+            let _ = reply.send(Err(error));
         }
     }
 
-    /// Clears the caches, since staged writes are not in the file. redb serves no more reads from a
-    /// file that failed, so a read-only view replaces it until the file is open again.
-    pub(crate) fn start_over(&mut self, error: &StoreError) {
-        self.intake.forget_all();
+    /// Clears the caches after a failed commit, since staged writes are not in the file. redb
+    /// serves no more reads from a file that failed, so a read-only view replaces it until the file
+    /// is open again.
+    pub(crate) fn reset_after_failure(&mut self, error: &StoreError) {
+        self.stager.clear_cache();
         self.leases.set_failed(true);
         let now = Instant::now();
-        self.trouble = Some(Trouble { error: error.clone(), since: now, next_attempt: now });
+        self.file_failure =
+            Some(FileFailure { error: error.clone(), since: now, next_attempt: now });
         // The next write reports a failure.
-        if self.heal().is_err() {
-            self.remains.tell(error);
-            self.read_pending();
+        if self.reopen_if_failed().is_err() {
+            self.orphans.fail_waiters(error);
+            self.reload_pending();
         }
     }
 
-    /// Opens the file again if it failed and an attempt is due.
-    pub(crate) fn heal(&mut self) -> Result<(), StoreError> {
-        if self.file.take_failure() && self.trouble.is_none() {
-            self.start_over(&failed_at_a_read());
+    /// Reopens the file if it failed and an attempt is due.
+    pub(crate) fn reopen_if_failed(&mut self) -> Result<(), StoreError> {
+        if self.file.take_failure() && self.file_failure.is_none() {
+            self.reset_after_failure(&read_failure_error());
         }
-        let Some(trouble) = &mut self.trouble else {
+        let Some(failure) = &mut self.file_failure else {
             return Ok(());
         };
         let started = Instant::now();
-        if started < trouble.next_attempt {
-            return Err(trouble.error.clone());
+        if started < failure.next_attempt {
+            return Err(failure.error.clone());
         }
         // The file may still be writable, since the batch alone may have failed.
         let opened = probe_and_read_counters(&self.file).or_else(|_| {
@@ -368,24 +376,24 @@ impl Writer {
             probe_and_read_counters(&self.file)
         });
         match opened {
-            Ok((entry, threads)) => {
-                let seconds = trouble.since.elapsed().as_secs();
+            Ok((last_entry, last_thread_no)) => {
+                let seconds = failure.since.elapsed().as_secs();
                 tracing::info!(seconds, "checkpoint store can be written again");
-                self.trouble = None;
+                self.file_failure = None;
                 self.leases.set_failed(false);
                 self.recent_write.record();
-                self.intake.start_over(entry + 1, threads);
-                self.read_pending();
+                self.stager.reset(last_entry + 1, last_thread_no);
+                self.reload_pending();
                 Ok(())
             }
             Err(error) => {
-                let pause = REOPEN_PAUSE.max(started.elapsed() * REOPEN_SHARE);
-                trouble.next_attempt = Instant::now() + pause;
+                let delay = MIN_REOPEN_DELAY.max(started.elapsed() * REOPEN_DELAY_FACTOR);
+                failure.next_attempt = Instant::now() + delay;
                 tracing::warn!(
-                    %error, reason = %trouble.error, pause_ms = pause.as_millis(),
+                    %error, reason = %failure.error, pause_ms = delay.as_millis(),
                     "checkpoint store cannot be written, reopening it later; is the disk full?"
                 );
-                let refusal = Err(trouble.error.clone());
+                let refusal = Err(failure.error.clone());
                 if let Err(error) = self.file.read_only() {
                     tracing::error!(%error, "checkpoint store cannot be read");
                 }
@@ -394,8 +402,9 @@ impl Writer {
         }
     }
 
-    /// Reads the pending runs again, since staged changes of them are not in the file.
-    fn read_pending(&self) {
+    /// Reads the pending runs from the file again, since staged changes of them are not in the
+    /// file.
+    fn reload_pending(&self) {
         match guarded("read", || Snapshot::newest(&self.file)?.pending_runs()) {
             Ok(read) => *lock(&self.pending) = read,
             Err(error) => tracing::error!(%error, "pending runs cannot be read"),
@@ -404,7 +413,7 @@ impl Writer {
 
     /// Verifies that the file can be written.
     pub(crate) fn check_writable(&mut self) -> Result<(), StoreError> {
-        self.heal()?;
+        self.reopen_if_failed()?;
         if self.recent_write.is_recent() {
             return Ok(());
         }
@@ -415,9 +424,9 @@ impl Writer {
             Ok(()) => self.recent_write.record(),
             Err(error) => {
                 tracing::error!(%error, "checkpoint store cannot be written");
-                self.start_over(&error);
-                // `start_over` may have opened the file again.
-                self.heal()?;
+                self.reset_after_failure(&error);
+                // `reset_after_failure` may have reopened the file.
+                self.reopen_if_failed()?;
             }
         }
         Ok(())
@@ -425,7 +434,7 @@ impl Writer {
 }
 
 /// Builds the error for a file that failed at a read.
-fn failed_at_a_read() -> StoreError {
+fn read_failure_error() -> StoreError {
     backend("read", "its file failed at a read and has not been reopened yet")
 }
 
@@ -451,21 +460,21 @@ fn write_probe(handle: &Handle) -> Result<(), StoreError> {
 }
 
 /// Commits the staged writes. Returns `false` if there are none.
-pub(crate) fn commit(handle: &Handle, group: &Group) -> Result<bool, Failed> {
-    if group.stage.heads.is_empty() && group.stage.pending.is_empty() {
+pub(crate) fn commit(handle: &Handle, group: &CommitGroup) -> Result<bool, CommitError> {
+    if group.write_set.heads.is_empty() && group.write_set.pending.is_empty() {
         return Ok(false);
     }
-    let transaction = guarded(COMMIT, || write(handle, &group.stage))
-        .map_err(|error| Failed { error, is_unwritten: true })?;
-    guarded(COMMIT, || transaction.commit().map_err(redb_error(COMMIT)))
-        .map_err(|error| Failed { error, is_unwritten: false })?;
+    let transaction = guarded(OP_COMMIT, || write(handle, &group.write_set))
+        .map_err(|error| CommitError { error, is_unwritten: true })?;
+    guarded(OP_COMMIT, || transaction.commit().map_err(redb_error(OP_COMMIT)))
+        .map_err(|error| CommitError { error, is_unwritten: false })?;
     Ok(true)
 }
 
 /// Adds the staged writes to a transaction.
-fn write(handle: &Handle, stage: &Stage) -> Result<WriteTransaction, StoreError> {
-    let mut transaction = handle.writable()?.begin_write().map_err(redb_error(COMMIT))?;
-    transaction.set_durability(Durability::Immediate).map_err(redb_error(COMMIT))?;
-    stage.write(&transaction)?;
+fn write(handle: &Handle, write_set: &WriteSet) -> Result<WriteTransaction, StoreError> {
+    let mut transaction = handle.writable()?.begin_write().map_err(redb_error(OP_COMMIT))?;
+    transaction.set_durability(Durability::Immediate).map_err(redb_error(OP_COMMIT))?;
+    write_set.write(&transaction)?;
     Ok(transaction)
 }

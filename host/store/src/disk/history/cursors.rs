@@ -4,7 +4,7 @@
 //! index of checkpoints, and the events since a checkpoint may be anywhere in the newer frames, so
 //! a page alone is found by a walk from the newest frame. A cursor keeps where the walk of a page
 //! ended, and which of the frames that it passed have events of older checkpoints. The next page
-//! passes only the frames that were written since then, and goes on from there.
+//! passes only the frames that were written since then, and continues from there.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -14,12 +14,12 @@ use wattle_run::ports::store::CheckpointQuery;
 
 use crate::lock::lock;
 
-/// Number of cursors. A reader of a history has one at a time. Beyond it, the cursor that was not
-/// used for longest is dropped, and its reader's next page walks from the newest frame.
+/// Maximum number of cursors. A reader of a history has one at a time. At the limit, the least
+/// recently used cursor is dropped, and the next page of its reader walks from the newest frame.
 const MAX_CURSORS: usize = 256;
 
-/// Number of passed frames in a cursor, so that all cursors take at most 4 MiB. A thread that has
-/// returned to earlier checkpoints more often gets no cursor.
+/// Maximum number of passed frames in a cursor, so that all cursors take at most 4 MiB. A thread
+/// that has returned to earlier checkpoints more often gets no cursor.
 const MAX_CURSOR_FRAMES: usize = 1024;
 
 /// The end of a page.
@@ -27,7 +27,7 @@ const MAX_CURSOR_FRAMES: usize = 1024;
 pub(crate) struct Cursor {
     /// The newest frame of the thread when the page was read.
     pub(crate) newest: u64,
-    /// The frame with which the walk goes on.
+    /// The frame with which the walk continues.
     pub(crate) next: u64,
     /// Frames before that one in the walk with events of checkpoints after it: the checkpoint and
     /// the number of the frame. Those of one checkpoint are in the order of the walk.
@@ -75,7 +75,7 @@ impl Cursors {
         Some(cursor)
     }
 
-    /// Keeps the end of a page whose last checkpoint is `last`.
+    /// Stores the end of a page whose last checkpoint is `last`.
     pub(crate) fn insert(
         &self,
         thread: u64,

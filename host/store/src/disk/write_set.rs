@@ -21,11 +21,11 @@ use crate::disk::table::{
 };
 use crate::error::{backend, redb_error};
 
-const COMMIT: &str = "commit";
+const OP_COMMIT: &str = "commit";
 
 /// The write set of one commit.
 #[derive(Debug, Default)]
-pub(crate) struct Stage {
+pub(crate) struct WriteSet {
     pub(crate) log: BTreeMap<u64, Vec<u8>>,
     pub(crate) heads: BTreeMap<ThreadId, Head>,
     pub(crate) records: BTreeMap<ThreadId, Vec<u8>>,
@@ -37,19 +37,19 @@ pub(crate) struct Stage {
     pub(crate) mentions: BTreeSet<(u64, Digest)>,
     /// Newest frames of orphaned thread numbers; `None` for a thread number of which nothing is
     /// left.
-    pub(crate) remains: BTreeMap<u64, Option<u64>>,
+    pub(crate) orphans: BTreeMap<u64, Option<u64>>,
     /// Thread numbers and positions of runs that are deleted while their thread is kept.
-    pub(crate) gone_runs: Vec<(u64, u64)>,
+    pub(crate) deleted_thread_runs: Vec<(u64, u64)>,
     /// Deleted threads and runs.
-    pub(crate) gone: (Vec<ThreadId>, Vec<RunId>),
+    pub(crate) deleted: (Vec<ThreadId>, Vec<RunId>),
     /// Threads that this commit sets aside, each with the reason.
     pub(crate) aside: Vec<(ThreadId, String)>,
     /// Deleted threads that were set aside, whose ids may be used again.
     pub(crate) readmitted: Vec<ThreadId>,
     /// Highest assigned thread number, if it changed.
-    pub(crate) threads: Option<u64>,
+    pub(crate) last_thread_no: Option<u64>,
     /// Whether the log may already have later entries, as during a rewrite.
-    pub(crate) is_amid: bool,
+    pub(crate) has_later_entries: bool,
     /// Bytes of all chunks in `log`.
     pub(crate) log_bytes: usize,
 }
@@ -61,7 +61,7 @@ pub(crate) struct StagedRun {
     pub(crate) packed: Vec<u8>,
 }
 
-impl Stage {
+impl WriteSet {
     /// Stages a frame as the newest one of its thread.
     pub(crate) fn add_frame(
         &mut self,
@@ -91,23 +91,23 @@ impl Stage {
         let mut packer = Packer::default();
         let mut heads = Vec::with_capacity(self.heads.len());
         for (thread, head) in &self.heads {
-            let packed = packer.pack(head).map_err(|message| backend(COMMIT, message))?;
+            let packed = packer.pack(head).map_err(|message| backend(OP_COMMIT, message))?;
             heads.push((thread, packed));
         }
-        self.append(transaction).map_err(redb_error(COMMIT))?;
-        self.remove(transaction).map_err(redb_error(COMMIT))?;
-        self.update(transaction, &heads).map_err(redb_error(COMMIT))?;
-        self.index(transaction).map_err(redb_error(COMMIT))
+        self.write_log(transaction).map_err(redb_error(OP_COMMIT))?;
+        self.write_deletions(transaction).map_err(redb_error(OP_COMMIT))?;
+        self.write_records(transaction, &heads).map_err(redb_error(OP_COMMIT))?;
+        self.write_indexes(transaction).map_err(redb_error(OP_COMMIT))
     }
 
     /// Writes the log entries. Most commits append them, for which a cursor inserts all of them in
     /// one pass.
-    fn append(&self, transaction: &WriteTransaction) -> Result<(), Error> {
+    fn write_log(&self, transaction: &WriteTransaction) -> Result<(), Error> {
         if self.log.is_empty() {
             return Ok(());
         }
         let mut log = transaction.open_table(LOG)?;
-        if self.is_amid {
+        if self.has_later_entries {
             for (number, chunk) in &self.log {
                 log.insert(number, chunk.as_slice())?;
             }
@@ -121,8 +121,8 @@ impl Stage {
         Ok(())
     }
 
-    fn remove(&self, transaction: &WriteTransaction) -> Result<(), Error> {
-        let (threads, runs) = &self.gone;
+    fn write_deletions(&self, transaction: &WriteTransaction) -> Result<(), Error> {
+        let (threads, runs) = &self.deleted;
         if !threads.is_empty() {
             let mut heads = transaction.open_table(HEADS)?;
             let mut records = transaction.open_table(RECORDS)?;
@@ -145,15 +145,15 @@ impl Stage {
                 pending.remove(run.as_str().as_bytes())?;
             }
         }
-        if !self.gone_runs.is_empty() {
+        if !self.deleted_thread_runs.is_empty() {
             let mut table = transaction.open_table(THREAD_RUNS)?;
-            for key in &self.gone_runs {
+            for key in &self.deleted_thread_runs {
                 table.remove(key)?;
             }
         }
-        if !self.remains.is_empty() {
+        if !self.orphans.is_empty() {
             let mut table = transaction.open_table(ORPHANS)?;
-            for (number, frame) in &self.remains {
+            for (number, frame) in &self.orphans {
                 match frame {
                     Some(frame) => drop(table.insert(number, frame)?),
                     None => drop(table.remove(number)?),
@@ -163,7 +163,7 @@ impl Stage {
         Ok(())
     }
 
-    fn update(
+    fn write_records(
         &self,
         transaction: &WriteTransaction,
         packed_heads: &[(&ThreadId, Vec<u8>)],
@@ -193,13 +193,13 @@ impl Stage {
                 aside.insert(thread.as_str().as_bytes(), reason.as_str())?;
             }
         }
-        if let Some(threads) = self.threads {
-            transaction.open_table(META)?.insert(META_THREADS, threads)?;
+        if let Some(last_thread_no) = self.last_thread_no {
+            transaction.open_table(META)?.insert(META_THREADS, last_thread_no)?;
         }
         Ok(())
     }
 
-    fn index(&self, transaction: &WriteTransaction) -> Result<(), Error> {
+    fn write_indexes(&self, transaction: &WriteTransaction) -> Result<(), Error> {
         if !self.thread_runs.is_empty() {
             let mut thread_runs = transaction.open_table(THREAD_RUNS)?;
             for (key, run) in &self.thread_runs {
@@ -233,18 +233,18 @@ impl Stage {
 }
 
 /// The log of a snapshot together with the staged entries.
-pub(crate) struct Ahead<'a> {
-    pub(crate) stage: &'a Stage,
+pub(crate) struct Overlay<'a> {
+    pub(crate) write_set: &'a WriteSet,
     pub(crate) snapshot: &'a Snapshot,
 }
 
-impl LogReader for Ahead<'_> {
+impl LogReader for Overlay<'_> {
     fn entry<T>(
         &self,
         number: u64,
         read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        match self.stage.log.get(&number) {
+        match self.write_set.log.get(&number) {
             Some(chunk) => read(chunk),
             None => self.snapshot.entry(number, read),
         }

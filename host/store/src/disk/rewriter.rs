@@ -16,31 +16,31 @@ use crate::disk::frame::{Frame, FrameIndex, Header};
 use crate::disk::frame_builder::FrameBuilder;
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::stage::{Stage, StagedRun};
 use crate::disk::value::{ValueLoader, frame_of_version};
+use crate::disk::write_set::{StagedRun, WriteSet};
 use crate::error::backend;
 use crate::retention_plan::{
     BatchSummary, CheckpointSummary, Placement, RetentionPlan, ValueIndex, by_version,
     checkpoints_made_by,
 };
 
-const REWRITE: &str = "rewrite a thread";
+const OP_REWRITE: &str = "rewrite a thread";
 
-/// Bytes of log entries that end a part of a rewrite. The commit of a part takes some milliseconds,
-/// for which batches wait.
-const PART_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of log entries at which a part of a rewrite is committed. The commit takes some
+/// milliseconds, for which batches wait.
+const MAX_PART_BYTES: usize = 2 * 1024 * 1024;
 
-/// Number of log entries that ends a part: many small entries take longer than a few large ones of
-/// the same size.
-const PART_FRAMES: usize = 512;
+/// Number of log entries at which a part is committed: many small entries take longer than a few
+/// large ones of the same size.
+const MAX_PART_FRAMES: usize = 512;
 
-/// The frames of a thread, oldest first, and their outlines for plans.
-pub(crate) struct Past {
+/// The frames of a thread, oldest first, with summaries for retention plans.
+pub(crate) struct FrameList {
     frames: Vec<(u64, Header)>,
     pub(crate) summaries: Vec<BatchSummary>,
 }
 
-impl Past {
+impl FrameList {
     /// Reads the frames of a thread.
     pub(crate) fn read(snapshot: &Snapshot, head: &Head) -> Result<Self, StoreError> {
         let mut frames = walk_frames(snapshot, head.frame).collect::<Result<Vec<_>, _>>()?;
@@ -94,7 +94,7 @@ impl Past {
 }
 
 /// The thread that a rewrite produces.
-pub(crate) struct Target {
+pub(crate) struct RewriteTarget {
     pub(crate) thread: ThreadId,
     pub(crate) record: ThreadRecord,
     /// Runs of the thread, oldest first.
@@ -109,18 +109,18 @@ pub(crate) struct Target {
 /// `part` and returns the last one, which has the head.
 pub(crate) fn rewrite<P>(
     snapshot: &Snapshot,
-    past: &Past,
+    frame_list: &FrameList,
     plan: &RetentionPlan,
-    target: Target,
+    target: RewriteTarget,
     next_entry: u64,
     mut part: P,
-) -> Result<Stage, StoreError>
+) -> Result<WriteSet, StoreError>
 where
-    P: FnMut(Stage) -> Result<(), StoreError>,
+    P: FnMut(WriteSet) -> Result<(), StoreError>,
 {
-    let Target { thread, record, runs, mut head, names } = target;
+    let RewriteTarget { thread, record, runs, mut head, names } = target;
     let last_seq = head.last_seq;
-    head.pruned_seq = past.first_seq(snapshot, plan)?.map_or(last_seq, |first| first - 1);
+    head.pruned_seq = frame_list.first_seq(snapshot, plan)?.map_or(last_seq, |first| first - 1);
     (head.frame, head.frames, head.bytes) = (0, 0, 0);
     (head.current, head.runs, head.runs_taken) = (plan.current, runs.len() as u64, 0);
     (head.seal_before, head.carries) = (head.seal, false);
@@ -133,19 +133,20 @@ where
         next_entry,
         value_index: ValueIndex::default(),
         chains: HashMap::new(),
-        stage: amid(),
+        write_set: new_part(),
         packer: Packer::default(),
     };
-    for (number, header) in &past.frames {
-        rewriter.frame(*number, &load_frame(snapshot, *number, header.clone())?)?;
-        if let Some(stage) = rewriter.part() {
-            part(stage)?;
+    for (number, header) in &frame_list.frames {
+        rewriter.rewrite_frame(*number, &load_frame(snapshot, *number, header.clone())?)?;
+        if let Some(write_set) = rewriter.take_full_part() {
+            part(write_set)?;
         }
     }
     rewriter.head.last_seq = last_seq;
     rewriter.finish(&thread, &record, &runs)
 }
 
+/// Writes the kept frames of a thread into write sets, and tracks where their values are.
 struct Rewriter<'a> {
     snapshot: &'a Snapshot,
     plan: &'a RetentionPlan,
@@ -155,35 +156,36 @@ struct Rewriter<'a> {
     value_index: ValueIndex<u64>,
     /// Sizes of the delta chains that were written.
     chains: HashMap<(ChannelName, CheckpointId), ChainStats>,
-    stage: Stage,
+    write_set: WriteSet,
     packer: Packer,
 }
 
 /// A channel in a rewritten frame.
-enum Share {
-    Whole(ChannelValue),
-    Tail(DeltaLink, Vec<Value>),
+enum RewrittenValue {
+    Full(ChannelValue),
+    Delta(DeltaLink, Vec<Value>),
 }
 
 /// Creates an empty part. The log may already have later entries.
-fn amid() -> Stage {
-    Stage { is_amid: true, ..Stage::default() }
+fn new_part() -> WriteSet {
+    WriteSet { has_later_entries: true, ..WriteSet::default() }
 }
 
 impl Rewriter<'_> {
-    /// Returns the staged part if it is large enough for a commit.
-    fn part(&mut self) -> Option<Stage> {
-        let is_due = self.stage.log_bytes >= PART_BYTES || self.stage.log.len() >= PART_FRAMES;
+    /// Returns the current part and begins the next one, if the part is large enough for a commit.
+    fn take_full_part(&mut self) -> Option<WriteSet> {
+        let is_due = self.write_set.log_bytes >= MAX_PART_BYTES
+            || self.write_set.log.len() >= MAX_PART_FRAMES;
         if !is_due {
             return None;
         }
         let (number, frame) = (self.head.number, self.head.frame);
-        let mut stage = std::mem::replace(&mut self.stage, amid());
-        stage.remains.insert(number, Some(frame));
-        Some(stage)
+        let mut write_set = std::mem::replace(&mut self.write_set, new_part());
+        write_set.orphans.insert(number, Some(frame));
+        Some(write_set)
     }
 
-    fn frame(&mut self, number: u64, frame: &Frame) -> Result<(), StoreError> {
+    fn rewrite_frame(&mut self, number: u64, frame: &Frame) -> Result<(), StoreError> {
         let old = frame.header();
         let mut events = self.plan.events(old.base, frame.events()?);
         for event in &mut events {
@@ -210,7 +212,7 @@ impl Rewriter<'_> {
             self.rename(&mut meta.run);
             builder.meta(self.packer.encode(&meta).map_err(refusal)?);
             meta.namespace.as_str().clone_into(&mut header.namespace);
-            frame_index = self.channels(&mut builder, (number, frame), &meta)?;
+            frame_index = self.add_channels(&mut builder, (number, frame), &meta)?;
             header.carries = frame_index.values().any(|frame_no| *frame_no == self.next_entry);
             self.head.carries |= header.carries;
             self.value_index.insert_checkpoint(meta.id, self.next_entry);
@@ -218,19 +220,19 @@ impl Rewriter<'_> {
         let (mut body, seal) = builder.finish();
         body.frame_index = frame_index;
         header.seal = Some(seal);
-        self.stage.add_frame(&mut self.head, &mut self.next_entry, header, &body);
+        self.write_set.add_frame(&mut self.head, &mut self.next_entry, header, &body);
         Ok(())
     }
 
     /// Adds the channels that the frame of a checkpoint has after the rewrite. Returns the frame
     /// index of the others.
-    fn channels(
+    fn add_channels(
         &mut self,
         builder: &mut FrameBuilder,
         (number, frame): (u64, &Frame),
         meta: &CheckpointMeta,
     ) -> Result<FrameIndex, StoreError> {
-        let mut shares = BTreeMap::new();
+        let mut values = BTreeMap::new();
         let mut frame_index = FrameIndex::new();
         let mut loader = ValueLoader::new(self.snapshot);
         let old_index = frame.frame_index()?;
@@ -243,44 +245,44 @@ impl Rewriter<'_> {
             }
             let frame_no = frame_of_version(meta, number, &old_index, version)?;
             for channel in channels {
-                let share = match self.tail(frame, channel).filter(|_| version == meta.id) {
-                    Some(share) => Some(share),
-                    None => loader.value(frame_no, version, channel)?.map(Share::Whole),
+                let value = match self.kept_delta(frame, channel).filter(|_| version == meta.id) {
+                    Some(value) => Some(value),
+                    None => loader.value(frame_no, version, channel)?.map(RewrittenValue::Full),
                 };
-                shares.extend(share.map(|share| (channel, share)));
+                values.extend(value.map(|value| (channel, value)));
             }
             if version != meta.id {
                 frame_index.insert(version, self.next_entry);
             }
         }
-        for (channel, share) in shares {
-            self.add(builder, channel, meta.versions[channel], share)?;
+        for (channel, value) in values {
+            self.add_channel(builder, channel, meta.versions[channel], value)?;
         }
         Ok(frame_index)
     }
 
     /// Returns the list delta of a channel if its base was kept.
-    fn tail(&self, frame: &Frame, channel: &ChannelName) -> Option<Share> {
+    fn kept_delta(&self, frame: &Frame, channel: &ChannelName) -> Option<RewrittenValue> {
         let part = frame.part(channel).ok()??;
         let mut link = part.link?;
         link.frame_no = self.value_index.get(channel, link.base)?;
         link.chain = *self.chains.get(&(channel.clone(), link.base))?;
-        Some(Share::Tail(link, unpack("channel value", part.packed).ok()?))
+        Some(RewrittenValue::Delta(link, unpack("channel value", part.packed).ok()?))
     }
 
-    fn add(
+    fn add_channel(
         &mut self,
         builder: &mut FrameBuilder,
         channel: &ChannelName,
         version: CheckpointId,
-        share: Share,
+        value: RewrittenValue,
     ) -> Result<(), StoreError> {
-        let chain = match share {
-            Share::Whole(value) => {
+        let chain = match value {
+            RewrittenValue::Full(value) => {
                 let items = value.list().map_or(0, SharedList::len);
                 builder.push_full(channel, items, self.packer.encode(&value).map_err(refusal)?)
             }
-            Share::Tail(link, added) => {
+            RewrittenValue::Delta(link, added) => {
                 let items = link.keep as usize + added.len();
                 builder.push_delta(
                     channel,
@@ -300,18 +302,20 @@ impl Rewriter<'_> {
         thread: &ThreadId,
         record: &ThreadRecord,
         runs: &[RunRecord],
-    ) -> Result<Stage, StoreError> {
+    ) -> Result<WriteSet, StoreError> {
         let number = self.head.number;
-        self.stage.records.insert(thread.clone(), self.packer.pack(record).map_err(refusal)?);
+        self.write_set.records.insert(thread.clone(), self.packer.pack(record).map_err(refusal)?);
         for (position, run) in (0..).zip(runs) {
             let packed = self.packer.pack(run).map_err(refusal)?;
-            self.stage.thread_runs.insert((number, position), run.id.clone());
-            self.stage.runs.insert(run.id.clone(), StagedRun { thread: thread.clone(), packed });
+            self.write_set.thread_runs.insert((number, position), run.id.clone());
+            self.write_set
+                .runs
+                .insert(run.id.clone(), StagedRun { thread: thread.clone(), packed });
         }
         let mentions = self.packer.mentions.into_iter();
-        self.stage.mentions = mentions.map(|blob| (number, blob)).collect();
-        self.stage.heads.insert(thread.clone(), self.head);
-        Ok(self.stage)
+        self.write_set.mentions = mentions.map(|blob| (number, blob)).collect();
+        self.write_set.heads.insert(thread.clone(), self.head);
+        Ok(self.write_set)
     }
 
     fn rename(&self, run: &mut RunId) {
@@ -322,5 +326,5 @@ impl Rewriter<'_> {
 }
 
 fn refusal(message: String) -> StoreError {
-    backend(REWRITE, message)
+    backend(OP_REWRITE, message)
 }

@@ -13,7 +13,7 @@ use crate::error::corrupt;
 
 /// A decoded frame.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct DecodedFrame {
     header: Header,
     events: Vec<Event>,
     checkpoint: Option<CheckpointMeta>,
@@ -21,7 +21,7 @@ pub struct Entry {
     values: Vec<(ChannelName, Option<DeltaLink>, serde_json::Value)>,
 }
 
-impl Entry {
+impl DecodedFrame {
     /// Decodes the frame that begins at the log entry `number`, from its chunks in order.
     ///
     /// # Errors

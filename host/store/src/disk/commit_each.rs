@@ -4,28 +4,29 @@
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 
-use crate::disk::intake::Group;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::stage::Stage;
-use crate::disk::writer::{Failed, Handed, Taken, Writer, commit};
+use crate::disk::stager::CommitGroup;
+use crate::disk::write_set::WriteSet;
+use crate::disk::writer::{CommitError, GroupedWrite, QueuedWrite, Writer, commit};
 use crate::file::guarded;
 use crate::file::handle::SharedFile;
 
 impl Writer {
     /// Stages and commits each batch of a group alone. Once the file cannot be written, the
     /// remaining batches fail.
-    pub(super) fn commit_apart(&mut self, taken: Vec<Taken>) {
-        let mut rest = taken.into_iter();
-        let mut failure = self.heal().err();
+    pub(super) fn commit_each(&mut self, grouped: Vec<GroupedWrite>) {
+        let mut rest = grouped.into_iter();
+        let mut failure = self.reopen_if_failed().err();
         while failure.is_none()
-            && let Some(taken) = rest.next()
+            && let Some(grouped) = rest.next()
         {
             // The file may have failed at a read that only this batch needs.
-            failure = self.commit_alone(taken.handed).and_then(|()| self.heal()).err();
+            failure =
+                self.commit_one(grouped.queued_write).and_then(|()| self.reopen_if_failed()).err();
         }
-        let rest: Vec<Taken> = rest.collect();
+        let rest: Vec<GroupedWrite> = rest.collect();
         if let Some(error) = failure.filter(|_| !rest.is_empty()) {
-            self.lose(rest, &error);
+            self.fail_group(rest, &error);
         }
     }
 
@@ -35,44 +36,47 @@ impl Writer {
     ///
     /// The error of the file, if the other batches of the group would fail with the same error. The
     /// caller then stops, because each further attempt opens the file again and reads all of it.
-    fn commit_alone(&mut self, handed: Handed) -> Result<(), StoreError> {
+    fn commit_one(&mut self, queued_write: QueuedWrite) -> Result<(), StoreError> {
         let handle = self.file.handle();
-        let mut group = Group::new(handle.clone());
-        let taken = vec![self.take(&mut group, handed)];
+        let mut group = CommitGroup::new(handle.clone());
+        let grouped = vec![self.add_to_group(&mut group, queued_write)];
         let committed = commit(&handle, &group);
         drop((handle, group));
         match committed {
             Ok(is_written) => {
-                self.answer_committed(taken, is_written);
+                self.complete_committed(grouped, is_written);
                 Ok(())
             }
-            Err(Failed { error, .. }) => {
-                self.start_over(&error);
-                self.lose(taken, &error);
-                let is_of_the_page = matches!(error, StoreError::Corrupt { .. });
-                if is_of_the_page && self.trouble.is_none() { Ok(()) } else { Err(error) }
+            Err(CommitError { error, .. }) => {
+                self.reset_after_failure(&error);
+                self.fail_group(grouped, &error);
+                let is_damaged_page = matches!(error, StoreError::Corrupt { .. });
+                if is_damaged_page && self.file_failure.is_none() { Ok(()) } else { Err(error) }
             }
         }
     }
 
     /// Sets a thread aside if it cannot be read, so that nothing is deleted that it may need.
-    pub(super) fn put_aside(&mut self, thread: &ThreadId) {
-        let noted = match guarded("read", || damage(&self.file, thread)) {
+    pub(super) fn set_aside_if_damaged(&mut self, thread: &ThreadId) {
+        let committed_aside = match guarded("read", || find_damage(&self.file, thread)) {
             Ok(Some(reason)) => {
                 tracing::error!(%thread, reason, "set aside as damaged");
-                self.commit(&Stage { aside: vec![(thread.clone(), reason)], ..Stage::default() })
+                self.commit(&WriteSet {
+                    aside: vec![(thread.clone(), reason)],
+                    ..WriteSet::default()
+                })
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        if let Err(error) = noted {
+        if let Err(error) = committed_aside {
             tracing::error!(%error, %thread, "damaged thread cannot be set aside");
         }
     }
 }
 
 /// Returns why a thread cannot be read; `None` if it can, or is set aside already.
-fn damage(file: &SharedFile, thread: &ThreadId) -> Result<Option<String>, StoreError> {
+fn find_damage(file: &SharedFile, thread: &ThreadId) -> Result<Option<String>, StoreError> {
     let snapshot = Snapshot::newest(file)?;
     if snapshot.aside(thread)?.is_some() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Preparation of encoded batches: resolves the references of a batch and seals its parts.
-//! Everything about a batch that may fail is here.
+//! Sealing of encoded batches: resolves the references of a batch and seals its parts. Everything
+//! that may fail about a batch fails here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use crate::disk::encode::{EncodedBatch, EncodedValue, written_values};
 use crate::disk::frame::{Body, FrameIndex, Header};
 use crate::disk::frame_builder::FrameBuilder;
 use crate::disk::head::Head;
-use crate::disk::intake::{Group, Known, List};
+use crate::disk::stager::{CachedThread, CommitGroup, ListState};
 use crate::disk::value::chain_stats;
 use crate::error::invalid;
 use crate::validate;
 
 /// A validated batch with packed parts.
-pub(crate) struct Prepared {
+pub(crate) struct SealedBatch {
     pub(crate) record: Option<Vec<u8>>,
     pub(crate) run: Option<Vec<u8>>,
     pub(crate) is_new_run: bool,
@@ -28,122 +28,128 @@ pub(crate) struct Prepared {
     pub(crate) seal: Digest,
     pub(crate) mentions: BTreeSet<Digest>,
     /// How the lists of the batch's checkpoint are stored.
-    pub(crate) lists: BTreeMap<ChannelName, List>,
+    pub(crate) lists: BTreeMap<ChannelName, ListState>,
 }
 
 /// Validates an encoded batch and seals it for the frame with the number `frame`. `encoded` is an
 /// error that says why the batch cannot be stored, if it could not be encoded.
-pub(crate) fn prepare(
-    group: &mut Group,
+pub(crate) fn seal_batch(
+    group: &mut CommitGroup,
     thread: &ThreadId,
-    known: &Known,
+    cached: &CachedThread,
     batch: &Batch,
     encoded: Result<EncodedBatch, String>,
     frame: u64,
-) -> Result<Prepared, StoreError> {
+) -> Result<SealedBatch, StoreError> {
     let is_new_run = match &batch.run {
         Some(run) => is_new_run(group, thread, run)?,
         None => false,
     };
     if let Some(current) = batch.current {
-        is_root(group, thread, &known.head, current)?;
+        ensure_root(group, thread, &cached.head, current)?;
     }
     let refusal = |message: String| invalid(thread, message);
     let EncodedBatch { record, run, events, meta, values, mut mentions } =
         encoded.map_err(refusal)?;
-    let mut builder = FrameBuilder::new(known.head.seal, batch.base);
+    let mut builder = FrameBuilder::new(cached.head.seal, batch.base);
     builder.events(batch.events.json().map_err(|message| invalid(thread, message))?, events);
     let mut frame_index = FrameIndex::new();
     let mut lists = BTreeMap::new();
     if let (Some(checkpoint), Some(encoded)) = (&batch.checkpoint, meta) {
         builder.meta(encoded);
-        let found = Found { known, frame_index: resolve_frames(group, thread, known, checkpoint)? };
+        let refs =
+            FrameRefs { cached, frame_index: resolve_frames(group, thread, cached, checkpoint)? };
         let mut packer = Packer::default();
         let added =
-            found.channels(group, (&mut builder, &mut packer), checkpoint, values, frame)?;
+            refs.add_channels(group, (&mut builder, &mut packer), checkpoint, values, frame)?;
         lists = added.map_err(refusal)?;
         mentions.append(&mut packer.mentions);
         let meta = &checkpoint.meta;
-        frame_index = found.frame_index;
+        frame_index = refs.frame_index;
         frame_index.retain(|version, _| meta.versions.values().any(|wanted| wanted == version));
     }
     let (mut body, seal) = builder.finish();
     body.frame_index = frame_index;
-    Ok(Prepared { record, run, is_new_run, body, seal, mentions, lists })
+    Ok(SealedBatch { record, run, is_new_run, body, seal, mentions, lists })
 }
 
 /// The frames of the values that a checkpoint refers to.
-struct Found<'a> {
-    known: &'a Known,
+struct FrameRefs<'a> {
+    cached: &'a CachedThread,
     frame_index: FrameIndex,
 }
 
-impl Found<'_> {
+impl FrameRefs<'_> {
     /// Adds the changed channels to a frame. The inner error says why one cannot be stored.
-    fn channels(
+    fn add_channels(
         &self,
-        group: &mut Group,
+        group: &mut CommitGroup,
         (builder, packer): (&mut FrameBuilder, &mut Packer),
         checkpoint: &Checkpoint,
         encoded: Vec<EncodedValue>,
         frame: u64,
-    ) -> Result<Result<BTreeMap<ChannelName, List>, String>, StoreError> {
+    ) -> Result<Result<BTreeMap<ChannelName, ListState>, String>, StoreError> {
         let meta = &checkpoint.meta;
-        let mut lists = self.unchanged(meta);
+        let mut lists = self.unchanged_lists(meta);
         for ((channel, value), encoded) in written_values(checkpoint).zip(encoded) {
             let items = value.list().map_or(0, SharedList::len);
             let chain = match encoded {
                 EncodedValue::Whole(whole) => builder.push_full(channel, items, whole),
-                EncodedValue::Tail(tail, delta) => match self.link(group, channel, tail)? {
-                    Some(link) => builder.push_delta(channel, link, items, delta),
-                    None => match packer.encode(value) {
-                        Ok(whole) => builder.push_full(channel, items, whole),
-                        Err(message) => return Ok(Err(message)),
-                    },
-                },
+                EncodedValue::Tail(list_delta, delta) => {
+                    match self.delta_link(group, channel, list_delta)? {
+                        Some(link) => builder.push_delta(channel, link, items, delta),
+                        None => match packer.encode(value) {
+                            Ok(whole) => builder.push_full(channel, items, whole),
+                            Err(message) => return Ok(Err(message)),
+                        },
+                    }
+                }
             };
             if value.list().is_some() {
-                lists.insert(channel.clone(), List { version: meta.id, frame_no: frame, chain });
+                lists.insert(
+                    channel.clone(),
+                    ListState { version: meta.id, frame_no: frame, chain },
+                );
             }
         }
         Ok(Ok(lists))
     }
 
     /// Returns the lists that a checkpoint did not change.
-    fn unchanged(&self, meta: &CheckpointMeta) -> BTreeMap<ChannelName, List> {
-        let mut lists = self.known.lists.clone();
+    fn unchanged_lists(&self, meta: &CheckpointMeta) -> BTreeMap<ChannelName, ListState> {
+        let mut lists = self.cached.lists.clone();
         lists.retain(|channel, list| meta.versions.get(channel) == Some(&list.version));
         lists
     }
 
     /// Returns the link of a list delta; `None` if the full value must be stored.
-    fn link(
+    fn delta_link(
         &self,
-        group: &mut Group,
+        group: &mut CommitGroup,
         channel: &ChannelName,
-        tail: ListDelta,
+        delta: ListDelta,
     ) -> Result<Option<DeltaLink>, StoreError> {
-        let ListDelta { base, prefix_len: keep } = tail;
-        let Some((frame_no, chain)) = self.list(group, channel, base)? else {
+        let ListDelta { base, prefix_len: keep } = delta;
+        let Some((frame_no, chain)) = self.list_state(group, channel, base)? else {
             return Ok(None);
         };
         let is_enough = keep <= chain.items && !chain.needs_full_value();
         Ok(is_enough.then_some(DeltaLink { base, frame_no, keep, chain }))
     }
 
-    fn list(
+    fn list_state(
         &self,
-        group: &mut Group,
+        group: &mut CommitGroup,
         channel: &ChannelName,
         version: CheckpointId,
     ) -> Result<Option<(u64, ChainStats)>, StoreError> {
-        if let Some(list) = self.known.lists.get(channel).filter(|list| list.version == version) {
+        if let Some(list) = self.cached.lists.get(channel).filter(|list| list.version == version) {
             return Ok(Some((list.frame_no, list.chain)));
         }
         let Some(frame_no) = self.frame_index.get(&version) else {
             return Ok(None);
         };
-        let chain = chain_stats(&group.ahead()?, *frame_no, version, channel)?;
+        let chain = chain_stats(&group.overlay()?, *frame_no, version, channel)?;
         Ok(chain.map(|chain| (*frame_no, chain)))
     }
 }
@@ -154,13 +160,13 @@ impl Found<'_> {
 ///
 /// [`StoreError::InvalidBatch`] if the run belongs to another thread.
 pub(crate) fn is_new_run(
-    group: &mut Group,
+    group: &mut CommitGroup,
     thread: &ThreadId,
     run: &RunRecord,
 ) -> Result<bool, StoreError> {
-    let owner = match group.stage.runs.get(&run.id) {
+    let owner = match group.write_set.runs.get(&run.id) {
         Some(staged) => Some(staged.thread.clone()),
-        None => group.ahead()?.snapshot.run(&run.id)?.map(|run| run.thread),
+        None => group.overlay()?.snapshot.run(&run.id)?.map(|run| run.thread),
     };
     match owner {
         Some(owner) if owner != *thread => {
@@ -170,9 +176,10 @@ pub(crate) fn is_new_run(
     }
 }
 
-/// Checks that a checkpoint may become the current one of a thread.
-fn is_root(
-    group: &mut Group,
+/// Checks that a checkpoint exists and belongs to the root graph, so that it may become the current
+/// one.
+fn ensure_root(
+    group: &mut CommitGroup,
     thread: &ThreadId,
     head: &Head,
     id: CheckpointId,
@@ -180,38 +187,38 @@ fn is_root(
     if head.current == Some(id) {
         return Ok(());
     }
-    let ahead = group.ahead()?;
-    let found = find_frames(&ahead, head.frame, None, BTreeSet::from([id]))?;
+    let overlay = group.overlay()?;
+    let found = find_frames(&overlay, head.frame, None, BTreeSet::from([id]))?;
     let frame_no = *found.get(&id).ok_or_else(|| validate::no_checkpoint_error(thread, id))?;
-    let namespace = ahead.entry(frame_no, |chunk| Header::read(frame_no, chunk))?.namespace;
+    let namespace = overlay.entry(frame_no, |chunk| Header::read(frame_no, chunk))?.namespace;
     if namespace.is_empty() { Ok(()) } else { Err(validate::not_root_error(thread, id)) }
 }
 
 /// Returns the frames of all that a checkpoint refers to: the channels that it did not change, and
 /// the bases of its list deltas. Some bases may be missing.
 fn resolve_frames(
-    group: &mut Group,
+    group: &mut CommitGroup,
     thread: &ThreadId,
-    known: &Known,
+    cached: &CachedThread,
     checkpoint: &Checkpoint,
 ) -> Result<FrameIndex, StoreError> {
     let meta = &checkpoint.meta;
     let unchanged = meta.versions.values().filter(|version| **version != meta.id);
-    let bases = checkpoint.list_deltas.iter().filter(|(channel, tail)| {
-        known.lists.get(*channel).is_none_or(|list| list.version != tail.base)
+    let bases = checkpoint.list_deltas.iter().filter(|(channel, delta)| {
+        cached.lists.get(*channel).is_none_or(|list| list.version != delta.base)
     });
     let mut frame_index = FrameIndex::new();
     let mut wanted: BTreeSet<_> = unchanged.copied().collect();
-    wanted.extend(bases.map(|(_, tail)| tail.base).filter(|base| *base < meta.id));
+    wanted.extend(bases.map(|(_, delta)| delta.base).filter(|base| *base < meta.id));
     // After a rewrite, the frame of a version may differ between checkpoints.
-    if !known.head.carries || meta.parent == known.head.last_checkpoint {
-        wanted.retain(|version| match known.frame_index.get(version) {
+    if !cached.head.carries || meta.parent == cached.head.last_checkpoint {
+        wanted.retain(|version| match cached.frame_index.get(version) {
             Some(frame_no) => frame_index.insert(*version, *frame_no).is_some(),
             None => true,
         });
     }
     if !wanted.is_empty() {
-        frame_index.extend(find_frames(&group.ahead()?, known.head.frame, meta.parent, wanted)?);
+        frame_index.extend(find_frames(&group.overlay()?, cached.head.frame, meta.parent, wanted)?);
     }
     let missing =
         |version: &&CheckpointId| **version != meta.id && !frame_index.contains_key(*version);

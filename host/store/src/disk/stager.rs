@@ -1,0 +1,245 @@
+//! Staging: validates batches against their threads and adds them to the open commit group. A batch
+//! is staged completely or not at all.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_run::ports::store::{Batch, StoreError};
+
+use crate::disk::delta::ChainStats;
+use crate::disk::encode::EncodedBatch;
+use crate::disk::frame::{Body, FrameIndex, Header};
+use crate::disk::head::Head;
+use crate::disk::seal::{SealedBatch, seal_batch};
+use crate::disk::snapshot::Snapshot;
+use crate::disk::write_set::{Overlay, StagedRun, WriteSet};
+use crate::file::handle::Handle;
+use crate::validate;
+
+/// Maximum number of cached threads, of a few hundred bytes each. At the limit, all threads without
+/// staged batches leave the cache.
+pub(crate) const MAX_CACHED_THREADS: usize = 16 * 1024;
+
+/// Log entries reserved for one rewrite of a thread. No thread needs this many, and the 64-bit key
+/// space holds 2^32 reservations.
+const RESERVED_ENTRIES: u64 = 1 << 32;
+
+/// The state that the writer keeps between commits.
+#[derive(Debug)]
+pub(crate) struct Stager {
+    /// Cached threads, staged batches included.
+    cached: HashMap<ThreadId, CachedThread>,
+    /// The next free entry of the log.
+    next_entry: u64,
+    /// Highest assigned thread number.
+    last_thread_no: u64,
+}
+
+/// A cached thread, staged batches included.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CachedThread {
+    pub(crate) head: Head,
+    /// Frames of the values of the newest checkpoint, by version, if it was written recently.
+    pub(crate) frame_index: FrameIndex,
+    /// How the lists of the newest checkpoint are stored.
+    pub(crate) lists: BTreeMap<ChannelName, ListState>,
+}
+
+/// How a version of a list is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListState {
+    pub(crate) version: CheckpointId,
+    pub(crate) frame_no: u64,
+    pub(crate) chain: ChainStats,
+}
+
+/// An open commit group.
+pub(crate) struct CommitGroup {
+    handle: Arc<Handle>,
+    /// Opened when it is first needed: cached threads need none.
+    snapshot: Option<Snapshot>,
+    pub(crate) write_set: WriteSet,
+}
+
+impl CommitGroup {
+    /// Creates an empty group.
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle, snapshot: None, write_set: WriteSet::default() }
+    }
+
+    /// Stages the deletion of a run from the thread with a number.
+    pub(crate) fn delete_run(&mut self, number: u64, run: &RunId) -> Result<(), StoreError> {
+        let staged =
+            self.write_set.thread_runs.iter().find(|(key, id)| key.0 == number && *id == run);
+        let key = match staged.map(|(key, _)| *key) {
+            Some(key) => Some(key),
+            None => self.overlay()?.snapshot.run_key(number, run)?,
+        };
+        if let Some(key) = key {
+            self.write_set.thread_runs.remove(&key);
+            self.write_set.deleted_thread_runs.push(key);
+        }
+        self.write_set.runs.remove(run);
+        self.write_set.deleted.1.push(run.clone());
+        Ok(())
+    }
+
+    /// Returns the log, staged entries included.
+    pub(crate) fn overlay(&mut self) -> Result<Overlay<'_>, StoreError> {
+        let snapshot = match self.snapshot.take() {
+            Some(snapshot) => snapshot,
+            None => Snapshot::open(self.handle.clone())?,
+        };
+        Ok(Overlay { write_set: &self.write_set, snapshot: self.snapshot.insert(snapshot) })
+    }
+}
+
+impl Stager {
+    /// Creates the state from the next free log entry and the highest thread number of the file.
+    pub(crate) fn new(next_entry: u64, last_thread_no: u64) -> Self {
+        Self { cached: HashMap::new(), next_entry, last_thread_no }
+    }
+
+    /// Caches a thread, staged batches included.
+    pub(crate) fn cache(&mut self, thread: &ThreadId, cached: CachedThread) {
+        self.cached.insert(thread.clone(), cached);
+    }
+
+    /// Removes a thread from the cache.
+    pub(crate) fn evict(&mut self, thread: &ThreadId) {
+        self.cached.remove(thread);
+    }
+
+    /// Reserves log entries and a thread number for a rewrite. Returns the first entry and the
+    /// number.
+    pub(crate) fn reserve_entries(&mut self) -> (u64, u64) {
+        let first = self.next_entry;
+        self.next_entry += RESERVED_ENTRIES;
+        self.last_thread_no += 1;
+        (first, self.last_thread_no)
+    }
+
+    /// Returns the highest assigned thread number.
+    pub(crate) fn last_thread_no(&self) -> u64 {
+        self.last_thread_no
+    }
+
+    /// Clears the cache after a failed commit and continues after the entries of the file.
+    /// Reservations stay valid.
+    pub(crate) fn reset(&mut self, next_entry: u64, last_thread_no: u64) {
+        self.cached.clear();
+        self.next_entry = self.next_entry.max(next_entry);
+        self.last_thread_no = self.last_thread_no.max(last_thread_no);
+    }
+
+    /// Clears the cache.
+    pub(crate) fn clear_cache(&mut self) {
+        self.cached.clear();
+    }
+
+    /// Stages an encoded batch. Returns the newest sequence number of the thread. After an error,
+    /// nothing of the batch is staged.
+    pub(crate) fn stage_batch(
+        &mut self,
+        group: &mut CommitGroup,
+        thread: &ThreadId,
+        batch: &Batch,
+        encoded: Result<EncodedBatch, String>,
+    ) -> Result<u64, StoreError> {
+        let cached = self.thread(group, thread)?;
+        validate::batch(thread, cached.as_ref().map(|cached| cached.head.log_position()), batch)?;
+        let is_new = cached.is_none();
+        let mut cached = cached.unwrap_or_default();
+        let sealed = seal_batch(group, thread, &cached, batch, encoded, self.next_entry)?;
+        // From here on nothing fails.
+        if is_new {
+            self.last_thread_no += 1;
+            cached.head.number = self.last_thread_no;
+            group.write_set.last_thread_no = Some(self.last_thread_no);
+        }
+        self.add_to_write_set(&mut group.write_set, thread, &mut cached, batch, sealed);
+        let last_seq = cached.head.last_seq;
+        self.cached.insert(thread.clone(), cached);
+        Ok(last_seq)
+    }
+
+    fn add_to_write_set(
+        &mut self,
+        write_set: &mut WriteSet,
+        thread: &ThreadId,
+        cached: &mut CachedThread,
+        batch: &Batch,
+        sealed: SealedBatch,
+    ) {
+        let number = cached.head.number;
+        write_set.mentions.extend(sealed.mentions.into_iter().map(|digest| (number, digest)));
+        if let Some(record) = sealed.record {
+            write_set.records.insert(thread.clone(), record);
+        }
+        if let (Some(run), Some(packed)) = (&batch.run, sealed.run) {
+            if sealed.is_new_run {
+                write_set.thread_runs.insert((number, cached.head.runs), run.id.clone());
+                cached.head.runs += 1;
+            }
+            write_set.runs.insert(run.id.clone(), StagedRun { thread: thread.clone(), packed });
+        }
+        self.add_frame(write_set, cached, batch, (sealed.body, sealed.seal));
+        if batch.checkpoint.is_some() {
+            cached.lists = sealed.lists;
+        }
+        cached.head.current = batch.current.or(cached.head.current);
+        write_set.heads.insert(thread.clone(), cached.head.clone());
+    }
+
+    /// Returns a thread, staged batches included.
+    pub(crate) fn thread(
+        &mut self,
+        group: &mut CommitGroup,
+        thread: &ThreadId,
+    ) -> Result<Option<CachedThread>, StoreError> {
+        if let Some(cached) = self.cached.get(thread) {
+            return Ok(Some(cached.clone()));
+        }
+        if self.cached.len() >= MAX_CACHED_THREADS {
+            let staged = &group.write_set.heads;
+            self.cached.retain(|thread, _| staged.contains_key(thread));
+        }
+        let head = group.overlay()?.snapshot.head(thread)?;
+        Ok(head.map(|head| CachedThread { head, ..CachedThread::default() }))
+    }
+
+    /// Stages the frame of a batch. A batch with neither events nor a checkpoint changes records
+    /// only and needs no frame.
+    fn add_frame(
+        &mut self,
+        write_set: &mut WriteSet,
+        cached: &mut CachedThread,
+        batch: &Batch,
+        (body, seal): (Body, Digest),
+    ) {
+        let head = &mut cached.head;
+        let meta = batch.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
+        if batch.events.is_empty() && meta.is_none() {
+            return;
+        }
+        let header = Header {
+            base: batch.base,
+            checkpoint: meta.map(|meta| meta.id),
+            after_seq: head.last_seq,
+            last_seq: batch.events.last().map_or(head.last_seq, |event| event.seq),
+            namespace: meta.map(|meta| meta.namespace.as_str().to_owned()).unwrap_or_default(),
+            seal: Some(seal),
+            ..Header::default()
+        };
+        write_set.add_frame(head, &mut self.next_entry, header, &body);
+        if let Some(meta) = meta {
+            head.last_checkpoint = Some(meta.id);
+            if meta.namespace == Namespace::root() {
+                head.current = Some(meta.id);
+            }
+            cached.frame_index = body.frame_index;
+            cached.frame_index.insert(meta.id, head.frame);
+        }
+    }
+}
