@@ -14,7 +14,7 @@
 //! * [`disk`]: the file store, its format, its writer thread and its readers.
 //! * [`postgres`]: the store in PostgreSQL, which many hosts share.
 //! * [`in_memory`]: the store in memory.
-//! * [`longterm`]: the long-term memory.
+//! * [`memory`]: the long-term memory.
 //! * [`blob`]: content-addressed bytes; [`sweep`]: the deletion of blobs without a mention.
 //! * `validate`: the validation of batches; `query`: the filters of threads and checkpoints.
 //! * `retention_plan`: what a prune, a deletion of runs or a copy keeps; `delta_chain`: when a
@@ -42,7 +42,7 @@ pub mod in_memory;
 mod json_scan;
 mod lease;
 mod lock;
-pub mod longterm;
+pub mod memory;
 mod page;
 mod pending;
 pub mod postgres;
@@ -59,6 +59,6 @@ pub use disk::RedbStore;
 pub use file::open::is_filled;
 pub use folders::{BACKUPS_FOLDER, BLOBS_FOLDER};
 pub use in_memory::MemoryStore;
-pub use longterm::{EssentialDocuments, RedbMemory, VolatileMemory};
+pub use memory::{EssentialDocuments, RedbMemory, VolatileMemory};
 pub use postgres::{PostgresBlobs, PostgresConfig, PostgresMemory, PostgresStore};
 pub use wattle_run::ports::store::StoreError;

@@ -14,11 +14,11 @@ use wattle_run::limit::MEMORY_ROW_BYTES;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
-use crate::longterm::find::Finder;
-use crate::longterm::list::{Lister, Step};
-use crate::longterm::path;
-use crate::longterm::record::{Place, Record, Swap};
-use crate::longterm::shelf::Listing;
+use crate::memory::document::{CompareOutcome, DocumentKey, StoredDocument};
+use crate::memory::namespaces::{NamespaceCollector, ScanStep};
+use crate::memory::path;
+use crate::memory::scan::PageCollector;
+use crate::memory::search::SearchCollector;
 use crate::postgres::link::{Link, sqlx_error};
 
 /// Documents that one statement reads. Even large ones stay far below the limits of a search.
@@ -28,10 +28,10 @@ const PAGE: i64 = 100;
 const NAMESPACE_PAGE: i64 = 1_000;
 
 /// Maximum of documents that one statement deletes. It bounds how long other statements wait.
-const REMOVED_AT_ONCE: i64 = 1_000;
+const MAX_DELETES: i64 = 1_000;
 
 /// Maximum TTL that a read restarts. Added to a time, it must not overflow.
-const LONGEST_REFRESH_MS: u64 = 1 << 62;
+const MAX_REFRESH_MS: u64 = 1 << 62;
 
 const GET: &str = "
     SELECT path, key, created_ms, updated_ms, expires_ms, refresh_ms, document FROM memory
@@ -82,7 +82,7 @@ const PAGE_OF_NAMESPACES: &str = "
     WHERE path >= $1 AND path < $2 AND (expires_ms IS NULL OR expires_ms > $3)
     ORDER BY path LIMIT $4";
 
-const TOUCH: &str = "
+const REFRESH_EXPIRY: &str = "
     UPDATE memory SET expires_ms = greatest(expires_ms, $3 + refresh_ms)
     WHERE (path, key) IN (SELECT * FROM unnest($1::bytea[], $2::bytea[]))
         AND expires_ms > $3 AND refresh_ms IS NOT NULL";
@@ -123,7 +123,7 @@ impl PostgresMemory {
         namespace: &[String],
         key: &str,
         now_ms: i64,
-    ) -> Result<Option<(Place, Record)>, Failure> {
+    ) -> Result<Option<(DocumentKey, StoredDocument)>, Failure> {
         let path = path::encode(scope, namespace);
         let get = || sqlx::query(GET).bind(&path).bind(key.as_bytes()).bind(now_ms);
         let row = self.0.row("read a document", get).await?;
@@ -132,20 +132,24 @@ impl PostgresMemory {
 
     /// Extends the sliding expiry of documents that a read returns. The read waits for it, so that
     /// no later read finds the documents expired.
-    async fn touch(&self, places: &[Place], now_ms: i64) -> Result<(), Failure> {
-        if places.is_empty() {
+    async fn refresh_expiry(&self, doc_keys: &[DocumentKey], now_ms: i64) -> Result<(), Failure> {
+        if doc_keys.is_empty() {
             return Ok(());
         }
-        let paths: Vec<&[u8]> = places.iter().map(|(path, _)| path.as_slice()).collect();
-        let keys: Vec<&[u8]> = places.iter().map(|(_, key)| key.as_bytes()).collect();
-        let touch = || sqlx::query(TOUCH).bind(&paths).bind(&keys).bind(now_ms);
-        self.0.rows("extend the expiry of documents", touch).await.map(drop).map_err(Failure::from)
+        let paths: Vec<&[u8]> = doc_keys.iter().map(|(path, _)| path.as_slice()).collect();
+        let keys: Vec<&[u8]> = doc_keys.iter().map(|(_, key)| key.as_bytes()).collect();
+        let refresh_expiry = || sqlx::query(REFRESH_EXPIRY).bind(&paths).bind(&keys).bind(now_ms);
+        self.0
+            .rows("extend the expiry of documents", refresh_expiry)
+            .await
+            .map(drop)
+            .map_err(Failure::from)
     }
 
     /// Scans all documents in a range of paths.
-    async fn look_through(
+    async fn scan(
         &self,
-        finder: &mut Finder<'_>,
+        collector: &mut SearchCollector<'_>,
         mut paths: Range<Vec<u8>>,
         now_ms: i64,
     ) -> Result<(), Failure> {
@@ -159,9 +163,9 @@ impl PostgresMemory {
             let is_last = rows.len() < PAGE as usize;
             let mut end = None;
             for row in &rows {
-                let (place, record) = document(row)?;
-                end = Some(place.clone());
-                finder.offer(place, record)?;
+                let (doc_key, stored) = document(row)?;
+                end = Some(doc_key.clone());
+                collector.collect(doc_key, stored)?;
             }
             match end {
                 Some((path, last)) if !is_last => {
@@ -183,11 +187,11 @@ impl Memory for PostgresMemory {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
         let found = self.read(scope, namespace, key, now_ms).await?;
-        let Some((place, record)) = found else { return Ok(None) };
-        if record.refreshed(now_ms).is_some() {
-            self.touch(std::slice::from_ref(&place), now_ms).await?;
+        let Some((doc_key, stored)) = found else { return Ok(None) };
+        if stored.refreshed_expiry(now_ms).is_some() {
+            self.refresh_expiry(std::slice::from_ref(&doc_key), now_ms).await?;
         }
-        record.item(&place.0, key).map(Some)
+        stored.item(&doc_key.0, key).map(Some)
     }
 
     async fn peek(
@@ -198,16 +202,16 @@ impl Memory for PostgresMemory {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
         let found = self.read(scope, namespace, key, now_ms).await?;
-        found.map(|(place, record)| record.item(&place.0, key)).transpose()
+        found.map(|(doc_key, stored)| stored.item(&doc_key.0, key)).transpose()
     }
 
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
         let path = path::encode(scope, &item.namespace);
-        let record = Record::after(None, &item, now_ms);
-        let refresh_ms = record.refresh_ms.map(|it| it.min(LONGEST_REFRESH_MS).cast_signed());
+        let stored = StoredDocument::after_put(None, &item, now_ms);
+        let refresh_ms = stored.refresh_ms.map(|it| it.min(MAX_REFRESH_MS).cast_signed());
         let put = || {
             let put = sqlx::query(PUT).bind(&path).bind(item.key.as_bytes()).bind(now_ms);
-            put.bind(record.expires_ms).bind(refresh_ms).bind(&record.document)
+            put.bind(stored.expires_ms).bind(refresh_ms).bind(&stored.document)
         };
         self.0.rows("write a document", put).await.map(drop).map_err(Failure::from)
     }
@@ -220,15 +224,15 @@ impl Memory for PostgresMemory {
         now_ms: i64,
     ) -> Result<bool, Failure> {
         let old = self.read(scope, &item.namespace, &item.key, now_ms).await?;
-        let old = old.map(|(_, record)| record);
-        match Record::swap(old.as_ref(), known, &item, now_ms) {
-            Swap::Done => return Ok(true),
-            Swap::Refuse => return Ok(false),
-            Swap::Write => {}
+        let old = old.map(|(_, stored)| stored);
+        match StoredDocument::compare_for_put(old.as_ref(), known, &item, now_ms) {
+            CompareOutcome::AlreadyDone => return Ok(true),
+            CompareOutcome::Conflict => return Ok(false),
+            CompareOutcome::Write => {}
         }
         let path = path::encode(scope, &item.namespace);
-        let new = Record::after(old.as_ref(), &item, now_ms);
-        let refresh_ms = new.refresh_ms.map(|it| it.min(LONGEST_REFRESH_MS).cast_signed());
+        let new = StoredDocument::after_put(old.as_ref(), &item, now_ms);
+        let refresh_ms = new.refresh_ms.map(|it| it.min(MAX_REFRESH_MS).cast_signed());
         let put = || {
             let put = sqlx::query(if old.is_some() { PUT_OVER } else { PUT_NEW });
             let put = put.bind(&path).bind(item.key.as_bytes()).bind(now_ms).bind(new.expires_ms);
@@ -243,7 +247,7 @@ impl Memory for PostgresMemory {
         }
         // Another caller wrote first, or the reply to a first attempt was lost.
         let now = self.read(scope, &item.namespace, &item.key, now_ms).await?;
-        Ok(now.is_some_and(|(_, record)| record.document == new.document))
+        Ok(now.is_some_and(|(_, stored)| stored.document == new.document))
     }
 
     async fn delete(
@@ -268,7 +272,8 @@ impl Memory for PostgresMemory {
         let Some((_, old)) = self.read(scope, namespace, key, now_ms).await? else {
             return Ok(true);
         };
-        if Record::removal(Some(&old), known, now_ms) == Swap::Refuse {
+        if StoredDocument::compare_for_delete(Some(&old), known, now_ms) == CompareOutcome::Conflict
+        {
             return Ok(false);
         }
         let path = path::encode(scope, namespace);
@@ -286,12 +291,12 @@ impl Memory for PostgresMemory {
         search: &MemorySearch,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
-        let mut finder = Finder::new(search, now_ms);
-        let paths = path::under(&path::encode(scope, &search.prefix));
-        self.look_through(&mut finder, paths, now_ms).await?;
-        let answer = finder.finish()?;
-        self.touch(&answer.refreshed, now_ms).await?;
-        Ok(answer.items)
+        let mut collector = SearchCollector::new(search, now_ms);
+        let paths = path::prefix_range(&path::encode(scope, &search.prefix));
+        self.scan(&mut collector, paths, now_ms).await?;
+        let page = collector.finish()?;
+        self.refresh_expiry(&page.refreshed, now_ms).await?;
+        Ok(page.items)
     }
 
     async fn list(
@@ -306,14 +311,14 @@ impl Memory for PostgresMemory {
         let limit = PAGE.min(i64::try_from(limit).unwrap_or(PAGE));
         let list = || sqlx::query(LIST).bind(&path).bind(after.as_bytes()).bind(now_ms).bind(limit);
         let rows = self.0.rows("list documents", list).await?;
-        let mut listing = Listing::new(path.clone(), rows.len(), now_ms);
+        let mut collector = PageCollector::new(path.clone(), rows.len(), now_ms);
         for row in &rows {
-            let ((path, key), record) = document(row)?;
-            if matches!(listing.offer(&path, &key, &record)?, Step::Done) {
+            let ((path, key), stored) = document(row)?;
+            if matches!(collector.push(&path, &key, &stored)?, ScanStep::Stop) {
                 break;
             }
         }
-        Ok(listing.finish())
+        Ok(collector.finish())
     }
 
     async fn namespaces(
@@ -322,8 +327,9 @@ impl Memory for PostgresMemory {
         list: &ListNamespaces,
         now_ms: i64,
     ) -> Result<Vec<Vec<String>>, Failure> {
-        let mut lister = Lister::new(scope, list);
-        let mut paths = path::under(&path::encode(scope, path::literal(&list.prefix)));
+        let mut collector = NamespaceCollector::new(scope, list);
+        let mut paths =
+            path::prefix_range(&path::encode(scope, path::literal_prefix(&list.prefix)));
         loop {
             let page = || {
                 let page = sqlx::query(PAGE_OF_NAMESPACES).bind(&paths.start).bind(&paths.end);
@@ -336,20 +342,20 @@ impl Memory for PostgresMemory {
                 if path < paths.start.as_slice() {
                     continue;
                 }
-                match lister.offer(path, true)? {
-                    Step::Next => paths.start = path::past(path),
-                    Step::Skip(next) => paths.start = next,
-                    Step::Done => return Ok(lister.finish()),
+                match collector.visit(path, true)? {
+                    ScanStep::Next => paths.start = path::successor(path),
+                    ScanStep::SeekTo(next) => paths.start = next,
+                    ScanStep::Stop => return Ok(collector.finish()),
                 }
             }
             if is_last {
-                return Ok(lister.finish());
+                return Ok(collector.finish());
             }
         }
     }
 
     async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure> {
-        let paths = path::under(&path::encode(scope, prefix));
+        let paths = path::prefix_range(&path::encode(scope, prefix));
         let row_bytes = MEMORY_ROW_BYTES.cast_signed();
         let usage = || sqlx::query(USAGE).bind(&paths.start).bind(&paths.end).bind(row_bytes);
         let bytes = count(self.0.row("measure documents", usage).await?)?;
@@ -357,48 +363,48 @@ impl Memory for PostgresMemory {
     }
 
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
-        let paths = path::under(&path::encode(scope, prefix));
-        let clear = || sqlx::query(CLEAR).bind(&paths.start).bind(&paths.end).bind(REMOVED_AT_ONCE);
+        let paths = path::prefix_range(&path::encode(scope, prefix));
+        let clear = || sqlx::query(CLEAR).bind(&paths.start).bind(&paths.end).bind(MAX_DELETES);
         let mut removed = 0;
         loop {
             let row = self.0.row("delete documents", clear).await?;
             let part = count(row)?;
             removed += part;
-            if part < REMOVED_AT_ONCE {
+            if part < MAX_DELETES {
                 return Ok(usize::try_from(removed).unwrap_or(usize::MAX));
             }
         }
     }
 
     async fn sweep(&self, now_ms: i64) -> Result<usize, Failure> {
-        let sweep = || sqlx::query(SWEEP).bind(now_ms).bind(REMOVED_AT_ONCE);
+        let sweep = || sqlx::query(SWEEP).bind(now_ms).bind(MAX_DELETES);
         let mut removed = 0;
         loop {
             let part = count(self.0.row("sweep documents", sweep).await?)?;
             removed += part;
-            if part < REMOVED_AT_ONCE {
+            if part < MAX_DELETES {
                 return Ok(usize::try_from(removed).unwrap_or(usize::MAX));
             }
         }
     }
 }
 
-fn document(row: &PgRow) -> Result<(Place, Record), Failure> {
-    let read = || -> Result<(Vec<u8>, Vec<u8>, Record), sqlx::Error> {
+fn document(row: &PgRow) -> Result<(DocumentKey, StoredDocument), Failure> {
+    let read = || -> Result<(Vec<u8>, Vec<u8>, StoredDocument), sqlx::Error> {
         let refresh_ms: Option<i64> = row.try_get("refresh_ms")?;
-        let record = Record {
+        let stored = StoredDocument {
             created_ms: row.try_get("created_ms")?,
             updated_ms: row.try_get("updated_ms")?,
             expires_ms: row.try_get("expires_ms")?,
             refresh_ms: refresh_ms.map(i64::cast_unsigned),
             document: row.try_get("document")?,
         };
-        Ok((row.try_get("path")?, row.try_get("key")?, record))
+        Ok((row.try_get("path")?, row.try_get("key")?, stored))
     };
-    let (path, key, record) = read().map_err(unreadable)?;
+    let (path, key, stored) = read().map_err(unreadable)?;
     let key = String::from_utf8(key)
         .map_err(|_| Failure::internal("a key of the long-term memory cannot be read"))?;
-    Ok(((path, key), record))
+    Ok(((path, key), stored))
 }
 
 fn count(row: Option<PgRow>) -> Result<i64, Failure> {

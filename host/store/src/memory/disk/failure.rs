@@ -5,7 +5,7 @@ use wattle_run::ports::store::StoreError;
 
 use crate::error::redb_error;
 
-pub(super) const READ: &str = "read its file";
+pub(super) const OP_READ: &str = "read its file";
 
 /// Converts an error of the file. Damage becomes `broken`, and an error of the backend a retryable
 /// `unavailable`.
@@ -25,11 +25,13 @@ pub(super) fn failure(error: StoreError) -> Failure {
 }
 
 /// Returns a function for `map_err` that names the operation in which redb failed.
-pub(super) fn cannot<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> Failure {
+pub(super) fn redb_failure<E: Into<redb::Error>>(
+    operation: &'static str,
+) -> impl FnOnce(E) -> Failure {
     move |error| failure(redb_error(operation)(error))
 }
 
-pub(super) fn closed() -> Failure {
+pub(super) fn closed_failure() -> Failure {
     Failure::internal("long-term memory is closed")
 }
 
@@ -40,7 +42,7 @@ mod tests {
 
     #[test]
     fn only_backend_errors_are_retryable() {
-        let full = failure(backend(READ, "no space left"));
+        let full = failure(backend(OP_READ, "no space left"));
         assert_eq!((full.code.as_str(), full.retryable), (code::UNAVAILABLE, true));
         assert_eq!(full.message, "long-term memory cannot read its file: no space left");
         let damaged = failure(corrupt("checkpoint store", "a page is damaged"));

@@ -15,29 +15,29 @@ use wattle_run::ports::store::StoreError;
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
 use crate::file::handle::SharedFile;
-use crate::longterm::disk::fault::failure;
-use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, bytes_of, get, row};
-use crate::longterm::disk::usage::{ByteChange, Usage};
-use crate::longterm::record::{Place, Record, Swap};
+use crate::memory::disk::failure::failure;
+use crate::memory::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, bytes_of, get, to_row};
+use crate::memory::disk::usage::{ByteChange, Usage};
+use crate::memory::document::{CompareOutcome, DocumentKey, StoredDocument};
 
 /// Capacity of the queue; further callers wait. Also the maximum of changes in one commit:
 /// documents are small, so this bounds the size of a commit.
-pub(crate) const QUEUE_LIMIT: usize = 64;
+pub(crate) const QUEUE_CAPACITY: usize = 64;
 
 /// Maximum of documents that one change deletes. It bounds how long other changes wait.
-pub(crate) const REMOVED_AT_ONCE: usize = 1_000;
+pub(crate) const MAX_DELETES: usize = 1_000;
 
-const COMMIT: &str = "commit";
+const OP_COMMIT: &str = "commit";
 
-/// Minimum delay between two attempts to open a failed file again.
-const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+/// Minimum delay between two attempts to reopen a file that failed.
+const MIN_REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// A queued change with the sender of its result.
-pub(crate) struct Command {
+pub(crate) struct QueuedChange {
     pub change: Change,
     /// Receives the number of deleted documents once that is durable; for a conditional change, 1
     /// if the document now has the requested state, and 0 otherwise.
-    pub answer: oneshot::Sender<Result<usize, Failure>>,
+    pub reply: oneshot::Sender<Result<usize, Failure>>,
 }
 
 /// A change of the documents.
@@ -59,29 +59,29 @@ pub(crate) enum Change {
         now_ms: i64,
     },
     /// Deletes a document.
-    Delete { place: Place },
+    Delete { doc_key: DocumentKey },
     /// Deletes a document if it is `known`.
     DeleteIf {
-        place: Place,
+        doc_key: DocumentKey,
         /// The expected document.
         known: Value,
         now_ms: i64,
     },
     /// Extends the sliding expiry of documents that were read.
-    Touch { places: Vec<Place>, now_ms: i64 },
-    /// Deletes the documents in a range of paths, at most [`REMOVED_AT_ONCE`].
+    RefreshExpiry { doc_keys: Vec<DocumentKey>, now_ms: i64 },
+    /// Deletes the documents in a range of paths, at most [`MAX_DELETES`].
     Clear { paths: Range<Vec<u8>> },
-    /// Deletes documents that have expired, at most [`REMOVED_AT_ONCE`].
+    /// Deletes documents that have expired, at most [`MAX_DELETES`].
     Sweep { now_ms: i64 },
 }
 
 /// The writer thread.
 pub(crate) struct Writer {
     pub file: Arc<SharedFile>,
-    /// Time of the next attempt to open the file again, if it failed.
+    /// Time of the next attempt to reopen the file, if it failed.
     pub reopen_at: Option<Instant>,
     /// The queue.
-    pub commands: mpsc::Receiver<Command>,
+    pub commands: mpsc::Receiver<QueuedChange>,
     /// The bytes of the documents.
     pub usage: Arc<Usage>,
 }
@@ -91,7 +91,7 @@ impl Writer {
     pub(crate) fn run(mut self) {
         while let Some(first) = self.commands.blocking_recv() {
             let mut group = vec![first];
-            while group.len() < QUEUE_LIMIT
+            while group.len() < QUEUE_CAPACITY
                 && let Ok(command) = self.commands.try_recv()
             {
                 group.push(command);
@@ -101,36 +101,36 @@ impl Writer {
                 tracing::error!(
                     %failure,
                     changes = group.len(),
-                    "long-term memory: a commit failed, and its changes were not written"
+                    "long-term memory: commit failed, its changes were not written"
                 );
             }
-            for (place, command) in group.into_iter().enumerate() {
-                let result = done.as_ref().map(|removed| removed[place]).map_err(Clone::clone);
+            for (index, command) in group.into_iter().enumerate() {
+                let result = done.as_ref().map(|removed| removed[index]).map_err(Clone::clone);
                 // The caller may have been dropped.
-                let _ = command.answer.send(result);
+                let _ = command.reply.send(result);
             }
         }
     }
 }
 
 impl Writer {
-    /// Commits a group. Opens a failed file again before that, because redb refuses all further
-    /// commits of it.
-    fn commit(&mut self, group: &[Command]) -> Result<Vec<usize>, StoreError> {
+    /// Commits a group. Reopens a file that failed before that, because redb refuses all further
+    /// commits to it.
+    fn commit(&mut self, group: &[QueuedChange]) -> Result<Vec<usize>, StoreError> {
         if self.file.take_failure() && self.reopen_at.is_none() {
             self.reopen_at = Some(Instant::now());
         }
         if let Some(at) = self.reopen_at {
             if Instant::now() < at {
-                return Err(backend(COMMIT, "its file failed and has not been reopened yet"));
+                return Err(backend(OP_COMMIT, "its file failed and has not been reopened yet"));
             }
-            self.reopen_at = Some(Instant::now() + REOPEN_PAUSE);
+            self.reopen_at = Some(Instant::now() + MIN_REOPEN_DELAY);
             self.file.reopen()?;
         }
         let handle = self.file.handle();
         let usage = &self.usage;
-        let done = guarded(COMMIT, || {
-            commit(handle.writable()?, usage, group).map_err(redb_error(COMMIT))
+        let done = guarded(OP_COMMIT, || {
+            commit(handle.writable()?, usage, group).map_err(redb_error(OP_COMMIT))
         });
         drop(handle);
         self.reopen_at = match &done {
@@ -146,9 +146,9 @@ impl Writer {
     }
 }
 
-/// Applies all changes in one transaction. Returns the result of each, as [`Command::answer`]
+/// Applies all changes in one transaction. Returns the result of each, as [`QueuedChange::reply`]
 /// documents it.
-fn commit(database: &Database, usage: &Usage, group: &[Command]) -> Result<Vec<usize>, Error> {
+fn commit(database: &Database, usage: &Usage, group: &[QueuedChange]) -> Result<Vec<usize>, Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     let (removed, changes) = {
@@ -177,55 +177,56 @@ impl<'t> Tables<'t> {
     fn apply(&mut self, change: &Change) -> Result<usize, Error> {
         match change {
             Change::Put { path, item, now_ms } => {
-                let place = (path.clone(), item.key.clone());
-                let old = self.whole(&place)?;
-                let new = Record::after(old.as_ref(), item, *now_ms);
-                self.replace(&place, old.as_ref(), Some(&new))
+                let doc_key = (path.clone(), item.key.clone());
+                let old = self.intact_document(&doc_key)?;
+                let new = StoredDocument::after_put(old.as_ref(), item, *now_ms);
+                self.replace(&doc_key, old.as_ref(), Some(&new))
             }
             Change::PutIf { path, known, item, now_ms } => {
-                let place = (path.clone(), item.key.clone());
-                let old = self.whole(&place)?;
-                let swap = Record::swap(old.as_ref(), known.as_ref(), item, *now_ms);
-                if swap == Swap::Write {
-                    let new = Record::after(old.as_ref(), item, *now_ms);
-                    self.replace(&place, old.as_ref(), Some(&new))?;
+                let doc_key = (path.clone(), item.key.clone());
+                let old = self.intact_document(&doc_key)?;
+                let outcome =
+                    StoredDocument::compare_for_put(old.as_ref(), known.as_ref(), item, *now_ms);
+                if outcome == CompareOutcome::Write {
+                    let new = StoredDocument::after_put(old.as_ref(), item, *now_ms);
+                    self.replace(&doc_key, old.as_ref(), Some(&new))?;
                 }
-                Ok(usize::from(swap != Swap::Refuse))
+                Ok(usize::from(outcome != CompareOutcome::Conflict))
             }
-            Change::Delete { place } => self.remove(std::slice::from_ref(place)),
-            Change::DeleteIf { place, known, now_ms } => {
-                let removal = match get(&self.documents, place)?.transpose() {
-                    Ok(old) => Record::removal(old.as_ref(), known, *now_ms),
+            Change::Delete { doc_key } => self.remove(std::slice::from_ref(doc_key)),
+            Change::DeleteIf { doc_key, known, now_ms } => {
+                let outcome = match get(&self.documents, doc_key)?.transpose() {
+                    Ok(old) => StoredDocument::compare_for_delete(old.as_ref(), known, *now_ms),
                     // The expected document cannot be compared with a damaged one.
-                    Err(_damaged) => Swap::Refuse,
+                    Err(_damaged) => CompareOutcome::Conflict,
                 };
-                if removal == Swap::Write {
-                    self.remove(std::slice::from_ref(place))?;
+                if outcome == CompareOutcome::Write {
+                    self.remove(std::slice::from_ref(doc_key))?;
                 }
-                Ok(usize::from(removal != Swap::Refuse))
+                Ok(usize::from(outcome != CompareOutcome::Conflict))
             }
-            Change::Touch { places, now_ms } => self.touch(places, *now_ms),
+            Change::RefreshExpiry { doc_keys, now_ms } => self.refresh_expiry(doc_keys, *now_ms),
             Change::Clear { paths } => {
-                let places = self.places_in(paths)?;
-                self.remove(&places)
+                let doc_keys = self.doc_keys_in(paths)?;
+                self.remove(&doc_keys)
             }
             Change::Sweep { now_ms } => self.sweep(*now_ms),
         }
     }
 
     /// Returns a document if it is intact. A damaged one is overwritten.
-    fn whole(&self, place: &Place) -> Result<Option<Record>, Error> {
-        Ok(get(&self.documents, place)?.and_then(Result::ok))
+    fn intact_document(&self, doc_key: &DocumentKey) -> Result<Option<StoredDocument>, Error> {
+        Ok(get(&self.documents, doc_key)?.and_then(Result::ok))
     }
 
     /// Replaces a document in both tables.
     fn replace(
         &mut self,
-        place: &Place,
-        old: Option<&Record>,
-        new: Option<&Record>,
+        doc_key: &DocumentKey,
+        old: Option<&StoredDocument>,
+        new: Option<&StoredDocument>,
     ) -> Result<usize, Error> {
-        let (path, key) = (place.0.as_slice(), place.1.as_str());
+        let (path, key) = (doc_key.0.as_slice(), doc_key.1.as_str());
         if let Some(expires_ms) = old.and_then(|old| old.expires_ms) {
             self.expiries.remove((expires_ms, path, key))?;
         }
@@ -235,7 +236,7 @@ impl<'t> Tables<'t> {
             self.note_change(path, before, None);
             return Ok(usize::from(before.is_some()));
         };
-        let row = row((path, key), new);
+        let row = to_row((path, key), new);
         let replaced = self.documents.insert((path, key), row)?;
         let before = replaced.map(|old| bytes_of((path, key), old.value()));
         self.note_change(path, before, Some(bytes_of((path, key), row)));
@@ -253,56 +254,56 @@ impl<'t> Tables<'t> {
         }
     }
 
-    fn remove(&mut self, places: &[Place]) -> Result<usize, Error> {
+    fn remove(&mut self, doc_keys: &[DocumentKey]) -> Result<usize, Error> {
         let mut removed = 0;
-        for place in places {
-            let old = self.whole(place)?;
-            removed += self.replace(place, old.as_ref(), None)?;
+        for doc_key in doc_keys {
+            let old = self.intact_document(doc_key)?;
+            removed += self.replace(doc_key, old.as_ref(), None)?;
         }
         Ok(removed)
     }
 
-    fn touch(&mut self, places: &[Place], now_ms: i64) -> Result<usize, Error> {
-        for place in places {
-            let Some(old) = self.whole(place)? else {
+    fn refresh_expiry(&mut self, doc_keys: &[DocumentKey], now_ms: i64) -> Result<usize, Error> {
+        for doc_key in doc_keys {
+            let Some(old) = self.intact_document(doc_key)? else {
                 continue;
             };
-            if let Some(expires_ms) = old.refreshed(now_ms) {
-                let new = Record { expires_ms: Some(expires_ms), ..old.clone() };
-                self.replace(place, Some(&old), Some(&new))?;
+            if let Some(expires_ms) = old.refreshed_expiry(now_ms) {
+                let new = StoredDocument { expires_ms: Some(expires_ms), ..old.clone() };
+                self.replace(doc_key, Some(&old), Some(&new))?;
             }
         }
         Ok(0)
     }
 
-    fn places_in(&self, paths: &Range<Vec<u8>>) -> Result<Vec<Place>, Error> {
+    fn doc_keys_in(&self, paths: &Range<Vec<u8>>) -> Result<Vec<DocumentKey>, Error> {
         let range = (paths.start.as_slice(), "")..(paths.end.as_slice(), "");
-        let mut places = Vec::new();
-        for entry in self.documents.range(range)?.take(REMOVED_AT_ONCE) {
-            let (place, _) = entry?;
-            let (path, key) = place.value();
-            places.push((path.to_vec(), key.to_owned()));
+        let mut doc_keys = Vec::new();
+        for entry in self.documents.range(range)?.take(MAX_DELETES) {
+            let (doc_key, _) = entry?;
+            let (path, key) = doc_key.value();
+            doc_keys.push((path.to_vec(), key.to_owned()));
         }
-        Ok(places)
+        Ok(doc_keys)
     }
 
     /// Deletes expired documents. A damaged document that was overwritten leaves its entry in
     /// `expiries`, so the expiry of the current document decides.
     fn sweep(&mut self, now_ms: i64) -> Result<usize, Error> {
         let mut removed = 0;
-        for (expires_ms, place) in self.expired(now_ms)? {
-            self.expiries.remove((expires_ms, place.0.as_slice(), place.1.as_str()))?;
-            if self.whole(&place)?.is_none_or(|old| !old.is_alive(now_ms)) {
-                removed += self.remove(std::slice::from_ref(&place))?;
+        for (expires_ms, doc_key) in self.expired(now_ms)? {
+            self.expiries.remove((expires_ms, doc_key.0.as_slice(), doc_key.1.as_str()))?;
+            if self.intact_document(&doc_key)?.is_none_or(|old| !old.is_alive(now_ms)) {
+                removed += self.remove(std::slice::from_ref(&doc_key))?;
             }
         }
         Ok(removed)
     }
 
-    fn expired(&self, now_ms: i64) -> Result<Vec<(i64, Place)>, Error> {
+    fn expired(&self, now_ms: i64) -> Result<Vec<(i64, DocumentKey)>, Error> {
         let until = (now_ms.saturating_add(1), [].as_slice(), "");
         let mut expired = Vec::new();
-        for entry in self.expiries.range(..until)?.take(REMOVED_AT_ONCE) {
+        for entry in self.expiries.range(..until)?.take(MAX_DELETES) {
             let (expiry, _) = entry?;
             let (expires_ms, path, key) = expiry.value();
             expired.push((expires_ms, (path.to_vec(), key.to_owned())));

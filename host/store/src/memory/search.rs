@@ -7,58 +7,58 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::{MEMORY_ANSWER_BYTES, MEMORY_SCANNED, MEMORY_SCANNED_BYTES};
 use wattle_run::ports::memory::{Compare, Condition, Item, MemorySearch};
 
-use crate::longterm::path;
-use crate::longterm::record::{Place, Record};
-use crate::longterm::words::Query;
+use crate::memory::document::{DocumentKey, StoredDocument};
+use crate::memory::path;
+use crate::memory::tokenize::QueryTerms;
 
 /// Collects the documents that a search returns, from documents in any order.
-pub(crate) struct Finder<'s> {
+pub(crate) struct SearchCollector<'s> {
     search: &'s MemorySearch,
-    query: Option<Query>,
+    query: Option<QueryTerms>,
     now_ms: i64,
     /// The best matches so far. Further matches are added until there are twice as many; only the
     /// best ones are then kept.
-    found: Vec<Found>,
-    budget: Budget,
+    hits: Vec<Hit>,
+    budget: ScanBudget,
 }
 
 /// A document that matches.
-struct Found {
-    rank: Rank,
-    record: Record,
+struct Hit {
+    rank: HitOrder,
+    stored: StoredDocument,
     value: Value,
 }
 
 /// The sort key of a match. The best match has the least key.
-struct Rank {
+struct HitOrder {
     score: Option<f64>,
     updated_ms: i64,
-    place: Place,
+    doc_key: DocumentKey,
 }
 
-impl Rank {
+impl HitOrder {
     fn cmp(&self, other: &Self) -> Ordering {
         let score = |rank: &Self| rank.score.unwrap_or(0.0);
         score(other)
             .total_cmp(&score(self))
             .then_with(|| other.updated_ms.cmp(&self.updated_ms))
-            .then_with(|| self.place.cmp(&other.place))
+            .then_with(|| self.doc_key.cmp(&other.doc_key))
     }
 }
 
 /// The result of a search.
-pub(crate) struct Answer {
+pub(crate) struct SearchPage {
     /// The documents of the page.
     pub items: Vec<Item>,
     /// Documents of the page whose sliding expiry the search extends.
-    pub refreshed: Vec<Place>,
+    pub refreshed: Vec<DocumentKey>,
 }
 
-impl<'s> Finder<'s> {
-    /// Creates a finder without documents.
+impl<'s> SearchCollector<'s> {
+    /// Creates a collector without documents.
     pub(crate) fn new(search: &'s MemorySearch, now_ms: i64) -> Self {
-        let query = search.query.as_deref().map(Query::new);
-        Self { search, query, now_ms, found: Vec::new(), budget: Budget::default() }
+        let query = search.query.as_deref().map(QueryTerms::new);
+        Self { search, query, now_ms, hits: Vec::new(), budget: ScanBudget::default() }
     }
 
     /// Adds a document under the prefix if it matches.
@@ -67,38 +67,42 @@ impl<'s> Finder<'s> {
     ///
     /// `limit` if the search reads too many documents or bytes, `broken` if the document is
     /// damaged.
-    pub(crate) fn offer(&mut self, place: Place, record: Record) -> Result<(), Failure> {
-        if !record.is_alive(self.now_ms) {
+    pub(crate) fn collect(
+        &mut self,
+        doc_key: DocumentKey,
+        stored: StoredDocument,
+    ) -> Result<(), Failure> {
+        if !stored.is_alive(self.now_ms) {
             return Ok(());
         }
-        self.budget.count(record.document.len(), &self.search.prefix)?;
-        let value = record.value()?;
-        if !self.search.filter.iter().all(|condition| holds(condition, &value)) {
+        self.budget.count(stored.document.len(), &self.search.prefix)?;
+        let value = stored.value()?;
+        if !self.search.filter.iter().all(|condition| matches(condition, &value)) {
             return Ok(());
         }
         let score = match &self.query {
             None => None,
-            Some(query) => match query.score(&place.1, &value) {
+            Some(query) => match query.score(&doc_key.1, &value) {
                 None => return Ok(()),
                 score => score,
             },
         };
-        let rank = Rank { score, updated_ms: record.updated_ms, place };
-        self.found.push(Found { rank, record, value });
-        if self.found.len() >= 2 * self.wanted().max(1) {
-            self.cut();
+        let rank = HitOrder { score, updated_ms: stored.updated_ms, doc_key };
+        self.hits.push(Hit { rank, stored, value });
+        if self.hits.len() >= 2 * self.max_hits().max(1) {
+            self.keep_best();
         }
         Ok(())
     }
 
-    fn wanted(&self) -> usize {
+    fn max_hits(&self) -> usize {
         // A search reads no more documents than this.
         self.search.offset.saturating_add(self.search.limit).min(MEMORY_SCANNED)
     }
 
-    fn cut(&mut self) {
-        self.found.sort_by(|one, other| one.rank.cmp(&other.rank));
-        self.found.truncate(self.wanted());
+    fn keep_best(&mut self) {
+        self.hits.sort_by(|one, other| one.rank.cmp(&other.rank));
+        self.hits.truncate(self.max_hits());
     }
 
     /// Returns the requested page.
@@ -106,29 +110,29 @@ impl<'s> Finder<'s> {
     /// # Errors
     ///
     /// `limit` if the page has more than `MEMORY_ANSWER_BYTES`, `broken` if a document is damaged.
-    pub(crate) fn finish(mut self) -> Result<Answer, Failure> {
-        self.cut();
-        let page = self.found.into_iter().skip(self.search.offset).take(self.search.limit);
+    pub(crate) fn finish(mut self) -> Result<SearchPage, Failure> {
+        self.keep_best();
+        let page = self.hits.into_iter().skip(self.search.offset).take(self.search.limit);
         let (mut items, mut refreshed, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for Found { rank, record, value } in page {
-            bytes += record.document.len();
+        for Hit { rank, stored, value } in page {
+            bytes += stored.document.len();
             if bytes > MEMORY_ANSWER_BYTES {
                 return Err(too_large(items.len()));
             }
-            let (path, key) = rank.place;
+            let (path, key) = rank.doc_key;
             items.push(Item {
                 namespace: path::decode(&path)?,
                 key: key.clone(),
                 value,
-                created_ms: record.created_ms,
-                updated_ms: record.updated_ms,
+                created_ms: stored.created_ms,
+                updated_ms: stored.updated_ms,
                 score: rank.score,
             });
-            if !self.search.peek && record.refreshed(self.now_ms).is_some() {
+            if !self.search.peek && stored.refreshed_expiry(self.now_ms).is_some() {
                 refreshed.push((path, key));
             }
         }
-        Ok(Answer { items, refreshed })
+        Ok(SearchPage { items, refreshed })
     }
 }
 
@@ -143,12 +147,12 @@ fn too_large(fitting: usize) -> Failure {
 
 /// The documents and bytes that one query has read.
 #[derive(Default)]
-pub(crate) struct Budget {
+pub(crate) struct ScanBudget {
     documents: usize,
     bytes: usize,
 }
 
-impl Budget {
+impl ScanBudget {
     /// Counts a document that the query reads.
     ///
     /// # Errors
@@ -170,31 +174,31 @@ impl Budget {
 }
 
 /// Returns true if a document matches a condition.
-fn holds(condition: &Condition, document: &Value) -> bool {
+fn matches(condition: &Condition, document: &Value) -> bool {
     let Condition { field, compare, value } = condition;
     let found = document.as_object().and_then(|fields| fields.get(field)).unwrap_or(&Value::Null);
     match compare {
-        Compare::Eq => is_same(found, value),
-        Compare::Ne => !is_same(found, value),
-        Compare::Gt => order(found, value) == Some(Ordering::Greater),
-        Compare::Gte => matches!(order(found, value), Some(Ordering::Greater | Ordering::Equal)),
-        Compare::Lt => order(found, value) == Some(Ordering::Less),
-        Compare::Lte => matches!(order(found, value), Some(Ordering::Less | Ordering::Equal)),
+        Compare::Eq => json_eq(found, value),
+        Compare::Ne => !json_eq(found, value),
+        Compare::Gt => json_cmp(found, value) == Some(Ordering::Greater),
+        Compare::Gte => matches!(json_cmp(found, value), Some(Ordering::Greater | Ordering::Equal)),
+        Compare::Lt => json_cmp(found, value) == Some(Ordering::Less),
+        Compare::Lte => matches!(json_cmp(found, value), Some(Ordering::Less | Ordering::Equal)),
     }
 }
 
 /// Compares two JSON values. `1` and `1.0` are equal, and the order of fields does not matter.
-fn is_same(one: &Value, other: &Value) -> bool {
+fn json_eq(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
-            order_numbers(one, other) == Some(Ordering::Equal)
+            cmp_numbers(one, other) == Some(Ordering::Equal)
         }
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_same(a, b))
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| json_eq(a, b))
         }
         (Value::Object(one), Value::Object(other)) => {
             let has = |(name, value): (&String, &Value)| {
-                other.get(name).is_some_and(|other| is_same(value, other))
+                other.get(name).is_some_and(|other| json_eq(value, other))
             };
             one.len() == other.len() && one.iter().all(has)
         }
@@ -202,16 +206,16 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn order(one: &Value, other: &Value) -> Option<Ordering> {
+fn json_cmp(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => order_numbers(one, other),
+        (Value::Number(one), Value::Number(other)) => cmp_numbers(one, other),
         (Value::String(one), Value::String(other)) => Some(one.cmp(other)),
         _ => None,
     }
 }
 
 /// Compares whole numbers exactly and others as floats.
-fn order_numbers(one: &Number, other: &Number) -> Option<Ordering> {
+fn cmp_numbers(one: &Number, other: &Number) -> Option<Ordering> {
     let whole = |number: &Number| {
         number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
     };

@@ -5,18 +5,18 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::MEMORY_ROW_BYTES;
 use wattle_run::ports::memory::{Item, PutItem};
 
-use crate::longterm::path;
+use crate::memory::path;
 
 /// A read extends the expiry only after this fraction of the TTL has passed, so that frequent reads
 /// cause few writes.
-const REFRESH_SHARE: u64 = 16;
+const REFRESH_DIVISOR: u64 = 16;
 
 /// The path and the key of a document.
-pub(crate) type Place = (Vec<u8>, String);
+pub(crate) type DocumentKey = (Vec<u8>, String);
 
 /// The stored form of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct StoredDocument {
     /// Time of the first write.
     pub created_ms: i64,
     /// Time of the last write.
@@ -36,18 +36,18 @@ pub(crate) fn stored_bytes(path: &[u8], key: &str, document: &str) -> u64 {
 
 /// The decision about a conditional put or delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Swap {
+pub(crate) enum CompareOutcome {
     /// The condition holds, so the change is written.
     Write,
     /// The document already has the requested state, so nothing is written.
-    Done,
+    AlreadyDone,
     /// The document differs from the expected one, so nothing is written.
-    Refuse,
+    Conflict,
 }
 
-impl Record {
+impl StoredDocument {
     /// Returns the record with which a put replaces the old one.
-    pub(crate) fn after(old: Option<&Self>, put: &PutItem, now_ms: i64) -> Self {
+    pub(crate) fn after_put(old: Option<&Self>, put: &PutItem, now_ms: i64) -> Self {
         let old = old.filter(|old| old.is_alive(now_ms));
         Self {
             created_ms: old.map_or(now_ms, |old| old.created_ms),
@@ -64,38 +64,42 @@ impl Record {
     }
 
     /// Returns the new expiry after a read; `None` if the read does not write one.
-    pub(crate) fn refreshed(&self, now_ms: i64) -> Option<i64> {
+    pub(crate) fn refreshed_expiry(&self, now_ms: i64) -> Option<i64> {
         let (expires_ms, refresh_ms) = (self.expires_ms?, self.refresh_ms?);
         let fresh_ms = now_ms.saturating_add_unsigned(refresh_ms);
         let gained = fresh_ms.saturating_sub(expires_ms);
-        let is_worth_it = gained > 0 && gained.unsigned_abs() >= refresh_ms / REFRESH_SHARE;
+        let is_worth_it = gained > 0 && gained.unsigned_abs() >= refresh_ms / REFRESH_DIVISOR;
         (self.is_alive(now_ms) && is_worth_it).then_some(fresh_ms)
     }
 
     /// Decides a conditional put by the stored document and the document that the caller expects.
-    pub(crate) fn swap(
+    pub(crate) fn compare_for_put(
         old: Option<&Self>,
         known: Option<&Value>,
         put: &PutItem,
         now_ms: i64,
-    ) -> Swap {
+    ) -> CompareOutcome {
         let old = old.filter(|old| old.is_alive(now_ms)).and_then(|old| old.value().ok());
         if old.as_ref() == known {
-            Swap::Write
+            CompareOutcome::Write
         } else if old.as_ref() == Some(&put.value) {
-            Swap::Done
+            CompareOutcome::AlreadyDone
         } else {
-            Swap::Refuse
+            CompareOutcome::Conflict
         }
     }
 
     /// Decides a conditional delete by the stored document and the document that the caller
     /// expects.
-    pub(crate) fn removal(old: Option<&Self>, known: &Value, now_ms: i64) -> Swap {
+    pub(crate) fn compare_for_delete(
+        old: Option<&Self>,
+        known: &Value,
+        now_ms: i64,
+    ) -> CompareOutcome {
         match old.filter(|old| old.is_alive(now_ms)).map(Self::value) {
-            None => Swap::Done,
-            Some(Ok(old)) if old == *known => Swap::Write,
-            Some(_) => Swap::Refuse,
+            None => CompareOutcome::AlreadyDone,
+            Some(Ok(old)) if old == *known => CompareOutcome::Write,
+            Some(_) => CompareOutcome::Conflict,
         }
     }
 
@@ -146,43 +150,53 @@ mod tests {
 
     #[test]
     fn creation_time_is_kept_until_expiry() {
-        let first = Record::after(None, &put(Some(100), false), 1_000);
-        let second = Record::after(Some(&first), &put(None, false), 1_099);
+        let first = StoredDocument::after_put(None, &put(Some(100), false), 1_000);
+        let second = StoredDocument::after_put(Some(&first), &put(None, false), 1_099);
         assert_eq!((second.created_ms, second.updated_ms), (1_000, 1_099));
-        assert_eq!(Record::after(Some(&first), &put(None, false), 1_100).created_ms, 1_100);
+        assert_eq!(
+            StoredDocument::after_put(Some(&first), &put(None, false), 1_100).created_ms,
+            1_100
+        );
     }
 
     #[test]
     fn put_if_replaces_the_expected_value() {
-        let there = Record::after(None, &put(Some(100), false), 1_000);
+        let there = StoredDocument::after_put(None, &put(Some(100), false), 1_000);
         let new = PutItem { value: json!({ "n": 1.5 }), ..put(None, false) };
-        let done = Record::after(None, &new, 1_000);
+        let done = StoredDocument::after_put(None, &new, 1_000);
         let (old, other) = (json!({}), json!({ "n": 2 }));
-        for (record, known, now_ms, wanted) in [
-            (None, None, 1_000, Swap::Write),
-            (None, Some(&old), 1_000, Swap::Refuse),
-            (Some(&there), Some(&old), 1_000, Swap::Write),
-            (Some(&there), Some(&other), 1_000, Swap::Refuse),
-            (Some(&there), None, 1_000, Swap::Refuse),
-            (Some(&there), None, 1_100, Swap::Write),
-            (Some(&there), Some(&old), 1_100, Swap::Refuse),
-            (Some(&done), Some(&old), 1_000, Swap::Done),
-            (Some(&done), None, 1_000, Swap::Done),
+        for (stored, known, now_ms, wanted) in [
+            (None, None, 1_000, CompareOutcome::Write),
+            (None, Some(&old), 1_000, CompareOutcome::Conflict),
+            (Some(&there), Some(&old), 1_000, CompareOutcome::Write),
+            (Some(&there), Some(&other), 1_000, CompareOutcome::Conflict),
+            (Some(&there), None, 1_000, CompareOutcome::Conflict),
+            (Some(&there), None, 1_100, CompareOutcome::Write),
+            (Some(&there), Some(&old), 1_100, CompareOutcome::Conflict),
+            (Some(&done), Some(&old), 1_000, CompareOutcome::AlreadyDone),
+            (Some(&done), None, 1_000, CompareOutcome::AlreadyDone),
         ] {
-            assert_eq!(Record::swap(record, known, &new, now_ms), wanted, "{record:?} {known:?}");
+            assert_eq!(
+                StoredDocument::compare_for_put(stored, known, &new, now_ms),
+                wanted,
+                "{record:?} {known:?}"
+            );
         }
     }
 
     #[test]
     fn read_extends_expiry_after_the_refresh_threshold() {
-        let record = Record::after(None, &put(Some(1_600), true), 0);
-        assert_eq!(record.refreshed(99), None);
-        assert_eq!(record.refreshed(100), Some(1_700));
-        assert_eq!(record.refreshed(1_599), Some(3_199));
-        assert_eq!(record.refreshed(1_600), None);
-        assert_eq!(Record::after(None, &put(Some(1_600), false), 0).refreshed(100), None);
-        let forever = Record::after(None, &put(Some(u64::MAX), true), i64::MAX - 1);
+        let stored = StoredDocument::after_put(None, &put(Some(1_600), true), 0);
+        assert_eq!(stored.refreshed_expiry(99), None);
+        assert_eq!(stored.refreshed_expiry(100), Some(1_700));
+        assert_eq!(stored.refreshed_expiry(1_599), Some(3_199));
+        assert_eq!(stored.refreshed_expiry(1_600), None);
+        assert_eq!(
+            StoredDocument::after_put(None, &put(Some(1_600), false), 0).refreshed_expiry(100),
+            None
+        );
+        let forever = StoredDocument::after_put(None, &put(Some(u64::MAX), true), i64::MAX - 1);
         assert_eq!(forever.expires_ms, Some(i64::MAX));
-        assert_eq!(forever.refreshed(i64::MAX - 1), None);
+        assert_eq!(forever.refreshed_expiry(i64::MAX - 1), None);
     }
 }

@@ -12,17 +12,17 @@ use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
 use crate::lock::lock;
-use crate::longterm::list::Step;
-use crate::longterm::path;
-use crate::longterm::record::{Place, Record, Swap, stored_bytes};
-use crate::longterm::shelf::{self, Shelf, Visit};
+use crate::memory::document::{CompareOutcome, DocumentKey, StoredDocument, stored_bytes};
+use crate::memory::namespaces::ScanStep;
+use crate::memory::path;
+use crate::memory::scan::{self, DocumentScan, Visitor};
 
 /// Long-term memory in the process. Clones share the documents.
 #[derive(Clone, Debug, Default)]
 pub struct VolatileMemory(Arc<Mutex<Documents>>);
 
 #[derive(Debug, Default)]
-struct Documents(BTreeMap<Place, Record>);
+struct Documents(BTreeMap<DocumentKey, StoredDocument>);
 
 impl VolatileMemory {
     /// Creates a memory without documents.
@@ -33,36 +33,36 @@ impl VolatileMemory {
 
 impl Documents {
     /// Extends the sliding expiry of a document that a read or a search found.
-    fn touch(&mut self, place: &Place, now_ms: i64) {
-        if let Some(record) = self.0.get_mut(place)
-            && let Some(expires_ms) = record.refreshed(now_ms)
+    fn refresh_expiry(&mut self, doc_key: &DocumentKey, now_ms: i64) {
+        if let Some(stored) = self.0.get_mut(doc_key)
+            && let Some(expires_ms) = stored.refreshed_expiry(now_ms)
         {
-            record.expires_ms = Some(expires_ms);
+            stored.expires_ms = Some(expires_ms);
         }
     }
 
-    fn item(&self, place: &Place, now_ms: i64) -> Result<Option<Item>, Failure> {
-        let record = self.0.get(place).filter(|record| record.is_alive(now_ms));
-        record.map(|record| record.item(&place.0, &place.1)).transpose()
+    fn item(&self, doc_key: &DocumentKey, now_ms: i64) -> Result<Option<Item>, Failure> {
+        let stored = self.0.get(doc_key).filter(|stored| stored.is_alive(now_ms));
+        stored.map(|stored| stored.item(&doc_key.0, &doc_key.1)).transpose()
     }
 
-    fn retain(&mut self, keep: impl Fn(&Place, &Record) -> bool) -> usize {
+    fn retain(&mut self, keep: impl Fn(&DocumentKey, &StoredDocument) -> bool) -> usize {
         let before = self.0.len();
-        self.0.retain(|place, record| keep(place, record));
+        self.0.retain(|doc_key, stored| keep(doc_key, stored));
         before - self.0.len()
     }
 }
 
-impl Shelf for Documents {
-    fn walk(&self, mut paths: Range<Vec<u8>>, visit: &mut Visit<'_>) -> Result<(), Failure> {
+impl DocumentScan for Documents {
+    fn scan(&self, mut paths: Range<Vec<u8>>, visit: &mut Visitor<'_>) -> Result<(), Failure> {
         'part: while paths.start < paths.end {
             let from = Bound::Included((paths.start.clone(), String::new()));
             let to = Bound::Excluded((paths.end.clone(), String::new()));
-            for ((path, key), record) in self.0.range((from, to)) {
-                match visit(path, key, record.clone())? {
-                    Step::Next => {}
-                    Step::Done => return Ok(()),
-                    Step::Skip(next) => {
+            for ((path, key), stored) in self.0.range((from, to)) {
+                match visit(path, key, stored.clone())? {
+                    ScanStep::Next => {}
+                    ScanStep::Stop => return Ok(()),
+                    ScanStep::SeekTo(next) => {
                         paths.start = next;
                         continue 'part;
                     }
@@ -73,10 +73,10 @@ impl Shelf for Documents {
         Ok(())
     }
 
-    fn walk_behind(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure> {
-        let behind = (Bound::Excluded(place), Bound::Unbounded);
-        for ((path, key), record) in self.0.range::<Place, _>(behind) {
-            if matches!(visit(path, key, record.clone())?, Step::Done) {
+    fn scan_after(&self, doc_key: &DocumentKey, visit: &mut Visitor<'_>) -> Result<(), Failure> {
+        let after = (Bound::Excluded(doc_key), Bound::Unbounded);
+        for ((path, key), stored) in self.0.range::<DocumentKey, _>(after) {
+            if matches!(visit(path, key, stored.clone())?, ScanStep::Stop) {
                 return Ok(());
             }
         }
@@ -93,10 +93,10 @@ impl Memory for VolatileMemory {
         key: &str,
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
-        let place = (path::encode(scope, namespace), key.to_owned());
+        let doc_key = (path::encode(scope, namespace), key.to_owned());
         let mut documents = lock(&self.0);
-        documents.touch(&place, now_ms);
-        documents.item(&place, now_ms)
+        documents.refresh_expiry(&doc_key, now_ms);
+        documents.item(&doc_key, now_ms)
     }
 
     async fn peek(
@@ -110,10 +110,10 @@ impl Memory for VolatileMemory {
     }
 
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
-        let place = (path::encode(scope, &item.namespace), item.key.clone());
+        let doc_key = (path::encode(scope, &item.namespace), item.key.clone());
         let mut documents = lock(&self.0);
-        let record = Record::after(documents.0.get(&place), &item, now_ms);
-        documents.0.insert(place, record);
+        let stored = StoredDocument::after_put(documents.0.get(&doc_key), &item, now_ms);
+        documents.0.insert(doc_key, stored);
         Ok(())
     }
 
@@ -124,15 +124,15 @@ impl Memory for VolatileMemory {
         item: PutItem,
         now_ms: i64,
     ) -> Result<bool, Failure> {
-        let place = (path::encode(scope, &item.namespace), item.key.clone());
+        let doc_key = (path::encode(scope, &item.namespace), item.key.clone());
         let mut documents = lock(&self.0);
-        let old = documents.0.get(&place);
-        let swap = Record::swap(old, known, &item, now_ms);
-        if swap == Swap::Write {
-            let record = Record::after(old, &item, now_ms);
-            documents.0.insert(place, record);
+        let old = documents.0.get(&doc_key);
+        let outcome = StoredDocument::compare_for_put(old, known, &item, now_ms);
+        if outcome == CompareOutcome::Write {
+            let stored = StoredDocument::after_put(old, &item, now_ms);
+            documents.0.insert(doc_key, stored);
         }
-        Ok(swap != Swap::Refuse)
+        Ok(outcome != CompareOutcome::Conflict)
     }
 
     async fn delete(
@@ -153,13 +153,13 @@ impl Memory for VolatileMemory {
         known: &Value,
         now_ms: i64,
     ) -> Result<bool, Failure> {
-        let place = (path::encode(scope, namespace), key.to_owned());
+        let doc_key = (path::encode(scope, namespace), key.to_owned());
         let mut documents = lock(&self.0);
-        let removal = Record::removal(documents.0.get(&place), known, now_ms);
-        if removal == Swap::Write {
-            documents.0.remove(&place);
+        let outcome = StoredDocument::compare_for_delete(documents.0.get(&doc_key), known, now_ms);
+        if outcome == CompareOutcome::Write {
+            documents.0.remove(&doc_key);
         }
-        Ok(removal != Swap::Refuse)
+        Ok(outcome != CompareOutcome::Conflict)
     }
 
     async fn search(
@@ -169,11 +169,11 @@ impl Memory for VolatileMemory {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
         let mut documents = lock(&self.0);
-        let answer = shelf::search(&*documents, scope, search, now_ms)?;
-        for place in &answer.refreshed {
-            documents.touch(place, now_ms);
+        let page = scan::search(&*documents, scope, search, now_ms)?;
+        for doc_key in &page.refreshed {
+            documents.refresh_expiry(doc_key, now_ms);
         }
-        Ok(answer.items)
+        Ok(page.items)
     }
 
     async fn list(
@@ -185,7 +185,7 @@ impl Memory for VolatileMemory {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
         let after = (path::encode(scope, namespace), after.to_owned());
-        shelf::list(&*lock(&self.0), &after, limit, now_ms)
+        scan::list(&*lock(&self.0), &after, limit, now_ms)
     }
 
     async fn namespaces(
@@ -194,24 +194,24 @@ impl Memory for VolatileMemory {
         list: &ListNamespaces,
         now_ms: i64,
     ) -> Result<Vec<Vec<String>>, Failure> {
-        shelf::namespaces(&*lock(&self.0), scope, list, now_ms)
+        scan::namespaces(&*lock(&self.0), scope, list, now_ms)
     }
 
     async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure> {
-        let paths = path::under(&path::encode(scope, prefix));
+        let paths = path::prefix_range(&path::encode(scope, prefix));
         let from = Bound::Included((paths.start, String::new()));
         let to = Bound::Excluded((paths.end, String::new()));
         let documents = lock(&self.0);
         let bytes = documents.0.range((from, to));
-        Ok(bytes.map(|((path, key), record)| stored_bytes(path, key, &record.document)).sum())
+        Ok(bytes.map(|((path, key), stored)| stored_bytes(path, key, &stored.document)).sum())
     }
 
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
-        let paths = path::under(&path::encode(scope, prefix));
+        let paths = path::prefix_range(&path::encode(scope, prefix));
         Ok(lock(&self.0).retain(|(path, _), _| !paths.contains(path)))
     }
 
     async fn sweep(&self, now_ms: i64) -> Result<usize, Failure> {
-        Ok(lock(&self.0).retain(|_, record| record.is_alive(now_ms)))
+        Ok(lock(&self.0).retain(|_, stored| stored.is_alive(now_ms)))
     }
 }

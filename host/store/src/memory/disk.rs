@@ -22,7 +22,7 @@
 //! Opening a damaged file rebuilds it from all documents that can be read. A document that does not
 //! match its checksum is never returned: reads of it fail with `broken`, and a put replaces it.
 
-mod fault;
+mod failure;
 mod open;
 mod rebuild;
 mod survey;
@@ -48,15 +48,15 @@ use crate::disk::backup;
 use crate::error::redb_error;
 use crate::file::guarded;
 use crate::file::handle::SharedFile;
-use crate::longterm::disk::fault::{READ, cannot, closed, failure};
-use crate::longterm::disk::open::FILE;
-pub use crate::longterm::disk::rebuild::EssentialDocuments;
-use crate::longterm::disk::table::{DOCUMENTS, Documents, EXPIRIES};
-use crate::longterm::disk::usage::Usage;
-use crate::longterm::disk::writer::{Change, Command, QUEUE_LIMIT, REMOVED_AT_ONCE, Writer};
-use crate::longterm::path;
-use crate::longterm::record::{Place, Record};
-use crate::longterm::shelf;
+use crate::memory::disk::failure::{OP_READ, closed_failure, failure, redb_failure};
+use crate::memory::disk::open::FILE;
+pub use crate::memory::disk::rebuild::EssentialDocuments;
+use crate::memory::disk::table::{DOCUMENTS, DocumentSnapshot, EXPIRIES};
+use crate::memory::disk::usage::Usage;
+use crate::memory::disk::writer::{Change, MAX_DELETES, QUEUE_CAPACITY, QueuedChange, Writer};
+use crate::memory::document::{DocumentKey, StoredDocument};
+use crate::memory::path;
+use crate::memory::scan;
 
 /// Long-term memory in a file. Clones share the file. Dropping the last clone writes all queued
 /// changes and closes the file.
@@ -67,7 +67,7 @@ struct Inner {
     file: Arc<SharedFile>,
     usage: Arc<Usage>,
     /// `None` only during drop.
-    commands: Option<mpsc::Sender<Command>>,
+    commands: Option<mpsc::Sender<QueuedChange>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -107,13 +107,13 @@ impl RedbMemory {
         let database = open::open(path, essential).map_err(failure)?;
         let file = SharedFile::new(path.to_owned(), &FILE, database);
         let (file, usage) = (Arc::new(file), Arc::<Usage>::default());
-        let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
+        let (commands, queue) = mpsc::channel(QUEUE_CAPACITY);
         let writer =
             Writer { file: file.clone(), reopen_at: None, commands: queue, usage: usage.clone() };
         let writer = std::thread::Builder::new()
             .name("wattle-memory".into())
             .spawn(move || writer.run())
-            .map_err(|error| cannot("start its writer thread")(error))?;
+            .map_err(|error| redb_failure("start its writer thread")(error))?;
         let (commands, writer) = (Some(commands), Some(writer));
         Ok(Self(Arc::new(Inner { file, usage, commands, writer })))
     }
@@ -142,10 +142,10 @@ impl RedbMemory {
 
     /// Sends a change to the writer and waits until it is durable.
     async fn write(&self, change: Change) -> Result<usize, Failure> {
-        let (answer, done) = oneshot::channel();
-        let commands = self.0.commands.as_ref().ok_or_else(closed)?;
-        commands.send(Command { change, answer }).await.map_err(|_| closed())?;
-        done.await.unwrap_or_else(|_| Err(closed()))
+        let (reply, reply_rx) = oneshot::channel();
+        let commands = self.0.commands.as_ref().ok_or_else(closed_failure)?;
+        commands.send(QueuedChange { change, reply }).await.map_err(|_| closed_failure())?;
+        reply_rx.await.unwrap_or_else(|_| Err(closed_failure()))
     }
 
     /// Repeats a change that deletes a bounded number of documents until none are left.
@@ -154,31 +154,35 @@ impl RedbMemory {
         loop {
             let part = self.write(change()).await?;
             removed += part;
-            if part < REMOVED_AT_ONCE {
+            if part < MAX_DELETES {
                 return Ok(removed);
             }
         }
     }
 
     /// Returns a document unless it has expired.
-    async fn alive(&self, place: &Place, now_ms: i64) -> Result<Option<Record>, Failure> {
-        let place = place.clone();
-        let record = self.read(move |documents| documents.get(&place)).await?;
-        Ok(record.filter(|record: &Record| record.is_alive(now_ms)))
+    async fn get_live(
+        &self,
+        doc_key: &DocumentKey,
+        now_ms: i64,
+    ) -> Result<Option<StoredDocument>, Failure> {
+        let doc_key = doc_key.clone();
+        let stored = self.read(move |documents| documents.get(&doc_key)).await?;
+        Ok(stored.filter(|stored: &StoredDocument| stored.is_alive(now_ms)))
     }
 
     /// Extends the sliding expiry of documents that a read returns. The read waits for it, so that
     /// no later read finds the documents expired.
-    async fn touch(&self, places: Vec<Place>, now_ms: i64) -> Result<(), Failure> {
-        if !places.is_empty() {
-            self.write(Change::Touch { places, now_ms }).await?;
+    async fn refresh_expiry(&self, doc_keys: Vec<DocumentKey>, now_ms: i64) -> Result<(), Failure> {
+        if !doc_keys.is_empty() {
+            self.write(Change::RefreshExpiry { doc_keys, now_ms }).await?;
         }
         Ok(())
     }
 
-    /// Passes a result through. An error of the file makes the writer open the file again before
-    /// the next change.
-    fn noted<T>(&self, read: Result<T, Failure>) -> Result<T, Failure> {
+    /// Passes the result of a read through. If the file failed, the writer reopens it before the
+    /// next change.
+    fn note_failure<T>(&self, read: Result<T, Failure>) -> Result<T, Failure> {
         read.inspect_err(|failure| {
             self.0.file.note_failure(failure);
         })
@@ -188,20 +192,21 @@ impl RedbMemory {
     async fn read<T, R>(&self, read: R) -> Result<T, Failure>
     where
         T: Send + 'static,
-        R: FnOnce(&Documents) -> Result<T, Failure> + Send + 'static,
+        R: FnOnce(&DocumentSnapshot) -> Result<T, Failure> + Send + 'static,
     {
         let handle = self.0.file.handle();
         let work = move || {
-            let mut answer = Err(closed());
+            let mut result = Err(closed_failure());
             let done = guarded("read", || {
-                let transaction = handle.begin_read().map_err(redb_error(READ))?;
-                answer = Documents::open(&transaction).and_then(|documents| read(&documents));
+                let transaction = handle.begin_read().map_err(redb_error(OP_READ))?;
+                result =
+                    DocumentSnapshot::open(&transaction).and_then(|documents| read(&documents));
                 Ok(())
             });
             done.map_err(failure)?;
-            answer
+            result
         };
-        self.noted(spawn_blocking(work).await.map_err(broken_off)?)
+        self.note_failure(spawn_blocking(work).await.map_err(aborted_failure)?)
     }
 }
 
@@ -224,14 +229,14 @@ impl Memory for RedbMemory {
         key: &str,
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
-        let place = (path::encode(scope, namespace), key.to_owned());
-        let Some(record) = self.alive(&place, now_ms).await? else {
+        let doc_key = (path::encode(scope, namespace), key.to_owned());
+        let Some(stored) = self.get_live(&doc_key, now_ms).await? else {
             return Ok(None);
         };
-        if record.refreshed(now_ms).is_some() {
-            self.touch(vec![place.clone()], now_ms).await?;
+        if stored.refreshed_expiry(now_ms).is_some() {
+            self.refresh_expiry(vec![doc_key.clone()], now_ms).await?;
         }
-        record.item(&place.0, key).map(Some)
+        stored.item(&doc_key.0, key).map(Some)
     }
 
     async fn peek(
@@ -241,9 +246,9 @@ impl Memory for RedbMemory {
         key: &str,
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
-        let place = (path::encode(scope, namespace), key.to_owned());
-        let record = self.alive(&place, now_ms).await?;
-        record.map(|record| record.item(&place.0, key)).transpose()
+        let doc_key = (path::encode(scope, namespace), key.to_owned());
+        let stored = self.get_live(&doc_key, now_ms).await?;
+        stored.map(|stored| stored.item(&doc_key.0, key)).transpose()
     }
 
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
@@ -270,8 +275,8 @@ impl Memory for RedbMemory {
         namespace: &[String],
         key: &str,
     ) -> Result<(), Failure> {
-        let place = (path::encode(scope, namespace), key.to_owned());
-        self.write(Change::Delete { place }).await.map(drop)
+        let doc_key = (path::encode(scope, namespace), key.to_owned());
+        self.write(Change::Delete { doc_key }).await.map(drop)
     }
 
     async fn compare_and_delete(
@@ -282,8 +287,8 @@ impl Memory for RedbMemory {
         known: &Value,
         now_ms: i64,
     ) -> Result<bool, Failure> {
-        let place = (path::encode(scope, namespace), key.to_owned());
-        let gone = self.write(Change::DeleteIf { place, known: known.clone(), now_ms }).await?;
+        let doc_key = (path::encode(scope, namespace), key.to_owned());
+        let gone = self.write(Change::DeleteIf { doc_key, known: known.clone(), now_ms }).await?;
         Ok(gone > 0)
     }
 
@@ -295,8 +300,8 @@ impl Memory for RedbMemory {
     ) -> Result<Vec<Item>, Failure> {
         let (scope, search) = (scope.clone(), search.clone());
         let found =
-            self.read(move |documents| shelf::search(documents, &scope, &search, now_ms)).await?;
-        self.touch(found.refreshed, now_ms).await?;
+            self.read(move |documents| scan::search(documents, &scope, &search, now_ms)).await?;
+        self.refresh_expiry(found.refreshed, now_ms).await?;
         Ok(found.items)
     }
 
@@ -309,7 +314,7 @@ impl Memory for RedbMemory {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
         let after = (path::encode(scope, namespace), after.to_owned());
-        self.read(move |documents| shelf::list(documents, &after, limit, now_ms)).await
+        self.read(move |documents| scan::list(documents, &after, limit, now_ms)).await
     }
 
     async fn namespaces(
@@ -319,35 +324,35 @@ impl Memory for RedbMemory {
         now_ms: i64,
     ) -> Result<Vec<Vec<String>>, Failure> {
         let (scope, list) = (scope.clone(), list.clone());
-        self.read(move |documents| shelf::namespaces(documents, &scope, &list, now_ms)).await
+        self.read(move |documents| scan::namespaces(documents, &scope, &list, now_ms)).await
     }
 
     async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure> {
         let prefix = path::encode(scope, prefix);
-        if let Some(bytes) = self.0.usage.known(&prefix) {
+        if let Some(bytes) = self.0.usage.cached(&prefix) {
             return Ok(bytes);
         }
         let (file, usage) = (self.0.file.clone(), self.0.usage.clone());
         let count = move || {
             let handle = file.handle();
-            let mut counted = Err(closed());
+            let mut counted = Err(closed_failure());
             let done = guarded("read", || {
-                let begin_read = || handle.begin_read().map_err(redb_error(READ));
+                let begin_read = || handle.begin_read().map_err(redb_error(OP_READ));
                 let (id, transaction) = usage.begin(&prefix, begin_read)?;
-                let documents = Documents::open(&transaction);
+                let documents = DocumentSnapshot::open(&transaction);
                 counted = documents
-                    .and_then(|documents| documents.bytes_in(&path::under(&prefix)))
+                    .and_then(|documents| documents.bytes_in(&path::prefix_range(&prefix)))
                     .map(|bytes| usage.finish(&prefix, id, bytes));
                 Ok(())
             });
             done.map_err(failure)?;
             counted
         };
-        self.noted(spawn_blocking(count).await.map_err(broken_off)?)
+        self.note_failure(spawn_blocking(count).await.map_err(aborted_failure)?)
     }
 
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
-        let paths = path::under(&path::encode(scope, prefix));
+        let paths = path::prefix_range(&path::encode(scope, prefix));
         self.remove(|| Change::Clear { paths: paths.clone() }).await
     }
 
@@ -359,33 +364,33 @@ impl Memory for RedbMemory {
         let to = folder.join(self.0.file.path().file_name().unwrap_or_default());
         let handle = self.0.file.handle();
         let copy = move || {
-            guarded(BACK_UP, || {
-                let from = handle.begin_read().map_err(redb_error(BACK_UP))?;
-                let database = redb::Database::create(to).map_err(redb_error(BACK_UP))?;
-                table::create(&database).map_err(redb_error(BACK_UP))?;
+            guarded(OP_BACK_UP, || {
+                let from = handle.begin_read().map_err(redb_error(OP_BACK_UP))?;
+                let database = redb::Database::create(to).map_err(redb_error(OP_BACK_UP))?;
+                table::create(&database).map_err(redb_error(OP_BACK_UP))?;
                 backup::copy_table(&from, &database, DOCUMENTS)?;
                 backup::copy_table(&from, &database, EXPIRIES)?;
                 backup::make_durable(&database)?;
-                database.close().map_err(redb_error(BACK_UP))
+                database.close().map_err(redb_error(OP_BACK_UP))
             })
         };
-        self.noted(spawn_blocking(copy).await.map_err(broken_off)?.map_err(failure))
+        self.note_failure(spawn_blocking(copy).await.map_err(aborted_failure)?.map_err(failure))
     }
 
     async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
         let file = self.0.file.clone();
         let look = move || {
             let handle = file.handle();
-            let begun = guarded("read", || handle.begin_read().map_err(redb_error(READ)));
+            let begun = guarded("read", || handle.begin_read().map_err(redb_error(OP_READ)));
             survey::survey(file.path(), &begun?)
         };
-        self.noted(spawn_blocking(look).await.map_err(broken_off)?.map_err(failure))
+        self.note_failure(spawn_blocking(look).await.map_err(aborted_failure)?.map_err(failure))
     }
 }
 
-const BACK_UP: &str = "back its file up";
+const OP_BACK_UP: &str = "back its file up";
 
 /// Returns the failure of a read that panicked or was aborted.
-fn broken_off(error: JoinError) -> Failure {
+fn aborted_failure(error: JoinError) -> Failure {
     Failure::internal(format!("a read of the long-term memory was aborted: {error}"))
 }

@@ -13,22 +13,23 @@ use wattle_run::ports::store::{Damage, StoreError};
 use crate::error::{corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::scan::scan_table;
-use crate::longterm::disk::table::{self, DOCUMENTS, Key, LOST, UNCHECKED, UncheckedRow};
-use crate::longterm::path;
-use crate::longterm::record::{Place, Record};
+use crate::memory::disk::table::{self, DOCUMENTS, Key, LOST, UNCHECKED, UncheckedRow};
+use crate::memory::document::{DocumentKey, StoredDocument};
+use crate::memory::path;
 
-const LOOK: &str = "read its documents";
+const OP_READ: &str = "read its documents";
 
 /// Receives each intact document.
-pub(super) type Keep<'k> = dyn FnMut(&Place, Record) -> Result<(), StoreError> + 'k;
+pub(super) type IntactVisitor<'k> =
+    dyn FnMut(&DocumentKey, StoredDocument) -> Result<(), StoreError> + 'k;
 
 /// The result of a check of all documents.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SurveyResult {
     /// Number of intact documents.
-    pub(super) whole: u64,
+    pub(super) intact: u64,
     /// Damaged documents, each with the reason.
-    damaged: Vec<(Place, String)>,
+    damaged: Vec<(DocumentKey, String)>,
     /// The part of the table that cannot be read.
     gap: Option<Gap>,
 }
@@ -37,9 +38,9 @@ pub(super) struct Found {
 #[derive(Debug)]
 struct Gap {
     /// The last document before the gap; `None` if the gap starts at the beginning of the table.
-    last_before: Option<Place>,
+    last_before: Option<DocumentKey>,
     /// The first document after the gap; `None` if the gap reaches the end of the table.
-    first_after: Option<Place>,
+    first_after: Option<DocumentKey>,
     /// Number of missing documents, if the number of documents in the table can be read.
     missing: Option<u64>,
     reason: String,
@@ -47,8 +48,8 @@ struct Gap {
 
 impl Gap {
     fn damage(&self) -> Damage {
-        let named = |place: Option<&Place>, end: &str| {
-            place.map_or_else(|| end.to_owned(), |(path, key)| path::named(path, key))
+        let named = |doc_key: Option<&DocumentKey>, end: &str| {
+            doc_key.map_or_else(|| end.to_owned(), |(path, key)| path::document_name(path, key))
         };
         let after = named(self.last_before.as_ref(), "the beginning");
         let before = named(self.first_after.as_ref(), "the end");
@@ -63,28 +64,28 @@ impl Gap {
     }
 
     /// Returns true if the gap may contain documents of a range of paths.
-    fn meets(&self, paths: &Range<Vec<u8>>) -> bool {
+    fn overlaps(&self, paths: &Range<Vec<u8>>) -> bool {
         self.last_before.as_ref().is_none_or(|(last, _)| *last < paths.end)
             && self.first_after.as_ref().is_none_or(|(first, _)| *first >= paths.start)
     }
 }
 
-impl Found {
+impl SurveyResult {
     /// Returns true if nothing is lost.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_intact(&self) -> bool {
         self.damaged.is_empty() && self.gap.is_none()
     }
 
     /// Returns true if documents of a range of paths may be lost.
     pub(super) fn may_lack(&self, paths: &Range<Vec<u8>>) -> bool {
         self.damaged.iter().any(|((path, _), _)| paths.contains(path))
-            || self.gap.as_ref().is_some_and(|gap| gap.meets(paths))
+            || self.gap.as_ref().is_some_and(|gap| gap.overlaps(paths))
     }
 
     /// Returns the damage in the type of the port.
     pub(super) fn damage(&self) -> Vec<Damage> {
-        let damage = |((path, key), reason): &(Place, String)| Damage {
-            subject: path::named(path, key),
+        let damage = |((path, key), reason): &(DocumentKey, String)| Damage {
+            subject: path::document_name(path, key),
             reason: reason.clone(),
         };
         self.damaged.iter().map(damage).chain(self.gap.as_ref().map(Gap::damage)).collect()
@@ -101,25 +102,26 @@ pub(super) fn survey(
     path: &Path,
     transaction: &ReadTransaction,
 ) -> Result<Vec<Damage>, StoreError> {
-    let mut damaged = look(transaction, &mut |_, _| Ok(()))?.damage();
-    match lost(transaction) {
+    let mut damaged = survey_documents(transaction, &mut |_, _| Ok(()))?.damage();
+    match earlier_losses(transaction) {
         Ok(lost) => damaged.extend(lost.into_iter().filter_map(|lost| lost.damage(path))),
         Err(error) => {
-            damaged.push(Damage { subject: "table `lost`".to_owned(), reason: said(error)? });
+            damaged
+                .push(Damage { subject: "table `lost`".to_owned(), reason: damage_reason(error)? });
         }
     }
     Ok(damaged)
 }
 
 /// One loss of an earlier rebuild.
-pub(super) struct Lost {
+pub(super) struct EarlierLoss {
     /// The name of the damaged file.
     pub(super) file: String,
     pub(super) subject: String,
     pub(super) reason: String,
 }
 
-impl Lost {
+impl EarlierLoss {
     /// Returns the loss in the type of the port; `None` once an operator has deleted the damaged
     /// file.
     fn damage(self, path: &Path) -> Option<Damage> {
@@ -136,80 +138,82 @@ impl Lost {
 /// # Errors
 ///
 /// Errors of the file.
-pub(super) fn lost(transaction: &ReadTransaction) -> Result<Vec<Lost>, StoreError> {
-    guarded(LOOK, || {
+pub(super) fn earlier_losses(
+    transaction: &ReadTransaction,
+) -> Result<Vec<EarlierLoss>, StoreError> {
+    guarded(OP_READ, || {
         let table = match transaction.open_table(LOST) {
             Ok(table) => table,
             // Files have this table since format 2.
             Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(redb_error(LOOK)(error)),
+            Err(error) => return Err(redb_error(OP_READ)(error)),
         };
         let mut all = Vec::new();
-        for entry in table.iter().map_err(redb_error(LOOK))? {
-            let (place, lost) = entry.map_err(redb_error(LOOK))?;
-            let ((file, _), (subject, reason)) = (place.value(), lost.value());
+        for entry in table.iter().map_err(redb_error(OP_READ))? {
+            let (key, lost) = entry.map_err(redb_error(OP_READ))?;
+            let ((file, _), (subject, reason)) = (key.value(), lost.value());
             let (subject, reason) = (subject.to_owned(), reason.to_owned());
-            all.push(Lost { file: file.to_owned(), subject, reason });
+            all.push(EarlierLoss { file: file.to_owned(), subject, reason });
         }
         Ok(all)
     })
 }
 
-/// Checks all documents, and passes the intact ones to `keep`.
+/// Checks all documents, and passes the intact ones to `visit`.
 ///
 /// # Errors
 ///
-/// Errors of `keep`, and those of [`survey`].
-pub(super) fn look(
+/// Errors of `visit`, and those of [`survey`].
+pub(super) fn survey_documents(
     transaction: &ReadTransaction,
-    keep: &mut Keep<'_>,
-) -> Result<Found, StoreError> {
-    if let Some(table) = opened(transaction, DOCUMENTS)? {
-        return look_through(
+    visit: &mut IntactVisitor<'_>,
+) -> Result<SurveyResult, StoreError> {
+    if let Some(table) = open_if_exists(transaction, DOCUMENTS)? {
+        return survey_table(
             &table,
-            |(path, key), row| table::read((path.as_slice(), key.as_str()), row),
-            keep,
+            |(path, key), row| table::from_row((path.as_slice(), key.as_str()), row),
+            visit,
         );
     }
-    match opened(transaction, UNCHECKED)? {
-        Some(table) => look_through(&table, |_, row| unchecked(row), keep),
+    match open_if_exists(transaction, UNCHECKED)? {
+        Some(table) => survey_table(&table, |_, row| unchecked(row), visit),
         None => Err(corrupt("long-term memory", "its table of documents is missing")),
     }
 }
 
 /// Reads a document that has no checksum. Text that is not JSON is damaged.
-fn unchecked(row: UncheckedRow<'_>) -> Result<Record, StoreError> {
-    let record = Record::from(row);
-    let read = serde_json::from_str::<IgnoredAny>(&record.document);
-    read.map(|_| record).map_err(|error| corrupt("document", error))
+fn unchecked(row: UncheckedRow<'_>) -> Result<StoredDocument, StoreError> {
+    let stored = StoredDocument::from(row);
+    let read = serde_json::from_str::<IgnoredAny>(&stored.document);
+    read.map(|_| stored).map_err(|error| corrupt("document", error))
 }
 
-fn opened<V: Value + 'static>(
+fn open_if_exists<V: Value + 'static>(
     transaction: &ReadTransaction,
     table: TableDefinition<'_, Key, V>,
 ) -> Result<Option<ReadOnlyTable<Key, V>>, StoreError> {
-    guarded(LOOK, || match transaction.open_table(table) {
+    guarded(OP_READ, || match transaction.open_table(table) {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
-        Err(error) => Err(redb_error(LOOK)(error)),
+        Err(error) => Err(redb_error(OP_READ)(error)),
     })
 }
 
 /// Checks all documents of a table.
-fn look_through<V: Value + 'static>(
+fn survey_table<V: Value + 'static>(
     table: &ReadOnlyTable<Key, V>,
-    read: impl Fn(&Place, V::SelfType<'_>) -> Result<Record, StoreError>,
-    keep: &mut Keep<'_>,
-) -> Result<Found, StoreError> {
-    let mut found = Found::default();
-    let scan = scan_table(LOOK, table, |(path, key), row| {
-        let place: Place = (path.to_vec(), key.to_owned());
-        match guarded(LOOK, || read(&place, row.value())) {
-            Ok(record) => {
-                keep(&place, record)?;
-                found.whole += 1;
+    read: impl Fn(&DocumentKey, V::SelfType<'_>) -> Result<StoredDocument, StoreError>,
+    visit: &mut IntactVisitor<'_>,
+) -> Result<SurveyResult, StoreError> {
+    let mut found = SurveyResult::default();
+    let scan = scan_table(OP_READ, table, |(path, key), row| {
+        let doc_key: DocumentKey = (path.to_vec(), key.to_owned());
+        match guarded(OP_READ, || read(&doc_key, row.value())) {
+            Ok(stored) => {
+                visit(&doc_key, stored)?;
+                found.intact += 1;
             }
-            Err(error) => found.damaged.push((place, said(error)?)),
+            Err(error) => found.damaged.push((doc_key, damage_reason(error)?)),
         }
         Ok(())
     })?;
@@ -220,10 +224,10 @@ fn look_through<V: Value + 'static>(
     });
     found.gap = match scan.gap {
         Some(gap) => Some(Gap {
-            last_before: gap.last_before.as_deref().map(place_of),
-            first_after: gap.first_after.as_deref().map(place_of),
+            last_before: gap.last_before.as_deref().map(to_doc_key),
+            first_after: gap.first_after.as_deref().map(to_doc_key),
             missing,
-            reason: said(gap.damage)?,
+            reason: damage_reason(gap.damage)?,
         }),
         None => miscount,
     };
@@ -231,7 +235,7 @@ fn look_through<V: Value + 'static>(
 }
 
 /// Converts a key of the table.
-fn place_of(key: &[u8]) -> Place {
+fn to_doc_key(key: &[u8]) -> DocumentKey {
     let (path, key) = Key::from_bytes(key);
     (path.to_vec(), key.to_owned())
 }
@@ -241,7 +245,7 @@ fn place_of(key: &[u8]) -> Place {
 /// # Errors
 ///
 /// Any error that is not damage, unchanged.
-fn said(error: StoreError) -> Result<String, StoreError> {
+fn damage_reason(error: StoreError) -> Result<String, StoreError> {
     match error {
         StoreError::Corrupt { message, .. } => Ok(message),
         error => Err(error),

@@ -12,12 +12,12 @@ use crate::file::marker;
 use crate::file::open::{
     CHECKED_AT_START_BYTES, find_damage, is_filled, lock_file, open_or_rebuild,
 };
-use crate::longterm::disk::rebuild::{self, Damaged, EssentialDocuments};
-use crate::longterm::disk::survey;
-use crate::longterm::disk::table::{
-    DOCUMENTS, FORMAT, LOST, META, UNCHECKED, UNCHECKED_FORMAT, create, newer, row,
+use crate::memory::disk::rebuild::{self, DamagedFile, EssentialDocuments};
+use crate::memory::disk::survey;
+use crate::memory::disk::table::{
+    DOCUMENTS, FORMAT, LOST, META, UNCHECKED, UNCHECKED_FORMAT, create, newer_format_error, to_row,
 };
-use crate::longterm::record::Record;
+use crate::memory::document::StoredDocument;
 
 /// The kind of the file.
 pub(super) static FILE: FileKind = FileKind {
@@ -28,7 +28,7 @@ pub(super) static FILE: FileKind = FileKind {
     meta_table: META,
 };
 
-const MIGRATE: &str = "migrate its file to the newest format";
+const OP_MIGRATE: &str = "migrate its file to the newest format";
 
 /// Opens or creates the file. Rebuilds a damaged one without the documents that cannot be read,
 /// unless all essential documents may be lost.
@@ -45,7 +45,7 @@ pub(super) fn open(
         rebuild::at_start(path, damage, essential)
             .map_err(|error| FILE.not_rebuilt_error(path, damage, error))
     };
-    open_or_rebuild(path, CHECKED_AT_START_BYTES, rebuild, |_| open_whole(path))
+    open_or_rebuild(path, CHECKED_AT_START_BYTES, rebuild, |_| open_or_create(path))
 }
 
 /// Checks all pages and documents of a file that no process has open, without changing it. A file
@@ -62,14 +62,13 @@ pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
     }
     let _lock = lock_file(path)?;
     let damage = file_damage(path)?;
-    let found =
-        looked_at(path, damage.is_none()).map_err(|error| damaged_as_a_whole(path, error))?;
+    let found = table_damage(path, damage.is_none()).map_err(|error| with_remedy(path, error))?;
     Ok(damage.into_iter().chain(found).collect())
 }
 
 /// Returns the damage in the tables of a file. A new file has none.
-fn looked_at(path: &Path, may_be_new: bool) -> Result<Vec<Damage>, StoreError> {
-    let file = Damaged::open(path)?;
+fn table_damage(path: &Path, may_be_new: bool) -> Result<Vec<Damage>, StoreError> {
+    let file = DamagedFile::open(path)?;
     if may_be_new && file.is_new()? {
         return Ok(Vec::new());
     }
@@ -87,11 +86,11 @@ pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, Stor
         return Ok(None);
     }
     let _lock = lock_file(path)?;
-    rebuild::repair(path, file_damage(path)?).map_err(|error| damaged_as_a_whole(path, error))
+    rebuild::repair(path, file_damage(path)?).map_err(|error| with_remedy(path, error))
 }
 
 /// Adds the remedy to the error of a file whose documents cannot be listed.
-fn damaged_as_a_whole(path: &Path, error: StoreError) -> StoreError {
+fn with_remedy(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { message, .. } => FILE.unusable_error(path, message),
         error => error,
@@ -103,12 +102,12 @@ fn file_damage(path: &Path) -> Result<Option<Damage>, StoreError> {
     Ok(find_damage(path, u64::MAX)?.map(named))
 }
 
-fn open_whole(path: &Path) -> Result<Database, StoreError> {
+fn open_or_create(path: &Path) -> Result<Database, StoreError> {
     let database = FILE.open(path)?;
     match FILE.format(path, &database)? {
         Some(FORMAT) => {}
-        Some(UNCHECKED_FORMAT) => migrate(&database).map_err(redb_error(MIGRATE))?,
-        Some(found) if found > FORMAT => return Err(newer(path, found)),
+        Some(UNCHECKED_FORMAT) => migrate(&database).map_err(redb_error(OP_MIGRATE))?,
+        Some(found) if found > FORMAT => return Err(newer_format_error(path, found)),
         Some(found) => {
             return Err(FILE.unusable_error(path, format!("it has the unknown format {found}")));
         }
@@ -124,9 +123,9 @@ fn migrate(database: &Database) -> Result<(), Error> {
         let old = transaction.open_table(UNCHECKED)?;
         let mut new = transaction.open_table(DOCUMENTS)?;
         for entry in old.iter()? {
-            let (place, unchecked) = entry?;
-            let record = Record::from(unchecked.value());
-            new.insert(place.value(), row(place.value(), &record))?;
+            let (doc_key, unchecked) = entry?;
+            let stored = StoredDocument::from(unchecked.value());
+            new.insert(doc_key.value(), to_row(doc_key.value(), &stored))?;
         }
     }
     transaction.delete_table(UNCHECKED)?;

@@ -3,8 +3,8 @@
 //!
 //! A scope is the byte `0`, or the byte `1` and the tenant as a part. The host's own scopes have
 //! the bytes `2` and `3` instead. A part is its UTF-8 with each byte raised by one, then a `0`. So
-//! no part contains the byte that ends it, even if its text has a NUL, and none contains [`AFTER`],
-//! since UTF-8 has no byte above `0xf4`.
+//! no part contains the byte that ends it, even if its text has a NUL, and none contains
+//! [`MAX_BYTE`], since UTF-8 has no byte above `0xf4`.
 
 use std::ops::Range;
 
@@ -12,26 +12,26 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::memory::{MemoryScope, WILDCARD};
 
 /// Greater than every byte of a part.
-const AFTER: u8 = 0xff;
+const MAX_BYTE: u8 = 0xff;
 
-/// Ends a part.
-const END: u8 = 0;
+/// The byte that ends a part.
+const PART_END: u8 = 0;
 
 /// Flag of the first byte: a tenant follows.
-const OF_TENANT: u8 = 1;
+const TENANT_FLAG: u8 = 1;
 
 /// Flag of the first byte: the path is in a scope of the host itself.
-const OF_HOST: u8 = 2;
+const HOST_FLAG: u8 = 2;
 
 /// Returns the bytes of a namespace or of a prefix of one.
 pub(crate) fn encode(scope: &MemoryScope, namespace: &[String]) -> Vec<u8> {
     let mut path = Vec::with_capacity(64);
     let tenant = scope.tenant();
-    let of_host = if matches!(scope, MemoryScope::Host(_)) { OF_HOST } else { 0 };
-    path.push(of_host | if tenant.is_some() { OF_TENANT } else { 0 });
+    let of_host = if matches!(scope, MemoryScope::Host(_)) { HOST_FLAG } else { 0 };
+    path.push(of_host | if tenant.is_some() { TENANT_FLAG } else { 0 });
     for part in tenant.into_iter().chain(namespace) {
         path.extend(part.bytes().map(|byte| byte + 1));
-        path.push(END);
+        path.push(PART_END);
     }
     path
 }
@@ -50,14 +50,14 @@ pub(crate) fn decode(path: &[u8]) -> Result<Vec<String>, Failure> {
 /// Returns the bytes of the scope and of all namespaces that are prefixes of a namespace, itself
 /// included.
 pub(crate) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == END).map(|(at, _)| at + 1);
-    // The first byte is that of the scope, which may be equal to `END`.
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == PART_END).map(|(at, _)| at + 1);
+    // The first byte is that of the scope, which may be equal to `PART_END`.
     let ends = std::iter::once(1).chain(ends.filter(|end| *end > 1));
     ends.filter_map(|end| path.get(..end))
 }
 
 /// Names a document in messages.
-pub(crate) fn named(path: &[u8], key: &str) -> String {
+pub(crate) fn document_name(path: &[u8], key: &str) -> String {
     match split(path) {
         Some((Some(tenant), namespace)) => {
             format!("document {key:?} in {namespace:?} of tenant {tenant:?}")
@@ -70,54 +70,55 @@ pub(crate) fn named(path: &[u8], key: &str) -> String {
 /// Returns the tenant and the parts of a namespace; `None` for an invalid path.
 fn split(path: &[u8]) -> Option<(Option<String>, Vec<String>)> {
     let (tag, parts) = path.split_first()?;
-    let mut parts = parts.split_inclusive(|byte| *byte == END).map(|part| {
-        let letters = part.strip_suffix(&[END])?;
+    let mut parts = parts.split_inclusive(|byte| *byte == PART_END).map(|part| {
+        let letters = part.strip_suffix(&[PART_END])?;
         let bytes = letters.iter().map(|byte| byte - 1).collect();
         String::from_utf8(bytes).ok()
     });
-    let tenant = if tag & OF_TENANT == 0 { None } else { Some(parts.next()??) };
+    let tenant = if tag & TENANT_FLAG == 0 { None } else { Some(parts.next()??) };
     Some((tenant, parts.collect::<Option<_>>()?))
 }
 
 /// Returns the range of all paths that begin with `prefix`, itself included.
-pub(crate) fn under(prefix: &[u8]) -> Range<Vec<u8>> {
-    prefix.to_vec()..with(prefix, AFTER)
+pub(crate) fn prefix_range(prefix: &[u8]) -> Range<Vec<u8>> {
+    prefix.to_vec()..with_byte(prefix, MAX_BYTE)
 }
 
 /// Returns the least path after `path` and after all paths that begin with it.
-pub(crate) fn past_all(path: &[u8]) -> Vec<u8> {
-    with(path, AFTER)
+pub(crate) fn after_prefix(path: &[u8]) -> Vec<u8> {
+    with_byte(path, MAX_BYTE)
 }
 
 /// Returns the least path after `path`.
-pub(crate) fn past(path: &[u8]) -> Vec<u8> {
-    with(path, END)
+pub(crate) fn successor(path: &[u8]) -> Vec<u8> {
+    with_byte(path, PART_END)
 }
 
-fn with(path: &[u8], byte: u8) -> Vec<u8> {
+fn with_byte(path: &[u8], byte: u8) -> Vec<u8> {
     let mut longer = path.to_vec();
     longer.push(byte);
     longer
 }
 
 /// Returns the parts of a pattern before its first wildcard.
-pub(crate) fn literal(pattern: &[String]) -> &[String] {
+pub(crate) fn literal_prefix(pattern: &[String]) -> &[String] {
     let end = pattern.iter().position(|part| part == WILDCARD).unwrap_or(pattern.len());
     &pattern[..end]
 }
 
 /// Returns true if a namespace begins with parts that match a pattern.
-pub(crate) fn begins(namespace: &[String], pattern: &[String]) -> bool {
-    namespace.len() >= pattern.len() && fits(&namespace[..pattern.len()], pattern)
+pub(crate) fn matches_prefix(namespace: &[String], pattern: &[String]) -> bool {
+    namespace.len() >= pattern.len() && matches_pattern(&namespace[..pattern.len()], pattern)
 }
 
 /// Returns true if a namespace ends with parts that match a pattern.
-pub(crate) fn ends(namespace: &[String], pattern: &[String]) -> bool {
-    namespace.len() >= pattern.len() && fits(&namespace[namespace.len() - pattern.len()..], pattern)
+pub(crate) fn matches_suffix(namespace: &[String], pattern: &[String]) -> bool {
+    namespace.len() >= pattern.len()
+        && matches_pattern(&namespace[namespace.len() - pattern.len()..], pattern)
 }
 
-fn fits(parts: &[String], pattern: &[String]) -> bool {
-    parts.iter().zip(pattern).all(|(part, wanted)| wanted == WILDCARD || wanted == part)
+fn matches_pattern(parts: &[String], pattern: &[String]) -> bool {
+    parts.iter().zip(pattern).all(|(part, expected)| expected == WILDCARD || expected == part)
 }
 
 #[cfg(test)]
@@ -152,12 +153,12 @@ mod tests {
 
         #[test]
         fn prefix_range_contains_exactly_the_prefix(
-            place in (scope(), namespace()),
+            location in (scope(), namespace()),
             prefix in (scope(), namespace()),
         ) {
-            let range = under(&encode(&prefix.0, &prefix.1));
-            let begins = place.0 == prefix.0 && place.1.starts_with(&prefix.1);
-            prop_assert_eq!(range.contains(&encode(&place.0, &place.1)), begins);
+            let range = prefix_range(&encode(&prefix.0, &prefix.1));
+            let begins = location.0 == prefix.0 && location.1.starts_with(&prefix.1);
+            prop_assert_eq!(range.contains(&encode(&location.0, &location.1)), begins);
         }
 
         #[test]
@@ -172,11 +173,14 @@ mod tests {
         }
 
         #[test]
-        fn successors_are_least(place in (scope(), namespace()), other in (scope(), namespace())) {
-            let (path, next) = (encode(&place.0, &place.1), encode(&other.0, &other.1));
-            prop_assert_eq!(next > path, next >= past(&path));
-            let is_under = under(&path).contains(&next);
-            prop_assert_eq!(next >= past_all(&path), next > path && !is_under);
+        fn successors_are_least(
+            location in (scope(), namespace()),
+            other in (scope(), namespace()),
+        ) {
+            let (path, next) = (encode(&location.0, &location.1), encode(&other.0, &other.1));
+            prop_assert_eq!(next > path, next >= successor(&path));
+            let is_under = prefix_range(&path).contains(&next);
+            prop_assert_eq!(next >= after_prefix(&path), next > path && !is_under);
         }
     }
 
@@ -184,11 +188,11 @@ mod tests {
     fn wildcards_match_any_part() {
         let parts = |parts: &[&str]| parts.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
         let namespace = parts(&["users", "42", "facts"]);
-        assert!(begins(&namespace, &parts(&["users", "*"])));
-        assert!(ends(&namespace, &parts(&["*", "facts"])));
-        assert!(!begins(&namespace, &parts(&["*", "43"])));
-        assert!(!ends(&namespace, &parts(&["*", "*", "*", "facts"])));
-        assert_eq!(literal(&parts(&["users", "*", "facts"])), parts(&["users"]));
+        assert!(matches_prefix(&namespace, &parts(&["users", "*"])));
+        assert!(matches_suffix(&namespace, &parts(&["*", "facts"])));
+        assert!(!matches_prefix(&namespace, &parts(&["*", "43"])));
+        assert!(!matches_suffix(&namespace, &parts(&["*", "*", "*", "facts"])));
+        assert_eq!(literal_prefix(&parts(&["users", "*", "facts"])), parts(&["users"]));
     }
 
     #[test]
@@ -196,10 +200,10 @@ mod tests {
         let namespace = ["users".to_owned(), "a\n".to_owned()];
         let (own, tenant) = (MemoryScope::Tenant(None), MemoryScope::Host(Some("acme".to_owned())));
         let name = r#"document "k" in ["users", "a\n"]"#;
-        assert_eq!(named(&encode(&own, &namespace), "k"), name);
+        assert_eq!(document_name(&encode(&own, &namespace), "k"), name);
         let name = format!("{name} of tenant \"acme\"");
-        assert_eq!(named(&encode(&tenant, &namespace), "k"), name);
-        assert_eq!(named(&[], "k"), r#"document "k""#);
+        assert_eq!(document_name(&encode(&tenant, &namespace), "k"), name);
+        assert_eq!(document_name(&[], "k"), r#"document "k""#);
     }
 
     #[test]

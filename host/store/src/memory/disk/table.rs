@@ -14,11 +14,11 @@ use crate::codec::checksum;
 use crate::error::{backend, corrupt};
 use crate::file::guarded;
 use crate::file::kind::META_FORMAT;
-use crate::longterm::disk::fault::{READ, cannot, failure};
-use crate::longterm::list::Step;
-use crate::longterm::path;
-use crate::longterm::record::{Place, Record, stored_bytes};
-use crate::longterm::shelf::{Shelf, Visit};
+use crate::memory::disk::failure::{OP_READ, failure, redb_failure};
+use crate::memory::document::{DocumentKey, StoredDocument, stored_bytes};
+use crate::memory::namespaces::ScanStep;
+use crate::memory::path;
+use crate::memory::scan::{DocumentScan, Visitor};
 
 /// The format that this code writes, and the newest one that it reads.
 pub(crate) const FORMAT: u64 = 2;
@@ -69,7 +69,7 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
 }
 
 /// Returns the error for a file that a newer Wattle wrote.
-pub(crate) fn newer(path: &Path, found: u64) -> StoreError {
+pub(crate) fn newer_format_error(path: &Path, found: u64) -> StoreError {
     let path = path.display();
     let message = format!(
         "`{path}` has format {found}, newer than {FORMAT}, the newest that this version of wattle \
@@ -78,16 +78,16 @@ pub(crate) fn newer(path: &Path, found: u64) -> StoreError {
     backend("open its file", message)
 }
 
-impl From<UncheckedRow<'_>> for Record {
+impl From<UncheckedRow<'_>> for StoredDocument {
     fn from((created_ms, updated_ms, expires_ms, refresh_ms, document): UncheckedRow<'_>) -> Self {
         Self { created_ms, updated_ms, expires_ms, refresh_ms, document: document.to_owned() }
     }
 }
 
 /// Returns the row of a document.
-pub(crate) fn row<'r>(place: (&[u8], &str), record: &'r Record) -> Row<'r> {
-    let Record { created_ms, updated_ms, expires_ms, refresh_ms, document } = record;
-    (*created_ms, *updated_ms, *expires_ms, *refresh_ms, row_checksum(place, record), document)
+pub(crate) fn to_row<'r>(doc_key: (&[u8], &str), stored: &'r StoredDocument) -> Row<'r> {
+    let StoredDocument { created_ms, updated_ms, expires_ms, refresh_ms, document } = stored;
+    (*created_ms, *updated_ms, *expires_ms, *refresh_ms, row_checksum(doc_key, stored), document)
 }
 
 /// Reads a document from its row.
@@ -95,59 +95,59 @@ pub(crate) fn row<'r>(place: (&[u8], &str), record: &'r Record) -> Row<'r> {
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if it does not match its checksum.
-pub(crate) fn read(place: (&[u8], &str), row: Row<'_>) -> Result<Record, StoreError> {
+pub(crate) fn from_row(doc_key: (&[u8], &str), row: Row<'_>) -> Result<StoredDocument, StoreError> {
     let (created_ms, updated_ms, expires_ms, refresh_ms, written, document) = row;
-    let record = Record::from((created_ms, updated_ms, expires_ms, refresh_ms, document));
-    if row_checksum(place, &record) == written {
-        return Ok(record);
+    let stored = StoredDocument::from((created_ms, updated_ms, expires_ms, refresh_ms, document));
+    if row_checksum(doc_key, &stored) == written {
+        return Ok(stored);
     }
-    Err(corrupt(path::named(place.0, place.1), "it does not match its checksum"))
+    Err(corrupt(path::document_name(doc_key.0, doc_key.1), "it does not match its checksum"))
 }
 
 /// Returns the checksum of a document. It covers path and key, so that a row under another key does
 /// not match.
-fn row_checksum((path, key): (&[u8], &str), record: &Record) -> u64 {
-    let expires = record.expires_ms.map(i64::to_le_bytes);
-    let refresh = record.refresh_ms.map(u64::to_le_bytes);
+fn row_checksum((path, key): (&[u8], &str), stored: &StoredDocument) -> u64 {
+    let expires = stored.expires_ms.map(i64::to_le_bytes);
+    let refresh = stored.refresh_ms.map(u64::to_le_bytes);
     u64::from_le_bytes(checksum(&[
         path,
         key.as_bytes(),
-        &record.created_ms.to_le_bytes(),
-        &record.updated_ms.to_le_bytes(),
+        &stored.created_ms.to_le_bytes(),
+        &stored.updated_ms.to_le_bytes(),
         expires.as_ref().map(<[u8; 8]>::as_slice).unwrap_or_default(),
         refresh.as_ref().map(<[u8; 8]>::as_slice).unwrap_or_default(),
-        record.document.as_bytes(),
+        stored.document.as_bytes(),
     ]))
 }
 
 /// Reads a document from its row. A panic of redb on a damaged page becomes an error.
-fn checked(
-    place: (&[u8], &str),
+fn read_checked(
+    doc_key: (&[u8], &str),
     row: &AccessGuard<'_, Row<'static>>,
-) -> Result<Record, StoreError> {
-    guarded(READ, || read(place, row.value()))
+) -> Result<StoredDocument, StoreError> {
+    guarded(OP_READ, || from_row(doc_key, row.value()))
 }
 
 /// The documents as of one transaction.
-pub(crate) struct Documents(ReadOnlyTable<Key, Row<'static>>);
+pub(crate) struct DocumentSnapshot(ReadOnlyTable<Key, Row<'static>>);
 
-impl Documents {
+impl DocumentSnapshot {
     /// Opens the documents of a transaction.
     ///
     /// # Errors
     ///
     /// `broken` or `unavailable` if the file cannot be read.
     pub(crate) fn open(transaction: &ReadTransaction) -> Result<Self, Failure> {
-        transaction.open_table(DOCUMENTS).map(Self).map_err(cannot(READ))
+        transaction.open_table(DOCUMENTS).map(Self).map_err(redb_failure(OP_READ))
     }
 
     /// Returns a document, expired or not.
     ///
     /// # Errors
     ///
-    /// `broken` if it is damaged, and those of [`Documents::open`].
-    pub(crate) fn get(&self, place: &Place) -> Result<Option<Record>, Failure> {
-        let found = get(&self.0, place).map_err(cannot(READ))?;
+    /// `broken` if it is damaged, and those of [`DocumentSnapshot::open`].
+    pub(crate) fn get(&self, doc_key: &DocumentKey) -> Result<Option<StoredDocument>, Failure> {
+        let found = get(&self.0, doc_key).map_err(redb_failure(OP_READ))?;
         found.transpose().map_err(failure)
     }
 
@@ -155,13 +155,13 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// Those of [`Documents::open`].
+    /// Those of [`DocumentSnapshot::open`].
     pub(crate) fn bytes_in(&self, paths: &Range<Vec<u8>>) -> Result<u64, Failure> {
         let range = (paths.start.as_slice(), "")..(paths.end.as_slice(), "");
         let mut bytes = 0;
-        for entry in self.0.range(range).map_err(cannot(READ))? {
-            let (place, row) = entry.map_err(cannot(READ))?;
-            bytes += bytes_of(place.value(), row.value());
+        for entry in self.0.range(range).map_err(redb_failure(OP_READ))? {
+            let (doc_key, row) = entry.map_err(redb_failure(OP_READ))?;
+            bytes += bytes_of(doc_key.value(), row.value());
         }
         Ok(bytes)
     }
@@ -180,23 +180,23 @@ pub(crate) fn bytes_of((path, key): (&[u8], &str), row: Row<'_>) -> u64 {
 /// Errors of the file.
 pub(crate) fn get(
     table: &impl ReadableTable<Key, Row<'static>>,
-    (path, key): &Place,
-) -> Result<Option<Result<Record, StoreError>>, StorageError> {
-    let place = (path.as_slice(), key.as_str());
-    Ok(table.get(place)?.map(|row| checked(place, &row)))
+    (path, key): &DocumentKey,
+) -> Result<Option<Result<StoredDocument, StoreError>>, StorageError> {
+    let doc_key = (path.as_slice(), key.as_str());
+    Ok(table.get(doc_key)?.map(|row| read_checked(doc_key, &row)))
 }
 
-impl Shelf for Documents {
-    fn walk(&self, mut paths: Range<Vec<u8>>, visit: &mut Visit<'_>) -> Result<(), Failure> {
+impl DocumentScan for DocumentSnapshot {
+    fn scan(&self, mut paths: Range<Vec<u8>>, visit: &mut Visitor<'_>) -> Result<(), Failure> {
         'part: while paths.start < paths.end {
             let range = (paths.start.as_slice(), "")..(paths.end.as_slice(), "");
-            for entry in self.0.range(range).map_err(cannot(READ))? {
-                let (place, row) = entry.map_err(cannot(READ))?;
-                let (path, key) = place.value();
-                match visit(path, key, checked((path, key), &row).map_err(failure)?)? {
-                    Step::Next => {}
-                    Step::Done => return Ok(()),
-                    Step::Skip(next) => {
+            for entry in self.0.range(range).map_err(redb_failure(OP_READ))? {
+                let (doc_key, row) = entry.map_err(redb_failure(OP_READ))?;
+                let (path, key) = doc_key.value();
+                match visit(path, key, read_checked((path, key), &row).map_err(failure)?)? {
+                    ScanStep::Next => {}
+                    ScanStep::Stop => return Ok(()),
+                    ScanStep::SeekTo(next) => {
                         paths.start = next;
                         continue 'part;
                     }
@@ -207,14 +207,14 @@ impl Shelf for Documents {
         Ok(())
     }
 
-    fn walk_behind(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure> {
-        let place = (place.0.as_slice(), place.1.as_str());
-        let behind = (Bound::Excluded(place), Bound::Unbounded);
-        for entry in self.0.range::<(&[u8], &str)>(behind).map_err(cannot(READ))? {
-            let (place, row) = entry.map_err(cannot(READ))?;
-            let (path, key) = place.value();
-            let record = checked((path, key), &row).map_err(failure)?;
-            if matches!(visit(path, key, record)?, Step::Done) {
+    fn scan_after(&self, doc_key: &DocumentKey, visit: &mut Visitor<'_>) -> Result<(), Failure> {
+        let doc_key = (doc_key.0.as_slice(), doc_key.1.as_str());
+        let after = (Bound::Excluded(doc_key), Bound::Unbounded);
+        for entry in self.0.range::<(&[u8], &str)>(after).map_err(redb_failure(OP_READ))? {
+            let (doc_key, row) = entry.map_err(redb_failure(OP_READ))?;
+            let (path, key) = doc_key.value();
+            let stored = read_checked((path, key), &row).map_err(failure)?;
+            if matches!(visit(path, key, stored)?, ScanStep::Stop) {
                 return Ok(());
             }
         }
@@ -228,16 +228,16 @@ mod tests {
 
     #[test]
     fn checksum_covers_the_document_and_its_key() {
-        let record = Record {
+        let stored = StoredDocument {
             created_ms: 1,
             updated_ms: 2,
             expires_ms: Some(3),
             refresh_ms: None,
             document: "{}".to_owned(),
         };
-        let place = (&b"path"[..], "key");
-        let whole = row(place, &record);
-        assert_eq!(read(place, whole).unwrap(), record);
+        let doc_key = (&b"path"[..], "key");
+        let whole = to_row(doc_key, &stored);
+        assert_eq!(from_row(doc_key, whole).unwrap(), stored);
         let (created_ms, updated_ms, expires_ms, refresh_ms, check, document) = whole;
         for damaged in [
             (created_ms + 1, updated_ms, expires_ms, refresh_ms, check, document),
@@ -249,10 +249,10 @@ mod tests {
             (created_ms, updated_ms, expires_ms, refresh_ms, check ^ 1, document),
             (created_ms, updated_ms, expires_ms, refresh_ms, check, "[]"),
         ] {
-            let error = read(place, damaged).unwrap_err().to_string();
+            let error = from_row(doc_key, damaged).unwrap_err().to_string();
             assert!(error.contains("document \"key\""), "{error}");
         }
-        assert!(read((place.0, "other"), whole).is_err());
-        assert!(read((&b"other"[..], "key"), whole).is_err());
+        assert!(from_row((doc_key.0, "other"), whole).is_err());
+        assert!(from_row((&b"other"[..], "key"), whole).is_err());
     }
 }

@@ -15,15 +15,17 @@ use crate::file::kind::{self, META_FORMAT};
 use crate::file::marker::with_suffix;
 use crate::file::replace::{replace, unused_name};
 use crate::file::view::{self, ReadOnlyView};
-use crate::longterm::disk::survey::{Found, look as look_at, lost};
-use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, FORMAT, LOST, META, create, newer, row};
-use crate::longterm::path;
-use crate::longterm::record::{Place, Record};
+use crate::memory::disk::survey::{SurveyResult, earlier_losses, survey_documents};
+use crate::memory::disk::table::{
+    DOCUMENTS, EXPIRIES, FORMAT, LOST, META, create, newer_format_error, to_row,
+};
+use crate::memory::document::{DocumentKey, StoredDocument};
+use crate::memory::path;
 
-const REBUILD: &str = "rebuild its file";
+const OP_REBUILD: &str = "rebuild its file";
 
 /// A rebuild commits after this number of bytes of documents.
-const PART_BYTES: usize = 16 * 1024 * 1024;
+const MAX_PART_BYTES: usize = 16 * 1024 * 1024;
 
 /// Documents that a host must not lose without a decision of the operator.
 #[derive(Clone, Debug)]
@@ -38,17 +40,17 @@ pub struct EssentialDocuments {
 
 impl EssentialDocuments {
     fn paths(&self) -> Range<Vec<u8>> {
-        path::under(&path::encode(&self.scope, &self.namespace))
+        path::prefix_range(&path::encode(&self.scope, &self.namespace))
     }
 }
 
 /// A file that may be damaged, opened for reading only.
-pub(super) struct Damaged {
+pub(super) struct DamagedFile {
     pub(super) transaction: ReadTransaction,
     _view: ReadOnlyView,
 }
 
-impl Damaged {
+impl DamagedFile {
     /// Opens a file, which may have damaged pages.
     ///
     /// # Errors
@@ -57,23 +59,24 @@ impl Damaged {
     /// Wattle wrote it.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let view = view::open_view(path)?;
-        let transaction = guarded(REBUILD, || view.begin_read().map_err(redb_error(REBUILD)))?;
+        let transaction =
+            guarded(OP_REBUILD, || view.begin_read().map_err(redb_error(OP_REBUILD)))?;
         // A damaged page may hide the format number. The tables show the format as well.
-        match guarded(REBUILD, || format_of(&transaction)) {
-            Ok(Some(found)) if found > FORMAT => Err(newer(path, found)),
+        match guarded(OP_REBUILD, || read_format(&transaction)) {
+            Ok(Some(found)) if found > FORMAT => Err(newer_format_error(path, found)),
             _ => Ok(Self { transaction, _view: view }),
         }
     }
 
     /// Returns true if the file has no tables yet, as after a crash during its first opening.
     pub(super) fn is_new(&self) -> Result<bool, StoreError> {
-        guarded(REBUILD, || kind::is_new(&self.transaction))
+        guarded(OP_REBUILD, || kind::is_new(&self.transaction))
     }
 }
 
-fn format_of(transaction: &ReadTransaction) -> Result<Option<u64>, StoreError> {
-    let meta = transaction.open_table(META).map_err(redb_error(REBUILD))?;
-    let format = meta.get(META_FORMAT).map_err(redb_error(REBUILD))?;
+fn read_format(transaction: &ReadTransaction) -> Result<Option<u64>, StoreError> {
+    let meta = transaction.open_table(META).map_err(redb_error(OP_REBUILD))?;
+    let format = meta.get(META_FORMAT).map_err(redb_error(OP_REBUILD))?;
     Ok(format.map(|format| format.value()))
 }
 
@@ -89,16 +92,16 @@ pub(super) fn at_start(
     essential: Option<&EssentialDocuments>,
 ) -> Result<(), StoreError> {
     tracing::error!(file = %path.display(), damage, "long-term memory is damaged");
-    let file = Damaged::open(path)?;
-    let wanted = essential.map(|essential| (essential, essential.paths()));
-    let mut is_left = false;
-    let found = look_at(&file.transaction, &mut |(path, _), _| {
-        is_left |= wanted.as_ref().is_some_and(|(_, paths)| paths.contains(path));
+    let file = DamagedFile::open(path)?;
+    let essential_paths = essential.map(|essential| (essential, essential.paths()));
+    let mut has_essential = false;
+    let found = survey_documents(&file.transaction, &mut |(path, _), _| {
+        has_essential |= essential_paths.as_ref().is_some_and(|(_, paths)| paths.contains(path));
         Ok(())
     })?;
-    refuse_nothing(&found)?;
-    if let Some((essential, paths)) = wanted
-        && !is_left
+    ensure_not_empty(&found)?;
+    if let Some((essential, paths)) = essential_paths
+        && !has_essential
         && found.may_lack(&paths)
     {
         let message = format!(
@@ -107,7 +110,7 @@ pub(super) fn at_start(
         );
         return Err(corrupt("long-term memory", message));
     }
-    put_anew(path, &file.transaction).map(drop)
+    replace_file(path, &file.transaction).map(drop)
 }
 
 /// Rebuilds a file from what can be read of it, if anything is lost or if `damage` names a damage
@@ -120,75 +123,80 @@ pub(super) fn repair(
     path: &Path,
     damage: Option<Damage>,
 ) -> Result<Option<(Vec<Damage>, PathBuf)>, StoreError> {
-    let file = Damaged::open(path)?;
+    let file = DamagedFile::open(path)?;
     if damage.is_none() && file.is_new()? {
         return Ok(None);
     }
-    let found = look_at(&file.transaction, &mut |_, _| Ok(()))?;
-    if damage.is_none() && found.is_whole() {
+    let found = survey_documents(&file.transaction, &mut |_, _| Ok(()))?;
+    if damage.is_none() && found.is_intact() {
         return Ok(None);
     }
-    refuse_nothing(&found)?;
-    let aside = put_anew(path, &file.transaction)?;
+    ensure_not_empty(&found)?;
+    let aside = replace_file(path, &file.transaction)?;
     Ok(Some((damage.into_iter().chain(found.damage()).collect(), aside)))
 }
 
 /// Refuses to replace a damaged memory by an empty one.
-fn refuse_nothing(found: &Found) -> Result<(), StoreError> {
-    if found.whole > 0 || found.is_whole() {
+fn ensure_not_empty(found: &SurveyResult) -> Result<(), StoreError> {
+    if found.intact > 0 || found.is_intact() {
         return Ok(());
     }
     Err(corrupt("long-term memory", "none of its documents can be read"))
 }
 
 /// Writes a new file and replaces the damaged one. Returns the new path of the damaged file.
-fn put_anew(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, StoreError> {
+fn replace_file(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, StoreError> {
     let (new, aside) = (with_suffix(path, "rebuilt"), unused_name(path));
-    let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
+    let failed =
+        |error: std::io::Error| backend(OP_REBUILD, format!("`{}`: {error}", new.display()));
     if new.exists() {
         fs::remove_file(&new).map_err(failed)?;
     }
-    let found = guarded(REBUILD, || write(&new, transaction, &aside))?;
+    let found = guarded(OP_REBUILD, || write(&new, transaction, &aside))?;
     replace(path, &new, &aside).map_err(failed)?;
     for damage in found.damage() {
         tracing::error!(subject = damage.subject, reason = damage.reason, "lost in the rebuild");
     }
     tracing::warn!(
-        file = %path.display(), damaged = %aside.display(), documents = found.whole,
+        file = %path.display(), damaged = %aside.display(), documents = found.intact,
         "long-term memory was rebuilt; the damaged file is kept"
     );
     Ok(aside)
 }
 
-fn write(new: &Path, transaction: &ReadTransaction, aside: &Path) -> Result<Found, StoreError> {
-    let database = Builder::new().create(new).map_err(redb_error(REBUILD))?;
-    create(&database).map_err(redb_error(REBUILD))?;
+fn write(
+    new: &Path,
+    transaction: &ReadTransaction,
+    aside: &Path,
+) -> Result<SurveyResult, StoreError> {
+    let database = Builder::new().create(new).map_err(redb_error(OP_REBUILD))?;
+    create(&database).map_err(redb_error(OP_REBUILD))?;
     let (mut part, mut bytes) = (Vec::new(), 0);
-    let found = look_at(transaction, &mut |place, record| {
-        bytes += record.document.len();
-        part.push((place.clone(), record));
-        if bytes < PART_BYTES {
+    let found = survey_documents(transaction, &mut |doc_key, stored| {
+        bytes += stored.document.len();
+        part.push((doc_key.clone(), stored));
+        if bytes < MAX_PART_BYTES {
             return Ok(());
         }
         bytes = 0;
-        commit(&database, &std::mem::take(&mut part)).map_err(redb_error(REBUILD))
+        commit(&database, &std::mem::take(&mut part)).map_err(redb_error(OP_REBUILD))
     })?;
-    commit(&database, &part).map_err(redb_error(REBUILD))?;
-    finish(&database, transaction, &found, aside).map_err(redb_error(REBUILD))?;
-    database.close().map_err(redb_error(REBUILD))?;
+    commit(&database, &part).map_err(redb_error(OP_REBUILD))?;
+    finish(&database, transaction, &found, aside).map_err(redb_error(OP_REBUILD))?;
+    database.close().map_err(redb_error(OP_REBUILD))?;
     Ok(found)
 }
 
-fn commit(database: &Database, part: &[(Place, Record)]) -> Result<(), Error> {
+fn commit(database: &Database, part: &[(DocumentKey, StoredDocument)]) -> Result<(), Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::None)?;
     let mut documents = transaction.open_table(DOCUMENTS)?;
     let mut expiries = transaction.open_table(EXPIRIES)?;
-    for ((path, key), record) in part {
-        let place = (path.as_slice(), key.as_str());
-        documents.insert(place, row(place, record))?;
-        if let Some(expires_ms) = record.expires_ms {
-            expiries.insert((expires_ms, place.0, place.1), ())?;
+    for ((path, key), stored) in part {
+        let doc_key = (path.as_slice(), key.as_str());
+        documents.insert(doc_key, to_row(doc_key, stored))?;
+        if let Some(expires_ms) = stored.expires_ms {
+            expiries.insert((expires_ms, doc_key.0, doc_key.1), ())?;
         }
     }
     drop((documents, expiries));
@@ -200,12 +208,12 @@ fn commit(database: &Database, part: &[(Place, Record)]) -> Result<(), Error> {
 fn finish(
     database: &Database,
     transaction: &ReadTransaction,
-    found: &Found,
+    found: &SurveyResult,
     aside: &Path,
 ) -> Result<(), Error> {
     let name = aside.file_name().unwrap_or_default().to_string_lossy();
     // The table with the losses of earlier rebuilds may be damaged itself.
-    let earlier = lost(transaction).unwrap_or_default();
+    let earlier = earlier_losses(transaction).unwrap_or_default();
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     let mut table = transaction.open_table(LOST)?;

@@ -4,34 +4,34 @@
 use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::{ListNamespaces, MemoryScope};
 
-use crate::longterm::find::Budget;
-use crate::longterm::path;
+use crate::memory::path;
+use crate::memory::search::ScanBudget;
 
 /// How a scan continues after a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ScanStep {
     /// With the next document.
     Next,
     /// With the first document whose path is this one or after it.
-    Skip(Vec<u8>),
+    SeekTo(Vec<u8>),
     /// The scan ends.
-    Done,
+    Stop,
 }
 
 /// Collects the namespaces that a listing returns, from documents in key order.
-pub(crate) struct Lister<'l> {
+pub(crate) struct NamespaceCollector<'l> {
     scope: &'l MemoryScope,
     list: &'l ListNamespaces,
     /// Number of matches before the page.
     skipped: usize,
     namespaces: Vec<Vec<String>>,
-    budget: Budget,
+    budget: ScanBudget,
 }
 
-impl<'l> Lister<'l> {
-    /// Creates a lister without namespaces.
+impl<'l> NamespaceCollector<'l> {
+    /// Creates a collector without namespaces.
     pub(crate) fn new(scope: &'l MemoryScope, list: &'l ListNamespaces) -> Self {
-        Self { scope, list, skipped: 0, namespaces: Vec::new(), budget: Budget::default() }
+        Self { scope, list, skipped: 0, namespaces: Vec::new(), budget: ScanBudget::default() }
     }
 
     /// Adds the namespace of a document under the literal part of the prefix.
@@ -39,35 +39,35 @@ impl<'l> Lister<'l> {
     /// # Errors
     ///
     /// `limit` if the listing reads too many documents, `broken` if the path is damaged.
-    pub(crate) fn offer(&mut self, path: &[u8], is_alive: bool) -> Result<Step, Failure> {
+    pub(crate) fn visit(&mut self, path: &[u8], is_alive: bool) -> Result<ScanStep, Failure> {
         if self.namespaces.len() >= self.list.limit {
-            return Ok(Step::Done);
+            return Ok(ScanStep::Stop);
         }
         self.budget.count(0, &self.list.prefix)?;
         if !is_alive {
-            return Ok(Step::Next);
+            return Ok(ScanStep::Next);
         }
         let mut namespace = path::decode(path)?;
         let ListNamespaces { prefix, suffix, max_depth, offset, .. } = self.list;
-        if !path::begins(&namespace, prefix) || !path::ends(&namespace, suffix) {
-            return Ok(Step::Skip(path::past(path)));
+        if !path::matches_prefix(&namespace, prefix) || !path::matches_suffix(&namespace, suffix) {
+            return Ok(ScanStep::SeekTo(path::successor(path)));
         }
         let next = match max_depth {
             Some(depth) if *depth < namespace.len() => {
                 namespace.truncate(*depth);
-                path::past_all(&path::encode(self.scope, &namespace))
+                path::after_prefix(&path::encode(self.scope, &namespace))
             }
             // Longer namespaces, which are cut to this one, come after it and must not be listed
             // again.
-            Some(depth) if *depth == namespace.len() => path::past_all(path),
-            _ => path::past(path),
+            Some(depth) if *depth == namespace.len() => path::after_prefix(path),
+            _ => path::successor(path),
         };
         if self.skipped < *offset {
             self.skipped += 1;
         } else {
             self.namespaces.push(namespace);
         }
-        Ok(Step::Skip(next))
+        Ok(ScanStep::SeekTo(next))
     }
 
     /// Returns the requested page.

@@ -1,6 +1,6 @@
 //! The bytes of the documents under prefixes of paths.
 //!
-//! The documents under a prefix are counted when their bytes are first asked for. From then on the
+//! The documents under a prefix are counted when their bytes are first requested. From then on the
 //! writer keeps the number exact, so that asking again reads nothing.
 
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use std::sync::Mutex;
 use wattle_run::limit::METERED_OWNERS;
 
 use crate::lock::lock;
-use crate::longterm::path;
+use crate::memory::path;
 
 /// A change of the bytes of a document, with the path of the document.
 pub(crate) type ByteChange = (Vec<u8>, i64);
 
-/// The bytes under prefixes that were asked for.
+/// The bytes under the requested prefixes.
 #[derive(Default)]
 pub(crate) struct Usage(Mutex<Counts>);
 
@@ -37,7 +37,7 @@ struct Count {
 
 impl Usage {
     /// Returns the bytes under a prefix, if they are known.
-    pub(crate) fn known(&self, prefix: &[u8]) -> Option<u64> {
+    pub(crate) fn cached(&self, prefix: &[u8]) -> Option<u64> {
         lock(&self.0).of.get(prefix)?.bytes
     }
 
@@ -134,20 +134,20 @@ mod tests {
         let id = begin(&usage, &["a"]);
         change(&usage, &["a", "b"], 20, Ok(()));
         change(&usage, &["c"], 7, Ok(()));
-        assert_eq!(usage.known(&path(&["a"])), None);
+        assert_eq!(usage.cached(&path(&["a"])), None);
         assert_eq!(usage.finish(&path(&["a"]), id, 100), 120);
         change(&usage, &["a"], -50, Ok(()));
-        assert_eq!((usage.known(&path(&["a"])), usage.known(&path(&["c"]))), (Some(70), None));
+        assert_eq!((usage.cached(&path(&["a"])), usage.cached(&path(&["c"]))), (Some(70), None));
     }
 
     #[test]
-    fn an_outdated_count_is_not_kept() {
+    fn outdated_count_is_not_kept() {
         let usage = Usage::default();
         let (first, second) = (begin(&usage, &["a"]), begin(&usage, &["a"]));
         assert_eq!(usage.finish(&path(&["a"]), first, 5), 5);
-        assert_eq!(usage.known(&path(&["a"])), None);
+        assert_eq!(usage.cached(&path(&["a"])), None);
         assert_eq!(usage.finish(&path(&["a"]), second, 6), 6);
-        assert_eq!(usage.known(&path(&["a"])), Some(6));
+        assert_eq!(usage.cached(&path(&["a"])), Some(6));
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
         let id = begin(&usage, &["a"]);
         usage.finish(&path(&["a"]), id, 5);
         change(&usage, &["a"], 1, Err(()));
-        assert_eq!(usage.known(&path(&["a"])), None);
+        assert_eq!(usage.cached(&path(&["a"])), None);
     }
 }

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use wattle_run::ports::memory::{MemoryScope, parse_filter};
 
 use super::*;
-use crate::longterm::words;
+use crate::memory::tokenize;
 
 const NOW_MS: i64 = 1_000;
 
 fn fits(filter: Value, document: Value) -> bool {
-    parse_filter(&filter).unwrap().iter().all(|condition| holds(condition, &document))
+    parse_filter(&filter).unwrap().iter().all(|condition| matches(condition, &document))
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn document() -> impl Strategy<Value = (u8, i64, Value, Option<i64>)> {
     (0..8_u8, 0..4_i64, value, proptest::option::of(990..1_010_i64))
 }
 
-fn wanted() -> impl Strategy<Value = MemorySearch> {
+fn searches() -> impl Strategy<Value = MemorySearch> {
     (proptest::option::of("[abc ]{0,4}"), 0..4_i64, 0..6_usize, 0..6_usize).prop_map(
         |(query, n, limit, offset)| MemorySearch {
             prefix: Vec::new(),
@@ -84,21 +84,21 @@ proptest! {
     #[test]
     fn search_page_matches_sorted_reference(
         documents in proptest::collection::vec(document(), 0..24),
-        search in wanted(),
+        search in searches(),
     ) {
         let path = path::encode(&MemoryScope::Tenant(None), &["a".to_owned()]);
-        let mut finder = Finder::new(&search, NOW_MS);
+        let mut collector = SearchCollector::new(&search, NOW_MS);
         let mut plain = Vec::new();
-        for (place, (key, updated_ms, value, expires_ms)) in documents.iter().enumerate() {
-            let key = format!("{key}-{place:02}");
-            let record = Record {
+        for (index, (key, updated_ms, value, expires_ms)) in documents.iter().enumerate() {
+            let key = format!("{key}-{index:02}");
+            let stored = StoredDocument {
                 created_ms: 0,
                 updated_ms: *updated_ms,
                 expires_ms: *expires_ms,
                 refresh_ms: None,
                 document: value.to_string(),
             };
-            finder.offer((path.clone(), key.clone()), record).unwrap();
+            collector.collect((path.clone(), key.clone()), stored).unwrap();
             let score = search.query.as_ref().map(|query| {
                 let held: Vec<&str> = value["text"].as_str().unwrap().split(' ').collect();
                 let names = ["text", "n", &value["n"].to_string(), &key[..1], &key[2..]];
@@ -120,44 +120,44 @@ proptest! {
             by_score.then(other.1.cmp(&one.1)).then(one.2.cmp(&other.2))
         });
         let plain: Vec<_> = plain.into_iter().skip(search.offset).take(search.limit).collect();
-        let found = finder.finish().unwrap().items;
+        let found = collector.finish().unwrap().items;
         let found: Vec<_> =
             found.into_iter().map(|item| (item.score, item.updated_ms, item.key)).collect();
         prop_assert_eq!(found, plain);
     }
 }
 
-fn record(bytes: usize) -> Record {
+fn stored(bytes: usize) -> StoredDocument {
     let document = format!("\"{}\"", "x".repeat(bytes));
-    Record { created_ms: 0, updated_ms: 0, expires_ms: None, refresh_ms: None, document }
+    StoredDocument { created_ms: 0, updated_ms: 0, expires_ms: None, refresh_ms: None, document }
 }
 
 #[test]
 fn scan_over_budget_fails() {
     let search = MemorySearch { limit: 10, ..MemorySearch::default() };
-    let mut finder = Finder::new(&search, NOW_MS);
+    let mut collector = SearchCollector::new(&search, NOW_MS);
     let path = path::encode(&MemoryScope::Tenant(None), &["a".to_owned()]);
     for key in 0..MEMORY_SCANNED {
-        finder.offer((path.clone(), format!("{key:06}")), record(1)).unwrap();
+        collector.collect((path.clone(), format!("{key:06}")), stored(1)).unwrap();
     }
-    let failure = finder.offer((path.clone(), "k".into()), record(1)).unwrap_err();
+    let failure = collector.collect((path.clone(), "k".into()), stored(1)).unwrap_err();
     assert_eq!(failure.details, Some(json!({ "limit": "memory_scanned" })));
-    assert_eq!(finder.finish().unwrap().items.len(), 10);
+    assert_eq!(collector.finish().unwrap().items.len(), 10);
 }
 
 #[test]
 fn too_large_page_reports_how_many_documents_fit() {
     let search = MemorySearch { limit: 100, ..MemorySearch::default() };
-    let mut finder = Finder::new(&search, NOW_MS);
+    let mut collector = SearchCollector::new(&search, NOW_MS);
     let path = path::encode(&MemoryScope::Tenant(None), &["a".to_owned()]);
     for key in 0..40 {
-        finder.offer((path.clone(), format!("{key:02}")), record(256 << 10)).unwrap();
+        collector.collect((path.clone(), format!("{key:02}")), stored(256 << 10)).unwrap();
     }
-    let failure = finder.finish().err().unwrap();
+    let failure = collector.finish().err().unwrap();
     assert!(failure.message.contains("at most 31 of them"), "{failure}");
 }
 
 #[test]
-fn equal_queries_have_equal_words() {
-    assert_eq!(words::Query::new("A b a"), words::Query::new("a B"));
+fn equal_queries_have_equal_terms() {
+    assert_eq!(tokenize::QueryTerms::new("A b a"), tokenize::QueryTerms::new("a B"));
 }
