@@ -3,6 +3,8 @@
 #![doc = include_str!("../POSTGRES.md")]
 
 mod blobs;
+mod config;
+mod database;
 mod delete;
 mod direct;
 mod export;
@@ -10,12 +12,12 @@ mod facts;
 mod head;
 mod history;
 mod lease;
-mod link;
 mod memory;
 mod news;
 mod outcome;
 mod pending;
 mod raw;
+mod retry;
 mod rewrite;
 mod rows;
 mod schema;
@@ -47,9 +49,9 @@ use wattle_run::ports::store::{
 use crate::recent_write::RecentWrite;
 use crate::sweep::Mentions;
 pub use blobs::PostgresBlobs;
+pub use config::{DEFAULT_SCHEMA, PostgresConfig};
+use database::Database;
 use delete::Leases;
-use link::Link;
-pub use link::{DEFAULT_SCHEMA, PostgresConfig};
 pub use memory::PostgresMemory;
 use news::{Listening, News};
 use rewrite::Cut;
@@ -63,7 +65,7 @@ use writer::{CONNECTIONS, Desks, Job};
 pub struct PostgresStore(Arc<Inner>);
 
 struct Inner {
-    link: Link,
+    database: Database,
     desks: Desks,
     news: News,
     /// The newest write of `check_writable` that succeeded.
@@ -74,7 +76,9 @@ struct Inner {
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore").field("schema", &self.0.link.schema).finish_non_exhaustive()
+        f.debug_struct("PostgresStore")
+            .field("schema", &self.0.database.schema)
+            .finish_non_exhaustive()
     }
 }
 
@@ -86,13 +90,13 @@ impl PostgresStore {
     /// [`StoreError::NewerFormat`] if a newer Wattle created the tables, [`StoreError::Backend`] if
     /// the address is invalid, or if the server cannot be reached or refuses the login.
     pub async fn open(config: &PostgresConfig) -> Result<Self, StoreError> {
-        let link = Link::new(config, CONNECTIONS)?;
-        schema::migrate(&link).await?;
-        lease::forget_silent(&link).await?;
-        let (news, listening) = News::open(&link);
-        let desks = Desks::open(&link, &news);
+        let database = Database::new(config, CONNECTIONS)?;
+        schema::migrate(&database).await?;
+        lease::forget_silent(&database).await?;
+        let (news, listening) = News::open(&database);
+        let desks = Desks::open(&database, &news);
         let recent_write = Mutex::default();
-        Ok(Self(Arc::new(Inner { link, desks, news, recent_write, _listening: listening })))
+        Ok(Self(Arc::new(Inner { database, desks, news, recent_write, _listening: listening })))
     }
 
     /// Returns the error if the database is temporarily not available: the server is down or
@@ -102,8 +106,10 @@ impl PostgresStore {
     ///
     /// [`StoreError::Backend`] if the address is invalid or the server refuses the login. A later
     /// attempt fails in the same way.
-    pub async fn away(config: &PostgresConfig) -> Result<Option<StoreError>, StoreError> {
-        link::away(config).await
+    pub async fn unavailable_error(
+        config: &PostgresConfig,
+    ) -> Result<Option<StoreError>, StoreError> {
+        database::unavailable_error(config).await
     }
 
     /// Checks that the store can be opened, without changing anything. Returns true if its tables
@@ -113,22 +119,22 @@ impl PostgresStore {
     ///
     /// As [`PostgresStore::open`].
     pub async fn check(config: &PostgresConfig) -> Result<bool, StoreError> {
-        schema::are_there(&Link::new(config, CONNECTIONS)?).await
+        schema::are_there(&Database::new(config, CONNECTIONS)?).await
     }
 
     /// Returns the blobs in the same database.
     pub fn blobs(&self) -> PostgresBlobs {
-        PostgresBlobs::new(self.0.link.clone())
+        PostgresBlobs::new(self.0.database.clone())
     }
 
     /// Returns the long-term memory in the same database.
     pub fn memory(&self) -> PostgresMemory {
-        PostgresMemory::new(self.0.link.clone())
+        PostgresMemory::new(self.0.database.clone())
     }
 
     async fn delete(&self, thread: &ThreadId, leases: Leases) -> Result<(), StoreError> {
         self.settle(thread).await?;
-        if delete::thread(&self.0.link, thread, leases).await? {
+        if delete::thread(&self.0.database, thread, leases).await? {
             self.0.news.gone(thread);
         }
         Ok(())
@@ -149,19 +155,19 @@ impl Store for PostgresStore {
     }
 
     async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
-        lease::beat(&self.0.link, holder).await
+        lease::beat(&self.0.database, holder).await
     }
 
     async fn report(&self, holder: &LeaseHolder, report: &HostReport) -> Result<(), StoreError> {
-        lease::report(&self.0.link, holder, report).await
+        lease::report(&self.0.database, holder, report).await
     }
 
     async fn hosts(&self) -> Result<Vec<LiveHost>, StoreError> {
-        lease::hosts(&self.0.link).await
+        lease::hosts(&self.0.database).await
     }
 
     fn lease_ms(&self) -> u64 {
-        self.0.link.lease_ms.cast_unsigned()
+        self.0.database.lease_ms.cast_unsigned()
     }
 
     async fn acquire_lease(
@@ -169,7 +175,7 @@ impl Store for PostgresStore {
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError> {
-        let (epoch, head) = lease::take(&self.0.link, thread, holder).await?;
+        let (epoch, head) = lease::take(&self.0.database, thread, holder).await?;
         self.0.desks.send(Job::Leased(thread.clone(), Box::new(head))).await?;
         Ok(epoch)
     }
@@ -179,13 +185,13 @@ impl Store for PostgresStore {
         thread: &ThreadId,
         epoch: LeaseEpoch,
     ) -> Result<bool, StoreError> {
-        lease::holds(&self.0.link, thread, epoch).await
+        lease::holds(&self.0.database, thread, epoch).await
     }
 
     async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         // Batches that were appended under the lease must be written before its release.
         self.settle(thread).await?;
-        lease::release(&self.0.link, thread, epoch).await
+        lease::release(&self.0.database, thread, epoch).await
     }
 
     fn is_shared(&self) -> bool {
@@ -206,56 +212,56 @@ impl Store for PostgresStore {
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<OrphanedThread>, StoreError> {
-        lease::abandoned(&self.0.link, holder, after).await
+        lease::abandoned(&self.0.database, holder, after).await
     }
 
     async fn next_lease_expiry(
         &self,
         holder: &LeaseHolder,
     ) -> Result<Option<Duration>, StoreError> {
-        lease::next_lapse(&self.0.link, holder).await
+        lease::next_lapse(&self.0.database, holder).await
     }
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
-        let newest = self.0.news.watch(&self.0.link, thread);
+        let newest = self.0.news.watch(&self.0.database, thread);
         // The writer may hold batches back that were appended before the watch began.
         self.0.desks.hurry(thread);
         newest
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
-        history::thread(&self.0.link, thread).await
+        history::thread(&self.0.database, thread).await
     }
 
     async fn thread_snapshot(
         &self,
         thread: &ThreadId,
     ) -> Result<Option<ThreadSnapshot>, StoreError> {
-        Box::pin(state::latest(&self.0.link, thread)).await
+        Box::pin(state::latest(&self.0.database, thread)).await
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
-        history::threads(&self.0.link, query).await
+        history::threads(&self.0.database, query).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
-        upkeep::pinned(&self.0.link).await
+        upkeep::pinned(&self.0.database).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        history::run(&self.0.link, run).await
+        history::run(&self.0.database, run).await
     }
 
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        pending::enqueue(&self.0.link, run).await
+        pending::enqueue(&self.0.database, run).await
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
-        pending::dequeue(&self.0.link, run, ended).await
+        pending::dequeue(&self.0.database, run, ended).await
     }
 
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
-        pending::list(&self.0.link, query).await
+        pending::list(&self.0.database, query).await
     }
 
     async fn runs(
@@ -264,7 +270,7 @@ impl Store for PostgresStore {
         skip: usize,
         limit: usize,
     ) -> Result<ListPage<RunSummary>, StoreError> {
-        history::runs(&self.0.link, thread, skip, limit).await
+        history::runs(&self.0.database, thread, skip, limit).await
     }
 
     async fn newest_runs(
@@ -273,7 +279,7 @@ impl Store for PostgresStore {
         skip: usize,
         limit: usize,
     ) -> Result<ListPage<RunRecord>, StoreError> {
-        history::newest_runs(&self.0.link, thread, skip, limit).await
+        history::newest_runs(&self.0.database, thread, skip, limit).await
     }
 
     async fn checkpoint(
@@ -282,7 +288,7 @@ impl Store for PostgresStore {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
-        state::checkpoint(&self.0.link, thread, namespace, id).await
+        state::checkpoint(&self.0.database, thread, namespace, id).await
     }
 
     async fn checkpoint_outline(
@@ -291,7 +297,7 @@ impl Store for PostgresStore {
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Result<Option<CheckpointOutline>, StoreError> {
-        state::outline(&self.0.link, thread, namespace, id).await
+        state::outline(&self.0.database, thread, namespace, id).await
     }
 
     async fn checkpoints(
@@ -299,7 +305,7 @@ impl Store for PostgresStore {
         thread: &ThreadId,
         query: &CheckpointQuery,
     ) -> Result<ListPage<CheckpointTuple>, StoreError> {
-        history::checkpoints(&self.0.link, thread, query).await
+        history::checkpoints(&self.0.database, thread, query).await
     }
 
     async fn events(
@@ -308,7 +314,7 @@ impl Store for PostgresStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        history::events(&self.0.link, thread, after, limit).await
+        history::events(&self.0.database, thread, after, limit).await
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
@@ -316,11 +322,11 @@ impl Store for PostgresStore {
     }
 
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
-        let threads = rewrite::threads_of(&self.0.link, runs).await?;
-        lease::free(&self.0.link, &threads).await?;
+        let threads = rewrite::threads_of(&self.0.database, runs).await?;
+        lease::free(&self.0.database, &threads).await?;
         for thread in threads {
             self.settle(&thread).await?;
-            if rewrite::cut(&self.0.link, &thread, &Cut::Runs(runs)).await? {
+            if rewrite::cut(&self.0.database, &thread, &Cut::Runs(runs)).await? {
                 self.0.news.gone(&thread);
             }
         }
@@ -336,7 +342,7 @@ impl Store for PostgresStore {
     ) -> Result<(), StoreError> {
         self.settle(from).await?;
         self.settle(to).await?;
-        let copy = rewrite::copy(&self.0.link, from, to, incarnation, run_id);
+        let copy = rewrite::copy(&self.0.database, from, to, incarnation, run_id);
         if let Some(last_seq) = Box::pin(copy).await? {
             self.0.news.written(to, last_seq);
         }
@@ -348,7 +354,7 @@ impl Store for PostgresStore {
             return self.delete(thread, Leases::Heed).await;
         }
         self.settle(thread).await?;
-        rewrite::cut(&self.0.link, thread, &Cut::Past).await.map(drop)
+        rewrite::cut(&self.0.database, thread, &Cut::Past).await.map(drop)
     }
 
     async fn batches(
@@ -357,33 +363,33 @@ impl Store for PostgresStore {
         from: Option<u64>,
         bytes: usize,
     ) -> Result<BatchPage, StoreError> {
-        export::batches(&self.0.link, thread, from, bytes).await
+        export::batches(&self.0.database, thread, from, bytes).await
     }
 
     async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {
-        seal::verify(&self.0.link, thread).await
+        seal::verify(&self.0.database, thread).await
     }
 
     async fn compact(&self) -> Result<CompactionReport, StoreError> {
-        upkeep::compact(&self.0.link).await
+        upkeep::compact(&self.0.database).await
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
         // Concurrent callers share one write.
         let mut recent_write = self.0.recent_write.lock().await;
         if !recent_write.is_recent() {
-            upkeep::check_writable(&self.0.link).await?;
+            upkeep::check_writable(&self.0.database).await?;
             recent_write.record();
         }
         Ok(())
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
-        upkeep::mentions(&self.0.link, thread, blob).await
+        upkeep::mentions(&self.0.database, thread, blob).await
     }
 
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
-        upkeep::taken(&self.0.link, of).await
+        upkeep::taken(&self.0.database, of).await
     }
 
     async fn mentioned_blobs(
@@ -391,17 +397,17 @@ impl Store for PostgresStore {
         of: &Owner,
         from: Option<&str>,
     ) -> Result<MentionPage, StoreError> {
-        upkeep::mentioned(&self.0.link, of, from).await
+        upkeep::mentioned(&self.0.database, of, from).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
-        upkeep::stored_bytes(&self.0.link, thread).await
+        upkeep::stored_bytes(&self.0.database, thread).await
     }
 }
 
 #[async_trait]
 impl Mentions for PostgresStore {
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError> {
-        upkeep::unmentioned(&self.0.link, blobs).await
+        upkeep::unmentioned(&self.0.database, blobs).await
     }
 }

@@ -179,7 +179,7 @@ async fn database_store(database: &StoreDatabase, env: &ReadEnv, report: &mut Re
     if let Some(warning) = warning {
         report.warn("store", warning, "set the variable, or remove `store.password_env`");
     }
-    let place = database.place();
+    let place = database.display_url();
     match wattle_store::PostgresStore::check(&database).await {
         Ok(true) => report.ok("store", format!("the database at {place} opens")),
         Ok(false) => report.ok(

@@ -220,7 +220,7 @@ mod tests {
         let database = store.database.unwrap();
         let url = |name: &str| (name == "URL").then(|| "postgres://u:topsecret@h/d".to_owned());
         let (config, warning) = database.connection(&url).unwrap();
-        assert_eq!(config.place(), "h/d");
+        assert_eq!(config.display_url(), "h/d");
         assert!(warning.unwrap().contains("`P`"));
         assert!(!format!("{config:?} {database:?}").contains("topsecret"));
         assert!(database.connection(&|_| None).unwrap_err().contains("`URL`"));

@@ -27,7 +27,9 @@ pub(super) async fn wait_for_database(
     starting: &Starting,
 ) -> Result<(), Error> {
     let Some(database) = store_database(config, env)? else { return Ok(()) };
-    while let Some(error) = PostgresStore::away(&database).await.map_err(Error::Store)? {
+    while let Some(error) =
+        PostgresStore::unavailable_error(&database).await.map_err(Error::Store)?
+    {
         starting.set_reason(WAITING_REASON);
         tracing::warn!(%error, "the host waits for the database of its store");
         tokio::time::sleep(RETRY_PERIOD).await;

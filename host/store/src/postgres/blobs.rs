@@ -17,7 +17,9 @@ use wattle_run::ports::store::StoreError;
 use crate::blob::check::{VerifiedBlobs, VerifiedFiles, damaged_failure};
 use crate::blob::{not_found, resolve_range};
 use crate::error::backend;
-use crate::postgres::link::{Attempt, Begun, Fault, Link, PostgresConfig, sqlx_error};
+use crate::postgres::config::PostgresConfig;
+use crate::postgres::database::{Database, PgTransaction};
+use crate::postgres::retry::{RetryState, TxError, sqlx_error};
 use crate::postgres::schema;
 use crate::sweep::Sweepable;
 
@@ -75,7 +77,7 @@ const REMOVE: &str = "
 /// Blobs in the database of a [`PostgresStore`](crate::PostgresStore). Clones share it.
 #[derive(Clone, Debug)]
 pub struct PostgresBlobs {
-    link: Link,
+    database: Database,
     verified: Arc<VerifiedBlobs<Stamp>>,
 }
 
@@ -90,8 +92,8 @@ struct Found {
 }
 
 impl PostgresBlobs {
-    pub(super) fn new(link: Link) -> Self {
-        Self { link, verified: Arc::default() }
+    pub(super) fn new(database: Database) -> Self {
+        Self { database, verified: Arc::default() }
     }
 
     /// Opens the blobs of a store that this process does not open. Creates no tables and starts no
@@ -102,16 +104,24 @@ impl PostgresBlobs {
     /// As [`PostgresStore::open`](crate::PostgresStore::open), and [`StoreError::Backend`] if the
     /// tables do not exist.
     pub async fn connect(config: &PostgresConfig) -> Result<Self, StoreError> {
-        let link = Link::new(config, 1)?;
-        if schema::are_there(&link).await? {
-            return Ok(Self::new(link));
+        let database = Database::new(config, 1)?;
+        if schema::are_there(&database).await? {
+            return Ok(Self::new(database));
         }
-        let message = format!("{} has no tables of a store (schema `{}`)", link.place, link.schema);
+        let message = format!(
+            "{} has no tables of a store (schema `{}`)",
+            database.display_url, database.schema
+        );
         Err(backend("read its blobs", message))
     }
 
-    async fn put_once(&self, blob: BlobRef, bytes: &Bytes, media_type: &str) -> Result<(), Fault> {
-        let mut transaction = self.link.transaction(PUT).await?;
+    async fn put_once(
+        &self,
+        blob: BlobRef,
+        bytes: &Bytes,
+        media_type: &str,
+    ) -> Result<(), TxError> {
+        let mut transaction = self.database.transaction(PUT).await?;
         let (digest, size) = (blob.0.as_bytes().as_slice(), bytes.len() as u64);
         let is_new: bool = sqlx::query_scalar(RENEW)
             .bind(digest)
@@ -141,7 +151,7 @@ impl PostgresBlobs {
 
     async fn find(&self, blob: BlobRef) -> Result<Found, Failure> {
         let digest = blob.0.as_bytes().as_slice();
-        let row = self.link.row("read a blob", || sqlx::query(STAT).bind(digest)).await;
+        let row = self.database.row("read a blob", || sqlx::query(STAT).bind(digest)).await;
         let row = row?.ok_or_else(|| not_found(blob))?;
         let size: i64 = row.try_get("size").map_err(unreadable)?;
         let size = size.cast_unsigned();
@@ -238,7 +248,7 @@ impl PostgresBlobs {
         while next <= last {
             let end = last.min(next + READ_CHUNKS - 1);
             let read = || sqlx::query(READ).bind(digest).bind(next).bind(end);
-            let rows = self.link.rows("read a blob", read).await?;
+            let rows = self.database.rows("read a blob", read).await?;
             for row in &rows {
                 bytes.extend_from_slice(row.try_get("bytes").map_err(unreadable)?);
             }
@@ -252,7 +262,7 @@ impl PostgresBlobs {
 }
 
 /// Returns the stamp of the chunks of a blob that exists.
-async fn stamp(transaction: &mut Begun, blob: BlobRef) -> Result<i64, sqlx::Error> {
+async fn stamp(transaction: &mut PgTransaction, blob: BlobRef) -> Result<i64, sqlx::Error> {
     let stat = sqlx::query(STAT).bind(blob.0.as_bytes().as_slice());
     stat.fetch_one(&mut **transaction).await?.try_get("stamp")
 }
@@ -269,12 +279,12 @@ async fn blocking<T: Send + 'static>(
 impl BlobStore for PostgresBlobs {
     async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure> {
         let blob = BlobRef(Digest::of(&bytes));
-        let mut attempt = Attempt::default();
+        let mut retry = RetryState::default();
         loop {
             match self.put_once(blob, &bytes, media_type).await {
                 Ok(()) => return Ok(blob),
-                Err(Fault::Server(error)) => attempt.again(PUT, error).await?,
-                Err(Fault::Store(error)) => return Err(error.into()),
+                Err(TxError::Database(error)) => retry.wait_or_fail(PUT, error).await?,
+                Err(TxError::Store(error)) => return Err(error.into()),
             }
         }
     }
@@ -303,7 +313,7 @@ impl BlobStore for PostgresBlobs {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
             let read = || sqlx::query(SIZES).bind(&digests);
-            for row in self.link.rows("read sizes of blobs", read).await? {
+            for row in self.database.rows("read sizes of blobs", read).await? {
                 let size: i64 = row.try_get("size").map_err(unreadable)?;
                 sizes.insert(reference(&row)?, size.cast_unsigned());
             }
@@ -316,7 +326,7 @@ impl BlobStore for PostgresBlobs {
 impl Sweepable for PostgresBlobs {
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
         let old = || sqlx::query(OLD).bind(milliseconds(age));
-        let rows = self.link.rows("list blobs", old).await?;
+        let rows = self.database.rows("list blobs", old).await?;
         rows.iter().map(reference).collect()
     }
 
@@ -326,7 +336,7 @@ impl Sweepable for PostgresBlobs {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
             let remove = || sqlx::query(REMOVE).bind(&digests).bind(milliseconds(age));
-            let row = self.link.row("delete blobs", remove).await?;
+            let row = self.database.row("delete blobs", remove).await?;
             let count: i64 = row.map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
             removed += usize::try_from(count).unwrap_or_default();
         }

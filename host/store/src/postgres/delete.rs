@@ -6,9 +6,10 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{LeaseHolder, StoreError};
 
 use crate::lease::leased_error;
+use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::head;
-use crate::postgres::link::{Attempt, Begun, Fault, Link};
 use crate::postgres::outcome::commit;
+use crate::postgres::retry::{RetryState, TxError};
 use crate::postgres::stage::Head;
 
 const OPERATION: &str = "delete a thread";
@@ -46,22 +47,26 @@ pub(super) enum Leases {
 
 /// Deletes a thread. Returns true if it existed.
 pub(super) async fn thread(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     leases: Leases,
 ) -> Result<bool, StoreError> {
-    let mut attempt = Attempt::default();
+    let mut retry = RetryState::default();
     loop {
-        match attempt_at(link, thread, leases).await {
+        match delete_once(database, thread, leases).await {
             Ok(was_there) => return Ok(was_there),
-            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
-            Err(Fault::Store(error)) => return Err(error),
+            Err(TxError::Database(error)) => retry.wait_or_fail(OPERATION, error).await?,
+            Err(TxError::Store(error)) => return Err(error),
         }
     }
 }
 
-async fn attempt_at(link: &Link, thread: &ThreadId, leases: Leases) -> Result<bool, Fault> {
-    let mut transaction = link.transaction(OPERATION).await?;
+async fn delete_once(
+    database: &Database,
+    thread: &ThreadId,
+    leases: Leases,
+) -> Result<bool, TxError> {
+    let mut transaction = database.transaction(OPERATION).await?;
     let heads = head::lock(&mut transaction, &BTreeSet::from([thread]), &BTreeSet::new()).await?;
     let Some(head) = heads.into_values().next().filter(|head| head.is_there) else {
         return Ok(false);
@@ -71,16 +76,16 @@ async fn attempt_at(link: &Link, thread: &ThreadId, leases: Leases) -> Result<bo
     }
     clear(&mut transaction, head.number, head.last_place).await?;
     remove(&mut transaction, thread).await?;
-    commit(link, transaction).await?;
+    commit(database, transaction).await?;
     Ok(true)
 }
 
 /// Refuses to delete data of a locked thread that a live host has leased.
 pub(super) async fn refuse_held(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     thread: &ThreadId,
     head: &Head,
-) -> Result<(), Fault> {
+) -> Result<(), TxError> {
     if !head.lease.is_some_and(|lease| lease.lives) {
         return Ok(());
     }
@@ -91,7 +96,7 @@ pub(super) async fn refuse_held(
 
 /// Deletes the data of a thread number, whose newest batch is at `last_place`.
 pub(super) async fn clear(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     number: i64,
     last_place: i64,
 ) -> Result<(), sqlx::Error> {
@@ -105,7 +110,10 @@ pub(super) async fn clear(
 }
 
 /// Deletes the row of a thread, or resets it if the thread is leased.
-pub(super) async fn remove(transaction: &mut Begun, thread: &ThreadId) -> Result<(), sqlx::Error> {
+pub(super) async fn remove(
+    transaction: &mut PgTransaction,
+    thread: &ThreadId,
+) -> Result<(), sqlx::Error> {
     let id = thread.as_str().as_bytes();
     let removed = sqlx::query(REMOVE).bind(id).execute(&mut **transaction).await?;
     if removed.rows_affected() == 0 {

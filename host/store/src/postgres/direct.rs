@@ -17,11 +17,11 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::Batch;
 
 use crate::error::backend;
+use crate::postgres::database::{RESPONSE_TIMEOUT, ping, with_timeout};
 use crate::postgres::facts::Wanted;
-use crate::postgres::link::{ANSWER, in_time, ping};
 use crate::postgres::outcome::{Witness, was_written};
 use crate::postgres::stage::{Desk, Head, Past, Stage};
-use crate::postgres::writer::{Answer, Batches, Fault, OPERATION, Writer, stage_all};
+use crate::postgres::writer::{Answer, AppendError, Batches, OPERATION, Writer, stage_all};
 
 /// Maximum number of threads that one writer caches. A full cache is cleared.
 const THREAD_LIMIT: usize = 4096;
@@ -119,7 +119,7 @@ impl Writer {
     pub(super) async fn write_directly(
         &mut self,
         batches: &Batches,
-    ) -> Result<Option<(Stage, Vec<Answer>)>, Fault> {
+    ) -> Result<Option<(Stage, Vec<Answer>)>, AppendError> {
         let Some(stage) = self.known.stage(batches) else { return Ok(None) };
         let staged = batches.clone();
         let staged = spawn_blocking(move || stage_all(stage, &staged)).await;
@@ -128,9 +128,11 @@ impl Writer {
         if answers.iter().any(Result::is_err) {
             return Ok(None);
         }
-        let Ok(mut connection) = self.lane.open(&self.link.writers).await else { return Ok(None) };
+        let Ok(mut connection) = self.lane.open(&self.database.append_pool).await else {
+            return Ok(None);
+        };
         let write = stage.rows.write();
-        match in_time(ANSWER, write.fetch_optional(&mut *connection)).await {
+        match with_timeout(RESPONSE_TIMEOUT, write.fetch_optional(&mut *connection)).await {
             Ok(written) => {
                 self.lane.keep(connection);
                 Ok(written.map(|_| (stage, answers)))
@@ -144,7 +146,9 @@ impl Writer {
                 drop(connection);
                 tracing::debug!(%error, "reply lost, checking whether the batches were committed");
                 let witness = Witness::of(&stage.rows);
-                let written = was_written(&self.link, &witness).await.map_err(Fault::Away)?;
+                let written = was_written(&self.database, &witness)
+                    .await
+                    .map_err(AppendError::Unavailable)?;
                 Ok(written.then_some((stage, answers)))
             }
         }

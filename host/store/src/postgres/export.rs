@@ -6,20 +6,20 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{BatchPage, StoreError, StoredBatch, StoredValue};
 
 use crate::error::corrupt;
+use crate::postgres::database::Database;
 use crate::postgres::history;
-use crate::postgres::link::Link;
 use crate::postgres::raw::{self, Raw};
 
 const OPERATION: &str = "read batches";
 
 /// See [`Store::batches`](wattle_run::ports::Store::batches).
 pub(super) async fn batches(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     from: Option<u64>,
     bytes: usize,
 ) -> Result<BatchPage, StoreError> {
-    let mut snapshot = link.snapshot(OPERATION).await?;
+    let mut snapshot = database.snapshot(OPERATION).await?;
     let mut found = BatchPage::default();
     let Some(number) = history::number(&mut snapshot, thread).await? else {
         return Ok(found);

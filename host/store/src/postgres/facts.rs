@@ -9,8 +9,8 @@ use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, QueueCondition, RunRecord};
 
 use crate::codec::unpack;
+use crate::postgres::database::PgTransaction;
 use crate::postgres::head::number;
-use crate::postgres::link::Begun;
 use crate::postgres::raw::list;
 use crate::postgres::stage::{Desk, Stage};
 
@@ -100,7 +100,7 @@ impl Wanted {
 
 /// Reads the wanted rows into the stage.
 pub(super) async fn read(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     stage: &mut Stage,
     wanted: Wanted,
 ) -> Result<(), sqlx::Error> {
@@ -122,7 +122,7 @@ pub(super) async fn read(
 }
 
 async fn read_pending(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     desks: &mut HashMap<i64, &mut Desk>,
     wanted: &BTreeSet<i64>,
 ) -> Result<(), sqlx::Error> {
@@ -145,7 +145,7 @@ async fn read_pending(
 }
 
 async fn read_checkpoints(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     desks: &mut HashMap<i64, &mut Desk>,
     wanted: &BTreeSet<(i64, CheckpointId, bool)>,
 ) -> Result<(), sqlx::Error> {
@@ -169,7 +169,7 @@ async fn read_checkpoints(
 }
 
 async fn read_lists(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     desks: &mut HashMap<i64, &mut Desk>,
     wanted: &BTreeSet<(i64, ChannelName, CheckpointId)>,
 ) -> Result<(), sqlx::Error> {
@@ -190,7 +190,7 @@ async fn read_lists(
 
 /// Returns the owners of those runs that belong to threads outside of the group.
 async fn read_runs(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     desks: &mut HashMap<i64, &mut Desk>,
     wanted: &BTreeSet<RunId>,
 ) -> Result<HashMap<RunId, ThreadId>, sqlx::Error> {

@@ -10,7 +10,7 @@ use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
 use crate::codec::unpack;
 use crate::error::corrupt;
-use crate::postgres::link::Begun;
+use crate::postgres::database::PgTransaction;
 use crate::postgres::stage::{Head, HeadLease};
 
 /// Locks the rows in the order of their ids, so that two transactions never deadlock.
@@ -26,7 +26,7 @@ const MAKE: &str = "
 
 /// Locks threads. Creates a row for each thread of `begun` that does not exist.
 pub(super) async fn lock(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     threads: &BTreeSet<&ThreadId>,
     begun: &BTreeSet<&ThreadId>,
 ) -> Result<BTreeMap<ThreadId, Head>, sqlx::Error> {
@@ -42,7 +42,7 @@ pub(super) async fn lock(
 }
 
 async fn lock_there(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     threads: impl Iterator<Item = &ThreadId> + Clone,
 ) -> Result<BTreeMap<ThreadId, Head>, sqlx::Error> {
     let ids: Vec<&[u8]> = threads.clone().map(|thread| thread.as_str().as_bytes()).collect();

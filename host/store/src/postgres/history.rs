@@ -17,8 +17,9 @@ use wattle_run::ports::store::{
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::page::{EventPage, PageBuilder};
+use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::head::{HEAD, checkpoint_id, thread_head};
-use crate::postgres::link::{Begun, Link, sqlx_error};
+use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::status_words;
 use crate::postgres::value::{self, Chains};
@@ -122,17 +123,17 @@ fn page_of(records: &'static str, order: &'static str) -> AssertSqlSafe<String> 
 
 /// See [`Store::thread`](wattle_run::ports::Store::thread).
 pub(super) async fn thread(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<ThreadHead>, StoreError> {
     let head = || sqlx::query(HEAD).bind(thread.as_str().as_bytes());
-    let row = link.row("read a thread", head).await?;
+    let row = database.row("read a thread", head).await?;
     row.as_ref().map(thread_head).transpose()
 }
 
 /// See [`Store::threads`](wattle_run::ports::Store::threads).
 pub(super) async fn threads(
-    link: &Link,
+    database: &Database,
     query: &ThreadQuery,
 ) -> Result<ListPage<ThreadSummary>, StoreError> {
     // No id is empty.
@@ -153,7 +154,7 @@ pub(super) async fn threads(
             .bind(query.expires_by_ms)
             .bind(query.ttl_ended_by_ms)
     };
-    let rows = link.rows("list threads", list).await?;
+    let rows = database.rows("list threads", list).await?;
     read_page(&rows, query.limit.unwrap_or(usize::MAX), |page, packed| {
         let thread: ThreadSummary = unpack("thread", packed)?;
         page.add(thread.memory_bytes(), || Ok(thread))
@@ -187,20 +188,20 @@ fn is_cut(rows: &[PgRow]) -> Result<bool, StoreError> {
 }
 
 /// See [`Store::run`](wattle_run::ports::Store::run).
-pub(super) async fn run(link: &Link, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+pub(super) async fn run(database: &Database, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
     let read = || sqlx::query(RUN).bind(run.as_str().as_bytes());
-    let row = link.row("read a run", read).await?;
+    let row = database.row("read a run", read).await?;
     row.map(|row| unpack("run", bytes(&row, "record")?)).transpose()
 }
 
 /// See [`Store::runs`](wattle_run::ports::Store::runs).
 pub(super) async fn runs(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     skip: usize,
     limit: usize,
 ) -> Result<ListPage<RunSummary>, StoreError> {
-    let rows = rows_of_runs(link, "place", thread, skip, limit).await?;
+    let rows = rows_of_runs(database, "place", thread, skip, limit).await?;
     read_page(&rows, limit, |page, packed| {
         let run: RunSummary = unpack("run", packed)?;
         page.add(run.memory_bytes(), || Ok(run))
@@ -209,19 +210,19 @@ pub(super) async fn runs(
 
 /// See [`Store::newest_runs`](wattle_run::ports::Store::newest_runs).
 pub(super) async fn newest_runs(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     skip: usize,
     limit: usize,
 ) -> Result<ListPage<RunRecord>, StoreError> {
-    let rows = rows_of_runs(link, "place DESC", thread, skip, limit).await?;
+    let rows = rows_of_runs(database, "place DESC", thread, skip, limit).await?;
     read_page(&rows, limit, |page, packed| {
         page.add(unpacked_bytes(packed), || unpack("run", packed))
     })
 }
 
 async fn rows_of_runs(
-    link: &Link,
+    database: &Database,
     order: &'static str,
     thread: &ThreadId,
     skip: usize,
@@ -231,28 +232,28 @@ async fn rows_of_runs(
         let list = sqlx::query(page_of(RUNS, order)).bind(one_more(limit)).bind(count(skip));
         list.bind(size(LIST_BYTES)).bind(thread.as_str().as_bytes())
     };
-    link.rows("list runs", list).await
+    database.rows("list runs", list).await
 }
 
 /// Reads a checkpoint with several statements.
 pub(super) async fn step_by_step(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    let mut snapshot = link.snapshot("read a checkpoint").await?;
+    let mut snapshot = database.snapshot("read a checkpoint").await?;
     one_tuple(&mut snapshot, thread, (namespace, id), CheckpointParts::All).await
 }
 
 /// Reads a checkpoint with its thread, and without its values, with several statements.
 pub(super) async fn outline_step_by_step(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
     id: CheckpointId,
 ) -> Result<Option<CheckpointOutline>, StoreError> {
-    let mut snapshot = link.snapshot("read a checkpoint").await?;
+    let mut snapshot = database.snapshot("read a checkpoint").await?;
     let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
     let row = head.fetch_optional(&mut *snapshot).await.map_err(sqlx_error("read a thread"))?;
     let Some(head) = row.as_ref().map(thread_head).transpose()? else { return Ok(None) };
@@ -263,7 +264,7 @@ pub(super) async fn outline_step_by_step(
 
 /// Reads a checkpoint by its id, or the newest one of the namespace.
 async fn one_tuple(
-    snapshot: &mut Begun,
+    snapshot: &mut PgTransaction,
     thread: &ThreadId,
     (namespace, id): (&Namespace, Option<CheckpointId>),
     parts: CheckpointParts,
@@ -278,11 +279,11 @@ async fn one_tuple(
 
 /// See [`Store::checkpoints`](wattle_run::ports::Store::checkpoints).
 pub(super) async fn checkpoints(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     query: &CheckpointQuery,
 ) -> Result<ListPage<CheckpointTuple>, StoreError> {
-    let mut snapshot = link.snapshot("list checkpoints").await?;
+    let mut snapshot = database.snapshot("list checkpoints").await?;
     let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), HISTORY_BYTES);
     let Some(number) = number(&mut snapshot, thread).await? else { return Ok(page.finish()) };
     let namespace = query.namespace.as_ref();
@@ -305,7 +306,7 @@ pub(super) async fn checkpoints(
 
 /// See [`Store::events`](wattle_run::ports::Store::events).
 pub(super) async fn events(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     after: u64,
     limit: usize,
@@ -320,7 +321,7 @@ pub(super) async fn events(
             let read = sqlx::query(EVENTS).bind(thread.as_str().as_bytes()).bind(after);
             read.bind(count(batches)).bind(bytes_left)
         };
-        let rows = link.rows("read events", read).await?;
+        let rows = database.rows("read events", read).await?;
         for row in &rows {
             page.add(bytes(row, "events")?, &seqs)?;
             after = row.try_get("last_seq").map_err(|error| corrupt("events", error))?;
@@ -335,7 +336,7 @@ pub(super) async fn events(
 
 /// Returns the number of a thread that exists.
 pub(super) async fn number(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     thread: &ThreadId,
 ) -> Result<Option<i64>, StoreError> {
     let number = sqlx::query_scalar(NUMBER).bind(thread.as_str().as_bytes());
@@ -355,7 +356,7 @@ type Meta = (CheckpointMeta, u64);
 /// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit`, and at least one if
 /// there is one.
 async fn metas(
-    snapshot: &mut Begun,
+    snapshot: &mut PgTransaction,
     number: i64,
     selection: &Selection<'_>,
     limit: usize,
@@ -383,7 +384,7 @@ fn meta(row: &PgRow) -> Result<Meta, StoreError> {
 /// Reads the values and the pending events of checkpoints, newest first. Adds to a page as many of
 /// them as fit. Their sizes are known before they are decoded.
 async fn add_tuples(
-    snapshot: &mut Begun,
+    snapshot: &mut PgTransaction,
     number: i64,
     mut metas: Vec<Meta>,
     parts: CheckpointParts,
@@ -476,7 +477,7 @@ impl Pending {
     /// Reads the events since checkpoints, of the newest ones as long as they have at most `most`
     /// bytes of JSON. Those of `first` may have more.
     async fn read(
-        snapshot: &mut Begun,
+        snapshot: &mut PgTransaction,
         number: i64,
         metas: &[Meta],
         first: Option<CheckpointId>,

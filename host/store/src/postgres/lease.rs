@@ -12,8 +12,9 @@ use wattle_run::ports::store::{
 
 use crate::error::backend;
 use crate::lease::leased_error;
+use crate::postgres::database::Database;
 use crate::postgres::head::{head, record};
-use crate::postgres::link::{Link, sqlx_error};
+use crate::postgres::retry::sqlx_error;
 use crate::postgres::stage::Head;
 
 /// A lease request renews the heartbeat of its host only if that is older than this fraction of the
@@ -109,14 +110,14 @@ const FORGET_LEASES: &str = "
         AND threads.record IS NULL";
 
 /// See [`Store::heartbeat`](wattle_run::ports::Store::heartbeat).
-pub(super) async fn beat(link: &Link, holder: &LeaseHolder) -> Result<(), StoreError> {
-    let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes()).bind(link.lease_ms);
-    link.rows("send the heartbeat of this host", beat).await.map(drop)
+pub(super) async fn beat(database: &Database, holder: &LeaseHolder) -> Result<(), StoreError> {
+    let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes()).bind(database.lease_ms);
+    database.rows("send the heartbeat of this host", beat).await.map(drop)
 }
 
 /// See [`Store::report`](wattle_run::ports::Store::report).
 pub(super) async fn report(
-    link: &Link,
+    database: &Database,
     holder: &LeaseHolder,
     report: &HostReport,
 ) -> Result<(), StoreError> {
@@ -130,13 +131,13 @@ pub(super) async fn report(
             .bind(i64::from(*max_runs))
             .bind(is_stopping)
     };
-    link.rows("report the load of this host", update).await.map(drop)
+    database.rows("report the load of this host", update).await.map(drop)
 }
 
 /// See [`Store::hosts`](wattle_run::ports::Store::hosts).
-pub(super) async fn hosts(link: &Link) -> Result<Vec<LiveHost>, StoreError> {
+pub(super) async fn hosts(database: &Database) -> Result<Vec<LiveHost>, StoreError> {
     const OPERATION: &str = "list hosts";
-    let rows = link.rows(OPERATION, || sqlx::query(HOSTS)).await?;
+    let rows = database.rows(OPERATION, || sqlx::query(HOSTS)).await?;
     rows.iter().map(host).collect::<Result<_, _>>().map_err(sqlx_error(OPERATION))
 }
 
@@ -160,21 +161,21 @@ fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
 /// See [`Store::acquire_lease`](wattle_run::ports::Store::acquire_lease). Also returns the state of
 /// the thread.
 pub(super) async fn take(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     holder: &LeaseHolder,
 ) -> Result<(LeaseEpoch, Head), StoreError> {
     const OPERATION: &str = "lease a thread";
     let id = thread.as_str().as_bytes();
-    let (lease_ms, beat_ms) = (link.lease_ms, link.lease_ms / BEATS);
+    let (lease_ms, beat_ms) = (database.lease_ms, database.lease_ms / BEATS);
     let take = || sqlx::query(TAKE).bind(id).bind(holder.0.as_bytes()).bind(lease_ms).bind(beat_ms);
     for _ in 0..ATTEMPTS {
-        if let Some(row) = link.row(OPERATION, take).await? {
+        if let Some(row) = database.row(OPERATION, take).await? {
             let epoch: i64 = row.try_get("epoch").map_err(sqlx_error(OPERATION))?;
             let head = head(&row).map_err(sqlx_error(OPERATION))?;
             return Ok((LeaseEpoch(epoch.cast_unsigned()), head));
         }
-        if let Some(row) = link.row(OPERATION, || sqlx::query(HOLDER).bind(id)).await? {
+        if let Some(row) = database.row(OPERATION, || sqlx::query(HOLDER).bind(id)).await? {
             let holder: Vec<u8> = row.try_get(0).map_err(sqlx_error(OPERATION))?;
             return Err(leased_error(
                 thread,
@@ -187,36 +188,36 @@ pub(super) async fn take(
 
 /// See [`Store::is_lease_held`](wattle_run::ports::Store::is_lease_held).
 pub(super) async fn holds(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     epoch: LeaseEpoch,
 ) -> Result<bool, StoreError> {
     let id = thread.as_str().as_bytes();
     let holds = || sqlx::query(HOLDS).bind(id).bind(epoch.0.cast_signed());
-    Ok(link.row("check a lease", holds).await?.is_some())
+    Ok(database.row("check a lease", holds).await?.is_some())
 }
 
 /// See [`Store::release_lease`](wattle_run::ports::Store::release_lease).
 pub(super) async fn release(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     epoch: LeaseEpoch,
 ) -> Result<(), StoreError> {
     const OPERATION: &str = "release a lease";
     let id = thread.as_str().as_bytes();
     let release = || sqlx::query(RELEASE).bind(id).bind(epoch.0.cast_signed());
-    let Some(row) = link.row(OPERATION, release).await? else { return Ok(()) };
+    let Some(row) = database.row(OPERATION, release).await? else { return Ok(()) };
     if row.try_get("is_empty").map_err(sqlx_error(OPERATION))? {
-        link.rows(OPERATION, || sqlx::query(SWEEP).bind(id)).await?;
+        database.rows(OPERATION, || sqlx::query(SWEEP).bind(id)).await?;
     }
     Ok(())
 }
 
 /// Refuses to delete data of threads of which a live host has leased one.
-pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreError> {
+pub(super) async fn free(database: &Database, threads: &[ThreadId]) -> Result<(), StoreError> {
     const OPERATION: &str = "check leases";
     let ids: Vec<&[u8]> = threads.iter().map(|thread| thread.as_str().as_bytes()).collect();
-    let Some(row) = link.row(OPERATION, || sqlx::query(LEASED).bind(&ids)).await? else {
+    let Some(row) = database.row(OPERATION, || sqlx::query(LEASED).bind(&ids)).await? else {
         return Ok(());
     };
     let (id, holder): (Vec<u8>, Vec<u8>) = (
@@ -233,7 +234,7 @@ pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreE
 
 /// See [`Store::orphaned_threads`](wattle_run::ports::Store::orphaned_threads).
 pub(super) async fn abandoned(
-    link: &Link,
+    database: &Database,
     holder: &LeaseHolder,
     after: Option<&ThreadId>,
 ) -> Result<Vec<OrphanedThread>, StoreError> {
@@ -244,17 +245,17 @@ pub(super) async fn abandoned(
         let list = sqlx::query(ABANDONED).bind(holder.0.as_bytes()).bind(after);
         list.bind(limit).bind(most)
     };
-    link.rows("list orphaned runs", list).await?.iter().map(record).collect()
+    database.rows("list orphaned runs", list).await?.iter().map(record).collect()
 }
 
 /// See [`Store::next_lease_expiry`](wattle_run::ports::Store::next_lease_expiry).
 pub(super) async fn next_lapse(
-    link: &Link,
+    database: &Database,
     holder: &LeaseHolder,
 ) -> Result<Option<Duration>, StoreError> {
     const OPERATION: &str = "read when leases expire";
     let next = || sqlx::query(NEXT_LAPSE).bind(holder.0.as_bytes());
-    let Some(row) = link.row(OPERATION, next).await? else { return Ok(None) };
+    let Some(row) = database.row(OPERATION, next).await? else { return Ok(None) };
     let ms: Option<i64> = row.try_get(0).map_err(sqlx_error(OPERATION))?;
     // The lease may have expired while the statement ran.
     Ok(ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default())))
@@ -262,8 +263,8 @@ pub(super) async fn next_lapse(
 
 /// Deletes hosts whose last heartbeat is older than a day, and the rows of threads that an expired
 /// host has leased and never created.
-pub(super) async fn forget_silent(link: &Link) -> Result<(), StoreError> {
+pub(super) async fn forget_silent(database: &Database) -> Result<(), StoreError> {
     const OPERATION: &str = "delete expired hosts";
-    link.rows(OPERATION, || sqlx::query(FORGET_LEASES)).await?;
-    link.rows(OPERATION, || sqlx::query(FORGET)).await.map(drop)
+    database.rows(OPERATION, || sqlx::query(FORGET_LEASES)).await?;
+    database.rows(OPERATION, || sqlx::query(FORGET)).await.map(drop)
 }

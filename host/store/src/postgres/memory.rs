@@ -19,7 +19,8 @@ use crate::memory::namespaces::{NamespaceCollector, ScanStep};
 use crate::memory::path;
 use crate::memory::scan::PageCollector;
 use crate::memory::search::SearchCollector;
-use crate::postgres::link::{Link, sqlx_error};
+use crate::postgres::database::Database;
+use crate::postgres::retry::sqlx_error;
 
 /// Documents that one statement reads. Even large ones stay far below the limits of a search.
 const PAGE: i64 = 100;
@@ -109,11 +110,11 @@ const SWEEP: &str = "
 
 /// Long-term memory in the database of a [`PostgresStore`](crate::PostgresStore). Clones share it.
 #[derive(Clone, Debug)]
-pub struct PostgresMemory(Link);
+pub struct PostgresMemory(Database);
 
 impl PostgresMemory {
-    pub(super) fn new(link: Link) -> Self {
-        Self(link)
+    pub(super) fn new(database: Database) -> Self {
+        Self(database)
     }
 
     /// Returns a document that has not expired.

@@ -19,7 +19,7 @@ use wattle_graph::principal::Principal;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::store::{LeaseHolder, Notification, StoreError};
 
-use crate::postgres::link::Link;
+use crate::postgres::database::Database;
 use crate::watch::WatchRegistry;
 
 /// Capacity of the queue of notifications. A poll finds the events of those that do not fit.
@@ -97,14 +97,14 @@ pub(super) struct News {
 
 impl News {
     /// Starts the tasks that send and receive. Dropping the second value stops receiving.
-    pub(super) fn open(link: &Link) -> (Self, Listening) {
+    pub(super) fn open(database: &Database) -> (Self, Listening) {
         let watches = Arc::new(WatchRegistry::default());
         let signals = broadcast::Sender::new(SIGNALS_LIMIT);
         let (queue, items) = mpsc::channel(QUEUE_LIMIT);
-        tokio::spawn(tell(link.clone(), items));
+        tokio::spawn(tell(database.clone(), items));
         let listening = [
-            tokio::spawn(listen(link.clone(), watches.clone(), signals.clone())),
-            tokio::spawn(look_often(link.clone(), watches.clone())),
+            tokio::spawn(listen(database.clone(), watches.clone(), signals.clone())),
+            tokio::spawn(look_often(database.clone(), watches.clone())),
         ];
         (Self { watches, signals, queue }, Listening(listening))
     }
@@ -139,11 +139,11 @@ impl News {
     }
 
     /// Watches a thread, and reads its newest event in the background.
-    pub(super) fn watch(&self, link: &Link, thread: &ThreadId) -> watch::Receiver<u64> {
+    pub(super) fn watch(&self, database: &Database, thread: &ThreadId) -> watch::Receiver<u64> {
         let receiver = self.watches.subscribe(thread, || 0);
-        let (link, watches, thread) = (link.clone(), self.watches.clone(), thread.clone());
+        let (database, watches, thread) = (database.clone(), self.watches.clone(), thread.clone());
         tokio::spawn(async move {
-            if let Err(error) = look(&link, &watches, &[(thread, 0)]).await {
+            if let Err(error) = look(&database, &watches, &[(thread, 0)]).await {
                 tracing::debug!(%error, "newest event of a thread cannot be read");
             }
         });
@@ -163,11 +163,15 @@ impl Drop for Listening {
     }
 }
 
-async fn tell(link: Link, mut items: mpsc::Receiver<Item>) {
+async fn tell(database: Database, mut items: mpsc::Receiver<Item>) {
     let mut news = Vec::new();
     while items.recv_many(&mut news, QUEUE_LIMIT).await > 0 {
         let texts = texts(news.drain(..));
-        let told = sqlx::query(TELL).bind(&link.schema).bind(texts).execute(&link.signals).await;
+        let told = sqlx::query(TELL)
+            .bind(&database.schema)
+            .bind(texts)
+            .execute(&database.notify_pool)
+            .await;
         if let Err(error) = told {
             tracing::debug!(%error, "cannot notify other hosts");
         }
@@ -188,9 +192,13 @@ fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
     threads.chain(signals).filter_map(|item| serde_json::to_string(&item).ok()).collect()
 }
 
-async fn listen(link: Link, watches: Arc<WatchRegistry>, signals: broadcast::Sender<Notification>) {
+async fn listen(
+    database: Database,
+    watches: Arc<WatchRegistry>,
+    signals: broadcast::Sender<Notification>,
+) {
     loop {
-        if let Err(error) = listen_once(&link, &watches, &signals).await {
+        if let Err(error) = listen_once(&database, &watches, &signals).await {
             tracing::debug!(%error, "cannot receive notifications, listening again");
         }
         tokio::time::sleep(PAUSE).await;
@@ -198,16 +206,16 @@ async fn listen(link: Link, watches: Arc<WatchRegistry>, signals: broadcast::Sen
 }
 
 async fn listen_once(
-    link: &Link,
+    database: &Database,
     watches: &WatchRegistry,
     signals: &broadcast::Sender<Notification>,
 ) -> Result<(), sqlx::Error> {
-    let mut listener = PgListener::connect_with(&link.signals).await?;
+    let mut listener = PgListener::connect_with(&database.notify_pool).await?;
     listener.eager_reconnect(false);
-    listener.listen(&link.schema).await?;
+    listener.listen(&database.schema).await?;
     // A poll finds what was announced before `LISTEN`.
     watches.drop_idle();
-    if let Err(error) = look(link, watches, &watches.watched()).await {
+    if let Err(error) = look(database, watches, &watches.watched()).await {
         tracing::debug!(%error, "watched threads cannot be read");
     }
     while let Some(news) = listener.try_recv().await? {
@@ -229,10 +237,10 @@ async fn listen_once(
     Ok(())
 }
 
-async fn look_often(link: Link, watches: Arc<WatchRegistry>) {
+async fn look_often(database: Database, watches: Arc<WatchRegistry>) {
     loop {
         tokio::time::sleep(LOOK).await;
-        if let Err(error) = look(&link, &watches, &watches.watched()).await {
+        if let Err(error) = look(&database, &watches, &watches.watched()).await {
             tracing::debug!(%error, "watched threads cannot be read");
         }
     }
@@ -241,14 +249,14 @@ async fn look_often(link: Link, watches: Arc<WatchRegistry>) {
 /// Reads the newest events of threads. A thread that had more events before was deleted, even if
 /// another thread has its id now.
 async fn look(
-    link: &Link,
+    database: &Database,
     watches: &WatchRegistry,
     watched: &[(ThreadId, u64)],
 ) -> Result<(), StoreError> {
     for page in watched.chunks(PAGE) {
         let ids: Vec<&[u8]> = page.iter().map(|(thread, _)| thread.as_str().as_bytes()).collect();
         let newest = || sqlx::query(NEWEST).bind(&ids);
-        let rows = link.rows("read the newest events", newest).await?;
+        let rows = database.rows("read the newest events", newest).await?;
         let mut found = BTreeMap::new();
         for row in &rows {
             if let (Ok(id), Ok(seq)) = (row.try_get::<&[u8], _>(0), row.try_get::<i64, _>(1)) {

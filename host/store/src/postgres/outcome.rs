@@ -5,7 +5,8 @@ use wattle_graph::id::Digest;
 use wattle_run::ports::store::StoreError;
 
 use crate::error::backend;
-use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::database::{Database, PgTransaction};
+use crate::postgres::retry::{RetryState, TxError};
 use crate::postgres::rows::Rows;
 
 const OPERATION: &str = "check whether its last write is durable";
@@ -22,12 +23,15 @@ const SKIP: &str = "UPDATE threads SET last_place = last_place + 1 WHERE id = $1
 ///
 /// # Errors
 ///
-/// [`Fault::Server`] if nothing was written, otherwise those of [`has_committed`].
-pub(super) async fn commit(link: &Link, mut transaction: Begun) -> Result<(), Fault> {
+/// [`TxError::Database`] if nothing was written, otherwise those of [`has_committed`].
+pub(super) async fn commit(
+    database: &Database,
+    mut transaction: PgTransaction,
+) -> Result<(), TxError> {
     let id = sqlx::query_scalar("SELECT pg_current_xact_id()::text");
     let id: String = id.fetch_one(&mut *transaction).await?;
     match transaction.commit().await {
-        Err(error) if !has_committed(link, &id).await? => Err(error.into()),
+        Err(error) if !has_committed(database, &id).await? => Err(error.into()),
         _ => Ok(()),
     }
 }
@@ -37,14 +41,17 @@ pub(super) async fn commit(link: &Link, mut transaction: Begun) -> Result<(), Fa
 /// # Errors
 ///
 /// [`StoreError::Backend`] if the outcome remains unknown.
-pub(super) async fn has_committed(link: &Link, transaction: &str) -> Result<bool, StoreError> {
-    let mut attempt = Attempt::patient(link.patience);
+pub(super) async fn has_committed(
+    database: &Database,
+    transaction: &str,
+) -> Result<bool, StoreError> {
+    let mut retry = RetryState::for_duration(database.retry_timeout);
     loop {
         let status = sqlx::query("SELECT pg_xact_status($1::text::xid8)").bind(transaction);
-        let row = match status.fetch_optional(&link.pool).await {
+        let row = match status.fetch_optional(&database.read_pool).await {
             Ok(row) => row,
             Err(error) => {
-                attempt.again(OPERATION, error).await?;
+                retry.wait_or_fail(OPERATION, error).await?;
                 continue;
             }
         };
@@ -53,7 +60,7 @@ pub(super) async fn has_committed(link: &Link, transaction: &str) -> Result<bool
             Some("committed") => return Ok(true),
             Some("aborted") => return Ok(false),
             // The server has not noticed yet that the connection is lost.
-            Some("in progress") if attempt.pause().await => {}
+            Some("in progress") if retry.backoff().await => {}
             status => {
                 let status = status.unwrap_or("unknown");
                 return Err(backend(OPERATION, format!("the server reports it as {status}")));
@@ -93,20 +100,23 @@ impl Witness {
 /// # Errors
 ///
 /// [`StoreError::Backend`] if the outcome remains unknown.
-pub(super) async fn was_written(link: &Link, witness: &Witness) -> Result<bool, StoreError> {
+pub(super) async fn was_written(
+    database: &Database,
+    witness: &Witness,
+) -> Result<bool, StoreError> {
     // No ticket of the group resolves before the outcome is known.
-    let mut attempt = Attempt::patient(link.patience);
+    let mut retry = RetryState::for_duration(database.retry_timeout);
     loop {
-        match look(link, witness).await {
+        match look(database, witness).await {
             Ok(was_written) => return Ok(was_written),
-            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
-            Err(Fault::Store(error)) => return Err(error),
+            Err(TxError::Database(error)) => retry.wait_or_fail(OPERATION, error).await?,
+            Err(TxError::Store(error)) => return Err(error),
         }
     }
 }
 
-async fn look(link: &Link, witness: &Witness) -> Result<bool, Fault> {
-    let mut transaction = link.group_now().await?;
+async fn look(database: &Database, witness: &Witness) -> Result<bool, TxError> {
+    let mut transaction = database.begin_append().await?;
     sqlx::query(LOCK).bind(&witness.thread).execute(&mut *transaction).await?;
     if let Some((number, place, seal)) = &witness.batch {
         let there = sqlx::query_scalar(IS_THERE).bind(number).bind(place);

@@ -10,8 +10,9 @@ use wattle_run::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError};
 use crate::codec::Packer;
 use crate::error::{backend, corrupt, invalid};
 use crate::pending::check_pending;
-use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::outcome::commit;
+use crate::postgres::retry::{RetryState, TxError};
 use crate::validate;
 
 const ENQUEUE: &str = "add a pending run";
@@ -54,28 +55,28 @@ const LIST_OF: &str = "
     ORDER BY runs.place LIMIT $3";
 
 /// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
-pub(super) async fn enqueue(link: &Link, run: &RunRecord) -> Result<bool, StoreError> {
+pub(super) async fn enqueue(database: &Database, run: &RunRecord) -> Result<bool, StoreError> {
     check_pending(run)?;
     let mut packer = Packer::default();
     let packed = packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
     let mentions: Vec<Digest> = packer.mentions.into_iter().collect();
-    let mut attempt = Attempt::default();
+    let mut retry = RetryState::default();
     loop {
-        match enqueue_once(link, run, &packed, &mentions).await {
+        match enqueue_once(database, run, &packed, &mentions).await {
             Ok(is_new) => return Ok(is_new),
-            Err(Fault::Server(error)) => attempt.again(ENQUEUE, error).await?,
-            Err(Fault::Store(error)) => return Err(error),
+            Err(TxError::Database(error)) => retry.wait_or_fail(ENQUEUE, error).await?,
+            Err(TxError::Store(error)) => return Err(error),
         }
     }
 }
 
 async fn enqueue_once(
-    link: &Link,
+    database: &Database,
     run: &RunRecord,
     packed: &[u8],
     mentions: &[Digest],
-) -> Result<bool, Fault> {
-    let mut transaction = link.transaction(ENQUEUE).await?;
+) -> Result<bool, TxError> {
+    let mut transaction = database.transaction(ENQUEUE).await?;
     let number =
         lock(&mut transaction, &run.thread).await?.ok_or_else(|| validate::no_thread_error(run))?;
     let add = sqlx::query(ADD).bind(run.id.as_str().as_bytes()).bind(number);
@@ -90,13 +91,13 @@ async fn enqueue_once(
         sqlx::query(MENTION).bind(number).bind(blobs).execute(&mut *transaction).await?;
     }
     count(&mut transaction, number, 1).await?;
-    commit(link, transaction).await?;
+    commit(database, transaction).await?;
     Ok(true)
 }
 
 /// See [`Store::dequeue`](wattle_run::ports::Store::dequeue).
 pub(super) async fn dequeue(
-    link: &Link,
+    database: &Database,
     run: &RunId,
     ended: Option<&RunRecord>,
 ) -> Result<bool, StoreError> {
@@ -105,19 +106,23 @@ pub(super) async fn dequeue(
     if ended.is_some_and(|ended| ended.status == RunStatus::Pending) {
         return Err(backend(DEQUEUE, "its new record has the status `pending`"));
     }
-    let mut attempt = Attempt::default();
+    let mut retry = RetryState::default();
     loop {
-        match dequeue_once(link, run, packed.as_deref()).await {
+        match dequeue_once(database, run, packed.as_deref()).await {
             Ok(was_pending) => return Ok(was_pending),
-            Err(Fault::Server(error)) => attempt.again(DEQUEUE, error).await?,
-            Err(Fault::Store(error)) => return Err(error),
+            Err(TxError::Database(error)) => retry.wait_or_fail(DEQUEUE, error).await?,
+            Err(TxError::Store(error)) => return Err(error),
         }
     }
 }
 
-async fn dequeue_once(link: &Link, run: &RunId, packed: Option<&[u8]>) -> Result<bool, Fault> {
+async fn dequeue_once(
+    database: &Database,
+    run: &RunId,
+    packed: Option<&[u8]>,
+) -> Result<bool, TxError> {
     let key = run.as_str().as_bytes();
-    let mut transaction = link.transaction(DEQUEUE).await?;
+    let mut transaction = database.transaction(DEQUEUE).await?;
     let found = sqlx::query(THREAD_OF).bind(key).fetch_optional(&mut *transaction).await?;
     let Some(found) = found else { return Ok(false) };
     let thread = thread_id(found.try_get("id")?)?;
@@ -130,23 +135,33 @@ async fn dequeue_once(link: &Link, run: &RunId, packed: Option<&[u8]>) -> Result
         return Ok(false);
     }
     count(&mut transaction, number, -1).await?;
-    commit(link, transaction).await?;
+    commit(database, transaction).await?;
     Ok(true)
 }
 
-async fn lock(transaction: &mut Begun, thread: &ThreadId) -> Result<Option<i64>, sqlx::Error> {
+async fn lock(
+    transaction: &mut PgTransaction,
+    thread: &ThreadId,
+) -> Result<Option<i64>, sqlx::Error> {
     let lock = sqlx::query(LOCK).bind(thread.as_str().as_bytes());
     let row = lock.fetch_optional(&mut **transaction).await?;
     row.map(|row| row.try_get("number")).transpose()
 }
 
-async fn count(transaction: &mut Begun, number: i64, change: i64) -> Result<(), sqlx::Error> {
+async fn count(
+    transaction: &mut PgTransaction,
+    number: i64,
+    change: i64,
+) -> Result<(), sqlx::Error> {
     let count = sqlx::query(COUNT).bind(number).bind(change);
     count.execute(&mut **transaction).await.map(drop)
 }
 
 /// See [`Store::pending`](wattle_run::ports::Store::pending).
-pub(super) async fn list(link: &Link, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+pub(super) async fn list(
+    database: &Database,
+    query: &PendingQuery,
+) -> Result<Vec<PendingRun>, StoreError> {
     let after = query.after.map_or(-1, u64::cast_signed);
     let due_by_ms = query.due_by_ms.unwrap_or(i64::MAX);
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
@@ -158,7 +173,7 @@ pub(super) async fn list(link: &Link, query: &PendingQuery) -> Result<Vec<Pendin
             None => list,
         }
     };
-    let rows = link.rows("list pending runs", list).await?;
+    let rows = database.rows("list pending runs", list).await?;
     let read = |error: sqlx::Error| corrupt("pending run", error);
     let pending = rows.iter().map(|row| {
         let run = RunId::new(text(row.try_get("id").map_err(read)?)?);

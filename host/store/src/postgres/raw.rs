@@ -10,9 +10,10 @@ use wattle_run::ports::store::StoreError;
 
 use crate::codec::unpack_json;
 use crate::error::corrupt;
+use crate::postgres::database::PgTransaction;
 use crate::postgres::facts::text;
 use crate::postgres::head::{checkpoint_id, digest, number};
-use crate::postgres::link::{Begun, sqlx_error};
+use crate::postgres::retry::sqlx_error;
 use crate::postgres::rows::ListFacts;
 use crate::postgres::stage::{Body, BodyValue};
 
@@ -43,7 +44,7 @@ pub(super) struct Raw {
 
 /// Returns a page of batches from a position on; empty at the end.
 pub(super) async fn page(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     number: i64,
     from: i64,
 ) -> Result<Vec<Raw>, StoreError> {

@@ -20,12 +20,13 @@ use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
 use crate::codec::{Packer, unpack};
 use crate::error::{backend, corrupt};
 use crate::json_scan::scan_json;
+use crate::postgres::database::{Database, PgTransaction, RELAXED_IDLE_TIMEOUT};
 use crate::postgres::delete;
 use crate::postgres::head;
 use crate::postgres::history::bytes;
-use crate::postgres::link::{Attempt, Begun, Fault, Link, UNHURRIED};
 use crate::postgres::outcome::commit;
 use crate::postgres::raw::{self, Raw};
+use crate::postgres::retry::{RetryState, TxError};
 use crate::postgres::rows::{Before, ListFacts, RecordRow, Rows, RunRow};
 use crate::postgres::stage::{Body, BodyValue, Frame, Head, HeadLease, put_batch, record_row};
 use crate::postgres::value::{self, Version};
@@ -70,9 +71,12 @@ pub(super) struct Entry {
 }
 
 /// Returns the threads to which some runs belong.
-pub(super) async fn threads_of(link: &Link, runs: &[RunId]) -> Result<Vec<ThreadId>, StoreError> {
+pub(super) async fn threads_of(
+    database: &Database,
+    runs: &[RunId],
+) -> Result<Vec<ThreadId>, StoreError> {
     let ids: Vec<&[u8]> = runs.iter().map(|run| run.as_str().as_bytes()).collect();
-    let rows = link.rows("find threads of runs", || sqlx::query(THREADS_OF).bind(&ids)).await?;
+    let rows = database.rows("find threads of runs", || sqlx::query(THREADS_OF).bind(&ids)).await?;
     let thread = |row| {
         let id = String::from_utf8_lossy(bytes(row, "id")?);
         ThreadId::new(id).map_err(|error| corrupt("thread", error))
@@ -89,19 +93,23 @@ pub(super) enum Cut<'a> {
 }
 
 /// Prunes a thread or deletes runs of it. Returns true if the thread itself is deleted.
-pub(super) async fn cut(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, StoreError> {
-    let mut attempt = Attempt::default();
+pub(super) async fn cut(
+    database: &Database,
+    thread: &ThreadId,
+    cut: &Cut<'_>,
+) -> Result<bool, StoreError> {
+    let mut retry = RetryState::default();
     loop {
-        match cut_once(link, thread, cut).await {
+        match cut_once(database, thread, cut).await {
             Ok(is_gone) => return Ok(is_gone),
-            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
-            Err(Fault::Store(error)) => return Err(error),
+            Err(TxError::Database(error)) => retry.wait_or_fail(OPERATION, error).await?,
+            Err(TxError::Store(error)) => return Err(error),
         }
     }
 }
 
-async fn cut_once(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, Fault> {
-    let mut transaction = link.transaction(OPERATION).await?;
+async fn cut_once(database: &Database, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, TxError> {
+    let mut transaction = database.transaction(OPERATION).await?;
     let Some(whole) = read(&mut transaction, thread).await? else { return Ok(false) };
     let (whole, summaries) = spawn_blocking(move || {
         let summaries: Result<Vec<BatchSummary>, _> =
@@ -125,21 +133,21 @@ async fn cut_once(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool,
     if plan.drops_thread() {
         delete::clear(&mut transaction, whole.head.number, whole.head.last_place).await?;
         delete::remove(&mut transaction, thread).await?;
-        commit(link, transaction).await?;
+        commit(database, transaction).await?;
         return Ok(true);
     }
     write_anew(&mut transaction, thread, whole, &plan).await?;
-    commit(link, transaction).await?;
+    commit(database, transaction).await?;
     Ok(false)
 }
 
 /// Replaces a thread by its kept part.
 async fn write_anew(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     thread: &ThreadId,
     whole: Whole,
     plan: &RetentionPlan,
-) -> Result<(), Fault> {
+) -> Result<(), TxError> {
     let mut anew = Anew::new(thread, &whole, whole.head.seal, whole.head.lease, whole.head.ledger);
     anew.load_values(transaction, &whole, plan).await?;
     anew.begin(transaction, first_seq(&whole.log, plan)?).await?;
@@ -186,9 +194,9 @@ impl Entry {
 
 /// Locks and reads a thread. Refuses a thread that a live host has leased.
 pub(super) async fn read(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     thread: &ThreadId,
-) -> Result<Option<Whole>, Fault> {
+) -> Result<Option<Whole>, TxError> {
     let locked = head::lock(transaction, &BTreeSet::from([thread]), &BTreeSet::new()).await?;
     let Some(head) = locked.into_values().next().filter(|head| head.is_there) else {
         return Ok(None);
@@ -198,8 +206,12 @@ pub(super) async fn read(
 }
 
 /// Reads a locked thread that no live host has leased.
-async fn read_all(transaction: &mut Begun, thread: &ThreadId, head: Head) -> Result<Whole, Fault> {
-    sqlx::query(UNHURRIED).execute(&mut **transaction).await?;
+async fn read_all(
+    transaction: &mut PgTransaction,
+    thread: &ThreadId,
+    head: Head,
+) -> Result<Whole, TxError> {
+    sqlx::query(RELAXED_IDLE_TIMEOUT).execute(&mut **transaction).await?;
     let facts = sqlx::query(FACTS).bind(thread.as_str().as_bytes());
     let facts = facts.fetch_one(&mut **transaction).await?;
     let runs = sqlx::query(RUNS).bind(head.number).fetch_all(&mut **transaction).await?;
@@ -213,7 +225,7 @@ async fn read_all(transaction: &mut Begun, thread: &ThreadId, head: Head) -> Res
     })
 }
 
-async fn read_log(transaction: &mut Begun, number: i64) -> Result<Vec<Entry>, Fault> {
+async fn read_log(transaction: &mut PgTransaction, number: i64) -> Result<Vec<Entry>, TxError> {
     let mut log = Vec::new();
     let mut next = 0;
     loop {
@@ -285,9 +297,9 @@ impl Anew {
     /// if it will have no events.
     pub(super) async fn begin(
         &mut self,
-        transaction: &mut Begun,
+        transaction: &mut PgTransaction,
         first: Option<u64>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TxError> {
         self.pruned_seq = first.map_or(self.last_seq, |first| first - 1);
         self.head.last_seq = self.pruned_seq;
         sqlx::query(MOVE)
@@ -316,7 +328,7 @@ impl Anew {
     /// Reads the values that must be carried, and those whose base version is deleted.
     async fn load_values(
         &mut self,
-        transaction: &mut Begun,
+        transaction: &mut PgTransaction,
         whole: &Whole,
         plan: &RetentionPlan,
     ) -> Result<(), StoreError> {
@@ -421,7 +433,10 @@ impl Anew {
     }
 
     /// Writes the rows if they are large enough for a statement.
-    pub(super) async fn write_if_due(&mut self, transaction: &mut Begun) -> Result<(), Fault> {
+    pub(super) async fn write_if_due(
+        &mut self,
+        transaction: &mut PgTransaction,
+    ) -> Result<(), TxError> {
         let is_due =
             self.rows.batches.len() >= PART_BATCHES || self.rows.bytes_after(0, 0) >= PART_BYTES;
         if is_due { self.write(transaction, None).await } else { Ok(()) }
@@ -429,9 +444,9 @@ impl Anew {
 
     async fn write(
         &mut self,
-        transaction: &mut Begun,
+        transaction: &mut PgTransaction,
         record: Option<RecordRow>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TxError> {
         self.rows.put_head(&self.thread, self.before, &self.head, false, record);
         self.rows.write().fetch_one(&mut **transaction).await?;
         self.rows = Rows::default();
@@ -442,10 +457,10 @@ impl Anew {
     /// Writes the remaining rows, the record and the runs. Returns the newest sequence number.
     pub(super) async fn finish(
         mut self,
-        transaction: &mut Begun,
+        transaction: &mut PgTransaction,
         record: &ThreadRecord,
         runs: &[RunRecord],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, TxError> {
         let mut packer = Packer::default();
         let refusal = |message| backend(OPERATION, message);
         let row = record_row(record, &mut packer).map_err(refusal)?;

@@ -5,7 +5,8 @@ use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_run::ports::store::StoreError;
 
 use crate::error::backend;
-use crate::postgres::link::{Link, sqlx_error};
+use crate::postgres::database::Database;
+use crate::postgres::retry::sqlx_error;
 
 /// Each migration leads from the format of its index to the next; the first one creates format 1.
 const MIGRATIONS: [&str; 6] = [
@@ -35,20 +36,20 @@ const OPERATION: &str = "prepare its tables";
 ///
 /// [`StoreError::NewerFormat`] if a newer Wattle created it, [`StoreError::Backend`] if the server
 /// fails or the user has no permission.
-pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
-    check_server(link).await?;
-    if format(link).await? == FORMAT {
+pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
+    check_server(database).await?;
+    if format(database).await? == FORMAT {
         return Ok(());
     }
-    let mut transaction = link.transaction(OPERATION).await?;
+    let mut transaction = database.transaction(OPERATION).await?;
     let trying = sqlx_error(OPERATION);
     // Another host may take any time to create the tables.
     transaction.execute("SET LOCAL lock_timeout TO 0").await.map_err(&trying)?;
     transaction.execute(LOCK).await.map_err(&trying)?;
     // Another host may have created all tables while this one waited for the lock.
-    let found = format(link).await?;
+    let found = format(database).await?;
     if found == 0 {
-        let schema = &link.schema;
+        let schema = &database.schema;
         let create = format!(
             "CREATE SCHEMA IF NOT EXISTS \"{schema}\";
              CREATE TABLE format (
@@ -72,14 +73,14 @@ pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
 /// # Errors
 ///
 /// As [`migrate`].
-pub(super) async fn are_there(link: &Link) -> Result<bool, StoreError> {
-    check_server(link).await?;
-    format(link).await.map(|format| format > 0)
+pub(super) async fn are_there(database: &Database) -> Result<bool, StoreError> {
+    check_server(database).await?;
+    format(database).await.map(|format| format > 0)
 }
 
-async fn check_server(link: &Link) -> Result<(), StoreError> {
+async fn check_server(database: &Database) -> Result<(), StoreError> {
     let version = || sqlx::query("SELECT current_setting('server_version_num')::int4");
-    let row = link.row("reach its database", version).await?;
+    let row = database.row("reach its database", version).await?;
     let version = row.and_then(|row| row.try_get::<i32, _>(0).ok()).unwrap_or_default();
     if version < OLDEST_SERVER {
         let (found, oldest) = (version / 10_000, OLDEST_SERVER / 10_000);
@@ -90,18 +91,18 @@ async fn check_server(link: &Link) -> Result<(), StoreError> {
 }
 
 /// Returns the format of the schema; 0 if it does not exist.
-async fn format(link: &Link) -> Result<u32, StoreError> {
-    let table = format!("\"{}\".format", link.schema);
+async fn format(database: &Database) -> Result<u32, StoreError> {
+    let table = format!("\"{}\".format", database.schema);
     let there = || sqlx::query("SELECT to_regclass($1) IS NOT NULL").bind(&table);
-    let row = link.row(OPERATION, there).await?;
+    let row = database.row(OPERATION, there).await?;
     if !row.is_some_and(|row| row.try_get(0).unwrap_or(false)) {
         return Ok(0);
     }
-    let row = link.row(OPERATION, || sqlx::query("SELECT number FROM format")).await?;
+    let row = database.row(OPERATION, || sqlx::query("SELECT number FROM format")).await?;
     let found = row.and_then(|row| row.try_get::<i32, _>(0).ok()).unwrap_or_default();
     let found = u32::try_from(found).unwrap_or_default();
     if found > FORMAT {
-        let path = format!("{} (schema `{}`)", link.place, link.schema);
+        let path = format!("{} (schema `{}`)", database.display_url, database.schema);
         return Err(StoreError::NewerFormat { path, found, known: FORMAT });
     }
     Ok(found)

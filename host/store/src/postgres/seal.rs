@@ -7,9 +7,10 @@ use wattle_graph::id::{CheckpointId, Digest, ThreadId};
 use wattle_graph::seal::Sealer;
 use wattle_run::ports::store::{SealReport, StoreError};
 
+use crate::postgres::database::Database;
 use crate::postgres::head::{digest, number};
-use crate::postgres::link::{Link, sqlx_error};
 use crate::postgres::raw::{self, Raw};
+use crate::postgres::retry::sqlx_error;
 use crate::postgres::stage::Body;
 
 const OPERATION: &str = "check seals";
@@ -34,10 +35,10 @@ impl Body {
 
 /// See [`Store::verify`](wattle_run::ports::Store::verify).
 pub(super) async fn verify(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<SealReport>, StoreError> {
-    let mut snapshot = link.snapshot(OPERATION).await?;
+    let mut snapshot = database.snapshot(OPERATION).await?;
     let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
     let head = head.fetch_optional(&mut *snapshot).await.map_err(sqlx_error(OPERATION))?;
     let Some(head) = head else { return Ok(None) };

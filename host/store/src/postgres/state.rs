@@ -20,10 +20,10 @@ use wattle_run::ports::store::{
 
 use crate::codec::unpack;
 use crate::error::{backend, corrupt};
+use crate::postgres::database::Database;
 use crate::postgres::facts::text;
 use crate::postgres::head::thread_head;
 use crate::postgres::history;
-use crate::postgres::link::Link;
 use crate::postgres::value::{self, Version, put_together};
 
 /// Rows of up to this size are decoded on the calling task. Larger ones would delay other tasks.
@@ -97,25 +97,25 @@ const NEWEST: &str = statement!(
 
 /// See [`Store::thread_snapshot`](wattle_run::ports::Store::thread_snapshot).
 pub(super) async fn latest(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<ThreadSnapshot>, StoreError> {
     let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
-    let Some(row) = link.row_if_able("read a thread", read).await? else {
-        return latest_step_by_step(link, thread).await;
+    let Some(row) = database.row_if_supported("read a thread", read).await? else {
+        return latest_step_by_step(database, thread).await;
     };
     let Some(row) = row else { return Ok(None) };
     let head = thread_head(&row)?;
     let mut run: Option<RunRecord> =
         column::<Option<&[u8]>>(&row, "run")?.map(|packed| unpack("run", packed)).transpose()?;
     if run.as_ref().map(|run| &run.id) != head.record.run.as_ref() {
-        run = run_of(link, &head).await?;
+        run = run_of(database, &head).await?;
     }
     let tuple = match decoded(row, decode).await? {
         Found::Tuple(tuple) => Some(*tuple),
         Found::Nothing => None,
         Found::Elsewhere(id) => {
-            history::step_by_step(link, thread, &Namespace::root(), Some(id)).await?
+            history::step_by_step(database, thread, &Namespace::root(), Some(id)).await?
         }
     };
     Ok(Some(ThreadSnapshot { head, tuple, run }))
@@ -123,28 +123,28 @@ pub(super) async fn latest(
 
 /// Reads a thread, its current checkpoint and its newest run with several statements.
 async fn latest_step_by_step(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<ThreadSnapshot>, StoreError> {
-    let Some(head) = history::thread(link, thread).await? else { return Ok(None) };
-    let run = run_of(link, &head).await?;
+    let Some(head) = history::thread(database, thread).await? else { return Ok(None) };
+    let run = run_of(database, &head).await?;
     let tuple = match head.current {
-        Some(id) => history::step_by_step(link, thread, &Namespace::root(), Some(id)).await?,
+        Some(id) => history::step_by_step(database, thread, &Namespace::root(), Some(id)).await?,
         None => None,
     };
     Ok(Some(ThreadSnapshot { head, tuple, run }))
 }
 
-async fn run_of(link: &Link, head: &ThreadHead) -> Result<Option<RunRecord>, StoreError> {
+async fn run_of(database: &Database, head: &ThreadHead) -> Result<Option<RunRecord>, StoreError> {
     match &head.record.run {
-        Some(id) => history::run(link, id).await,
+        Some(id) => history::run(database, id).await,
         None => Ok(None),
     }
 }
 
 /// See [`Store::checkpoint`](wattle_run::ports::Store::checkpoint).
 pub(super) async fn checkpoint(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
     id: Option<CheckpointId>,
@@ -160,14 +160,14 @@ pub(super) async fn checkpoint(
             None => read,
         }
     };
-    let Some(row) = link.row_if_able("read a checkpoint", read).await? else {
-        return history::step_by_step(link, thread, namespace, id).await;
+    let Some(row) = database.row_if_supported("read a checkpoint", read).await? else {
+        return history::step_by_step(database, thread, namespace, id).await;
     };
     let Some(row) = row else { return Ok(None) };
     match decoded(row, decode).await? {
         Found::Tuple(tuple) => Ok(Some(*tuple)),
         Found::Nothing => Ok(None),
-        Found::Elsewhere(id) => history::step_by_step(link, thread, namespace, Some(id)).await,
+        Found::Elsewhere(id) => history::step_by_step(database, thread, namespace, Some(id)).await,
     }
 }
 
@@ -186,7 +186,7 @@ const OUTLINE: &str = "
 
 /// See [`Store::checkpoint_outline`](wattle_run::ports::Store::checkpoint_outline).
 pub(super) async fn outline(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
     id: CheckpointId,
@@ -197,10 +197,10 @@ pub(super) async fn outline(
         let read = sqlx::query(OUTLINE).bind(thread.as_str().as_bytes());
         read.bind(namespace.as_str().as_bytes()).bind(number)
     };
-    match link.row_if_able("read a checkpoint", read).await? {
+    match database.row_if_supported("read a checkpoint", read).await? {
         Some(Some(row)) => decoded(row, decode_outline).await.map(Some),
         Some(None) => Ok(None),
-        None => history::outline_step_by_step(link, thread, namespace, id).await,
+        None => history::outline_step_by_step(database, thread, namespace, id).await,
     }
 }
 
@@ -241,12 +241,12 @@ fn decode(row: &PgRow) -> Result<Found, StoreError> {
     let meta: CheckpointMeta = unpack("checkpoint", meta)?;
     let columns = Columns::read(row)?;
     let mut newest: BTreeMap<ChannelName, CheckpointId> = BTreeMap::new();
-    let mut links = HashMap::with_capacity(columns.packed.len());
+    let mut chain_links = HashMap::with_capacity(columns.packed.len());
     for index in 0..columns.packed.len() {
-        let (version, link) = columns.link(index)?;
+        let (version, chain_link) = columns.chain_link(index)?;
         let known = newest.entry(version.0.clone()).or_default();
         *known = version.1.max(*known);
-        links.insert(version, link);
+        chain_links.insert(version, chain_link);
     }
     let is_behind = |(channel, version): (&ChannelName, &CheckpointId)| {
         newest.get(channel).is_some_and(|newest| newest > version)
@@ -256,7 +256,7 @@ fn decode(row: &PgRow) -> Result<Found, StoreError> {
     }
     let wanted: BTreeSet<Version> =
         meta.versions.iter().map(|(channel, version)| (channel.clone(), *version)).collect();
-    let loaded = put_together(&links, &wanted)?;
+    let loaded = put_together(&chain_links, &wanted)?;
     let values: Values = loaded.into_iter().map(|((channel, _), value)| (channel, value)).collect();
     let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
     let events = pending_events(row)?;
@@ -293,14 +293,14 @@ impl Columns {
         })
     }
 
-    fn link(&self, index: usize) -> Result<(Version, value::Link<'_>), StoreError> {
+    fn chain_link(&self, index: usize) -> Result<(Version, value::ChainLink<'_>), StoreError> {
         let Self { channels, versions, packed, bases, keeps, items } = self;
         let channel = text(&channels[index]).map_err(|error| corrupt("value", error))?;
         let channel = ChannelName::new(channel).map_err(|error| corrupt("value", error))?;
         let keep = keeps[index].map(u32::try_from).transpose();
         let keep = keep.map_err(|error| corrupt("value", error))?;
         let tail = bases[index].zip(keep);
-        let link = value::Link {
+        let chain_link = value::ChainLink {
             packed: &packed[index],
             tail: tail.map(|(base, keep)| ListDelta {
                 base: CheckpointId(base.cast_unsigned()),
@@ -308,7 +308,7 @@ impl Columns {
             }),
             items: items[index].map(i64::cast_unsigned),
         };
-        Ok(((channel, CheckpointId(versions[index].cast_unsigned())), link))
+        Ok(((channel, CheckpointId(versions[index].cast_unsigned())), chain_link))
     }
 }
 

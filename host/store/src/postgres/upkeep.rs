@@ -12,7 +12,8 @@ use wattle_run::ports::store::{
 
 use crate::codec::unpack;
 use crate::error::backend;
-use crate::postgres::link::{Attempt, Link, sqlx_error};
+use crate::postgres::database::Database;
+use crate::postgres::retry::{RetryState, sqlx_error};
 use crate::query::add_pin;
 
 const SIZE: &str = "
@@ -79,22 +80,22 @@ const PAGE: usize = 10_000;
 /// Rewrites a row without a change. Retries only after a lock timeout, since any other error is one
 /// that a write would meet now. See
 /// [`Store::check_writable`](wattle_run::ports::Store::check_writable).
-pub(super) async fn check_writable(link: &Link) -> Result<(), StoreError> {
-    let mut attempt = Attempt::at_held(MAX_PROBE_ATTEMPTS);
+pub(super) async fn check_writable(database: &Database) -> Result<(), StoreError> {
+    let mut retry = RetryState::on_lock_timeout(MAX_PROBE_ATTEMPTS);
     loop {
-        match sqlx::query(UPDATE_FORMAT).execute(&link.pool).await {
+        match sqlx::query(UPDATE_FORMAT).execute(&database.read_pool).await {
             Ok(_) => return Ok(()),
-            Err(error) => attempt.again("prove that it can be written", error).await?,
+            Err(error) => retry.wait_or_fail("prove that it can be written", error).await?,
         }
     }
 }
 
 /// See [`Store::compact`](wattle_run::ports::Store::compact). Autovacuum does the same from time to
 /// time: it makes room for new rows, and returns free pages at the end of a table.
-pub(super) async fn compact(link: &Link) -> Result<CompactionReport, StoreError> {
-    let before_bytes = size(link).await?;
+pub(super) async fn compact(database: &Database) -> Result<CompactionReport, StoreError> {
+    let before_bytes = size(database).await?;
     let trying = sqlx_error("compact its tables");
-    let mut connection = link.pool.acquire().await.map_err(&trying)?;
+    let mut connection = database.read_pool.acquire().await.map_err(&trying)?;
     // A vacuum may take any time. The connection is closed afterwards.
     connection.close_on_drop();
     connection.execute("SET statement_timeout TO 0").await.map_err(&trying)?;
@@ -103,17 +104,19 @@ pub(super) async fn compact(link: &Link) -> Result<CompactionReport, StoreError>
         let vacuum = AssertSqlSafe(format!("VACUUM (ANALYZE) {table}")).into_sql_str();
         connection.execute(vacuum).await.map_err(&trying)?;
     }
-    Ok(CompactionReport { before_bytes, after_bytes: size(link).await? })
+    Ok(CompactionReport { before_bytes, after_bytes: size(database).await? })
 }
 
-async fn size(link: &Link) -> Result<u64, StoreError> {
-    let size = || sqlx::query(SIZE).bind(&link.schema);
-    scalar::<i64>(link, "read its size", size).await.map(|size| size.unwrap_or(0).cast_unsigned())
+async fn size(database: &Database) -> Result<u64, StoreError> {
+    let size = || sqlx::query(SIZE).bind(&database.schema);
+    scalar::<i64>(database, "read its size", size)
+        .await
+        .map(|size| size.unwrap_or(0).cast_unsigned())
 }
 
 /// See [`Store::mentions`](wattle_run::ports::Store::mentions).
 pub(super) async fn mentions(
-    link: &Link,
+    database: &Database,
     thread: &ThreadId,
     blob: BlobRef,
 ) -> Result<bool, StoreError> {
@@ -121,15 +124,15 @@ pub(super) async fn mentions(
         let id = thread.as_str().as_bytes();
         sqlx::query(MENTIONS).bind(id).bind(blob.0.as_bytes().as_slice())
     };
-    scalar(link, "read mentions of blobs", mentions).await.map(|found| found.unwrap_or(false))
+    scalar(database, "read mentions of blobs", mentions).await.map(|found| found.unwrap_or(false))
 }
 
 /// See [`Store::usage`](wattle_run::ports::Store::usage).
-pub(super) async fn taken(link: &Link, of: &Owner) -> Result<OwnerUsage, StoreError> {
+pub(super) async fn taken(database: &Database, of: &Owner) -> Result<OwnerUsage, StoreError> {
     const OPERATION: &str = "read the sizes of threads";
     let (thread, app, tenant) = columns(of);
     let sum = || sqlx::query(TAKEN).bind(thread).bind(app).bind(tenant);
-    let Some(row) = link.row(OPERATION, sum).await? else { return Ok(OwnerUsage::default()) };
+    let Some(row) = database.row(OPERATION, sum).await? else { return Ok(OwnerUsage::default()) };
     let read = |column| row.try_get::<i64, _>(column).map_err(sqlx_error(OPERATION));
     Ok(OwnerUsage { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
 }
@@ -146,7 +149,7 @@ fn columns(of: &Owner) -> (Option<&[u8]>, Option<&str>, Option<&[u8]>) {
 
 /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs).
 pub(super) async fn mentioned(
-    link: &Link,
+    database: &Database,
     of: &Owner,
     from: Option<&str>,
 ) -> Result<MentionPage, StoreError> {
@@ -159,7 +162,7 @@ pub(super) async fn mentioned(
     };
     let mut page = MentionPage::default();
     let (mut seen, mut newest) = (0_i64, Vec::new());
-    for row in link.rows(OPERATION, list).await? {
+    for row in database.rows(OPERATION, list).await? {
         let id: &[u8] = row.try_get(0).map_err(sqlx_error(OPERATION))?;
         if newest != id {
             newest = id.to_vec();
@@ -177,7 +180,7 @@ pub(super) async fn mentioned(
 }
 
 /// See [`Store::pinned_versions`](wattle_run::ports::Store::pinned_versions).
-pub(super) async fn pinned(link: &Link) -> Result<PinnedVersions, StoreError> {
+pub(super) async fn pinned(database: &Database) -> Result<PinnedVersions, StoreError> {
     const OPERATION: &str = "list the versions of threads";
     let mut pinned = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
     let mut after: Option<Vec<u8>> = None;
@@ -186,7 +189,7 @@ pub(super) async fn pinned(link: &Link) -> Result<PinnedVersions, StoreError> {
             let page = sqlx::query(PINNED).bind(after.as_deref()).bind(PINNED_THREADS);
             page.bind(i64::try_from(LIST_BYTES).unwrap_or(i64::MAX))
         };
-        let rows = link.rows(OPERATION, page).await?;
+        let rows = database.rows(OPERATION, page).await?;
         for row in &rows {
             let record: &[u8] = row.try_get(1).map_err(sqlx_error(OPERATION))?;
             add_pin(&mut pinned, unpack("thread record", record));
@@ -197,15 +200,18 @@ pub(super) async fn pinned(link: &Link) -> Result<PinnedVersions, StoreError> {
 }
 
 /// See [`Store::stored_bytes`](wattle_run::ports::Store::stored_bytes).
-pub(super) async fn stored_bytes(link: &Link, thread: &ThreadId) -> Result<u64, StoreError> {
+pub(super) async fn stored_bytes(
+    database: &Database,
+    thread: &ThreadId,
+) -> Result<u64, StoreError> {
     let stored = || sqlx::query(STORED).bind(thread.as_str().as_bytes());
-    let stored = scalar::<i64>(link, "read the size of a thread", stored).await?;
+    let stored = scalar::<i64>(database, "read the size of a thread", stored).await?;
     Ok(stored.unwrap_or(0).cast_unsigned())
 }
 
 /// See [`Mentions`](crate::sweep::Mentions).
 pub(super) async fn unmentioned(
-    link: &Link,
+    database: &Database,
     blobs: &[BlobRef],
 ) -> Result<Vec<BlobRef>, StoreError> {
     const OPERATION: &str = "read mentions of blobs";
@@ -213,7 +219,7 @@ pub(super) async fn unmentioned(
     for page in blobs.chunks(PAGE) {
         let digests: Vec<&[u8]> = page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
         let unmentioned = || sqlx::query(UNMENTIONED).bind(&digests);
-        for row in link.rows(OPERATION, unmentioned).await? {
+        for row in database.rows(OPERATION, unmentioned).await? {
             let bytes: &[u8] = row.try_get(0).map_err(sqlx_error(OPERATION))?;
             let bytes = bytes.try_into().map_err(|error| backend(OPERATION, error))?;
             free.insert(Digest::from_bytes(bytes));
@@ -223,13 +229,13 @@ pub(super) async fn unmentioned(
 }
 
 async fn scalar<'q, T>(
-    link: &Link,
+    database: &Database,
     operation: &'static str,
     query: impl Fn() -> sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>,
 ) -> Result<Option<T>, StoreError>
 where
     T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
 {
-    let row = link.row(operation, query).await?;
+    let row = database.row(operation, query).await?;
     row.map(|row| row.try_get(0).map_err(sqlx_error(operation))).transpose()
 }

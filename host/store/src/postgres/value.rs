@@ -12,9 +12,10 @@ use wattle_run::ports::store::StoreError;
 
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
+use crate::postgres::database::PgTransaction;
 use crate::postgres::facts::text;
 use crate::postgres::head::{checkpoint_id, number};
-use crate::postgres::link::{Begun, sqlx_error};
+use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 
 /// All list deltas of a chain lie between its full value and the wanted version. Sends no value if
@@ -50,7 +51,7 @@ pub(super) type Loaded = HashMap<Version, ChannelValue>;
 
 /// Reads values of a thread. Omits versions without a value.
 pub(super) async fn load(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     thread: i64,
     wanted: &BTreeSet<Version>,
 ) -> Result<Loaded, StoreError> {
@@ -73,7 +74,7 @@ pub(super) struct Chains {
 impl Chains {
     /// Reads the chains of values. Returns `None` if they have more than `most` bytes of JSON.
     pub(super) async fn read(
-        transaction: &mut Begun,
+        transaction: &mut PgTransaction,
         thread: i64,
         wanted: &BTreeSet<Version>,
         most: u64,
@@ -91,7 +92,7 @@ impl Chains {
             .map_err(sqlx_error(OPERATION))?;
         let mut pieces = HashMap::with_capacity(rows.len());
         for row in &rows {
-            let Some(Link { packed, tail, .. }) = link(row)? else { return Ok(None) };
+            let Some(ChainLink { packed, tail, .. }) = chain_link(row)? else { return Ok(None) };
             pieces.insert(version(row)?, (unpacked_bytes(packed), tail.map(|tail| tail.base)));
         }
         Ok(Some(Self { rows, pieces }))
@@ -111,18 +112,18 @@ impl Chains {
 
     /// Decodes values. Omits versions without a value.
     pub(super) fn decode(&self, wanted: &BTreeSet<Version>) -> Result<Loaded, StoreError> {
-        let mut links = HashMap::with_capacity(self.rows.len());
+        let mut chain_links = HashMap::with_capacity(self.rows.len());
         for row in &self.rows {
-            if let Some(link) = link(row)? {
-                links.insert(version(row)?, link);
+            if let Some(chain_link) = chain_link(row)? {
+                chain_links.insert(version(row)?, chain_link);
             }
         }
-        put_together(&links, wanted)
+        put_together(&chain_links, wanted)
     }
 }
 
 /// A stored full value or list delta.
-pub(super) struct Link<'a> {
+pub(super) struct ChainLink<'a> {
     pub(super) packed: &'a [u8],
     pub(super) tail: Option<ListDelta>,
     /// Items of the list at this version.
@@ -139,7 +140,7 @@ fn version(row: &PgRow) -> Result<Version, StoreError> {
 }
 
 /// Decodes a full value or a list delta. Returns `None` if the server did not send it.
-fn link(row: &PgRow) -> Result<Option<Link<'_>>, StoreError> {
+fn chain_link(row: &PgRow) -> Result<Option<ChainLink<'_>>, StoreError> {
     let read = || {
         let packed: Option<&[u8]> = row.try_get("value")?;
         let Some(packed) = packed else { return Ok(None) };
@@ -147,7 +148,7 @@ fn link(row: &PgRow) -> Result<Option<Link<'_>>, StoreError> {
         let keep: Option<i64> = row.try_get("keep")?;
         let keep = keep.map(u32::try_from).transpose();
         let keep = keep.map_err(|error| sqlx::Error::Decode(error.into()))?;
-        Ok(Some(Link {
+        Ok(Some(ChainLink {
             packed,
             tail: base.zip(keep).map(|(base, keep)| ListDelta { base, prefix_len: keep }),
             items: row.try_get::<Option<i64>, _>("items")?.map(i64::cast_unsigned),
@@ -158,13 +159,13 @@ fn link(row: &PgRow) -> Result<Option<Link<'_>>, StoreError> {
 
 /// Assembles the wanted values, older versions first, because newer ones build on them.
 pub(super) fn put_together(
-    links: &HashMap<Version, Link<'_>>,
+    chain_links: &HashMap<Version, ChainLink<'_>>,
     wanted: &BTreeSet<Version>,
 ) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::new();
     for version in wanted {
-        if links.contains_key(version) {
-            let value = build(links, &loaded, version)?;
+        if chain_links.contains_key(version) {
+            let value = build(chain_links, &loaded, version)?;
             loaded.insert(version.clone(), value.into());
         }
     }
@@ -172,7 +173,7 @@ pub(super) fn put_together(
 }
 
 fn build(
-    links: &HashMap<Version, Link<'_>>,
+    chain_links: &HashMap<Version, ChainLink<'_>>,
     loaded: &Loaded,
     version: &Version,
 ) -> Result<Value, StoreError> {
@@ -183,23 +184,23 @@ fn build(
         if let Some(value) = loaded.get(&at) {
             break value.value().into_owned();
         }
-        let link = links
+        let chain_link = chain_links
             .get(&at)
             .ok_or_else(|| corrupt(what(), format!("its version {} is missing", at.1)))?;
-        let Some(tail) = link.tail else { break unpack(&what(), link.packed)? };
+        let Some(tail) = chain_link.tail else { break unpack(&what(), chain_link.packed)? };
         if tail.base >= at.1 {
             return Err(corrupt(what(), format!("version {} has a later one as its base", at.1)));
         }
-        ends.push((tail, link));
+        ends.push((tail, chain_link));
         at.1 = tail.base;
     };
-    for (tail, link) in ends.into_iter().rev() {
-        let rest: Vec<Value> = unpack(&what(), link.packed)?;
+    for (tail, chain_link) in ends.into_iter().rev() {
+        let rest: Vec<Value> = unpack(&what(), chain_link.packed)?;
         let items = value.as_array_mut().filter(|items| items.len() >= tail.prefix_len as usize);
         let items = items.ok_or_else(|| corrupt(what(), "its base lacks items that it keeps"))?;
         items.truncate(tail.prefix_len as usize);
         items.extend(rest);
-        if link.items != Some(items.len() as u64) {
+        if chain_link.items != Some(items.len() as u64) {
             return Err(corrupt(
                 what(),
                 format!("it has {} items, which is not the stored number", items.len()),
@@ -228,27 +229,27 @@ mod tests {
         let (whole, end, other) =
             (packed(&json!([1, 2, 3])), packed(&json!([4])), packed(&json!([5, 6])));
         let tail = |base, keep| Some(ListDelta { base: CheckpointId(base), prefix_len: keep });
-        let link = |packed, tail, items| Link { packed, tail, items: Some(items) };
-        let mut links = HashMap::from([
-            (at(1), link(whole.as_slice(), None, 3)),
-            (at(2), link(end.as_slice(), tail(1, 3), 4)),
-            (at(3), link(other.as_slice(), tail(2, 1), 3)),
+        let chain_link = |packed, tail, items| ChainLink { packed, tail, items: Some(items) };
+        let mut chain_links = HashMap::from([
+            (at(1), chain_link(whole.as_slice(), None, 3)),
+            (at(2), chain_link(end.as_slice(), tail(1, 3), 4)),
+            (at(3), chain_link(other.as_slice(), tail(2, 1), 3)),
         ]);
-        let read = |links: &HashMap<Version, Link<'_>>, version| {
-            put_together(links, &BTreeSet::from([at(version)]))
+        let read = |chain_links: &HashMap<Version, ChainLink<'_>>, version| {
+            put_together(chain_links, &BTreeSet::from([at(version)]))
                 .map(|loaded| loaded[&at(version)].clone())
         };
-        assert_eq!(read(&links, 3).unwrap(), json!([1, 5, 6]));
-        assert_eq!(read(&links, 2).unwrap(), json!([1, 2, 3, 4]));
+        assert_eq!(read(&chain_links, 3).unwrap(), json!([1, 5, 6]));
+        assert_eq!(read(&chain_links, 2).unwrap(), json!([1, 2, 3, 4]));
         for broken in [
-            link(end.as_slice(), tail(1, 4), 5),
-            link(end.as_slice(), tail(1, 3), 9),
-            link(end.as_slice(), tail(2, 3), 4),
-            link(end.as_slice(), tail(0, 3), 4),
-            link(&end[..2], tail(1, 3), 4),
+            chain_link(end.as_slice(), tail(1, 4), 5),
+            chain_link(end.as_slice(), tail(1, 3), 9),
+            chain_link(end.as_slice(), tail(2, 3), 4),
+            chain_link(end.as_slice(), tail(0, 3), 4),
+            chain_link(&end[..2], tail(1, 3), 4),
         ] {
-            links.insert(at(2), broken);
-            assert!(matches!(read(&links, 2), Err(StoreError::Corrupt { .. })));
+            chain_links.insert(at(2), broken);
+            assert!(matches!(read(&chain_links, 2), Err(StoreError::Corrupt { .. })));
         }
     }
 }

@@ -16,14 +16,15 @@ use wattle_run::ports::store::{Batch, StoreError, Ticket};
 
 use crate::commit_delay::FlushRequests;
 use crate::error::backend;
+use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::direct::{Known, Lane};
 use crate::postgres::facts::{self, Wanted};
 use crate::postgres::head;
-use crate::postgres::link::{
-    Attempt, Begun, HELD_ATTEMPTS, Link, failed, has_no_connection, is_held, is_passing,
-};
 use crate::postgres::news::News;
 use crate::postgres::outcome::has_committed;
+use crate::postgres::retry::{
+    MAX_LOCK_ATTEMPTS, RetryState, has_no_connection, is_lock_timeout, is_transient, to_store_error,
+};
 use crate::postgres::stage::{Desk, Head, Stage};
 
 /// Number of writer tasks. More tasks overlap more round trips, but have smaller groups.
@@ -90,12 +91,12 @@ pub(super) struct Bell {
 impl Desks {
     /// Starts the writer tasks. The tasks end when the handles are dropped and all batches are
     /// written.
-    pub(super) fn open(link: &Link, news: &News) -> Self {
+    pub(super) fn open(database: &Database, news: &News) -> Self {
         let start = |_| {
             let (jobs, queue) = mpsc::channel(QUEUE_LIMIT);
-            let (link, news, bell) = (link.clone(), news.clone(), Arc::<Bell>::default());
+            let (database, news, bell) = (database.clone(), news.clone(), Arc::<Bell>::default());
             let (known, lane) = (Known::default(), Lane::default());
-            tokio::spawn(Writer { link, news, bell: bell.clone(), known, lane }.run(queue));
+            tokio::spawn(Writer { database, news, bell: bell.clone(), known, lane }.run(queue));
             Post { jobs, bell }
         };
         Self((0..WRITERS).map(start).collect())
@@ -137,7 +138,7 @@ impl Desks {
 
 /// One writer task.
 pub(super) struct Writer {
-    pub(super) link: Link,
+    pub(super) database: Database,
     news: News,
     bell: Arc<Bell>,
     pub(super) known: Known,
@@ -148,55 +149,57 @@ pub(super) struct Writer {
 pub(super) type Batches = Arc<Vec<(ThreadId, Batch)>>;
 
 /// Why an attempt to write a group failed.
-pub(super) enum Fault {
+pub(super) enum AppendError {
     /// Nothing was written, and the error is transient.
-    Passing(sqlx::Error),
+    Transient(sqlx::Error),
     /// Nothing was written: another transaction holds the lock of a thread.
-    Held(sqlx::Error),
+    LockTimeout(sqlx::Error),
     /// Nothing was written, and a batch may be the cause.
-    Refused(StoreError),
+    Rejected(StoreError),
     /// The server is not available, or it is unknown whether anything was written.
-    Away(StoreError),
+    Unavailable(StoreError),
 }
 
-impl Fault {
+impl AppendError {
     /// Classifies the error of a transaction that could not begin, of which no batch is the cause.
-    fn at_the_beginning(error: sqlx::Error) -> Self {
-        if is_passing(&error) || has_no_connection(&error) {
-            return Self::Passing(error);
+    fn on_begin(error: sqlx::Error) -> Self {
+        if is_transient(&error) || has_no_connection(&error) {
+            return Self::Transient(error);
         }
-        Self::Away(failed(OPERATION, &error))
+        Self::Unavailable(to_store_error(OPERATION, &error))
     }
 }
 
-impl From<sqlx::Error> for Fault {
+impl From<sqlx::Error> for AppendError {
     fn from(error: sqlx::Error) -> Self {
         // A duplicate key: another host inserted the same row first, and the next attempt sees it.
         let database = error.as_database_error();
         let is_duplicate = database.is_some_and(sqlx::error::DatabaseError::is_unique_violation);
-        if is_held(&error) {
-            return Self::Held(error);
+        if is_lock_timeout(&error) {
+            return Self::LockTimeout(error);
         }
         let is_taken =
             database.is_some_and(|error| error.kind() == sqlx::error::ErrorKind::NotNullViolation);
-        if is_duplicate || is_taken || is_passing(&error) {
-            return Self::Passing(error);
+        if is_duplicate || is_taken || is_transient(&error) {
+            return Self::Transient(error);
         }
-        Self::Refused(failed(OPERATION, &error))
+        Self::Rejected(to_store_error(OPERATION, &error))
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for AppendError {
     fn from(error: StoreError) -> Self {
-        Self::Refused(error)
+        Self::Rejected(error)
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Passing(error) | Fault::Held(error) => failed(OPERATION, &error),
-            Fault::Refused(error) | Fault::Away(error) => error,
+impl From<AppendError> for StoreError {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Transient(error) | AppendError::LockTimeout(error) => {
+                to_store_error(OPERATION, &error)
+            }
+            AppendError::Rejected(error) | AppendError::Unavailable(error) => error,
         }
     }
 }
@@ -236,10 +239,10 @@ impl Writer {
 
     /// Adds further commands until the commit delay is over or a caller awaits one of the batches.
     async fn gather(&self, queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) {
-        if self.link.commit_delay.is_zero() {
+        if self.database.commit_delay.is_zero() {
             return;
         }
-        let until = Instant::now() + self.link.commit_delay;
+        let until = Instant::now() + self.database.commit_delay;
         let (mut seen, mut oldest) = (0, u64::MAX);
         while jobs.len() < GROUP_LIMIT {
             for job in &jobs[seen..] {
@@ -307,9 +310,11 @@ impl Writer {
         match self.write_together(batches).await {
             Ok(answers) => answers.into_iter().map(Some).collect(),
             // A rejected batch or a locked thread must not fail the other batches.
-            Err(Fault::Held(_)) => self.write_apart(batches, held).await,
-            Err(Fault::Refused(_)) if batches.len() > 1 => self.write_apart(batches, held).await,
-            Err(fault) => vec![Some(Err(fault.into())); batches.len()],
+            Err(AppendError::LockTimeout(_)) => self.write_apart(batches, held).await,
+            Err(AppendError::Rejected(_)) if batches.len() > 1 => {
+                self.write_apart(batches, held).await
+            }
+            Err(error) => vec![Some(Err(error.into())); batches.len()],
         }
     }
 
@@ -326,11 +331,11 @@ impl Writer {
                 continue;
             }
             answers.push(match self.write_one(one).await {
-                Err(Fault::Held(_)) => {
+                Err(AppendError::LockTimeout(_)) => {
                     held.insert(one.0.clone());
                     None
                 }
-                written => Some(written.unwrap_or_else(|fault| Err(fault.into()))),
+                written => Some(written.unwrap_or_else(|error| Err(error.into()))),
             });
         }
         answers
@@ -354,47 +359,50 @@ impl Writer {
         }
     }
 
-    /// Writes a batch once its thread is unlocked. Fails after [`HELD_ATTEMPTS`] lock timeouts.
+    /// Writes a batch once its thread is unlocked. Fails after [`MAX_LOCK_ATTEMPTS`] lock timeouts.
     async fn write_patiently(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, StoreError> {
-        for _ in 0..HELD_ATTEMPTS {
+        for _ in 0..MAX_LOCK_ATTEMPTS {
             match self.write_one(one).await {
-                Err(Fault::Held(_)) => {}
-                written => return Ok(written.unwrap_or_else(|fault| Err(fault.into()))),
+                Err(AppendError::LockTimeout(_)) => {}
+                written => return Ok(written.unwrap_or_else(|error| Err(error.into()))),
             }
         }
         Err(backend(OPERATION, format!("thread `{}` is locked by another transaction", one.0)))
     }
 
-    async fn write_one(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, Fault> {
+    async fn write_one(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, AppendError> {
         let answers = self.write_together(&Arc::new(vec![one.clone()])).await?;
         Ok(answers.into_iter().next().unwrap_or(Err(StoreError::Closed)))
     }
 
     /// Writes the first batches of a group in one transaction, as many as it takes.
-    async fn write_together(&mut self, batches: &Batches) -> Result<Vec<Answer>, Fault> {
+    async fn write_together(&mut self, batches: &Batches) -> Result<Vec<Answer>, AppendError> {
         if let Some((stage, answers)) = self.write_directly(batches).await? {
             self.known.remember(stage);
             return Ok(answers);
         }
-        let mut attempt = Attempt::patient(self.link.patience);
+        let mut retry = RetryState::for_duration(self.database.retry_timeout);
         loop {
-            match self.attempt(batches).await {
+            match self.write_slow_path(batches).await {
                 Ok((stage, answers)) => {
                     self.known.remember(stage);
                     return Ok(answers);
                 }
-                Err(fault) => {
-                    if !matches!(fault, Fault::Passing(_)) || !attempt.pause().await {
-                        return Err(fault);
+                Err(error) => {
+                    if !matches!(error, AppendError::Transient(_)) || !retry.backoff().await {
+                        return Err(error);
                     }
                 }
             }
         }
     }
 
-    async fn attempt(&mut self, batches: &Batches) -> Result<(Stage, Vec<Answer>), Fault> {
-        let begun = self.link.group_now().await;
-        let mut transaction = begun.map_err(Fault::at_the_beginning)?;
+    async fn write_slow_path(
+        &mut self,
+        batches: &Batches,
+    ) -> Result<(Stage, Vec<Answer>), AppendError> {
+        let begun = self.database.begin_append().await;
+        let mut transaction = begun.map_err(AppendError::on_begin)?;
         let stage = self.read(&mut transaction, batches).await?;
         let staged = batches.clone();
         let staged = spawn_blocking(move || stage_all(stage, &staged)).await;
@@ -406,17 +414,21 @@ impl Writer {
         let id: String = written.try_get(0)?;
         if let Err(error) = transaction.commit().await {
             // The reply was lost, but the commit may have succeeded.
-            match has_committed(&self.link, &id).await {
+            match has_committed(&self.database, &id).await {
                 Ok(true) => {}
-                Ok(false) => return Err(Fault::Passing(error)),
-                Err(unknown) => return Err(Fault::Away(unknown)),
+                Ok(false) => return Err(AppendError::Transient(error)),
+                Err(unknown) => return Err(AppendError::Unavailable(unknown)),
             }
         }
         Ok((stage, answers))
     }
 
     /// Locks the threads of a group, and reads what staging needs of them.
-    async fn read(&mut self, transaction: &mut Begun, batches: &Batches) -> Result<Stage, Fault> {
+    async fn read(
+        &mut self,
+        transaction: &mut PgTransaction,
+        batches: &Batches,
+    ) -> Result<Stage, AppendError> {
         let threads: BTreeSet<&ThreadId> = batches.iter().map(|(thread, _)| thread).collect();
         let begun: BTreeSet<&ThreadId> = batches
             .iter()

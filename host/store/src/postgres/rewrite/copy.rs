@@ -7,11 +7,12 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, StoreError};
 
 use crate::codec::unpack;
+use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::delete::refuse_held;
 use crate::postgres::head;
 use crate::postgres::history::bytes;
-use crate::postgres::link::{Attempt, Begun, Fault, Link};
 use crate::postgres::outcome::commit;
+use crate::postgres::retry::{RetryState, TxError};
 use crate::postgres::rewrite::{Anew, Entry, OPERATION, Whole, read_all};
 use crate::postgres::stage::{Body, Frame};
 use crate::retention_plan::copied_records;
@@ -24,30 +25,30 @@ type Rename<'a> = &'a (dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync);
 
 /// Copies a thread. Returns its newest sequence number, or `None` if the thread does not exist.
 pub(in crate::postgres) async fn copy(
-    link: &Link,
+    database: &Database,
     from: &ThreadId,
     to: &ThreadId,
     incarnation: &RunId,
     run_id: Rename<'_>,
 ) -> Result<Option<u64>, StoreError> {
-    let mut attempt = Attempt::default();
+    let mut retry = RetryState::default();
     loop {
-        match Box::pin(copy_once(link, from, to, incarnation, run_id)).await {
+        match Box::pin(copy_once(database, from, to, incarnation, run_id)).await {
             Ok(last_seq) => return Ok(last_seq),
-            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
-            Err(Fault::Store(error)) => return Err(error),
+            Err(TxError::Database(error)) => retry.wait_or_fail(OPERATION, error).await?,
+            Err(TxError::Store(error)) => return Err(error),
         }
     }
 }
 
 async fn copy_once(
-    link: &Link,
+    database: &Database,
     from: &ThreadId,
     to: &ThreadId,
     incarnation: &RunId,
     run_id: Rename<'_>,
-) -> Result<Option<u64>, Fault> {
-    let mut transaction = link.transaction(OPERATION).await?;
+) -> Result<Option<u64>, TxError> {
+    let mut transaction = database.transaction(OPERATION).await?;
     let ids = BTreeSet::from([from, to]);
     let mut heads = head::lock(&mut transaction, &ids, &BTreeSet::from([to])).await?;
     let (source, target) = (heads.remove(from), heads.remove(to));
@@ -72,7 +73,7 @@ async fn copy_once(
         anew.write_if_due(&mut transaction).await?;
     }
     let last_seq = anew.finish(&mut transaction, &record, &runs).await?;
-    commit(link, transaction).await?;
+    commit(database, transaction).await?;
     Ok(Some(last_seq))
 }
 
@@ -89,10 +90,10 @@ fn runs<'a>(whole: &'a Whole, log: &'a [Vec<Event>]) -> impl Iterator<Item = &'a
 }
 
 async fn refuse_known(
-    transaction: &mut Begun,
+    transaction: &mut PgTransaction,
     to: &ThreadId,
     runs: &[RunRecord],
-) -> Result<(), Fault> {
+) -> Result<(), TxError> {
     let ids: Vec<&[u8]> = runs.iter().map(|run| run.id.as_str().as_bytes()).collect();
     let known = sqlx::query(KNOWN).bind(ids).fetch_optional(&mut **transaction).await?;
     let Some(known) = known else { return Ok(()) };
