@@ -31,7 +31,7 @@ pub(crate) fn resolve_range(
         _ => {
             let requested = length.map_or("all".to_owned(), |length| format!("{length} bytes"));
             let message =
-                format!("`{blob}` has {size} bytes; {wanted} from {offset} are out of range");
+                format!("`{blob}` has {size} bytes; {requested} from {offset} are out of range");
             Err(Failure::new(code::INVALID, message))
         }
     }

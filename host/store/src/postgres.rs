@@ -2,31 +2,31 @@
 //!
 #![doc = include_str!("../POSTGRES.md")]
 
+mod batch_scan;
 mod blobs;
+mod checkpoint_query;
 mod config;
 mod database;
 mod delete;
-mod direct;
 mod export;
-mod facts;
-mod head;
+mod fast_path;
 mod history;
+mod in_doubt;
 mod lease;
+mod maintenance;
 mod memory;
-mod news;
-mod outcome;
+mod notify;
 mod pending;
-mod raw;
+mod prefetch;
 mod retry;
 mod rewrite;
-mod rows;
 mod schema;
 mod seal;
 mod size;
 mod stage;
-mod state;
-mod upkeep;
+mod thread_row;
 mod value;
+mod write_set;
 mod writer;
 
 use std::fmt;
@@ -51,27 +51,27 @@ use crate::sweep::Mentions;
 pub use blobs::PostgresBlobs;
 pub use config::{DEFAULT_SCHEMA, PostgresConfig};
 use database::Database;
-use delete::Leases;
+use delete::LeaseCheck;
 pub use memory::PostgresMemory;
-use news::{Listening, News};
-use rewrite::Cut;
-use writer::{CONNECTIONS, Desks, Job};
+use notify::{ListenerTasks, Notifier};
+use rewrite::RewriteKind;
+use writer::{Command, WRITER_CONNECTIONS, WriterPool};
 
 /// A store in a PostgreSQL database. Clones share it.
 ///
 /// It runs in tasks of the tokio runtime in which it was opened. Dropping the last clone lets these
 /// tasks write all queued batches and end.
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Inner>);
+pub struct PostgresStore(Arc<PostgresStoreInner>);
 
-struct Inner {
+struct PostgresStoreInner {
     database: Database,
-    desks: Desks,
-    news: News,
+    writers: WriterPool,
+    notifier: Notifier,
     /// The newest write of `check_writable` that succeeded.
     recent_write: Mutex<RecentWrite>,
     /// Stops receiving notifications when the store is dropped.
-    _listening: Listening,
+    _listener_tasks: ListenerTasks,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -90,13 +90,19 @@ impl PostgresStore {
     /// [`StoreError::NewerFormat`] if a newer Wattle created the tables, [`StoreError::Backend`] if
     /// the address is invalid, or if the server cannot be reached or refuses the login.
     pub async fn open(config: &PostgresConfig) -> Result<Self, StoreError> {
-        let database = Database::new(config, CONNECTIONS)?;
+        let database = Database::new(config, WRITER_CONNECTIONS)?;
         schema::migrate(&database).await?;
-        lease::forget_silent(&database).await?;
-        let (news, listening) = News::open(&database);
-        let desks = Desks::open(&database, &news);
+        lease::delete_expired_hosts(&database).await?;
+        let (notifier, listener_tasks) = Notifier::open(&database);
+        let writers = WriterPool::open(&database, &notifier);
         let recent_write = Mutex::default();
-        Ok(Self(Arc::new(Inner { database, desks, news, recent_write, _listening: listening })))
+        Ok(Self(Arc::new(PostgresStoreInner {
+            database,
+            writers,
+            notifier,
+            recent_write,
+            _listener_tasks: listener_tasks,
+        })))
     }
 
     /// Returns the error if the database is temporarily not available: the server is down or
@@ -119,7 +125,7 @@ impl PostgresStore {
     ///
     /// As [`PostgresStore::open`].
     pub async fn check(config: &PostgresConfig) -> Result<bool, StoreError> {
-        schema::are_there(&Database::new(config, CONNECTIONS)?).await
+        schema::exists(&Database::new(config, WRITER_CONNECTIONS)?).await
     }
 
     /// Returns the blobs in the same database.
@@ -132,18 +138,18 @@ impl PostgresStore {
         PostgresMemory::new(self.0.database.clone())
     }
 
-    async fn delete(&self, thread: &ThreadId, leases: Leases) -> Result<(), StoreError> {
-        self.settle(thread).await?;
-        if delete::thread(&self.0.database, thread, leases).await? {
-            self.0.news.gone(thread);
+    async fn delete(&self, thread: &ThreadId, lease_check: LeaseCheck) -> Result<(), StoreError> {
+        self.flush(thread).await?;
+        if delete::thread(&self.0.database, thread, lease_check).await? {
+            self.0.notifier.thread_deleted(thread);
         }
         Ok(())
     }
 
-    /// Waits until all batches that were appended to a thread are written or refused.
-    async fn settle(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let (answer, done) = oneshot::channel();
-        self.0.desks.send(Job::Settle(thread.clone(), answer)).await?;
+    /// Waits until all batches that were appended to a thread are written or rejected.
+    async fn flush(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        let (sender, done) = oneshot::channel();
+        self.0.writers.send(Command::Flush(thread.clone(), sender)).await?;
         done.await.unwrap_or(Err(StoreError::Closed))
     }
 }
@@ -151,11 +157,11 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        self.0.desks.append(thread, batch).await
+        self.0.writers.append(thread, batch).await
     }
 
     async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
-        lease::beat(&self.0.database, holder).await
+        lease::heartbeat(&self.0.database, holder).await
     }
 
     async fn report(&self, holder: &LeaseHolder, report: &HostReport) -> Result<(), StoreError> {
@@ -175,8 +181,8 @@ impl Store for PostgresStore {
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError> {
-        let (epoch, head) = lease::take(&self.0.database, thread, holder).await?;
-        self.0.desks.send(Job::Leased(thread.clone(), Box::new(head))).await?;
+        let (epoch, row) = lease::acquire(&self.0.database, thread, holder).await?;
+        self.0.writers.send(Command::LeaseTaken(thread.clone(), Box::new(row))).await?;
         Ok(epoch)
     }
 
@@ -185,12 +191,12 @@ impl Store for PostgresStore {
         thread: &ThreadId,
         epoch: LeaseEpoch,
     ) -> Result<bool, StoreError> {
-        lease::holds(&self.0.database, thread, epoch).await
+        lease::is_held(&self.0.database, thread, epoch).await
     }
 
     async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         // Batches that were appended under the lease must be written before its release.
-        self.settle(thread).await?;
+        self.flush(thread).await?;
         lease::release(&self.0.database, thread, epoch).await
     }
 
@@ -198,13 +204,13 @@ impl Store for PostgresStore {
         true
     }
 
-    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
-        self.0.news.send_signal(signal.clone());
+    async fn send_notification(&self, notification: &Notification) -> Result<(), StoreError> {
+        self.0.notifier.send(notification.clone());
         Ok(())
     }
 
     fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
-        Some(self.0.news.signals())
+        Some(self.0.notifier.subscribe())
     }
 
     async fn orphaned_threads(
@@ -212,20 +218,20 @@ impl Store for PostgresStore {
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<OrphanedThread>, StoreError> {
-        lease::abandoned(&self.0.database, holder, after).await
+        lease::orphaned_threads(&self.0.database, holder, after).await
     }
 
     async fn next_lease_expiry(
         &self,
         holder: &LeaseHolder,
     ) -> Result<Option<Duration>, StoreError> {
-        lease::next_lapse(&self.0.database, holder).await
+        lease::next_expiry(&self.0.database, holder).await
     }
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
-        let newest = self.0.news.watch(&self.0.database, thread);
+        let newest = self.0.notifier.watch(&self.0.database, thread);
         // The writer may hold batches back that were appended before the watch began.
-        self.0.desks.hurry(thread);
+        self.0.writers.request_flush(thread);
         newest
     }
 
@@ -237,7 +243,7 @@ impl Store for PostgresStore {
         &self,
         thread: &ThreadId,
     ) -> Result<Option<ThreadSnapshot>, StoreError> {
-        Box::pin(state::latest(&self.0.database, thread)).await
+        Box::pin(checkpoint_query::latest(&self.0.database, thread)).await
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
@@ -245,7 +251,7 @@ impl Store for PostgresStore {
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
-        upkeep::pinned(&self.0.database).await
+        maintenance::pinned(&self.0.database).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -288,7 +294,7 @@ impl Store for PostgresStore {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
-        state::checkpoint(&self.0.database, thread, namespace, id).await
+        checkpoint_query::checkpoint(&self.0.database, thread, namespace, id).await
     }
 
     async fn checkpoint_outline(
@@ -297,7 +303,7 @@ impl Store for PostgresStore {
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Result<Option<CheckpointOutline>, StoreError> {
-        state::outline(&self.0.database, thread, namespace, id).await
+        checkpoint_query::outline(&self.0.database, thread, namespace, id).await
     }
 
     async fn checkpoints(
@@ -318,16 +324,16 @@ impl Store for PostgresStore {
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.delete(thread, Leases::Ignore).await
+        self.delete(thread, LeaseCheck::Skip).await
     }
 
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let threads = rewrite::threads_of(&self.0.database, runs).await?;
-        lease::free(&self.0.database, &threads).await?;
+        lease::ensure_unleased(&self.0.database, &threads).await?;
         for thread in threads {
-            self.settle(&thread).await?;
-            if rewrite::cut(&self.0.database, &thread, &Cut::Runs(runs)).await? {
-                self.0.news.gone(&thread);
+            self.flush(&thread).await?;
+            if rewrite::apply(&self.0.database, &thread, &RewriteKind::DropRuns(runs)).await? {
+                self.0.notifier.thread_deleted(&thread);
             }
         }
         Ok(())
@@ -340,21 +346,21 @@ impl Store for PostgresStore {
         incarnation: &RunId,
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
-        self.settle(from).await?;
-        self.settle(to).await?;
+        self.flush(from).await?;
+        self.flush(to).await?;
         let copy = rewrite::copy(&self.0.database, from, to, incarnation, run_id);
         if let Some(last_seq) = Box::pin(copy).await? {
-            self.0.news.written(to, last_seq);
+            self.0.notifier.thread_appended(to, last_seq);
         }
         Ok(())
     }
 
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
         if strategy == PruneStrategy::Delete {
-            return self.delete(thread, Leases::Heed).await;
+            return self.delete(thread, LeaseCheck::Enforce).await;
         }
-        self.settle(thread).await?;
-        rewrite::cut(&self.0.database, thread, &Cut::Past).await.map(drop)
+        self.flush(thread).await?;
+        rewrite::apply(&self.0.database, thread, &RewriteKind::KeepLatest).await.map(drop)
     }
 
     async fn batches(
@@ -371,25 +377,25 @@ impl Store for PostgresStore {
     }
 
     async fn compact(&self) -> Result<CompactionReport, StoreError> {
-        upkeep::compact(&self.0.database).await
+        maintenance::compact(&self.0.database).await
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
         // Concurrent callers share one write.
         let mut recent_write = self.0.recent_write.lock().await;
         if !recent_write.is_recent() {
-            upkeep::check_writable(&self.0.database).await?;
+            maintenance::check_writable(&self.0.database).await?;
             recent_write.record();
         }
         Ok(())
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
-        upkeep::mentions(&self.0.database, thread, blob).await
+        maintenance::mentions(&self.0.database, thread, blob).await
     }
 
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
-        upkeep::taken(&self.0.database, of).await
+        maintenance::usage(&self.0.database, of).await
     }
 
     async fn mentioned_blobs(
@@ -397,17 +403,17 @@ impl Store for PostgresStore {
         of: &Owner,
         from: Option<&str>,
     ) -> Result<MentionPage, StoreError> {
-        upkeep::mentioned(&self.0.database, of, from).await
+        maintenance::mentioned(&self.0.database, of, from).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
-        upkeep::stored_bytes(&self.0.database, thread).await
+        maintenance::stored_bytes(&self.0.database, thread).await
     }
 }
 
 #[async_trait]
 impl Mentions for PostgresStore {
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError> {
-        upkeep::unmentioned(&self.0.database, blobs).await
+        maintenance::unmentioned(&self.0.database, blobs).await
     }
 }

@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(
                 StoredDocument::compare_for_put(stored, known, &new, now_ms),
                 wanted,
-                "{record:?} {known:?}"
+                "{stored:?} {known:?}"
             );
         }
     }

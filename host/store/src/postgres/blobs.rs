@@ -33,13 +33,13 @@ const READ_CHUNKS: i64 = 16;
 const PAGE_BYTES: u64 = READ_CHUNKS.cast_unsigned() * CHUNK_BYTES as u64;
 
 /// Blobs that one statement deletes or looks up.
-const PAGE: usize = 1000;
+const BLOBS_PER_STATEMENT: usize = 1000;
 
 const PUT: &str = "put a blob";
 
 /// Updates the time of a blob that exists. The row is locked, so a concurrent sweep waits and
 /// checks the time again.
-const RENEW: &str = "
+const TOUCH: &str = "
     INSERT INTO blobs AS blob (blob, size, media_type, put) VALUES ($1, $2, $3, clock_timestamp())
     ON CONFLICT (blob) DO UPDATE SET size = excluded.size, put = clock_timestamp()
     RETURNING (xmax = 0) AS is_new";
@@ -50,7 +50,7 @@ const PUT_CHUNK: &str = "
     ON CONFLICT (blob, chunk) DO UPDATE SET bytes = excluded.bytes
     WHERE old.bytes IS DISTINCT FROM excluded.bytes";
 
-const CUT: &str = "DELETE FROM blob_chunks WHERE blob = $1 AND chunk >= $2";
+const DELETE_CHUNKS: &str = "DELETE FROM blob_chunks WHERE blob = $1 AND chunk >= $2";
 
 const SIZES: &str = "SELECT blob, size FROM blobs WHERE blob = ANY($1)";
 
@@ -64,10 +64,10 @@ const STAT: &str = "
 const READ: &str = "
     SELECT bytes FROM blob_chunks WHERE blob = $1 AND chunk BETWEEN $2 AND $3 ORDER BY chunk";
 
-const OLD: &str = "
+const SELECT_OLD: &str = "
     SELECT blob FROM blobs WHERE put <= clock_timestamp() - $1 * interval '1 millisecond'";
 
-const REMOVE: &str = "
+const DELETE: &str = "
     WITH gone AS (
         DELETE FROM blobs WHERE blob = ANY($1)
         AND put <= clock_timestamp() - $2 * interval '1 millisecond' RETURNING blob),
@@ -86,7 +86,7 @@ type Stamp = (u64, i64);
 
 /// A blob whose bytes have not been checked.
 #[derive(Debug, PartialEq)]
-struct Found {
+struct StoredBlob {
     info: BlobInfo,
     stamp: Stamp,
 }
@@ -105,7 +105,7 @@ impl PostgresBlobs {
     /// tables do not exist.
     pub async fn connect(config: &PostgresConfig) -> Result<Self, StoreError> {
         let database = Database::new(config, 1)?;
-        if schema::are_there(&database).await? {
+        if schema::exists(&database).await? {
             return Ok(Self::new(database));
         }
         let message = format!(
@@ -123,7 +123,7 @@ impl PostgresBlobs {
     ) -> Result<(), TxError> {
         let mut transaction = self.database.transaction(PUT).await?;
         let (digest, size) = (blob.0.as_bytes().as_slice(), bytes.len() as u64);
-        let is_new: bool = sqlx::query_scalar(RENEW)
+        let is_new: bool = sqlx::query_scalar(TOUCH)
             .bind(digest)
             .bind(size.cast_signed())
             .bind(media_type.replace('\0', ""))
@@ -138,8 +138,8 @@ impl PostgresBlobs {
             changed += put.execute(&mut *transaction).await?.rows_affected();
         }
         let chunks = size.div_ceil(CHUNK_BYTES as u64);
-        let cut = sqlx::query(CUT).bind(digest).bind(chunks.cast_signed());
-        changed += cut.execute(&mut *transaction).await?.rows_affected();
+        let delete = sqlx::query(DELETE_CHUNKS).bind(digest).bind(chunks.cast_signed());
+        changed += delete.execute(&mut *transaction).await?.rows_affected();
         let stamp = stamp(&mut transaction, blob).await?;
         transaction.commit().await?;
         if !is_new && changed > 0 {
@@ -149,15 +149,15 @@ impl PostgresBlobs {
         Ok(())
     }
 
-    async fn find(&self, blob: BlobRef) -> Result<Found, Failure> {
+    async fn find(&self, blob: BlobRef) -> Result<StoredBlob, Failure> {
         let digest = blob.0.as_bytes().as_slice();
         let row = self.database.row("read a blob", || sqlx::query(STAT).bind(digest)).await;
         let row = row?.ok_or_else(|| not_found(blob))?;
-        let size: i64 = row.try_get("size").map_err(unreadable)?;
+        let size: i64 = row.try_get("size").map_err(decode_failure)?;
         let size = size.cast_unsigned();
-        let media_type = row.try_get("media_type").map_err(unreadable)?;
-        let stamp = (size, row.try_get("stamp").map_err(unreadable)?);
-        Ok(Found { info: BlobInfo { blob, size, media_type }, stamp })
+        let media_type = row.try_get("media_type").map_err(decode_failure)?;
+        let stamp = (size, row.try_get("stamp").map_err(decode_failure)?);
+        Ok(StoredBlob { info: BlobInfo { blob, size, media_type }, stamp })
     }
 
     /// Returns a blob that was swept, put again or repaired since it was found.
@@ -165,7 +165,7 @@ impl PostgresBlobs {
     /// # Errors
     ///
     /// `not-found`; `broken` if the blob has not changed, so that its bytes are damaged.
-    async fn find_changed(&self, found: &Found) -> Result<Found, Failure> {
+    async fn find_changed(&self, found: &StoredBlob) -> Result<StoredBlob, Failure> {
         let now = self.find(found.info.blob).await?;
         if now == *found {
             return Err(damaged_failure(now.info.blob, "its bytes do not match its digest"));
@@ -175,7 +175,7 @@ impl PostgresBlobs {
 
     /// Returns true if the chunks match the digest of the blob. Reads all chunks unless they have
     /// been checked recently.
-    async fn verify(&self, found: &Found) -> Result<bool, Failure> {
+    async fn verify(&self, found: &StoredBlob) -> Result<bool, Failure> {
         let BlobInfo { blob, size, .. } = found.info;
         if self.verified.contains(blob, &found.stamp) {
             return Ok(true);
@@ -201,7 +201,7 @@ impl PostgresBlobs {
     /// Returns the bytes of a range; `None` if the stored bytes do not match the digest.
     async fn read(
         &self,
-        found: &Found,
+        found: &StoredBlob,
         offset: u64,
         length: Option<u64>,
     ) -> Result<Option<Bytes>, Failure> {
@@ -235,8 +235,8 @@ impl PostgresBlobs {
         let (first, last) = (range.start / chunk, (range.end - 1) / chunk);
         let bytes = self.chunks(blob, first.cast_signed(), last.cast_signed()).await?.freeze();
         let (start, end) = (range.start - first * chunk, range.end - first * chunk);
-        let are_there = bytes.len() as u64 >= end;
-        Ok(are_there.then(|| bytes.slice(start as usize..end as usize)))
+        let are_complete = bytes.len() as u64 >= end;
+        Ok(are_complete.then(|| bytes.slice(start as usize..end as usize)))
     }
 
     /// Returns the bytes of the chunks `first` to `last`, up to the end of the first incomplete
@@ -250,7 +250,7 @@ impl PostgresBlobs {
             let read = || sqlx::query(READ).bind(digest).bind(next).bind(end);
             let rows = self.database.rows("read a blob", read).await?;
             for row in &rows {
-                bytes.extend_from_slice(row.try_get("bytes").map_err(unreadable)?);
+                bytes.extend_from_slice(row.try_get("bytes").map_err(decode_failure)?);
             }
             if (rows.len() as u64) <= (end - next).cast_unsigned() {
                 break;
@@ -309,12 +309,12 @@ impl BlobStore for PostgresBlobs {
 
     async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
         let mut sizes = HashMap::new();
-        for page in blobs.chunks(PAGE) {
+        for page in blobs.chunks(BLOBS_PER_STATEMENT) {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
             let read = || sqlx::query(SIZES).bind(&digests);
             for row in self.database.rows("read sizes of blobs", read).await? {
-                let size: i64 = row.try_get("size").map_err(unreadable)?;
+                let size: i64 = row.try_get("size").map_err(decode_failure)?;
                 sizes.insert(reference(&row)?, size.cast_unsigned());
             }
         }
@@ -325,19 +325,19 @@ impl BlobStore for PostgresBlobs {
 #[async_trait]
 impl Sweepable for PostgresBlobs {
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
-        let old = || sqlx::query(OLD).bind(milliseconds(age));
+        let old = || sqlx::query(SELECT_OLD).bind(milliseconds(age));
         let rows = self.database.rows("list blobs", old).await?;
         rows.iter().map(reference).collect()
     }
 
     async fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure> {
         let mut removed = 0;
-        for page in blobs.chunks(PAGE) {
+        for page in blobs.chunks(BLOBS_PER_STATEMENT) {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
-            let remove = || sqlx::query(REMOVE).bind(&digests).bind(milliseconds(age));
+            let remove = || sqlx::query(DELETE).bind(&digests).bind(milliseconds(age));
             let row = self.database.row("delete blobs", remove).await?;
-            let count: i64 = row.map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
+            let count: i64 = row.map_or(Ok(0), |row| row.try_get(0)).map_err(decode_failure)?;
             removed += usize::try_from(count).unwrap_or_default();
         }
         Ok(removed)
@@ -345,7 +345,7 @@ impl Sweepable for PostgresBlobs {
 }
 
 fn reference(row: &sqlx::postgres::PgRow) -> Result<BlobRef, Failure> {
-    let bytes: &[u8] = row.try_get("blob").map_err(unreadable)?;
+    let bytes: &[u8] = row.try_get("blob").map_err(decode_failure)?;
     let bytes = bytes.try_into().map_err(|_| Failure::internal("a blob has no digest"))?;
     Ok(BlobRef(Digest::from_bytes(bytes)))
 }
@@ -355,6 +355,6 @@ fn milliseconds(age: Duration) -> i64 {
 }
 
 /// Returns the failure for a malformed row. A retry would fail in the same way.
-fn unreadable(error: sqlx::Error) -> Failure {
+fn decode_failure(error: sqlx::Error) -> Failure {
     Failure::internal(sqlx_error("read a blob")(error).to_string())
 }

@@ -6,9 +6,9 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{BatchPage, StoreError, StoredBatch, StoredValue};
 
 use crate::error::corrupt;
+use crate::postgres::batch_scan::{self, ScannedBatch};
 use crate::postgres::database::Database;
 use crate::postgres::history;
-use crate::postgres::raw::{self, Raw};
 
 const OPERATION: &str = "read batches";
 
@@ -21,50 +21,50 @@ pub(super) async fn batches(
 ) -> Result<BatchPage, StoreError> {
     let mut snapshot = database.snapshot(OPERATION).await?;
     let mut found = BatchPage::default();
-    let Some(number) = history::number(&mut snapshot, thread).await? else {
+    let Some(number) = history::thread_number(&mut snapshot, thread).await? else {
         return Ok(found);
     };
     let mut from = from.map_or(0, u64::cast_signed);
     let mut size = 0;
     loop {
-        let page = raw::page(&mut snapshot, number, from).await?;
+        let page = batch_scan::page(&mut snapshot, number, from).await?;
         let Some(last) = page.last() else { return Ok(found) };
-        from = last.place + 1;
-        for raw in page {
+        from = last.position + 1;
+        for batch in page {
             if size >= bytes && !found.batches.is_empty() {
-                found.next = Some(raw.place.cast_unsigned());
+                found.next = Some(batch.position.cast_unsigned());
                 return Ok(found);
             }
-            size += raw.bytes();
-            found.batches.push(stored(raw)?);
+            size += batch.bytes();
+            found.batches.push(stored(batch)?);
         }
     }
 }
 
-fn stored(raw: Raw) -> Result<StoredBatch, StoreError> {
-    let body = raw.body;
+fn stored(batch: ScannedBatch) -> Result<StoredBatch, StoreError> {
+    let body = batch.body;
     let mut values = BTreeMap::new();
     for value in body.values {
-        let stored = match value.tail {
+        let stored = match value.delta {
             None => StoredValue::Whole(parse("value", &value.json)?),
-            Some(tail) => StoredValue::ListDelta {
-                base: tail.base,
-                keep: tail.prefix_len,
+            Some(delta) => StoredValue::ListDelta {
+                base: delta.base,
+                keep: delta.prefix_len,
                 items: parse("value", &value.json)?,
             },
         };
         values.insert(value.channel, stored);
     }
     Ok(StoredBatch {
-        base: raw.base,
+        base: batch.base,
         events: body.events.map(|json| parse("events", &json)).transpose()?.unwrap_or_default(),
         checkpoint: body.meta.map(|json| parse("checkpoint", &json)).transpose()?,
         values,
-        seal: raw.seal,
+        seal: batch.seal,
     })
 }
 
-impl Raw {
+impl ScannedBatch {
     /// Returns the size of the batch as JSON, in bytes.
     fn bytes(&self) -> usize {
         let body = &self.body;

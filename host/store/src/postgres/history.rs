@@ -18,10 +18,10 @@ use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::page::{EventPage, PageBuilder};
 use crate::postgres::database::{Database, PgTransaction};
-use crate::postgres::head::{HEAD, checkpoint_id, thread_head};
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
-use crate::postgres::stage::status_words;
+use crate::postgres::stage::status_names;
+use crate::postgres::thread_row::{SELECT_HEAD, checkpoint_id, thread_head};
 use crate::postgres::value::{self, Chains};
 use crate::query::checkpoint_matches;
 
@@ -91,7 +91,7 @@ const EVENTS: &str = concat!(
     WHERE bytes <= $4 OR nth = 1 ORDER BY last_seq"
 );
 
-/// Selects threads, and what they are listed by. For [`page_of`].
+/// Selects threads, and what they are listed by. For [`page_statement`].
 const THREADS: &str = "
     SELECT id, updated_ms, record FROM threads
     WHERE record IS NOT NULL AND id > $4 AND ($5::text IS NULL OR app = $5)
@@ -100,7 +100,7 @@ const THREADS: &str = "
         AND ($8::bigint IS NULL OR expires_ms <= $8)
         AND ($9::bigint IS NULL OR ttl_ends_ms <= $9)";
 
-/// Selects the runs of a thread, and what they are listed by. For [`page_of`].
+/// Selects the runs of a thread, and what they are listed by. For [`page_statement`].
 const RUNS: &str = "
     SELECT place, record FROM runs
     WHERE thread = (SELECT number FROM threads WHERE id = $4 AND record IS NOT NULL)";
@@ -110,7 +110,7 @@ const RUN: &str = "SELECT record FROM runs WHERE id = $1";
 /// Returns the statement that selects a page of records in an order, and the number of those within
 /// its limit `$1` after its offset `$2`. The server sends the first record, and those after it
 /// while all of them together have at most `$3` bytes. The statement consists of constants only.
-fn page_of(records: &'static str, order: &'static str) -> AssertSqlSafe<String> {
+fn page_statement(records: &'static str, order: &'static str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "SELECT record, listed FROM (
             SELECT record, count(*) OVER () AS listed, row_number() OVER page AS nth,
@@ -126,7 +126,7 @@ pub(super) async fn thread(
     database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<ThreadHead>, StoreError> {
-    let head = || sqlx::query(HEAD).bind(thread.as_str().as_bytes());
+    let head = || sqlx::query(SELECT_HEAD).bind(thread.as_str().as_bytes());
     let row = database.row("read a thread", head).await?;
     row.as_ref().map(thread_head).transpose()
 }
@@ -143,13 +143,13 @@ pub(super) async fn threads(
         ThreadOrder::Id => "id",
     };
     let list = || {
-        sqlx::query(page_of(THREADS, order))
+        sqlx::query(page_statement(THREADS, order))
             .bind(query.limit.map(one_more))
             .bind(count(query.offset))
             .bind(size(LIST_BYTES))
             .bind(after)
             .bind(query.app.as_ref().map(AppName::as_str))
-            .bind(status_words(query))
+            .bind(status_names(query))
             .bind(query.tenant.as_ref().map(String::as_bytes))
             .bind(query.expires_by_ms)
             .bind(query.ttl_ended_by_ms)
@@ -161,8 +161,8 @@ pub(super) async fn threads(
     })
 }
 
-/// Reads the rows of a page, see [`page_of`]. `add` adds a packed record to the page, and returns
-/// whether it fits.
+/// Reads the rows of a page, see [`page_statement`]. `add` adds a packed record to the page, and
+/// returns whether it fits.
 fn read_page<T>(
     rows: &[PgRow],
     limit: usize,
@@ -201,7 +201,7 @@ pub(super) async fn runs(
     skip: usize,
     limit: usize,
 ) -> Result<ListPage<RunSummary>, StoreError> {
-    let rows = rows_of_runs(database, "place", thread, skip, limit).await?;
+    let rows = run_rows(database, "place", thread, skip, limit).await?;
     read_page(&rows, limit, |page, packed| {
         let run: RunSummary = unpack("run", packed)?;
         page.add(run.memory_bytes(), || Ok(run))
@@ -215,13 +215,13 @@ pub(super) async fn newest_runs(
     skip: usize,
     limit: usize,
 ) -> Result<ListPage<RunRecord>, StoreError> {
-    let rows = rows_of_runs(database, "place DESC", thread, skip, limit).await?;
+    let rows = run_rows(database, "place DESC", thread, skip, limit).await?;
     read_page(&rows, limit, |page, packed| {
         page.add(unpacked_bytes(packed), || unpack("run", packed))
     })
 }
 
-async fn rows_of_runs(
+async fn run_rows(
     database: &Database,
     order: &'static str,
     thread: &ThreadId,
@@ -229,14 +229,14 @@ async fn rows_of_runs(
     limit: usize,
 ) -> Result<Vec<PgRow>, StoreError> {
     let list = || {
-        let list = sqlx::query(page_of(RUNS, order)).bind(one_more(limit)).bind(count(skip));
+        let list = sqlx::query(page_statement(RUNS, order)).bind(one_more(limit)).bind(count(skip));
         list.bind(size(LIST_BYTES)).bind(thread.as_str().as_bytes())
     };
     database.rows("list runs", list).await
 }
 
 /// Reads a checkpoint with several statements.
-pub(super) async fn step_by_step(
+pub(super) async fn checkpoint_multi(
     database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
@@ -247,14 +247,14 @@ pub(super) async fn step_by_step(
 }
 
 /// Reads a checkpoint with its thread, and without its values, with several statements.
-pub(super) async fn outline_step_by_step(
+pub(super) async fn outline_multi(
     database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
     id: CheckpointId,
 ) -> Result<Option<CheckpointOutline>, StoreError> {
     let mut snapshot = database.snapshot("read a checkpoint").await?;
-    let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
+    let head = sqlx::query(SELECT_HEAD).bind(thread.as_str().as_bytes());
     let row = head.fetch_optional(&mut *snapshot).await.map_err(sqlx_error("read a thread"))?;
     let Some(head) = row.as_ref().map(thread_head).transpose()? else { return Ok(None) };
     let parts = CheckpointParts::WithoutValues;
@@ -269,9 +269,9 @@ async fn one_tuple(
     (namespace, id): (&Namespace, Option<CheckpointId>),
     parts: CheckpointParts,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    let Some(number) = number(snapshot, thread).await? else { return Ok(None) };
-    let selection = Selection { namespace: Some(namespace), before: None, id };
-    let metas = metas(snapshot, number, &selection, 1).await?;
+    let Some(number) = thread_number(snapshot, thread).await? else { return Ok(None) };
+    let filter = CheckpointFilter { namespace: Some(namespace), before: None, id };
+    let metas = checkpoint_metas(snapshot, number, &filter, 1).await?;
     let mut page = PageBuilder::new(1, HISTORY_BYTES);
     add_tuples(snapshot, number, metas, parts, &mut page).await?;
     Ok(page.into_items().pop())
@@ -285,13 +285,15 @@ pub(super) async fn checkpoints(
 ) -> Result<ListPage<CheckpointTuple>, StoreError> {
     let mut snapshot = database.snapshot("list checkpoints").await?;
     let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), HISTORY_BYTES);
-    let Some(number) = number(&mut snapshot, thread).await? else { return Ok(page.finish()) };
+    let Some(number) = thread_number(&mut snapshot, thread).await? else {
+        return Ok(page.finish());
+    };
     let namespace = query.namespace.as_ref();
-    let mut selection = Selection { namespace, before: query.before, id: None };
+    let mut filter = CheckpointFilter { namespace, before: query.before, id: None };
     while !page.is_full() {
-        let metas = metas(&mut snapshot, number, &selection, META_PAGE).await?;
+        let metas = checkpoint_metas(&mut snapshot, number, &filter, META_PAGE).await?;
         let Some((oldest, _)) = metas.last() else { return Ok(page.finish()) };
-        selection.before = Some(oldest.id);
+        filter.before = Some(oldest.id);
         let matching = metas.into_iter().filter(|(meta, _)| checkpoint_matches(query, meta));
         let mut matching = matching.peekable();
         while matching.peek().is_some() && !page.is_full() {
@@ -335,7 +337,7 @@ pub(super) async fn events(
 }
 
 /// Returns the number of a thread that exists.
-pub(super) async fn number(
+pub(super) async fn thread_number(
     transaction: &mut PgTransaction,
     thread: &ThreadId,
 ) -> Result<Option<i64>, StoreError> {
@@ -344,7 +346,7 @@ pub(super) async fn number(
 }
 
 /// A filter for checkpoints.
-struct Selection<'a> {
+struct CheckpointFilter<'a> {
     namespace: Option<&'a Namespace>,
     before: Option<CheckpointId>,
     id: Option<CheckpointId>,
@@ -355,19 +357,19 @@ type Meta = (CheckpointMeta, u64);
 
 /// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit`, and at least one if
 /// there is one.
-async fn metas(
+async fn checkpoint_metas(
     snapshot: &mut PgTransaction,
     number: i64,
-    selection: &Selection<'_>,
+    filter: &CheckpointFilter<'_>,
     limit: usize,
 ) -> Result<Vec<Meta>, StoreError> {
     // An id that does not fit the column is greater than all stored ids.
     let signed = |id: CheckpointId| i64::try_from(id.0).unwrap_or(i64::MAX);
     let rows = sqlx::query(CHECKPOINTS)
         .bind(number)
-        .bind(selection.namespace.map(|namespace| namespace.as_str().as_bytes()))
-        .bind(selection.before.map(signed))
-        .bind(selection.id.map(signed))
+        .bind(filter.namespace.map(|namespace| namespace.as_str().as_bytes()))
+        .bind(filter.before.map(signed))
+        .bind(filter.id.map(signed))
         .bind(count(limit))
         .bind(size(HISTORY_BYTES))
         .fetch_all(&mut **snapshot)
@@ -393,16 +395,16 @@ async fn add_tuples(
     let all = metas.len();
     // The first checkpoint of a page fits whatever its size.
     let first = metas.first().map(|(meta, _)| meta.id).filter(|_| page.is_empty());
-    let mut pending = Pending::default();
+    let mut pending = PendingEvents::default();
     if parts.has_events() && !metas.is_empty() {
-        pending = Pending::read(snapshot, number, &metas, first, page.bytes_left()).await?;
+        pending = PendingEvents::read(snapshot, number, &metas, first, page.bytes_left()).await?;
         metas.truncate(pending.complete(&metas));
     }
     let mut chains = Chains::default();
     while parts.has_values() && !metas.is_empty() {
         let is_first = first.is_some() && metas.len() == 1;
-        let most = if is_first { u64::MAX } else { page.bytes_left() };
-        match Chains::read(snapshot, number, &versions_of(&metas), most).await? {
+        let max_bytes = if is_first { u64::MAX } else { page.bytes_left() };
+        match Chains::read(snapshot, number, &versions_of(&metas), max_bytes).await? {
             Some(read) => {
                 chains = read;
                 break;
@@ -448,7 +450,7 @@ fn versions_of(metas: &[Meta]) -> BTreeSet<value::Version> {
 fn tuples(
     metas: Vec<Meta>,
     chains: &Chains,
-    pending: &Pending,
+    pending: &PendingEvents,
 ) -> Result<Vec<(CheckpointTuple, u64)>, StoreError> {
     let loaded = chains.decode(&versions_of(&metas))?;
     let tuple = |(meta, bytes): Meta| {
@@ -466,28 +468,28 @@ fn tuples(
 
 /// The events since checkpoints, not decoded.
 #[derive(Default)]
-struct Pending {
+struct PendingEvents {
     /// Batches in order, and their length in bytes of JSON.
     batches: BTreeMap<CheckpointId, (Vec<PgRow>, u64)>,
     /// Checkpoints whose events the server did not send.
     omitted: BTreeSet<CheckpointId>,
 }
 
-impl Pending {
-    /// Reads the events since checkpoints, of the newest ones as long as they have at most `most`
-    /// bytes of JSON. Those of `first` may have more.
+impl PendingEvents {
+    /// Reads the events since checkpoints, of the newest ones as long as they have at most
+    /// `max_bytes` bytes of JSON. Those of `first` may have more.
     async fn read(
         snapshot: &mut PgTransaction,
         number: i64,
         metas: &[Meta],
         first: Option<CheckpointId>,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<Self, StoreError> {
         let bases: Vec<i64> = metas.iter().map(|(meta, _)| meta.id.0.cast_signed()).collect();
         let rows = sqlx::query(PENDING)
             .bind(number)
             .bind(bases)
-            .bind(size(most))
+            .bind(size(max_bytes))
             .bind(first.map(|first| first.0.cast_signed()))
             .fetch_all(&mut **snapshot)
             .await

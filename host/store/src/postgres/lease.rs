@@ -13,26 +13,26 @@ use wattle_run::ports::store::{
 use crate::error::backend;
 use crate::lease::leased_error;
 use crate::postgres::database::Database;
-use crate::postgres::head::{head, record};
 use crate::postgres::retry::sqlx_error;
-use crate::postgres::stage::Head;
+use crate::postgres::stage::ThreadRow;
+use crate::postgres::thread_row::{record, thread_row};
 
 /// A lease request renews the heartbeat of its host only if that is older than this fraction of the
 /// lease. Otherwise concurrent requests of one host would block one another on its row of
 /// `holders`.
-const BEATS: i64 = 5;
+const HEARTBEAT_DIVISOR: i64 = 5;
 
 /// Attempts to acquire a lease that is released while its holder is looked up.
-const ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
-const BEAT: &str = "
+const HEARTBEAT: &str = "
     INSERT INTO holders (holder, beat, lease_ms) VALUES ($1, clock_timestamp(), $2)
     ON CONFLICT (holder) DO UPDATE
     SET beat = greatest(holders.beat, excluded.beat), lease_ms = excluded.lease_ms";
 
 /// Acquires a lease. Another host may commit a change while the statement waits for the row; the
 /// server evaluates the condition again once the row is locked, and assigns the epoch only then.
-const TAKE: &str = "
+const UPSERT_LEASE: &str = "
     WITH beating AS (
         INSERT INTO holders (holder, beat, lease_ms) SELECT $2, clock_timestamp(), $3
         WHERE NOT EXISTS (SELECT 1 FROM holders WHERE holder = $2
@@ -50,7 +50,7 @@ const TAKE: &str = "
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1 AND holder IS NOT NULL";
 
 /// Waits for a transaction that is acquiring the lease.
-const HOLDS: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2 FOR SHARE";
+const SELECT_LEASE: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2 FOR SHARE";
 
 const RELEASE: &str = "
     UPDATE threads SET holder = NULL, epoch = NULL WHERE id = $1 AND epoch = $2
@@ -58,7 +58,7 @@ const RELEASE: &str = "
 
 /// Deletes a row that existed only for the lease, unless the thread has been leased or created
 /// again.
-const SWEEP: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL AND record IS NULL";
+const DELETE_EMPTY: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL AND record IS NULL";
 
 const LEASED: &str = "
     SELECT id, threads.holder FROM threads JOIN living ON living.holder = threads.holder
@@ -68,7 +68,7 @@ const LEASED: &str = "
 /// [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) is a literal, so that the
 /// server uses the partial index on running threads. Sends the first record, and those after it
 /// while all of them together have at most `$4` bytes.
-const ABANDONED: &str = "
+const ORPHANED: &str = "
     SELECT record FROM (
         SELECT id, record, row_number() OVER page AS nth,
             sum(octet_length(record)) OVER page AS bytes
@@ -84,7 +84,7 @@ const ABANDONED: &str = "
 
 /// Selects the time until the next lease of another host expires, in milliseconds. The time is
 /// rounded up, so that a caller that waits this long finds the lease expired.
-const NEXT_LAPSE: &str = "
+const NEXT_EXPIRY: &str = "
     SELECT ceil(extract(epoch FROM min(until) - clock_timestamp()) * 1000)::bigint
     FROM living WHERE holder <> $1";
 
@@ -98,11 +98,12 @@ const HOSTS: &str = "
     FROM holders JOIN living USING (holder) WHERE version IS NOT NULL";
 
 /// Deletes hosts whose last heartbeat is older than a day.
-const FORGET: &str = "DELETE FROM holders WHERE beat < clock_timestamp() - interval '1 day'";
+const DELETE_HOLDERS: &str =
+    "DELETE FROM holders WHERE beat < clock_timestamp() - interval '1 day'";
 
 /// Deletes rows that existed only for the lease of a host that is not live. A lease that is
 /// acquired meanwhile has another epoch.
-const FORGET_LEASES: &str = "
+const DELETE_EMPTY_LEASES: &str = "
     DELETE FROM threads USING (
         SELECT id, epoch FROM threads AS idle WHERE record IS NULL
             AND NOT EXISTS (SELECT 1 FROM living WHERE living.holder = idle.holder)) AS old
@@ -110,9 +111,9 @@ const FORGET_LEASES: &str = "
         AND threads.record IS NULL";
 
 /// See [`Store::heartbeat`](wattle_run::ports::Store::heartbeat).
-pub(super) async fn beat(database: &Database, holder: &LeaseHolder) -> Result<(), StoreError> {
-    let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes()).bind(database.lease_ms);
-    database.rows("send the heartbeat of this host", beat).await.map(drop)
+pub(super) async fn heartbeat(database: &Database, holder: &LeaseHolder) -> Result<(), StoreError> {
+    let heartbeat = || sqlx::query(HEARTBEAT).bind(holder.0.as_bytes()).bind(database.lease_ms);
+    database.rows("send the heartbeat of this host", heartbeat).await.map(drop)
 }
 
 /// See [`Store::report`](wattle_run::ports::Store::report).
@@ -160,20 +161,26 @@ fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
 
 /// See [`Store::acquire_lease`](wattle_run::ports::Store::acquire_lease). Also returns the state of
 /// the thread.
-pub(super) async fn take(
+pub(super) async fn acquire(
     database: &Database,
     thread: &ThreadId,
     holder: &LeaseHolder,
-) -> Result<(LeaseEpoch, Head), StoreError> {
+) -> Result<(LeaseEpoch, ThreadRow), StoreError> {
     const OPERATION: &str = "lease a thread";
     let id = thread.as_str().as_bytes();
-    let (lease_ms, beat_ms) = (database.lease_ms, database.lease_ms / BEATS);
-    let take = || sqlx::query(TAKE).bind(id).bind(holder.0.as_bytes()).bind(lease_ms).bind(beat_ms);
-    for _ in 0..ATTEMPTS {
-        if let Some(row) = database.row(OPERATION, take).await? {
+    let (lease_ms, heartbeat_ms) = (database.lease_ms, database.lease_ms / HEARTBEAT_DIVISOR);
+    let upsert = || {
+        sqlx::query(UPSERT_LEASE)
+            .bind(id)
+            .bind(holder.0.as_bytes())
+            .bind(lease_ms)
+            .bind(heartbeat_ms)
+    };
+    for _ in 0..MAX_ATTEMPTS {
+        if let Some(row) = database.row(OPERATION, upsert).await? {
             let epoch: i64 = row.try_get("epoch").map_err(sqlx_error(OPERATION))?;
-            let head = head(&row).map_err(sqlx_error(OPERATION))?;
-            return Ok((LeaseEpoch(epoch.cast_unsigned()), head));
+            let row = thread_row(&row).map_err(sqlx_error(OPERATION))?;
+            return Ok((LeaseEpoch(epoch.cast_unsigned()), row));
         }
         if let Some(row) = database.row(OPERATION, || sqlx::query(HOLDER).bind(id)).await? {
             let holder: Vec<u8> = row.try_get(0).map_err(sqlx_error(OPERATION))?;
@@ -183,18 +190,21 @@ pub(super) async fn take(
             ));
         }
     }
-    Err(backend(OPERATION, format!("the lease of `{thread}` changed during {ATTEMPTS} attempts")))
+    Err(backend(
+        OPERATION,
+        format!("the lease of `{thread}` changed during {MAX_ATTEMPTS} attempts"),
+    ))
 }
 
 /// See [`Store::is_lease_held`](wattle_run::ports::Store::is_lease_held).
-pub(super) async fn holds(
+pub(super) async fn is_held(
     database: &Database,
     thread: &ThreadId,
     epoch: LeaseEpoch,
 ) -> Result<bool, StoreError> {
     let id = thread.as_str().as_bytes();
-    let holds = || sqlx::query(HOLDS).bind(id).bind(epoch.0.cast_signed());
-    Ok(database.row("check a lease", holds).await?.is_some())
+    let select = || sqlx::query(SELECT_LEASE).bind(id).bind(epoch.0.cast_signed());
+    Ok(database.row("check a lease", select).await?.is_some())
 }
 
 /// See [`Store::release_lease`](wattle_run::ports::Store::release_lease).
@@ -208,13 +218,16 @@ pub(super) async fn release(
     let release = || sqlx::query(RELEASE).bind(id).bind(epoch.0.cast_signed());
     let Some(row) = database.row(OPERATION, release).await? else { return Ok(()) };
     if row.try_get("is_empty").map_err(sqlx_error(OPERATION))? {
-        database.rows(OPERATION, || sqlx::query(SWEEP).bind(id)).await?;
+        database.rows(OPERATION, || sqlx::query(DELETE_EMPTY).bind(id)).await?;
     }
     Ok(())
 }
 
 /// Refuses to delete data of threads of which a live host has leased one.
-pub(super) async fn free(database: &Database, threads: &[ThreadId]) -> Result<(), StoreError> {
+pub(super) async fn ensure_unleased(
+    database: &Database,
+    threads: &[ThreadId],
+) -> Result<(), StoreError> {
     const OPERATION: &str = "check leases";
     let ids: Vec<&[u8]> = threads.iter().map(|thread| thread.as_str().as_bytes()).collect();
     let Some(row) = database.row(OPERATION, || sqlx::query(LEASED).bind(&ids)).await? else {
@@ -233,7 +246,7 @@ pub(super) async fn free(database: &Database, threads: &[ThreadId]) -> Result<()
 }
 
 /// See [`Store::orphaned_threads`](wattle_run::ports::Store::orphaned_threads).
-pub(super) async fn abandoned(
+pub(super) async fn orphaned_threads(
     database: &Database,
     holder: &LeaseHolder,
     after: Option<&ThreadId>,
@@ -242,19 +255,19 @@ pub(super) async fn abandoned(
     let limit = i64::try_from(ORPHANED_PAGE).unwrap_or(i64::MAX);
     let most = i64::try_from(LIST_BYTES).unwrap_or(i64::MAX);
     let list = || {
-        let list = sqlx::query(ABANDONED).bind(holder.0.as_bytes()).bind(after);
+        let list = sqlx::query(ORPHANED).bind(holder.0.as_bytes()).bind(after);
         list.bind(limit).bind(most)
     };
     database.rows("list orphaned runs", list).await?.iter().map(record).collect()
 }
 
 /// See [`Store::next_lease_expiry`](wattle_run::ports::Store::next_lease_expiry).
-pub(super) async fn next_lapse(
+pub(super) async fn next_expiry(
     database: &Database,
     holder: &LeaseHolder,
 ) -> Result<Option<Duration>, StoreError> {
     const OPERATION: &str = "read when leases expire";
-    let next = || sqlx::query(NEXT_LAPSE).bind(holder.0.as_bytes());
+    let next = || sqlx::query(NEXT_EXPIRY).bind(holder.0.as_bytes());
     let Some(row) = database.row(OPERATION, next).await? else { return Ok(None) };
     let ms: Option<i64> = row.try_get(0).map_err(sqlx_error(OPERATION))?;
     // The lease may have expired while the statement ran.
@@ -263,8 +276,8 @@ pub(super) async fn next_lapse(
 
 /// Deletes hosts whose last heartbeat is older than a day, and the rows of threads that an expired
 /// host has leased and never created.
-pub(super) async fn forget_silent(database: &Database) -> Result<(), StoreError> {
+pub(super) async fn delete_expired_hosts(database: &Database) -> Result<(), StoreError> {
     const OPERATION: &str = "delete expired hosts";
-    database.rows(OPERATION, || sqlx::query(FORGET_LEASES)).await?;
-    database.rows(OPERATION, || sqlx::query(FORGET)).await.map(drop)
+    database.rows(OPERATION, || sqlx::query(DELETE_EMPTY_LEASES)).await?;
+    database.rows(OPERATION, || sqlx::query(DELETE_HOLDERS)).await.map(drop)
 }

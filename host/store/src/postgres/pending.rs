@@ -11,7 +11,7 @@ use crate::codec::Packer;
 use crate::error::{backend, corrupt, invalid};
 use crate::pending::check_pending;
 use crate::postgres::database::{Database, PgTransaction};
-use crate::postgres::outcome::commit;
+use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
 use crate::validate;
 

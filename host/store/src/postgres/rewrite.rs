@@ -20,28 +20,30 @@ use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
 use crate::codec::{Packer, unpack};
 use crate::error::{backend, corrupt};
 use crate::json_scan::scan_json;
+use crate::postgres::batch_scan::{self, ScannedBatch};
 use crate::postgres::database::{Database, PgTransaction, RELAXED_IDLE_TIMEOUT};
 use crate::postgres::delete;
-use crate::postgres::head;
 use crate::postgres::history::bytes;
-use crate::postgres::outcome::commit;
-use crate::postgres::raw::{self, Raw};
+use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
-use crate::postgres::rows::{Before, ListFacts, RecordRow, Rows, RunRow};
-use crate::postgres::stage::{Body, BodyValue, Frame, Head, HeadLease, put_batch, record_row};
+use crate::postgres::stage::{
+    BatchHeader, Body, BodyValue, RowLease, ThreadRow, push_batch, record_row,
+};
+use crate::postgres::thread_row;
 use crate::postgres::value::{self, Version};
+use crate::postgres::write_set::{ChainStats, ExpectedState, RecordRow, RunRow, WriteSet};
 use crate::retention_plan::{BatchSummary, RetentionPlan, checkpoints_made_by};
 pub(super) use copy::copy;
 
 const OPERATION: &str = "rewrite a thread";
 
 /// Rows are written once they have this size, so that statements are few and none is long.
-const PART_BYTES: usize = 4 * 1024 * 1024;
+const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
 
 /// Rows are also written once they have this number of batches.
-const PART_BATCHES: usize = 1024;
+const MAX_PART_BATCHES: usize = 1024;
 
-const FACTS: &str = "
+const SELECT_RECORD: &str = "
     SELECT record, nextval('thread_numbers') AS next FROM threads WHERE id = $1";
 
 const RUNS: &str = "SELECT record FROM runs WHERE thread = $1 ORDER BY place";
@@ -50,23 +52,23 @@ const THREADS_OF: &str = "
     SELECT threads.id FROM threads WHERE record IS NOT NULL
     AND number IN (SELECT thread FROM runs WHERE runs.id = ANY($1)) ORDER BY threads.id";
 
-const MOVE: &str = "
+const UPDATE_NUMBER: &str = "
     UPDATE threads SET number = $2, last_place = 0, pruned_seq = $3, pruned_seal = $4
     WHERE id = $1";
 
 /// A thread with its record, runs and batches.
-pub(super) struct Whole {
-    pub(super) head: Head,
+pub(super) struct ThreadContents {
+    pub(super) row: ThreadRow,
     pub(super) record: ThreadRecord,
     pub(super) runs: Vec<RunRecord>,
-    pub(super) log: Vec<Entry>,
+    pub(super) log: Vec<LogBatch>,
     /// A new thread number for the rewrite.
-    pub(super) next: i64,
+    pub(super) next_number: i64,
 }
 
 /// A batch with the `CheckpointMeta` of its checkpoint.
-pub(super) struct Entry {
-    pub(super) raw: Raw,
+pub(super) struct LogBatch {
+    pub(super) scanned: ScannedBatch,
     pub(super) meta: Option<CheckpointMeta>,
 }
 
@@ -85,107 +87,118 @@ pub(super) async fn threads_of(
 }
 
 /// What a rewrite removes.
-pub(super) enum Cut<'a> {
+pub(super) enum RewriteKind<'a> {
     /// Events and checkpoints of some runs.
-    Runs(&'a [RunId]),
+    DropRuns(&'a [RunId]),
     /// All but the newest checkpoints.
-    Past,
+    KeepLatest,
 }
 
 /// Prunes a thread or deletes runs of it. Returns true if the thread itself is deleted.
-pub(super) async fn cut(
+pub(super) async fn apply(
     database: &Database,
     thread: &ThreadId,
-    cut: &Cut<'_>,
+    kind: &RewriteKind<'_>,
 ) -> Result<bool, StoreError> {
     let mut retry = RetryState::default();
     loop {
-        match cut_once(database, thread, cut).await {
-            Ok(is_gone) => return Ok(is_gone),
+        match apply_once(database, thread, kind).await {
+            Ok(is_deleted) => return Ok(is_deleted),
             Err(TxError::Database(error)) => retry.wait_or_fail(OPERATION, error).await?,
             Err(TxError::Store(error)) => return Err(error),
         }
     }
 }
 
-async fn cut_once(database: &Database, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, TxError> {
+async fn apply_once(
+    database: &Database,
+    thread: &ThreadId,
+    kind: &RewriteKind<'_>,
+) -> Result<bool, TxError> {
     let mut transaction = database.transaction(OPERATION).await?;
-    let Some(whole) = read(&mut transaction, thread).await? else { return Ok(false) };
-    let (whole, summaries) = spawn_blocking(move || {
+    let Some(contents) = read(&mut transaction, thread).await? else { return Ok(false) };
+    let (contents, summaries) = spawn_blocking(move || {
         let summaries: Result<Vec<BatchSummary>, _> =
-            whole.log.iter().map(Entry::summary).collect();
-        (whole, summaries)
+            contents.log.iter().map(LogBatch::summary).collect();
+        (contents, summaries)
     })
     .await
     .map_err(|error| backend(OPERATION, error))?;
     let summaries = summaries?;
-    let current = whole.head.current;
-    let plan = match cut {
-        Cut::Runs(runs) => {
-            let own = whole.runs.iter().map(|run| &run.id).filter(|run| runs.contains(run));
+    let current = contents.row.current;
+    let plan = match kind {
+        RewriteKind::DropRuns(runs) => {
+            let own = contents.runs.iter().map(|run| &run.id).filter(|run| runs.contains(run));
             RetentionPlan::drop_runs(&summaries, current, own.cloned().collect())
         }
-        Cut::Past => RetentionPlan::keep_latest(&summaries, current, &whole.runs),
+        RewriteKind::KeepLatest => RetentionPlan::keep_latest(&summaries, current, &contents.runs),
     };
     if plan.is_noop(&summaries) {
         return Ok(false);
     }
     if plan.drops_thread() {
-        delete::clear(&mut transaction, whole.head.number, whole.head.last_place).await?;
-        delete::remove(&mut transaction, thread).await?;
+        delete::delete_rows(&mut transaction, contents.row.number, contents.row.last_position)
+            .await?;
+        delete::delete_or_reset(&mut transaction, thread).await?;
         commit(database, transaction).await?;
         return Ok(true);
     }
-    write_anew(&mut transaction, thread, whole, &plan).await?;
+    rewrite_thread(&mut transaction, thread, contents, &plan).await?;
     commit(database, transaction).await?;
     Ok(false)
 }
 
 /// Replaces a thread by its kept part.
-async fn write_anew(
+async fn rewrite_thread(
     transaction: &mut PgTransaction,
     thread: &ThreadId,
-    whole: Whole,
+    contents: ThreadContents,
     plan: &RetentionPlan,
 ) -> Result<(), TxError> {
-    let mut anew = Anew::new(thread, &whole, whole.head.seal, whole.head.lease, whole.head.ledger);
-    anew.load_values(transaction, &whole, plan).await?;
-    anew.begin(transaction, first_seq(&whole.log, plan)?).await?;
-    let Whole { head, record, runs, log, .. } = whole;
+    let mut rewriter = ThreadRewriter::new(
+        thread,
+        &contents,
+        contents.row.seal,
+        contents.row.lease,
+        contents.row.ledger,
+    );
+    rewriter.load_values(transaction, &contents, plan).await?;
+    rewriter.begin(transaction, first_seq(&contents.log, plan)?).await?;
+    let ThreadContents { row, record, runs, log, .. } = contents;
     let runs = plan.runs(runs);
     let record = plan.record(record, &runs);
-    anew.head.current = plan.current;
-    for entry in log {
-        anew.add(entry, plan)?;
-        anew.write_if_due(transaction).await?;
+    rewriter.row.current = plan.current;
+    for batch in log {
+        rewriter.add(batch, plan)?;
+        rewriter.flush_if_full(transaction).await?;
     }
-    delete::clear(transaction, head.number, head.last_place).await?;
-    anew.finish(transaction, &record, &runs).await?;
+    delete::delete_rows(transaction, row.number, row.last_position).await?;
+    rewriter.finish(transaction, &record, &runs).await?;
     Ok(())
 }
 
 /// Returns the sequence number of the oldest event that is kept.
-fn first_seq(log: &[Entry], plan: &RetentionPlan) -> Result<Option<u64>, StoreError> {
-    for entry in log {
-        if let Some(event) = plan.events(entry.raw.base, entry.events()?).first() {
+fn first_seq(log: &[LogBatch], plan: &RetentionPlan) -> Result<Option<u64>, StoreError> {
+    for batch in log {
+        if let Some(event) = plan.events(batch.scanned.base, batch.events()?).first() {
             return Ok(Some(event.seq));
         }
     }
     Ok(None)
 }
 
-impl Entry {
+impl LogBatch {
     /// Parses the events of the batch.
     pub(super) fn events(&self) -> Result<Vec<Event>, StoreError> {
-        let events = self.raw.body.events.as_deref().map(serde_json::from_slice);
+        let events = self.scanned.body.events.as_deref().map(serde_json::from_slice);
         Ok(events.transpose().map_err(|error| corrupt("events", error))?.unwrap_or_default())
     }
 
     fn summary(&self) -> Result<BatchSummary, StoreError> {
         Ok(BatchSummary {
-            base: self.raw.base,
-            after_seq: self.raw.after_seq,
-            last_seq: self.raw.last_seq,
+            base: self.scanned.base,
+            after_seq: self.scanned.after_seq,
+            last_seq: self.scanned.last_seq,
             checkpoints_made: checkpoints_made_by(&self.events()?),
             checkpoint: self.meta.as_ref().map(Into::into),
         })
@@ -196,100 +209,100 @@ impl Entry {
 pub(super) async fn read(
     transaction: &mut PgTransaction,
     thread: &ThreadId,
-) -> Result<Option<Whole>, TxError> {
-    let locked = head::lock(transaction, &BTreeSet::from([thread]), &BTreeSet::new()).await?;
-    let Some(head) = locked.into_values().next().filter(|head| head.is_there) else {
+) -> Result<Option<ThreadContents>, TxError> {
+    let locked = thread_row::lock(transaction, &BTreeSet::from([thread]), &BTreeSet::new()).await?;
+    let Some(row) = locked.into_values().next().filter(|row| row.exists) else {
         return Ok(None);
     };
-    delete::refuse_held(transaction, thread, &head).await?;
-    read_all(transaction, thread, head).await.map(Some)
+    delete::ensure_unleased(transaction, thread, &row).await?;
+    read_all(transaction, thread, row).await.map(Some)
 }
 
 /// Reads a locked thread that no live host has leased.
 async fn read_all(
     transaction: &mut PgTransaction,
     thread: &ThreadId,
-    head: Head,
-) -> Result<Whole, TxError> {
+    row: ThreadRow,
+) -> Result<ThreadContents, TxError> {
     sqlx::query(RELAXED_IDLE_TIMEOUT).execute(&mut **transaction).await?;
-    let facts = sqlx::query(FACTS).bind(thread.as_str().as_bytes());
-    let facts = facts.fetch_one(&mut **transaction).await?;
-    let runs = sqlx::query(RUNS).bind(head.number).fetch_all(&mut **transaction).await?;
+    let selected = sqlx::query(SELECT_RECORD).bind(thread.as_str().as_bytes());
+    let selected = selected.fetch_one(&mut **transaction).await?;
+    let runs = sqlx::query(RUNS).bind(row.number).fetch_all(&mut **transaction).await?;
     let run = |row| unpack("run", bytes(row, "record")?);
-    Ok(Whole {
-        record: head::record(&facts)?,
+    Ok(ThreadContents {
+        record: thread_row::record(&selected)?,
         runs: runs.iter().map(run).collect::<Result<_, _>>()?,
-        log: read_log(transaction, head.number).await?,
-        next: facts.try_get("next")?,
-        head,
+        log: read_log(transaction, row.number).await?,
+        next_number: selected.try_get("next")?,
+        row,
     })
 }
 
-async fn read_log(transaction: &mut PgTransaction, number: i64) -> Result<Vec<Entry>, TxError> {
+async fn read_log(transaction: &mut PgTransaction, number: i64) -> Result<Vec<LogBatch>, TxError> {
     let mut log = Vec::new();
     let mut next = 0;
     loop {
-        let page = raw::page(transaction, number, next).await?;
+        let page = batch_scan::page(transaction, number, next).await?;
         let Some(last) = page.last() else { return Ok(log) };
-        next = last.place + 1;
-        for raw in page {
-            let meta = raw.body.meta.as_deref().map(serde_json::from_slice).transpose();
+        next = last.position + 1;
+        for scanned in page {
+            let meta = scanned.body.meta.as_deref().map(serde_json::from_slice).transpose();
             let meta = meta.map_err(|error| corrupt("checkpoint", error))?;
-            log.push(Entry { raw, meta });
+            log.push(LogBatch { scanned, meta });
         }
     }
 }
 
 /// A thread that is being rewritten.
-pub(super) struct Anew {
+pub(super) struct ThreadRewriter {
     thread: ThreadId,
-    pub(super) head: Head,
+    pub(super) row: ThreadRow,
     /// The state of the thread's row that the next write expects.
-    before: Before,
-    rows: Rows,
+    expected: ExpectedState,
+    write_set: WriteSet,
     packer: Packer,
     /// The seal before the oldest batch of the thread.
-    seal_before: Option<Digest>,
+    base_seal: Option<Digest>,
     /// The sequence number before the oldest event of the thread.
     pruned_seq: u64,
     /// The newest sequence number of the thread, even if that event is not kept.
     last_seq: u64,
     /// Carried values, by channel and version.
-    homeless: value::Loaded,
+    carried: value::ValueMap,
     /// Chain sizes of the values that have been written.
-    written: BTreeMap<Version, ListFacts>,
+    chain_stats: BTreeMap<Version, ChainStats>,
 }
 
-impl Anew {
+impl ThreadRewriter {
     /// Creates an empty thread with a base seal, a lease and a ledger number.
     pub(super) fn new(
         thread: &ThreadId,
-        whole: &Whole,
-        seal_before: Option<Digest>,
-        lease: Option<HeadLease>,
+        contents: &ThreadContents,
+        base_seal: Option<Digest>,
+        lease: Option<RowLease>,
         ledger: i64,
     ) -> Self {
-        let head = Head {
-            number: whole.next,
-            is_there: true,
+        let row = ThreadRow {
+            number: contents.next_number,
+            exists: true,
             lease,
-            last_checkpoint: whole.head.last_checkpoint,
-            current: whole.head.current,
-            seal: seal_before,
+            last_checkpoint: contents.row.last_checkpoint,
+            current: contents.row.current,
+            seal: base_seal,
             ledger,
-            ..Head::default()
+            ..ThreadRow::default()
         };
         Self {
             thread: thread.clone(),
-            before: head.before(),
-            head,
-            rows: Rows::default(),
+            expected: row.expected(),
+            row,
+            write_set: WriteSet::default(),
             packer: Packer::default(),
-            seal_before,
+            base_seal,
             pruned_seq: 0,
-            last_seq: whole.head.last_seq,
-            homeless: value::Loaded::new(),
-            written: BTreeMap::new(),
+            last_seq: contents.row.last_seq,
+            carried: value::ValueMap::new(),
+            chain_stats: BTreeMap::new(),
         }
     }
 
@@ -301,93 +314,94 @@ impl Anew {
         first: Option<u64>,
     ) -> Result<(), TxError> {
         self.pruned_seq = first.map_or(self.last_seq, |first| first - 1);
-        self.head.last_seq = self.pruned_seq;
-        sqlx::query(MOVE)
+        self.row.last_seq = self.pruned_seq;
+        sqlx::query(UPDATE_NUMBER)
             .bind(self.thread.as_str().as_bytes())
-            .bind(self.head.number)
+            .bind(self.row.number)
             .bind(self.pruned_seq.cast_signed())
-            .bind(self.seal_before.as_ref().map(|seal| seal.as_bytes().as_slice()))
+            .bind(self.base_seal.as_ref().map(|seal| seal.as_bytes().as_slice()))
             .execute(&mut **transaction)
             .await?;
         Ok(())
     }
 
-    /// Returns the position of the next batch.
-    pub(super) fn frame(
+    /// Returns the header of the next batch.
+    pub(super) fn batch_header(
         &self,
         base: Option<CheckpointId>,
         events: &[Event],
         checkpoint: Option<(CheckpointId, Vec<u8>)>,
-    ) -> Frame {
-        let newest = self.head.last_seq;
+    ) -> BatchHeader {
+        let newest = self.row.last_seq;
         let after_seq = events.first().map_or(newest, |event| event.seq - 1);
         let last_seq = events.last().map_or(newest, |event| event.seq);
-        Frame { base, after_seq, last_seq, checkpoint }
+        BatchHeader { base, after_seq, last_seq, checkpoint }
     }
 
     /// Reads the values that must be carried, and those whose base version is deleted.
     async fn load_values(
         &mut self,
         transaction: &mut PgTransaction,
-        whole: &Whole,
+        contents: &ThreadContents,
         plan: &RetentionPlan,
     ) -> Result<(), StoreError> {
-        let stays = |entry: &&Entry| entry.meta.as_ref().is_some_and(|meta| plan.keeps(meta.id));
-        let mut wanted = BTreeSet::new();
-        let mut held = BTreeSet::new();
-        for entry in whole.log.iter().filter(stays) {
-            for value in &entry.raw.body.values {
-                held.insert((value.channel.clone(), value.version));
-                if let Some(tail) = value.tail
-                    && !held.contains(&(value.channel.clone(), tail.base))
+        let is_kept =
+            |batch: &&LogBatch| batch.meta.as_ref().is_some_and(|meta| plan.keeps(meta.id));
+        let mut to_load = BTreeSet::new();
+        let mut kept = BTreeSet::new();
+        for batch in contents.log.iter().filter(is_kept) {
+            for value in &batch.scanned.body.values {
+                kept.insert((value.channel.clone(), value.version));
+                if let Some(delta) = value.delta
+                    && !kept.contains(&(value.channel.clone(), delta.base))
                 {
-                    wanted.insert((value.channel.clone(), value.version));
+                    to_load.insert((value.channel.clone(), value.version));
                 }
             }
-            let versions = entry.meta.iter().flat_map(|meta| &meta.versions);
+            let versions = batch.meta.iter().flat_map(|meta| &meta.versions);
             let versions = versions.map(|(channel, version)| (channel.clone(), *version));
-            wanted.extend(versions.filter(|version| !held.contains(version)));
+            to_load.extend(versions.filter(|version| !kept.contains(version)));
         }
-        self.homeless = value::load(transaction, whole.head.number, &wanted).await?;
+        self.carried = value::load(transaction, contents.row.number, &to_load).await?;
         Ok(())
     }
 
     /// Adds the kept part of a batch.
-    fn add(&mut self, entry: Entry, plan: &RetentionPlan) -> Result<(), StoreError> {
-        let all = entry.events()?;
-        let had = all.len();
-        let events = plan.events(entry.raw.base, all);
-        let Entry { raw, meta } = entry;
-        let checkpoint = raw.checkpoint.filter(|(id, _)| plan.keeps(*id));
-        let frame = self.frame(raw.base, &events, checkpoint);
+    fn add(&mut self, batch: LogBatch, plan: &RetentionPlan) -> Result<(), StoreError> {
+        let all = batch.events()?;
+        let event_count = all.len();
+        let events = plan.events(batch.scanned.base, all);
+        let LogBatch { scanned, meta } = batch;
+        let checkpoint = scanned.checkpoint.filter(|(id, _)| plan.keeps(*id));
+        let header = self.batch_header(scanned.base, &events, checkpoint);
         let mut body = Body::default();
-        if events.len() == had {
-            body.events = raw.body.events;
+        if events.len() == event_count {
+            body.events = scanned.body.events;
         } else if !events.is_empty() {
             body.events = Some(self.json(&events)?);
         }
         if let Some(meta) = meta.filter(|meta| plan.keeps(meta.id)) {
-            body.meta = raw.body.meta;
-            body.values = self.values(raw.body.values, &meta)?;
+            body.meta = scanned.body.meta;
+            body.values = self.values(scanned.body.values, &meta)?;
         }
-        self.put(frame, body);
+        self.push_batch(header, body);
         Ok(())
     }
 
     /// Adds a batch unless it is empty.
-    pub(super) fn put(&mut self, frame: Frame, body: Body) {
+    pub(super) fn push_batch(&mut self, header: BatchHeader, body: Body) {
         if body.events.is_none() && body.meta.is_none() {
             return;
         }
         for value in &body.values {
-            self.written.insert((value.channel.clone(), value.version), value.list);
+            self.chain_stats.insert((value.channel.clone(), value.version), value.chain);
         }
         let json = body.events.iter().chain(&body.meta);
         for json in json.chain(body.values.iter().map(|value| &value.json)) {
             let blobs = scan_json(json).blobs;
-            self.rows.mentions.extend(blobs.into_iter().map(|blob| (self.head.number, blob.0)));
+            self.write_set.mentions.extend(blobs.into_iter().map(|blob| (self.row.number, blob.0)));
         }
-        put_batch(&mut self.rows, &mut self.head, frame, body);
+        push_batch(&mut self.write_set, &mut self.row, header, body);
     }
 
     /// Returns the values of a kept batch, with the carried values that no batch before it has.
@@ -399,31 +413,32 @@ impl Anew {
         let mut values = BTreeMap::new();
         for mut value in own {
             let version = (value.channel.clone(), value.version);
-            let base = value.tail.map(|tail| (value.channel.clone(), tail.base));
-            match base.and_then(|base| self.written.get(&base).copied()) {
-                Some(base) => value = value.after(base),
-                None if value.tail.is_some() => value = self.whole(&version)?,
+            let base = value.delta.map(|delta| (value.channel.clone(), delta.base));
+            match base.and_then(|base| self.chain_stats.get(&base).copied()) {
+                Some(base) => value = value.with_base(base),
+                None if value.delta.is_some() => value = self.full_value(&version)?,
                 None => {}
             }
             values.insert(value.channel.clone(), value);
         }
         for (channel, version) in &meta.versions {
             let version = (channel.clone(), *version);
-            let is_there = values.contains_key(channel) || self.written.contains_key(&version);
-            if !is_there && self.homeless.contains_key(&version) {
-                values.insert(channel.clone(), self.whole(&version)?);
+            let exists = values.contains_key(channel) || self.chain_stats.contains_key(&version);
+            if !exists && self.carried.contains_key(&version) {
+                values.insert(channel.clone(), self.full_value(&version)?);
             }
         }
         Ok(values.into_values().collect())
     }
 
-    fn whole(&mut self, version: &Version) -> Result<BodyValue, StoreError> {
+    /// Encodes a carried value in full.
+    fn full_value(&mut self, version: &Version) -> Result<BodyValue, StoreError> {
         let (channel, number) = version;
-        let value = self.homeless.get(version);
+        let value = self.carried.get(version);
         let value = value.ok_or_else(|| {
             corrupt(format!("value of channel `{channel}`"), format!("{number} is missing"))
         })?;
-        BodyValue::whole(channel, *number, value, &mut self.packer)
+        BodyValue::full(channel, *number, value, &mut self.packer)
             .map_err(|message| backend(OPERATION, message))
     }
 
@@ -433,13 +448,13 @@ impl Anew {
     }
 
     /// Writes the rows if they are large enough for a statement.
-    pub(super) async fn write_if_due(
+    pub(super) async fn flush_if_full(
         &mut self,
         transaction: &mut PgTransaction,
     ) -> Result<(), TxError> {
-        let is_due =
-            self.rows.batches.len() >= PART_BATCHES || self.rows.bytes_after(0, 0) >= PART_BYTES;
-        if is_due { self.write(transaction, None).await } else { Ok(()) }
+        let is_full = self.write_set.batches.len() >= MAX_PART_BATCHES
+            || self.write_set.bytes_after(0, 0) >= MAX_PART_BYTES;
+        if is_full { self.write(transaction, None).await } else { Ok(()) }
     }
 
     async fn write(
@@ -447,10 +462,10 @@ impl Anew {
         transaction: &mut PgTransaction,
         record: Option<RecordRow>,
     ) -> Result<(), TxError> {
-        self.rows.put_head(&self.thread, self.before, &self.head, false, record);
-        self.rows.write().fetch_one(&mut **transaction).await?;
-        self.rows = Rows::default();
-        self.before = self.head.before();
+        self.write_set.upsert_thread(&self.thread, self.expected, &self.row, false, record);
+        self.write_set.statement().fetch_one(&mut **transaction).await?;
+        self.write_set = WriteSet::default();
+        self.expected = self.row.expected();
         Ok(())
     }
 
@@ -462,21 +477,21 @@ impl Anew {
         runs: &[RunRecord],
     ) -> Result<u64, TxError> {
         let mut packer = Packer::default();
-        let refusal = |message| backend(OPERATION, message);
-        let row = record_row(record, &mut packer).map_err(refusal)?;
+        let to_error = |message| backend(OPERATION, message);
+        let record = record_row(record, &mut packer).map_err(to_error)?;
         for run in runs {
-            let packed = packer.pack(run).map_err(refusal)?;
-            let (id, thread) = (run.id.clone(), self.head.number);
+            let packed = packer.pack(run).map_err(to_error)?;
+            let (id, thread) = (run.id.clone(), self.row.number);
             let is_pending = run.status == RunStatus::Pending;
             let due_ms = run.spec.as_ref().filter(|_| is_pending).map(|spec| spec.due_ms);
-            self.head.pending += i64::from(due_ms.is_some());
+            self.row.pending += i64::from(due_ms.is_some());
             let caller = due_ms.map(|_| run.caller());
-            self.rows.runs.push(RunRow { id, thread, packed, due_ms, caller });
+            self.write_set.runs.push(RunRow { id, thread, packed, due_ms, caller });
         }
-        let number = self.head.number;
-        self.head.last_seq = self.last_seq;
-        self.rows.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
-        self.write(transaction, Some(row)).await?;
-        Ok(self.head.last_seq)
+        let number = self.row.number;
+        self.row.last_seq = self.last_seq;
+        self.write_set.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
+        self.write(transaction, Some(record)).await?;
+        Ok(self.row.last_seq)
     }
 }

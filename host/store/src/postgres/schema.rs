@@ -22,7 +22,7 @@ const MIGRATIONS: [&str; 6] = [
 const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// Oldest server that supports `pg_current_xact_id`.
-const OLDEST_SERVER: i32 = 130_000;
+const MIN_SERVER_VERSION: i32 = 130_000;
 
 /// Advisory lock under which one host at a time creates tables. The number is the word "wattle" in
 /// ASCII plus one; the databases of apps use the word itself.
@@ -73,7 +73,7 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
 /// # Errors
 ///
 /// As [`migrate`].
-pub(super) async fn are_there(database: &Database) -> Result<bool, StoreError> {
+pub(super) async fn exists(database: &Database) -> Result<bool, StoreError> {
     check_server(database).await?;
     format(database).await.map(|format| format > 0)
 }
@@ -82,8 +82,8 @@ async fn check_server(database: &Database) -> Result<(), StoreError> {
     let version = || sqlx::query("SELECT current_setting('server_version_num')::int4");
     let row = database.row("reach its database", version).await?;
     let version = row.and_then(|row| row.try_get::<i32, _>(0).ok()).unwrap_or_default();
-    if version < OLDEST_SERVER {
-        let (found, oldest) = (version / 10_000, OLDEST_SERVER / 10_000);
+    if version < MIN_SERVER_VERSION {
+        let (found, oldest) = (version / 10_000, MIN_SERVER_VERSION / 10_000);
         let message = format!("its server is PostgreSQL {found}; it must be {oldest} or newer");
         return Err(backend("use its database", message));
     }
@@ -93,8 +93,8 @@ async fn check_server(database: &Database) -> Result<(), StoreError> {
 /// Returns the format of the schema; 0 if it does not exist.
 async fn format(database: &Database) -> Result<u32, StoreError> {
     let table = format!("\"{}\".format", database.schema);
-    let there = || sqlx::query("SELECT to_regclass($1) IS NOT NULL").bind(&table);
-    let row = database.row(OPERATION, there).await?;
+    let exists = || sqlx::query("SELECT to_regclass($1) IS NOT NULL").bind(&table);
+    let row = database.row(OPERATION, exists).await?;
     if !row.is_some_and(|row| row.try_get(0).unwrap_or(false)) {
         return Ok(0);
     }

@@ -14,23 +14,23 @@ use crate::codec::{Packer, compress};
 use crate::delta_chain::needs_full_value;
 use crate::error::invalid;
 use crate::lease::fenced_error;
-use crate::postgres::rows::{
-    BatchRow, Before, HeadRow, ListFacts, RecordRow, Rows, RunRow, ValueRow,
+use crate::postgres::write_set::{
+    BatchRow, ChainStats, ExpectedState, RecordRow, RunRow, ThreadUpdate, ValueRow, WriteSet,
 };
 use crate::validate::{self, LogPosition};
 
 /// The row of a locked thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Head {
+pub(super) struct ThreadRow {
     pub(super) number: i64,
     /// False if only the lease of the thread exists.
-    pub(super) is_there: bool,
-    pub(super) lease: Option<HeadLease>,
+    pub(super) exists: bool,
+    pub(super) lease: Option<RowLease>,
     pub(super) last_seq: u64,
     pub(super) last_checkpoint: Option<CheckpointId>,
     pub(super) current: Option<CheckpointId>,
     pub(super) seal: Option<Digest>,
-    pub(super) last_place: i64,
+    pub(super) last_position: i64,
     pub(super) bytes: i64,
     /// Number of pending runs.
     pub(super) pending: i64,
@@ -40,57 +40,57 @@ pub(super) struct Head {
 
 /// The lease in a thread's row.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HeadLease {
+pub(super) struct RowLease {
     pub(super) epoch: u64,
     /// True if its host is live.
-    pub(super) lives: bool,
+    pub(super) is_live: bool,
 }
 
 /// The cached part of a thread's history. It stays valid while the thread has the same number,
 /// because rows under a number never change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Past {
+pub(super) struct HistoryCache {
     /// Versions that channels may have: checkpoints that exist or existed.
     pub(super) versions: BTreeSet<CheckpointId>,
     /// Checkpoints that exist, and whether each is one of the root graph.
     pub(super) checkpoints: BTreeMap<CheckpointId, bool>,
-    pub(super) lists: HashMap<(ChannelName, CheckpointId), ListFacts>,
+    pub(super) lists: HashMap<(ChannelName, CheckpointId), ChainStats>,
     pub(super) runs: BTreeSet<RunId>,
-    /// Due times of the pending runs, as of the ledger number of the head; `None` if they have not
+    /// Due times of the pending runs, as of the ledger number of the row; `None` if they have not
     /// been read.
     pub(super) pending: Option<BTreeMap<RunId, i64>>,
 }
 
 /// Maximum number of entries that are cached for one thread between groups.
-const FACT_LIMIT: usize = 1024;
+const MAX_CACHED_ENTRIES: usize = 1024;
 
-impl Past {
+impl HistoryCache {
     /// Returns true if the history is too large to stay in the cache. It is read again when it is
     /// needed.
     pub(super) fn is_large(&self) -> bool {
-        self.versions.len().max(self.lists.len()).max(self.runs.len()) > FACT_LIMIT
+        self.versions.len().max(self.lists.len()).max(self.runs.len()) > MAX_CACHED_ENTRIES
     }
 }
 
 /// A thread with the staged batches of the open group.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Desk {
-    pub(super) head: Head,
-    pub(super) past: Past,
+pub(super) struct CachedThread {
+    pub(super) row: ThreadRow,
+    pub(super) history: HistoryCache,
 }
 
 /// The open commit group.
 #[derive(Debug, Default)]
-pub(super) struct Stage {
+pub(super) struct CommitGroup {
     /// All threads of the group.
-    pub(super) desks: HashMap<ThreadId, Desk>,
+    pub(super) threads: HashMap<ThreadId, CachedThread>,
     /// Owners of those runs of the group that belong to other threads.
-    pub(super) foreign_runs: HashMap<RunId, ThreadId>,
-    pub(super) rows: Rows,
+    pub(super) run_owners: HashMap<RunId, ThreadId>,
+    pub(super) write_set: WriteSet,
 }
 
-/// A batch with its parts packed.
-struct Prepared {
+/// A batch whose parts are encoded and compressed.
+struct EncodedBatch {
     record: Option<RecordRow>,
     run: Option<Vec<u8>>,
     body: Body,
@@ -109,54 +109,63 @@ pub(super) struct Body {
 pub(super) struct BodyValue {
     pub(super) channel: ChannelName,
     pub(super) version: CheckpointId,
-    pub(super) tail: Option<ListDelta>,
+    pub(super) delta: Option<ListDelta>,
     pub(super) json: Vec<u8>,
     pub(super) packed: Vec<u8>,
-    pub(super) list: ListFacts,
+    pub(super) chain: ChainStats,
 }
 
-impl Stage {
+impl CommitGroup {
     /// Stages a batch. Returns the newest sequence number of the thread. After an error, nothing of
     /// the batch is staged.
-    pub(super) fn take(&mut self, thread: &ThreadId, batch: &Batch) -> Result<u64, StoreError> {
-        let missing = Desk::default();
-        let desk = self.desks.get(thread).unwrap_or(&missing);
-        let frees = admit_lease(thread, &desk.head, batch)?;
-        validate::batch(thread, desk.head.log_position(), batch)?;
-        fits_columns(thread, batch)?;
+    pub(super) fn stage_batch(
+        &mut self,
+        thread: &ThreadId,
+        batch: &Batch,
+    ) -> Result<u64, StoreError> {
+        let missing = CachedThread::default();
+        let cached = self.threads.get(thread).unwrap_or(&missing);
+        let ends_lease = check_lease(thread, &cached.row, batch)?;
+        validate::batch(thread, cached.row.log_position(), batch)?;
+        check_column_ranges(thread, batch)?;
         self.check_run(thread, batch)?;
-        check_turn(thread, desk, batch)?;
-        check_past(thread, desk, batch)?;
-        let prepared = prepare(&desk.past, batch).map_err(|message| invalid(thread, message))?;
-        // From here on nothing fails.
-        let desk = self.desks.entry(thread.clone()).or_default();
-        let (number, before) = (desk.head.number, desk.head.before());
-        self.rows.mentions.extend(prepared.mentions.iter().map(|digest| (number, *digest)));
-        if let (Some(run), Some(packed)) = (&batch.run, prepared.run) {
-            desk.past.runs.insert(run.id.clone());
-            if desk.past.pending.as_mut().is_some_and(|pending| pending.remove(&run.id).is_some()) {
-                desk.head.pending -= 1;
+        check_queue_condition(thread, cached, batch)?;
+        check_references(thread, cached, batch)?;
+        let encoded =
+            encode_batch(&cached.history, batch).map_err(|message| invalid(thread, message))?;
+        // Nothing fails from here on.
+        let cached = self.threads.entry(thread.clone()).or_default();
+        let (number, expected) = (cached.row.number, cached.row.expected());
+        self.write_set.mentions.extend(encoded.mentions.iter().map(|digest| (number, *digest)));
+        if let (Some(run), Some(packed)) = (&batch.run, encoded.run) {
+            cached.history.runs.insert(run.id.clone());
+            let pending = cached.history.pending.as_mut();
+            if pending.is_some_and(|pending| pending.remove(&run.id).is_some()) {
+                cached.row.pending -= 1;
             }
-            let id = run.id.clone();
-            self.rows.put_run(RunRow { id, thread: number, packed, due_ms: None, caller: None });
+            let (id, thread) = (run.id.clone(), number);
+            self.write_set.upsert_run(RunRow { id, thread, packed, due_ms: None, caller: None });
         }
-        desk.head.is_there = true;
-        if frees {
-            desk.head.lease = None;
+        cached.row.exists = true;
+        if ends_lease {
+            cached.row.lease = None;
         }
-        add_batch(&mut self.rows, desk, batch, prepared.body);
-        desk.head.current = batch.current.or(desk.head.current);
-        self.rows.put_head(thread, before, &desk.head, frees, prepared.record);
-        Ok(desk.head.last_seq)
+        add_batch(&mut self.write_set, cached, batch, encoded.body);
+        cached.row.current = batch.current.or(cached.row.current);
+        self.write_set.upsert_thread(thread, expected, &cached.row, ends_lease, encoded.record);
+        Ok(cached.row.last_seq)
     }
 
+    /// Checks that the run of a batch does not belong to another thread.
     fn check_run(&self, thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
         let Some(run) = &batch.run else { return Ok(()) };
         let staged = || {
-            let mut desks = self.desks.iter().filter(|(other, _)| *other != thread);
-            desks.find(|(_, desk)| desk.past.runs.contains(&run.id)).map(|(owner, _)| owner)
+            let mut threads = self.threads.iter().filter(|(other, _)| *other != thread);
+            threads
+                .find(|(_, cached)| cached.history.runs.contains(&run.id))
+                .map(|(owner, _)| owner)
         };
-        match self.foreign_runs.get(&run.id).or_else(staged) {
+        match self.run_owners.get(&run.id).or_else(staged) {
             Some(owner) if owner != thread => {
                 Err(validate::foreign_run_error(thread, run.id.as_str(), owner))
             }
@@ -165,71 +174,79 @@ impl Stage {
     }
 }
 
-impl Head {
-    /// Returns the state that a write after this one expects.
-    pub(super) fn before(&self) -> Before {
+impl ThreadRow {
+    /// Returns the state that the next write expects.
+    pub(super) fn expected(&self) -> ExpectedState {
         let epoch = self.lease.map(|lease| lease.epoch.cast_signed());
-        Before { number: self.number, place: self.last_place, epoch, ledger: self.ledger }
+        ExpectedState {
+            number: self.number,
+            position: self.last_position,
+            epoch,
+            ledger: self.ledger,
+        }
     }
 
     fn log_position(&self) -> Option<LogPosition> {
         let (last_seq, last_checkpoint) = (self.last_seq, self.last_checkpoint);
-        self.is_there.then_some(LogPosition { last_seq, last_checkpoint })
+        self.exists.then_some(LogPosition { last_seq, last_checkpoint })
     }
 }
 
-impl Rows {
-    /// Records the state of a thread. `before` counts only for the first batch of the thread in the
-    /// group.
-    pub(super) fn put_head(
+impl WriteSet {
+    /// Records the state of a thread. `expected` counts only for the first batch of the thread in
+    /// the group.
+    pub(super) fn upsert_thread(
         &mut self,
         thread: &ThreadId,
-        before: Before,
-        head: &Head,
-        frees: bool,
+        expected: ExpectedState,
+        row: &ThreadRow,
+        ends_lease: bool,
         record: Option<RecordRow>,
     ) {
-        let row = self.heads.entry(thread.as_str().as_bytes().to_vec());
-        let row = row.or_insert_with(|| HeadRow { before, ..HeadRow::default() });
-        row.frees |= frees;
-        *row = HeadRow {
-            before: row.before,
-            last_seq: head.last_seq.cast_signed(),
-            last_checkpoint: head.last_checkpoint.map(|id| id.0.cast_signed()),
-            current: head.current.map(|id| id.0.cast_signed()),
-            seal: head.seal,
-            last_place: head.last_place,
-            bytes: head.bytes,
-            pending: head.pending,
-            frees: row.frees,
-            record: record.or_else(|| row.record.take()),
+        let update = self.threads.entry(thread.as_str().as_bytes().to_vec());
+        let update = update.or_insert_with(|| ThreadUpdate { expected, ..ThreadUpdate::default() });
+        update.ends_lease |= ends_lease;
+        *update = ThreadUpdate {
+            expected: update.expected,
+            last_seq: row.last_seq.cast_signed(),
+            last_checkpoint: row.last_checkpoint.map(|id| id.0.cast_signed()),
+            current: row.current.map(|id| id.0.cast_signed()),
+            seal: row.seal,
+            last_position: row.last_position,
+            bytes: row.bytes,
+            pending: row.pending,
+            ends_lease: update.ends_lease,
+            record: record.or_else(|| update.record.take()),
         };
     }
 }
 
 /// Checks the lease of a batch. Returns true if the batch ends the lease: it releases its own, or
 /// it comes without one and the host of the lease is not live.
-fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, StoreError> {
-    match (batch.epoch, head.lease) {
+fn check_lease(thread: &ThreadId, row: &ThreadRow, batch: &Batch) -> Result<bool, StoreError> {
+    match (batch.epoch, row.lease) {
         // An expired lease stays valid until another host takes it over.
         (Some(epoch), Some(lease)) if epoch.0 == lease.epoch => Ok(batch.releases_lease),
-        (None, Some(lease)) if !lease.lives => Ok(true),
+        (None, Some(lease)) if !lease.is_live => Ok(true),
         (None, None) => Ok(false),
         (epoch, _) => Err(fenced_error(thread, epoch)),
     }
 }
 
 /// Checks whether the pending runs allow the batch to begin its run now.
-fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), StoreError> {
+fn check_queue_condition(
+    thread: &ThreadId,
+    cached: &CachedThread,
+    batch: &Batch,
+) -> Result<(), StoreError> {
     let Some(run) = &batch.run else {
         return validate::check_without_run(thread, batch.queue_condition);
     };
-    let Past { runs, pending, .. } = &desk.past;
+    let HistoryCache { runs, pending, .. } = &cached.history;
     let are_due = || match pending {
         Some(pending) => pending.values().any(|due_ms| *due_ms <= run.started_ms),
-        // Without pending runs there is nothing to read; otherwise they are read before this
-        // counts.
-        None => desk.head.pending > 0,
+        // Pending runs are not read if there are none. Otherwise they are read before this check.
+        None => cached.row.pending > 0,
     };
     let is_pending = || pending.as_ref().is_some_and(|pending| pending.contains_key(&run.id));
     match batch.queue_condition {
@@ -244,7 +261,7 @@ fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), Store
 }
 
 /// Refuses numbers that do not fit a `bigint`, because PostgreSQL has no unsigned integers.
-fn fits_columns(thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
+fn check_column_ranges(thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
     let event = batch.events.last().map(|event| event.seq);
     let checkpoint = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id.0);
     match event.into_iter().chain(checkpoint).find(|number| i64::try_from(*number).is_err()) {
@@ -253,30 +270,35 @@ fn fits_columns(thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
     }
 }
 
-fn check_past(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), StoreError> {
-    let Desk { head, past } = desk;
-    if let Some(current) = batch.current.filter(|current| head.current != Some(*current)) {
-        match past.checkpoints.get(&current) {
+/// Checks that the checkpoints and versions to which a batch refers exist.
+fn check_references(
+    thread: &ThreadId,
+    cached: &CachedThread,
+    batch: &Batch,
+) -> Result<(), StoreError> {
+    let CachedThread { row, history } = cached;
+    if let Some(current) = batch.current.filter(|current| row.current != Some(*current)) {
+        match history.checkpoints.get(&current) {
             Some(true) => {}
             Some(false) => return Err(validate::not_root_error(thread, current)),
             None => return Err(validate::no_checkpoint_error(thread, current)),
         }
     }
     let Some(Checkpoint { meta, .. }) = &batch.checkpoint else { return Ok(()) };
-    let is_there = |version: &CheckpointId| *version == meta.id || past.versions.contains(version);
-    match meta.versions.values().find(|version| !is_there(version)) {
+    let exists = |version: &CheckpointId| *version == meta.id || history.versions.contains(version);
+    match meta.versions.values().find(|version| !exists(version)) {
         Some(version) => Err(validate::no_checkpoint_error(thread, *version)),
         None => Ok(()),
     }
 }
 
 /// Encodes a batch.
-fn prepare(past: &Past, batch: &Batch) -> Result<Prepared, String> {
+fn encode_batch(history: &HistoryCache, batch: &Batch) -> Result<EncodedBatch, String> {
     let mut packer = Packer::default();
-    let body = body(past, batch, &mut packer)?;
+    let body = encode_body(history, batch, &mut packer)?;
     let record = batch.record.as_ref().map(|record| record_row(record, &mut packer)).transpose()?;
     let run = batch.run.as_ref().map(|run| packer.pack(run)).transpose()?;
-    Ok(Prepared { record, run, body, mentions: packer.mentions })
+    Ok(EncodedBatch { record, run, body, mentions: packer.mentions })
 }
 
 /// Returns the row of a new thread record.
@@ -284,7 +306,7 @@ pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<R
     Ok(RecordRow {
         packed: packer.pack(record)?,
         app: record.app.to_string(),
-        status: if record.stopped { STOPPED } else { status_word(record.status) },
+        status: if record.stopped { STOPPED } else { status_name(record.status) },
         tenant: record.tenant.as_ref().map(|tenant| tenant.as_bytes().to_vec()),
         updated_ms: record.updated_ms,
         expires_ms: record.expires_ms,
@@ -296,19 +318,19 @@ pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<R
 const STOPPED: &str = "stopped";
 
 /// Returns the names in the column of the status that a query matches; `None` for all.
-pub(super) fn status_words(query: &ThreadQuery) -> Option<Vec<&'static str>> {
+pub(super) fn status_names(query: &ThreadQuery) -> Option<Vec<&'static str>> {
     let status = query.status?;
-    let mut words = vec![status_word(status)];
+    let mut names = vec![status_name(status)];
     let of_stopped =
         if query.stopped_as_interrupted { ThreadStatus::Interrupted } else { ThreadStatus::Idle };
     if status == of_stopped {
-        words.push(STOPPED);
+        names.push(STOPPED);
     }
-    Some(words)
+    Some(names)
 }
 
 /// Returns the name of a status in its column.
-fn status_word(status: ThreadStatus) -> &'static str {
+fn status_name(status: ThreadStatus) -> &'static str {
     match status {
         ThreadStatus::Idle => "idle",
         ThreadStatus::Running => "running",
@@ -317,7 +339,7 @@ fn status_word(status: ThreadStatus) -> &'static str {
     }
 }
 
-fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String> {
+fn encode_body(history: &HistoryCache, batch: &Batch, packer: &mut Packer) -> Result<Body, String> {
     let mut body = Body::default();
     if !batch.events.is_empty() {
         let json = batch.events.json()?;
@@ -329,36 +351,36 @@ fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String>
     for channel in checkpoint.meta.written_channels() {
         let Some(value) = checkpoint.values.get(channel) else { continue };
         let version = checkpoint.meta.id;
-        let end = checkpoint.list_deltas.get(channel).and_then(|tail| {
-            let base = past.lists.get(&(channel.clone(), tail.base))?;
-            end_of(*tail, *base, value)
+        let appended = checkpoint.list_deltas.get(channel).and_then(|delta| {
+            let base = history.lists.get(&(channel.clone(), delta.base))?;
+            list_delta(*delta, *base, value)
         });
-        body.values.push(match end {
-            Some(end) => BodyValue::end(channel, version, &end, packer)?,
-            None => BodyValue::whole(channel, version, value, packer)?,
+        body.values.push(match appended {
+            Some(appended) => BodyValue::delta(channel, version, &appended, packer)?,
+            None => BodyValue::full(channel, version, value, packer)?,
         });
     }
     Ok(body)
 }
 
-/// A list delta.
-struct End<'a> {
-    tail: ListDelta,
-    base: ListFacts,
+/// A list delta with the items that it appends.
+struct DeltaItems<'a> {
+    delta: ListDelta,
+    base: ChainStats,
     items: Vec<&'a Value>,
 }
 
 /// Returns the list delta of a value, if it can be stored as one and a full value is not due.
-fn end_of(tail: ListDelta, base: ListFacts, value: &ChannelValue) -> Option<End<'_>> {
-    let items = value.list()?.tail(tail.prefix_len as usize)?;
-    let keeps = tail.prefix_len > 0 && u64::from(tail.prefix_len) <= base.items?;
-    let is_due = needs_full_value(base.tails, base.tail_bytes, base.whole_bytes);
-    (keeps && !is_due).then_some(End { tail, base, items })
+fn list_delta(delta: ListDelta, base: ChainStats, value: &ChannelValue) -> Option<DeltaItems<'_>> {
+    let items = value.list()?.tail(delta.prefix_len as usize)?;
+    let keeps_items = delta.prefix_len > 0 && u64::from(delta.prefix_len) <= base.items?;
+    let is_due = needs_full_value(base.deltas, base.delta_bytes, base.full_bytes);
+    (keeps_items && !is_due).then_some(DeltaItems { delta, base, items })
 }
 
 impl BodyValue {
     /// Encodes a full value.
-    pub(super) fn whole(
+    pub(super) fn full(
         channel: &ChannelName,
         version: CheckpointId,
         value: &ChannelValue,
@@ -366,77 +388,78 @@ impl BodyValue {
     ) -> Result<Self, String> {
         let json = packer.json(value)?;
         let packed = compress(&json);
-        let list = ListFacts {
+        let chain = ChainStats {
             root: version,
             items: value.list().map(|list| list.len() as u64),
-            tails: 0,
-            tail_bytes: 0,
-            whole_bytes: packed.len() as u64,
+            deltas: 0,
+            delta_bytes: 0,
+            full_bytes: packed.len() as u64,
         };
-        Ok(Self { channel: channel.clone(), version, tail: None, json, packed, list })
+        Ok(Self { channel: channel.clone(), version, delta: None, json, packed, chain })
     }
 
     /// Returns the same list delta after a base with other chain sizes.
-    pub(super) fn after(mut self, base: ListFacts) -> Self {
-        let tail_bytes = base.tail_bytes + self.packed.len() as u64;
-        self.list = ListFacts { items: self.list.items, tails: base.tails + 1, tail_bytes, ..base };
+    pub(super) fn with_base(mut self, base: ChainStats) -> Self {
+        let delta_bytes = base.delta_bytes + self.packed.len() as u64;
+        self.chain =
+            ChainStats { items: self.chain.items, deltas: base.deltas + 1, delta_bytes, ..base };
         self
     }
 
-    fn end(
+    fn delta(
         channel: &ChannelName,
         version: CheckpointId,
-        end: &End<'_>,
+        appended: &DeltaItems<'_>,
         packer: &mut Packer,
     ) -> Result<Self, String> {
-        let json = packer.json(&end.items)?;
+        let json = packer.json(&appended.items)?;
         let packed = compress(&json);
-        let list = ListFacts {
-            items: Some(u64::from(end.tail.prefix_len) + end.items.len() as u64),
-            tails: end.base.tails + 1,
-            tail_bytes: end.base.tail_bytes + packed.len() as u64,
-            ..end.base
+        let chain = ChainStats {
+            items: Some(u64::from(appended.delta.prefix_len) + appended.items.len() as u64),
+            deltas: appended.base.deltas + 1,
+            delta_bytes: appended.base.delta_bytes + packed.len() as u64,
+            ..appended.base
         };
-        let tail = Some(end.tail);
-        Ok(Self { channel: channel.clone(), version, tail, json, packed, list })
+        let delta = Some(appended.delta);
+        Ok(Self { channel: channel.clone(), version, delta, json, packed, chain })
     }
 }
 
 /// Adds the rows of a batch. A batch with neither events nor a checkpoint only changes records and
 /// has no row.
-fn add_batch(rows: &mut Rows, desk: &mut Desk, batch: &Batch, body: Body) {
+fn add_batch(write_set: &mut WriteSet, cached: &mut CachedThread, batch: &Batch, body: Body) {
     let meta = batch.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
     if batch.events.is_empty() && meta.is_none() {
         return;
     }
-    let frame = Frame {
+    let header = BatchHeader {
         base: batch.base,
-        after_seq: desk.head.last_seq,
-        last_seq: batch.events.last().map_or(desk.head.last_seq, |event| event.seq),
+        after_seq: cached.row.last_seq,
+        last_seq: batch.events.last().map_or(cached.row.last_seq, |event| event.seq),
         checkpoint: meta.map(|meta| (meta.id, meta.namespace.as_str().as_bytes().to_vec())),
     };
     for value in &body.values {
-        desk.past.lists.insert((value.channel.clone(), value.version), value.list);
+        cached.history.lists.insert((value.channel.clone(), value.version), value.chain);
     }
-    put_batch(rows, &mut desk.head, frame, body);
+    push_batch(write_set, &mut cached.row, header, body);
     if let Some(meta) = meta {
-        desk.head.last_checkpoint = Some(meta.id);
+        cached.row.last_checkpoint = Some(meta.id);
         let is_root = meta.namespace.as_str().is_empty();
         if is_root {
-            desk.head.current = Some(meta.id);
+            cached.row.current = Some(meta.id);
         }
-        desk.past.checkpoints.insert(meta.id, is_root);
-        desk.past.versions.insert(meta.id);
-        for (channel, tail) in
+        cached.history.checkpoints.insert(meta.id, is_root);
+        cached.history.versions.insert(meta.id);
+        for (channel, delta) in
             batch.checkpoint.iter().flat_map(|checkpoint| &checkpoint.list_deltas)
         {
-            desk.past.lists.remove(&(channel.clone(), tail.base));
+            cached.history.lists.remove(&(channel.clone(), delta.base));
         }
     }
 }
 
-/// The position of a batch in its thread.
-pub(super) struct Frame {
+/// The ids and sequence numbers of a batch.
+pub(super) struct BatchHeader {
     pub(super) base: Option<CheckpointId>,
     pub(super) after_seq: u64,
     pub(super) last_seq: u64,
@@ -444,10 +467,15 @@ pub(super) struct Frame {
 }
 
 /// Seals a batch, and adds its rows after the newest batch of the thread.
-pub(super) fn put_batch(rows: &mut Rows, head: &mut Head, frame: Frame, body: Body) {
-    let seal = body.seal(head.seal, frame.base);
-    head.last_place += 1;
-    let (thread, place) = (head.number, head.last_place);
+pub(super) fn push_batch(
+    write_set: &mut WriteSet,
+    row: &mut ThreadRow,
+    header: BatchHeader,
+    body: Body,
+) {
+    let seal = body.seal(row.seal, header.base);
+    row.last_position += 1;
+    let (thread, position) = (row.number, row.last_position);
     let mut bytes = 0;
     let mut pack = |json: Vec<u8>| {
         let packed = compress(&json);
@@ -457,28 +485,30 @@ pub(super) fn put_batch(rows: &mut Rows, head: &mut Head, frame: Frame, body: Bo
     let (events, meta) = (body.events.map(&mut pack), body.meta.map(&mut pack));
     for value in body.values {
         bytes += value.packed.len();
-        rows.values.push(ValueRow {
+        write_set.values.push(ValueRow {
             thread,
             channel: value.channel.as_str().as_bytes().to_vec(),
             version: value.version.0.cast_signed(),
-            place,
+            position,
             packed: value.packed,
-            tail: value.tail.map(|tail| (tail.base.0.cast_signed(), i64::from(tail.prefix_len))),
-            list: value.list,
+            delta: value
+                .delta
+                .map(|delta| (delta.base.0.cast_signed(), i64::from(delta.prefix_len))),
+            chain: value.chain,
         });
     }
-    rows.batches.push(BatchRow {
+    write_set.batches.push(BatchRow {
         thread,
-        place,
-        after_seq: frame.after_seq.cast_signed(),
-        last_seq: frame.last_seq.cast_signed(),
-        base: frame.base.map(|base| base.0.cast_signed()),
-        checkpoint: frame.checkpoint.map(|(id, namespace)| (id.0.cast_signed(), namespace)),
+        position,
+        after_seq: header.after_seq.cast_signed(),
+        last_seq: header.last_seq.cast_signed(),
+        base: header.base.map(|base| base.0.cast_signed()),
+        checkpoint: header.checkpoint.map(|(id, namespace)| (id.0.cast_signed(), namespace)),
         events,
         meta,
         seal,
     });
-    head.last_seq = frame.last_seq;
-    head.seal = Some(seal);
-    head.bytes = head.bytes.saturating_add_unsigned(bytes as u64);
+    row.last_seq = header.last_seq;
+    row.seal = Some(seal);
+    row.bytes = row.bytes.saturating_add_unsigned(bytes as u64);
 }

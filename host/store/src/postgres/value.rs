@@ -13,10 +13,10 @@ use wattle_run::ports::store::StoreError;
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::postgres::database::PgTransaction;
-use crate::postgres::facts::text;
-use crate::postgres::head::{checkpoint_id, number};
+use crate::postgres::prefetch::utf8;
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
+use crate::postgres::thread_row::{checkpoint_id, unsigned};
 
 /// All list deltas of a chain lie between its full value and the wanted version. Sends no value if
 /// all of them together have more than `$4` bytes of JSON.
@@ -47,14 +47,14 @@ const OPERATION: &str = "read values";
 pub(super) type Version = (ChannelName, CheckpointId);
 
 /// Values by channel and version.
-pub(super) type Loaded = HashMap<Version, ChannelValue>;
+pub(super) type ValueMap = HashMap<Version, ChannelValue>;
 
 /// Reads values of a thread. Omits versions without a value.
 pub(super) async fn load(
     transaction: &mut PgTransaction,
     thread: i64,
     wanted: &BTreeSet<Version>,
-) -> Result<Loaded, StoreError> {
+) -> Result<ValueMap, StoreError> {
     let chains = Chains::read(transaction, thread, wanted, u64::MAX).await?;
     let chains = chains.ok_or_else(|| corrupt("value", "the server did not send it"))?;
     // Large values take long to decode.
@@ -68,16 +68,16 @@ pub(super) async fn load(
 pub(super) struct Chains {
     rows: Vec<PgRow>,
     /// Length in bytes of JSON, and base, of each full value or list delta.
-    pieces: HashMap<Version, (u64, Option<CheckpointId>)>,
+    parts: HashMap<Version, (u64, Option<CheckpointId>)>,
 }
 
 impl Chains {
-    /// Reads the chains of values. Returns `None` if they have more than `most` bytes of JSON.
+    /// Reads the chains of values. Returns `None` if they have more than `max_bytes` bytes of JSON.
     pub(super) async fn read(
         transaction: &mut PgTransaction,
         thread: i64,
         wanted: &BTreeSet<Version>,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<Option<Self>, StoreError> {
         if wanted.is_empty() {
             return Ok(Some(Self::default()));
@@ -86,22 +86,22 @@ impl Chains {
             .bind(thread)
             .bind(wanted.iter().map(|(channel, _)| channel.as_str().as_bytes()).collect::<Vec<_>>())
             .bind(wanted.iter().map(|(_, version)| version.0.cast_signed()).collect::<Vec<_>>())
-            .bind(i64::try_from(most).unwrap_or(i64::MAX))
+            .bind(i64::try_from(max_bytes).unwrap_or(i64::MAX))
             .fetch_all(&mut **transaction)
             .await
             .map_err(sqlx_error(OPERATION))?;
-        let mut pieces = HashMap::with_capacity(rows.len());
+        let mut parts = HashMap::with_capacity(rows.len());
         for row in &rows {
-            let Some(ChainLink { packed, tail, .. }) = chain_link(row)? else { return Ok(None) };
-            pieces.insert(version(row)?, (unpacked_bytes(packed), tail.map(|tail| tail.base)));
+            let Some(ChainLink { packed, delta, .. }) = chain_link(row)? else { return Ok(None) };
+            parts.insert(version(row)?, (unpacked_bytes(packed), delta.map(|delta| delta.base)));
         }
-        Ok(Some(Self { rows, pieces }))
+        Ok(Some(Self { rows, parts }))
     }
 
     /// Returns the length of a value in bytes of JSON; that of a list is the length of its chain.
     pub(super) fn bytes(&self, version: &Version) -> u64 {
         let (mut at, mut sum) = (version.clone(), 0_u64);
-        while let Some((bytes, base)) = self.pieces.get(&at) {
+        while let Some((bytes, base)) = self.parts.get(&at) {
             sum = sum.saturating_add(*bytes);
             // A base is older than its deltas, unless it is damaged.
             let Some(base) = base.filter(|base| *base < at.1) else { break };
@@ -111,30 +111,30 @@ impl Chains {
     }
 
     /// Decodes values. Omits versions without a value.
-    pub(super) fn decode(&self, wanted: &BTreeSet<Version>) -> Result<Loaded, StoreError> {
+    pub(super) fn decode(&self, wanted: &BTreeSet<Version>) -> Result<ValueMap, StoreError> {
         let mut chain_links = HashMap::with_capacity(self.rows.len());
         for row in &self.rows {
             if let Some(chain_link) = chain_link(row)? {
                 chain_links.insert(version(row)?, chain_link);
             }
         }
-        put_together(&chain_links, wanted)
+        assemble(&chain_links, wanted)
     }
 }
 
 /// A stored full value or list delta.
 pub(super) struct ChainLink<'a> {
     pub(super) packed: &'a [u8],
-    pub(super) tail: Option<ListDelta>,
+    pub(super) delta: Option<ListDelta>,
     /// Items of the list at this version.
     pub(super) items: Option<u64>,
 }
 
 fn version(row: &PgRow) -> Result<Version, StoreError> {
     let read = || {
-        let channel = ChannelName::new(text(row.try_get("channel")?)?)
+        let channel = ChannelName::new(utf8(row.try_get("channel")?)?)
             .map_err(|error| sqlx::Error::Decode(error.into()))?;
-        Ok((channel, CheckpointId(number(row, "version")?)))
+        Ok((channel, CheckpointId(unsigned(row, "version")?)))
     };
     read().map_err(|error: sqlx::Error| corrupt("value", error))
 }
@@ -150,7 +150,7 @@ fn chain_link(row: &PgRow) -> Result<Option<ChainLink<'_>>, StoreError> {
         let keep = keep.map_err(|error| sqlx::Error::Decode(error.into()))?;
         Ok(Some(ChainLink {
             packed,
-            tail: base.zip(keep).map(|(base, keep)| ListDelta { base, prefix_len: keep }),
+            delta: base.zip(keep).map(|(base, keep)| ListDelta { base, prefix_len: keep }),
             items: row.try_get::<Option<i64>, _>("items")?.map(i64::cast_unsigned),
         }))
     };
@@ -158,11 +158,11 @@ fn chain_link(row: &PgRow) -> Result<Option<ChainLink<'_>>, StoreError> {
 }
 
 /// Assembles the wanted values, older versions first, because newer ones build on them.
-pub(super) fn put_together(
+pub(super) fn assemble(
     chain_links: &HashMap<Version, ChainLink<'_>>,
     wanted: &BTreeSet<Version>,
-) -> Result<Loaded, StoreError> {
-    let mut loaded = Loaded::new();
+) -> Result<ValueMap, StoreError> {
+    let mut loaded = ValueMap::new();
     for version in wanted {
         if chain_links.contains_key(version) {
             let value = build(chain_links, &loaded, version)?;
@@ -174,11 +174,11 @@ pub(super) fn put_together(
 
 fn build(
     chain_links: &HashMap<Version, ChainLink<'_>>,
-    loaded: &Loaded,
+    loaded: &ValueMap,
     version: &Version,
 ) -> Result<Value, StoreError> {
     let what = || format!("value of channel `{}`", version.0);
-    let mut ends = Vec::new();
+    let mut deltas = Vec::new();
     let mut at = version.clone();
     let mut value = loop {
         if let Some(value) = loaded.get(&at) {
@@ -187,18 +187,18 @@ fn build(
         let chain_link = chain_links
             .get(&at)
             .ok_or_else(|| corrupt(what(), format!("its version {} is missing", at.1)))?;
-        let Some(tail) = chain_link.tail else { break unpack(&what(), chain_link.packed)? };
-        if tail.base >= at.1 {
+        let Some(delta) = chain_link.delta else { break unpack(&what(), chain_link.packed)? };
+        if delta.base >= at.1 {
             return Err(corrupt(what(), format!("version {} has a later one as its base", at.1)));
         }
-        ends.push((tail, chain_link));
-        at.1 = tail.base;
+        deltas.push((delta, chain_link));
+        at.1 = delta.base;
     };
-    for (tail, chain_link) in ends.into_iter().rev() {
+    for (delta, chain_link) in deltas.into_iter().rev() {
         let rest: Vec<Value> = unpack(&what(), chain_link.packed)?;
-        let items = value.as_array_mut().filter(|items| items.len() >= tail.prefix_len as usize);
+        let items = value.as_array_mut().filter(|items| items.len() >= delta.prefix_len as usize);
         let items = items.ok_or_else(|| corrupt(what(), "its base lacks items that it keeps"))?;
-        items.truncate(tail.prefix_len as usize);
+        items.truncate(delta.prefix_len as usize);
         items.extend(rest);
         if chain_link.items != Some(items.len() as u64) {
             return Err(corrupt(
@@ -226,27 +226,27 @@ mod tests {
 
     #[test]
     fn delta_chains_are_assembled_and_checked() {
-        let (whole, end, other) =
+        let (full, delta_1, delta_2) =
             (packed(&json!([1, 2, 3])), packed(&json!([4])), packed(&json!([5, 6])));
-        let tail = |base, keep| Some(ListDelta { base: CheckpointId(base), prefix_len: keep });
-        let chain_link = |packed, tail, items| ChainLink { packed, tail, items: Some(items) };
+        let delta = |base, keep| Some(ListDelta { base: CheckpointId(base), prefix_len: keep });
+        let chain_link = |packed, delta, items| ChainLink { packed, delta, items: Some(items) };
         let mut chain_links = HashMap::from([
-            (at(1), chain_link(whole.as_slice(), None, 3)),
-            (at(2), chain_link(end.as_slice(), tail(1, 3), 4)),
-            (at(3), chain_link(other.as_slice(), tail(2, 1), 3)),
+            (at(1), chain_link(full.as_slice(), None, 3)),
+            (at(2), chain_link(delta_1.as_slice(), delta(1, 3), 4)),
+            (at(3), chain_link(delta_2.as_slice(), delta(2, 1), 3)),
         ]);
         let read = |chain_links: &HashMap<Version, ChainLink<'_>>, version| {
-            put_together(chain_links, &BTreeSet::from([at(version)]))
+            assemble(chain_links, &BTreeSet::from([at(version)]))
                 .map(|loaded| loaded[&at(version)].clone())
         };
         assert_eq!(read(&chain_links, 3).unwrap(), json!([1, 5, 6]));
         assert_eq!(read(&chain_links, 2).unwrap(), json!([1, 2, 3, 4]));
         for broken in [
-            chain_link(end.as_slice(), tail(1, 4), 5),
-            chain_link(end.as_slice(), tail(1, 3), 9),
-            chain_link(end.as_slice(), tail(2, 3), 4),
-            chain_link(end.as_slice(), tail(0, 3), 4),
-            chain_link(&end[..2], tail(1, 3), 4),
+            chain_link(delta_1.as_slice(), delta(1, 4), 5),
+            chain_link(delta_1.as_slice(), delta(1, 3), 9),
+            chain_link(delta_1.as_slice(), delta(2, 3), 4),
+            chain_link(delta_1.as_slice(), delta(0, 3), 4),
+            chain_link(&delta_1[..2], delta(1, 3), 4),
         ] {
             chain_links.insert(at(2), broken);
             assert!(matches!(read(&chain_links, 2), Err(StoreError::Corrupt { .. })));

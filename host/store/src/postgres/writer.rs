@@ -17,120 +17,124 @@ use wattle_run::ports::store::{Batch, StoreError, Ticket};
 use crate::commit_delay::FlushRequests;
 use crate::error::backend;
 use crate::postgres::database::{Database, PgTransaction};
-use crate::postgres::direct::{Known, Lane};
-use crate::postgres::facts::{self, Wanted};
-use crate::postgres::head;
-use crate::postgres::news::News;
-use crate::postgres::outcome::has_committed;
+use crate::postgres::fast_path::{PinnedConnection, ThreadCache};
+use crate::postgres::in_doubt::has_committed;
+use crate::postgres::notify::Notifier;
+use crate::postgres::prefetch::{self, Lookups};
 use crate::postgres::retry::{
     MAX_LOCK_ATTEMPTS, RetryState, has_no_connection, is_lock_timeout, is_transient, to_store_error,
 };
-use crate::postgres::stage::{Desk, Head, Stage};
+use crate::postgres::stage::{CachedThread, CommitGroup, ThreadRow};
+use crate::postgres::thread_row;
 
 /// Number of writer tasks. More tasks overlap more round trips, but have smaller groups.
-pub(super) const WRITERS: usize = 4;
+pub(super) const WRITER_TASKS: usize = 4;
 
-/// Connections of the writer tasks: one that each keeps, and one for the slow path.
-pub(super) const CONNECTIONS: u32 = 2 * WRITERS as u32;
+/// Connections of the writer tasks: one that each task keeps, and one for the slow path.
+pub(super) const WRITER_CONNECTIONS: u32 = 2 * WRITER_TASKS as u32;
 
 /// Capacity of a queue. If it is full, [`append`](wattle_run::ports::Store::append) waits.
-const QUEUE_LIMIT: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 
 /// Maximum number of batches in one transaction: enough to make the commit cheap for each, few
 /// enough that the first does not wait long for the last.
-const GROUP_LIMIT: usize = 256;
+const MAX_GROUP_BATCHES: usize = 256;
 
 /// A transaction takes no further batches once its rows have this size, so that a few large values
 /// do not delay the small ones after them.
-const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
+const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) const OPERATION: &str = "append";
 
 /// The newest sequence number of the thread, or the error of the batch.
-pub(super) type Answer = Result<u64, StoreError>;
+pub(super) type AppendResult = Result<u64, StoreError>;
 
 /// Resolves a ticket.
-pub(super) type Asker = oneshot::Sender<Result<(), StoreError>>;
+pub(super) type TicketSender = oneshot::Sender<Result<(), StoreError>>;
 
 /// A command for a writer task.
 #[derive(Debug)]
-pub(super) enum Job {
-    /// Writes a batch, which has a number of [`FlushRequests`].
-    Append(ThreadId, Box<Batch>, Asker, u64),
+pub(super) enum Command {
+    /// Writes a batch. The number is that of the batch in [`FlushRequests`].
+    Append(ThreadId, Box<Batch>, TicketSender, u64),
     /// Resolves once all commands before it are done.
-    Settle(ThreadId, Asker),
+    Flush(ThreadId, TicketSender),
     /// Caches the state of a thread whose lease was acquired.
-    Leased(ThreadId, Box<Head>),
+    LeaseTaken(ThreadId, Box<ThreadRow>),
 }
 
-impl Job {
+impl Command {
     fn thread(&self) -> &ThreadId {
-        let (Self::Append(thread, ..) | Self::Settle(thread, _) | Self::Leased(thread, _)) = self;
+        let (Self::Append(thread, ..) | Self::Flush(thread, _) | Self::LeaseTaken(thread, _)) =
+            self;
         thread
     }
 }
 
 /// Handles of all writer tasks.
 #[derive(Debug)]
-pub(super) struct Desks(Vec<Post>);
+pub(super) struct WriterPool(Vec<WriterHandle>);
 
 /// The handle of one writer task.
 #[derive(Debug)]
-struct Post {
-    jobs: mpsc::Sender<Job>,
-    bell: Arc<Bell>,
+struct WriterHandle {
+    commands: mpsc::Sender<Command>,
+    signal: Arc<WriterSignal>,
 }
 
 /// Wakes a writer task during the commit delay.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct WriterSignal {
     flush_requests: FlushRequests,
-    rung: Notify,
+    wake: Notify,
 }
 
-impl Desks {
+impl WriterPool {
     /// Starts the writer tasks. The tasks end when the handles are dropped and all batches are
     /// written.
-    pub(super) fn open(database: &Database, news: &News) -> Self {
+    pub(super) fn open(database: &Database, notifier: &Notifier) -> Self {
         let start = |_| {
-            let (jobs, queue) = mpsc::channel(QUEUE_LIMIT);
-            let (database, news, bell) = (database.clone(), news.clone(), Arc::<Bell>::default());
-            let (known, lane) = (Known::default(), Lane::default());
-            tokio::spawn(Writer { database, news, bell: bell.clone(), known, lane }.run(queue));
-            Post { jobs, bell }
+            let (commands, queue) = mpsc::channel(QUEUE_CAPACITY);
+            let (database, notifier, signal) =
+                (database.clone(), notifier.clone(), Arc::<WriterSignal>::default());
+            let (cache, connection) = (ThreadCache::default(), PinnedConnection::default());
+            tokio::spawn(
+                Writer { database, notifier, signal: signal.clone(), cache, connection }.run(queue),
+            );
+            WriterHandle { commands, signal }
         };
-        Self((0..WRITERS).map(start).collect())
+        Self((0..WRITER_TASKS).map(start).collect())
     }
 
     /// Queues a batch. Waits for a free slot if the queue is full.
     pub(super) async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        let Post { jobs, bell } = self.post(thread);
-        let (answer, ticket) = oneshot::channel();
-        let number = bell.flush_requests.next_batch_no();
-        let job = Job::Append(thread.clone(), Box::new(batch), answer, number);
-        if jobs.send(job).await.is_err() {
+        let WriterHandle { commands, signal } = self.handle(thread);
+        let (sender, ticket) = oneshot::channel();
+        let number = signal.flush_requests.next_batch_no();
+        let command = Command::Append(thread.clone(), Box::new(batch), sender, number);
+        if commands.send(command).await.is_err() {
             return Ticket::ready(Err(StoreError::Closed));
         }
-        let bell = bell.clone();
+        let signal = signal.clone();
         Ticket::waiting(ticket, move || {
-            bell.flush_requests.request(number);
-            bell.rung.notify_one();
+            signal.flush_requests.request(number);
+            signal.wake.notify_one();
         })
     }
 
     /// Requests a flush of the batches of a thread.
-    pub(super) fn hurry(&self, thread: &ThreadId) {
-        let bell = &self.post(thread).bell;
-        bell.flush_requests.request_all();
-        bell.rung.notify_one();
+    pub(super) fn request_flush(&self, thread: &ThreadId) {
+        let signal = &self.handle(thread).signal;
+        signal.flush_requests.request_all();
+        signal.wake.notify_one();
     }
 
     /// Queues another command. Waits for a free slot if the queue is full.
-    pub(super) async fn send(&self, job: Job) -> Result<(), StoreError> {
-        self.post(job.thread()).jobs.send(job).await.map_err(|_| StoreError::Closed)
+    pub(super) async fn send(&self, command: Command) -> Result<(), StoreError> {
+        self.handle(command.thread()).commands.send(command).await.map_err(|_| StoreError::Closed)
     }
 
-    fn post(&self, thread: &ThreadId) -> &Post {
+    fn handle(&self, thread: &ThreadId) -> &WriterHandle {
         let digest = blake3::hash(thread.as_str().as_bytes());
         &self.0[usize::from(digest.as_bytes()[0]) % self.0.len()]
     }
@@ -139,10 +143,10 @@ impl Desks {
 /// One writer task.
 pub(super) struct Writer {
     pub(super) database: Database,
-    news: News,
-    bell: Arc<Bell>,
-    pub(super) known: Known,
-    pub(super) lane: Lane,
+    notifier: Notifier,
+    signal: Arc<WriterSignal>,
+    pub(super) cache: ThreadCache,
+    pub(super) connection: PinnedConnection,
 }
 
 /// A group of batches for one transaction.
@@ -172,15 +176,15 @@ impl AppendError {
 
 impl From<sqlx::Error> for AppendError {
     fn from(error: sqlx::Error) -> Self {
-        // A duplicate key: another host inserted the same row first, and the next attempt sees it.
+        // Another host inserted the same row or run first, and the next attempt sees it.
         let database = error.as_database_error();
         let is_duplicate = database.is_some_and(sqlx::error::DatabaseError::is_unique_violation);
         if is_lock_timeout(&error) {
             return Self::LockTimeout(error);
         }
-        let is_taken =
+        let is_foreign_run =
             database.is_some_and(|error| error.kind() == sqlx::error::ErrorKind::NotNullViolation);
-        if is_duplicate || is_taken || is_transient(&error) {
+        if is_duplicate || is_foreign_run || is_transient(&error) {
             return Self::Transient(error);
         }
         Self::Rejected(to_store_error(OPERATION, &error))
@@ -205,162 +209,166 @@ impl From<AppendError> for StoreError {
 }
 
 impl Writer {
-    async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
-        let mut jobs = Vec::with_capacity(GROUP_LIMIT);
-        while queue.recv_many(&mut jobs, GROUP_LIMIT).await > 0 {
-            self.gather(&mut queue, &mut jobs).await;
-            let (mut batches, mut tickets, mut settled) = (Vec::new(), Vec::new(), Vec::new());
-            for job in jobs.drain(..) {
-                match job {
-                    Job::Append(thread, batch, answer, _) => {
+    async fn run(mut self, mut queue: mpsc::Receiver<Command>) {
+        let mut commands = Vec::with_capacity(MAX_GROUP_BATCHES);
+        while queue.recv_many(&mut commands, MAX_GROUP_BATCHES).await > 0 {
+            self.fill_group(&mut queue, &mut commands).await;
+            let (mut batches, mut tickets, mut flushes) = (Vec::new(), Vec::new(), Vec::new());
+            for command in commands.drain(..) {
+                match command {
+                    Command::Append(thread, batch, ticket, _) => {
                         batches.push((thread, *batch));
-                        tickets.push(answer);
+                        tickets.push(ticket);
                     }
-                    Job::Settle(_, answer) => settled.push(answer),
-                    Job::Leased(thread, head) => self.known.leased(thread, *head),
+                    Command::Flush(_, flush) => flushes.push(flush),
+                    Command::LeaseTaken(thread, row) => self.cache.insert_leased(thread, *row),
                 }
             }
             let batches = Arc::new(batches);
-            let answers = self.write(&batches).await;
-            let (mut written, mut held) = (Vec::new(), Vec::new());
-            for ((one, ticket), answer) in batches.iter().zip(tickets).zip(answers) {
-                match answer {
-                    Some(answer) => written.push((&one.0, ticket, answer)),
-                    None => held.push((one, ticket)),
+            let results = self.write_group(&batches).await;
+            let (mut written, mut locked) = (Vec::new(), Vec::new());
+            for ((one, ticket), result) in batches.iter().zip(tickets).zip(results) {
+                match result {
+                    Some(result) => written.push((&one.0, ticket, result)),
+                    None => locked.push((one, ticket)),
                 }
             }
-            self.tell(written);
-            self.write_held(held).await;
-            for answer in settled {
-                let _ = answer.send(Ok(()));
+            self.complete_tickets(written);
+            self.write_locked(locked).await;
+            for flush in flushes {
+                let _ = flush.send(Ok(()));
             }
         }
     }
 
     /// Adds further commands until the commit delay is over or a caller awaits one of the batches.
-    async fn gather(&self, queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) {
+    async fn fill_group(&self, queue: &mut mpsc::Receiver<Command>, commands: &mut Vec<Command>) {
         if self.database.commit_delay.is_zero() {
             return;
         }
         let until = Instant::now() + self.database.commit_delay;
         let (mut seen, mut oldest) = (0, u64::MAX);
-        while jobs.len() < GROUP_LIMIT {
-            for job in &jobs[seen..] {
-                match job {
-                    Job::Append(thread, .., number) if !self.news.is_watched(thread) => {
+        while commands.len() < MAX_GROUP_BATCHES {
+            for command in &commands[seen..] {
+                match command {
+                    Command::Append(thread, .., number) if !self.notifier.is_watched(thread) => {
                         oldest = oldest.min(*number);
                     }
-                    Job::Leased(..) => {}
-                    Job::Append(..) | Job::Settle(..) => return,
+                    Command::LeaseTaken(..) => {}
+                    Command::Append(..) | Command::Flush(..) => return,
                 }
             }
-            seen = jobs.len();
-            if self.bell.flush_requests.is_requested(oldest) {
+            seen = commands.len();
+            if self.signal.flush_requests.is_requested(oldest) {
                 return;
             }
-            let room = GROUP_LIMIT - jobs.len();
+            let room = MAX_GROUP_BATCHES - commands.len();
             tokio::select! {
-                () = self.bell.rung.notified() => {}
-                more = queue.recv_many(jobs, room) => if more == 0 { return },
+                () = self.signal.wake.notified() => {}
+                more = queue.recv_many(commands, room) => if more == 0 { return },
                 () = sleep_until(until) => return,
             }
         }
     }
 
-    fn tell(&self, written: Vec<(&ThreadId, Asker, Answer)>) {
+    /// Announces the newest sequence numbers, and resolves the tickets.
+    fn complete_tickets(&self, written: Vec<(&ThreadId, TicketSender, AppendResult)>) {
         let mut newest = BTreeMap::new();
-        for (thread, _, answer) in &written {
-            if let Ok(last_seq) = answer {
+        for (thread, _, result) in &written {
+            if let Ok(last_seq) = result {
                 newest.insert(*thread, *last_seq);
             }
         }
         for (thread, last_seq) in newest {
-            self.news.written(thread, last_seq);
+            self.notifier.thread_appended(thread, last_seq);
         }
         // An error means that the caller dropped the ticket.
-        for (_, ticket, answer) in written {
-            let _ = ticket.send(answer.map(drop));
+        for (_, ticket, result) in written {
+            let _ = ticket.send(result.map(drop));
         }
     }
 
     /// Writes a group. Returns a result for each batch, and `None` for a batch of a thread that
     /// another transaction has locked.
-    async fn write(&mut self, batches: &Batches) -> Vec<Option<Answer>> {
-        let (mut answers, mut held) = (Vec::with_capacity(batches.len()), BTreeSet::new());
-        while answers.len() < batches.len() {
-            let rest = match answers.len() {
+    async fn write_group(&mut self, batches: &Batches) -> Vec<Option<AppendResult>> {
+        let (mut results, mut locked) = (Vec::with_capacity(batches.len()), BTreeSet::new());
+        while results.len() < batches.len() {
+            let rest = match results.len() {
                 0 => batches.clone(),
                 done => Arc::new(batches[done..].to_vec()),
             };
-            answers.extend(self.write_some(&rest, &mut held).await);
+            results.extend(self.write_prefix(&rest, &mut locked).await);
         }
-        answers
+        results
     }
 
     /// Writes the first batches of a group, as many as one transaction takes.
-    async fn write_some(
+    async fn write_prefix(
         &mut self,
         batches: &Batches,
-        held: &mut BTreeSet<ThreadId>,
-    ) -> Vec<Option<Answer>> {
+        locked: &mut BTreeSet<ThreadId>,
+    ) -> Vec<Option<AppendResult>> {
         // Later batches of a locked thread must wait as well.
-        if !held.is_empty() {
-            return self.write_apart(batches, held).await;
+        if !locked.is_empty() {
+            return self.write_each(batches, locked).await;
         }
-        match self.write_together(batches).await {
-            Ok(answers) => answers.into_iter().map(Some).collect(),
+        match self.write_group_once(batches).await {
+            Ok(results) => results.into_iter().map(Some).collect(),
             // A rejected batch or a locked thread must not fail the other batches.
-            Err(AppendError::LockTimeout(_)) => self.write_apart(batches, held).await,
+            Err(AppendError::LockTimeout(_)) => self.write_each(batches, locked).await,
             Err(AppendError::Rejected(_)) if batches.len() > 1 => {
-                self.write_apart(batches, held).await
+                self.write_each(batches, locked).await
             }
             Err(error) => vec![Some(Err(error.into())); batches.len()],
         }
     }
 
     /// Writes each batch in a transaction of its own, except those of locked threads.
-    async fn write_apart(
+    async fn write_each(
         &mut self,
         batches: &Batches,
-        held: &mut BTreeSet<ThreadId>,
-    ) -> Vec<Option<Answer>> {
-        let mut answers = Vec::with_capacity(batches.len());
+        locked: &mut BTreeSet<ThreadId>,
+    ) -> Vec<Option<AppendResult>> {
+        let mut results = Vec::with_capacity(batches.len());
         for one in batches.iter() {
-            if held.contains(&one.0) {
-                answers.push(None);
+            if locked.contains(&one.0) {
+                results.push(None);
                 continue;
             }
-            answers.push(match self.write_one(one).await {
+            results.push(match self.write_one(one).await {
                 Err(AppendError::LockTimeout(_)) => {
-                    held.insert(one.0.clone());
+                    locked.insert(one.0.clone());
                     None
                 }
                 written => Some(written.unwrap_or_else(|error| Err(error.into()))),
             });
         }
-        answers
+        results
     }
 
     /// Writes the batches of locked threads, after all other tickets of their group are resolved.
-    async fn write_held(&mut self, held: Vec<(&(ThreadId, Batch), Asker)>) {
-        let mut given_up: BTreeMap<&ThreadId, StoreError> = BTreeMap::new();
-        for (one, ticket) in held {
-            let answer = match given_up.get(&one.0) {
+    async fn write_locked(&mut self, locked: Vec<(&(ThreadId, Batch), TicketSender)>) {
+        let mut failed: BTreeMap<&ThreadId, StoreError> = BTreeMap::new();
+        for (one, ticket) in locked {
+            let result = match failed.get(&one.0) {
                 Some(error) => Err(error.clone()),
-                None => match self.write_patiently(one).await {
-                    Ok(answer) => answer,
+                None => match self.write_when_unlocked(one).await {
+                    Ok(result) => result,
                     Err(error) => {
-                        given_up.insert(&one.0, error.clone());
+                        failed.insert(&one.0, error.clone());
                         Err(error)
                     }
                 },
             };
-            self.tell(vec![(&one.0, ticket, answer)]);
+            self.complete_tickets(vec![(&one.0, ticket, result)]);
         }
     }
 
     /// Writes a batch once its thread is unlocked. Fails after [`MAX_LOCK_ATTEMPTS`] lock timeouts.
-    async fn write_patiently(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, StoreError> {
+    async fn write_when_unlocked(
+        &mut self,
+        one: &(ThreadId, Batch),
+    ) -> Result<AppendResult, StoreError> {
         for _ in 0..MAX_LOCK_ATTEMPTS {
             match self.write_one(one).await {
                 Err(AppendError::LockTimeout(_)) => {}
@@ -370,23 +378,26 @@ impl Writer {
         Err(backend(OPERATION, format!("thread `{}` is locked by another transaction", one.0)))
     }
 
-    async fn write_one(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, AppendError> {
-        let answers = self.write_together(&Arc::new(vec![one.clone()])).await?;
-        Ok(answers.into_iter().next().unwrap_or(Err(StoreError::Closed)))
+    async fn write_one(&mut self, one: &(ThreadId, Batch)) -> Result<AppendResult, AppendError> {
+        let results = self.write_group_once(&Arc::new(vec![one.clone()])).await?;
+        Ok(results.into_iter().next().unwrap_or(Err(StoreError::Closed)))
     }
 
     /// Writes the first batches of a group in one transaction, as many as it takes.
-    async fn write_together(&mut self, batches: &Batches) -> Result<Vec<Answer>, AppendError> {
-        if let Some((stage, answers)) = self.write_directly(batches).await? {
-            self.known.remember(stage);
-            return Ok(answers);
+    async fn write_group_once(
+        &mut self,
+        batches: &Batches,
+    ) -> Result<Vec<AppendResult>, AppendError> {
+        if let Some((group, results)) = self.write_fast_path(batches).await? {
+            self.cache.insert_group(group);
+            return Ok(results);
         }
         let mut retry = RetryState::for_duration(self.database.retry_timeout);
         loop {
             match self.write_slow_path(batches).await {
-                Ok((stage, answers)) => {
-                    self.known.remember(stage);
-                    return Ok(answers);
+                Ok((group, results)) => {
+                    self.cache.insert_group(group);
+                    return Ok(results);
                 }
                 Err(error) => {
                     if !matches!(error, AppendError::Transient(_)) || !retry.backoff().await {
@@ -397,20 +408,21 @@ impl Writer {
         }
     }
 
+    /// Locks and reads the threads of a group, and writes its first batches.
     async fn write_slow_path(
         &mut self,
         batches: &Batches,
-    ) -> Result<(Stage, Vec<Answer>), AppendError> {
+    ) -> Result<(CommitGroup, Vec<AppendResult>), AppendError> {
         let begun = self.database.begin_append().await;
         let mut transaction = begun.map_err(AppendError::on_begin)?;
-        let stage = self.read(&mut transaction, batches).await?;
+        let group = self.read(&mut transaction, batches).await?;
         let staged = batches.clone();
-        let staged = spawn_blocking(move || stage_all(stage, &staged)).await;
-        let (stage, answers) = staged.map_err(|error| backend(OPERATION, error))?;
-        if stage.rows.heads.is_empty() {
-            return Ok((stage, answers));
+        let staged = spawn_blocking(move || stage_all(group, &staged)).await;
+        let (group, results) = staged.map_err(|error| backend(OPERATION, error))?;
+        if group.write_set.threads.is_empty() {
+            return Ok((group, results));
         }
-        let written = stage.rows.write().fetch_one(&mut *transaction).await?;
+        let written = group.write_set.statement().fetch_one(&mut *transaction).await?;
         let id: String = written.try_get(0)?;
         if let Err(error) = transaction.commit().await {
             // The reply was lost, but the commit may have succeeded.
@@ -420,7 +432,7 @@ impl Writer {
                 Err(unknown) => return Err(AppendError::Unavailable(unknown)),
             }
         }
-        Ok((stage, answers))
+        Ok((group, results))
     }
 
     /// Locks the threads of a group, and reads what staging needs of them.
@@ -428,35 +440,38 @@ impl Writer {
         &mut self,
         transaction: &mut PgTransaction,
         batches: &Batches,
-    ) -> Result<Stage, AppendError> {
+    ) -> Result<CommitGroup, AppendError> {
         let threads: BTreeSet<&ThreadId> = batches.iter().map(|(thread, _)| thread).collect();
-        let begun: BTreeSet<&ThreadId> = batches
+        let created: BTreeSet<&ThreadId> = batches
             .iter()
             .filter(|(_, batch)| batch.record.is_some())
             .map(|(thread, _)| thread)
             .collect();
-        let heads = head::lock(transaction, &threads, &begun).await?;
-        let mut stage = Stage::default();
-        for (thread, head) in heads {
-            let past = self.known.past(&thread, &head);
-            stage.desks.insert(thread, Desk { head, past });
+        let rows = thread_row::lock(transaction, &threads, &created).await?;
+        let mut group = CommitGroup::default();
+        for (thread, row) in rows {
+            let history = self.cache.take_history(&thread, &row);
+            group.threads.insert(thread, CachedThread { row, history });
         }
-        let wanted = Wanted::of(&stage.desks, batches);
-        facts::read(transaction, &mut stage, wanted).await?;
-        Ok(stage)
+        let lookups = Lookups::of(&group.threads, batches);
+        prefetch::read(transaction, &mut group, lookups).await?;
+        Ok(group)
     }
 }
 
 /// Stages batches until the rows are large enough for one transaction.
-pub(super) fn stage_all(mut stage: Stage, batches: &Batches) -> (Stage, Vec<Answer>) {
-    let (mut answers, mut bytes) = (Vec::with_capacity(batches.len()), 0);
+pub(super) fn stage_all(
+    mut group: CommitGroup,
+    batches: &Batches,
+) -> (CommitGroup, Vec<AppendResult>) {
+    let (mut results, mut bytes) = (Vec::with_capacity(batches.len()), 0);
     for (thread, batch) in batches.iter() {
-        let before = (stage.rows.batches.len(), stage.rows.values.len());
-        answers.push(stage.take(thread, batch));
-        bytes += stage.rows.bytes_after(before.0, before.1);
-        if bytes >= GROUP_LIMIT_BYTES {
+        let before = (group.write_set.batches.len(), group.write_set.values.len());
+        results.push(group.stage_batch(thread, batch));
+        bytes += group.write_set.bytes_after(before.0, before.1);
+        if bytes >= MAX_GROUP_BYTES {
             break;
         }
     }
-    (stage, answers)
+    (group, results)
 }

@@ -34,10 +34,10 @@ const MENTIONS: &str = "
     SELECT EXISTS (SELECT 1 FROM mentions WHERE blob = $2
         AND thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL))";
 
-const STORED: &str = "
+const STORED_BYTES: &str = "
     SELECT bytes + octet_length(record) FROM threads WHERE id = $1 AND record IS NOT NULL";
 
-const TAKEN: &str = "
+const USAGE: &str = "
     SELECT count(*), coalesce(sum(bytes + octet_length(record)), 0)::bigint FROM threads
     WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id = $1)
         AND ($2::text IS NULL OR app = $2) AND ($3::bytea IS NULL OR tenant = $3)";
@@ -75,7 +75,7 @@ const UNMENTIONED: &str = "
     WHERE NOT EXISTS (SELECT 1 FROM mentions WHERE mentions.blob = blob.blob)";
 
 /// Blobs that one statement looks up.
-const PAGE: usize = 10_000;
+const BLOBS_PER_STATEMENT: usize = 10_000;
 
 /// Rewrites a row without a change. Retries only after a lock timeout, since any other error is one
 /// that a write would meet now. See
@@ -128,10 +128,10 @@ pub(super) async fn mentions(
 }
 
 /// See [`Store::usage`](wattle_run::ports::Store::usage).
-pub(super) async fn taken(database: &Database, of: &Owner) -> Result<OwnerUsage, StoreError> {
+pub(super) async fn usage(database: &Database, of: &Owner) -> Result<OwnerUsage, StoreError> {
     const OPERATION: &str = "read the sizes of threads";
     let (thread, app, tenant) = columns(of);
-    let sum = || sqlx::query(TAKEN).bind(thread).bind(app).bind(tenant);
+    let sum = || sqlx::query(USAGE).bind(thread).bind(app).bind(tenant);
     let Some(row) = database.row(OPERATION, sum).await? else { return Ok(OwnerUsage::default()) };
     let read = |column| row.try_get::<i64, _>(column).map_err(sqlx_error(OPERATION));
     Ok(OwnerUsage { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
@@ -204,7 +204,7 @@ pub(super) async fn stored_bytes(
     database: &Database,
     thread: &ThreadId,
 ) -> Result<u64, StoreError> {
-    let stored = || sqlx::query(STORED).bind(thread.as_str().as_bytes());
+    let stored = || sqlx::query(STORED_BYTES).bind(thread.as_str().as_bytes());
     let stored = scalar::<i64>(database, "read the size of a thread", stored).await?;
     Ok(stored.unwrap_or(0).cast_unsigned())
 }
@@ -215,17 +215,17 @@ pub(super) async fn unmentioned(
     blobs: &[BlobRef],
 ) -> Result<Vec<BlobRef>, StoreError> {
     const OPERATION: &str = "read mentions of blobs";
-    let mut free: HashSet<Digest> = HashSet::new();
-    for page in blobs.chunks(PAGE) {
+    let mut unmentioned: HashSet<Digest> = HashSet::new();
+    for page in blobs.chunks(BLOBS_PER_STATEMENT) {
         let digests: Vec<&[u8]> = page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
-        let unmentioned = || sqlx::query(UNMENTIONED).bind(&digests);
-        for row in database.rows(OPERATION, unmentioned).await? {
+        let select = || sqlx::query(UNMENTIONED).bind(&digests);
+        for row in database.rows(OPERATION, select).await? {
             let bytes: &[u8] = row.try_get(0).map_err(sqlx_error(OPERATION))?;
             let bytes = bytes.try_into().map_err(|error| backend(OPERATION, error))?;
-            free.insert(Digest::from_bytes(bytes));
+            unmentioned.insert(Digest::from_bytes(bytes));
         }
     }
-    Ok(blobs.iter().filter(|blob| free.contains(&blob.0)).copied().collect())
+    Ok(blobs.iter().filter(|blob| unmentioned.contains(&blob.0)).copied().collect())
 }
 
 async fn scalar<'q, T>(

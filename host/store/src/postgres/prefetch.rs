@@ -9,10 +9,10 @@ use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, QueueCondition, RunRecord};
 
 use crate::codec::unpack;
+use crate::postgres::batch_scan::chain_stats;
 use crate::postgres::database::PgTransaction;
-use crate::postgres::head::number;
-use crate::postgres::raw::list;
-use crate::postgres::stage::{Desk, Stage};
+use crate::postgres::stage::{CachedThread, CommitGroup};
+use crate::postgres::thread_row::unsigned;
 
 const CHECKPOINTS: &str = "
     SELECT wanted.thread, wanted.checkpoint, namespace = '' AS root,
@@ -32,7 +32,7 @@ const RUNS: &str = "SELECT id, thread, record FROM runs WHERE id = ANY($1)";
 
 /// The rows that a group needs.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct Lookups {
     /// Thread and checkpoint, and whether the versions of its channels are needed as well: a
     /// channel may have the version of a deleted checkpoint.
     checkpoints: BTreeSet<(i64, CheckpointId, bool)>,
@@ -42,88 +42,91 @@ pub(super) struct Wanted {
     pending: BTreeSet<i64>,
 }
 
-impl Wanted {
+impl Lookups {
     /// Returns what `batches` need and the cache does not contain.
-    pub(super) fn of(desks: &HashMap<ThreadId, Desk>, batches: &[(ThreadId, Batch)]) -> Self {
-        let mut wanted = Self::default();
+    pub(super) fn of(
+        threads: &HashMap<ThreadId, CachedThread>,
+        batches: &[(ThreadId, Batch)],
+    ) -> Self {
+        let mut lookups = Self::default();
         for (thread, batch) in batches {
-            let Some(desk) = desks.get(thread) else { continue };
-            wanted.add(desk, batch);
+            let Some(cached) = threads.get(thread) else { continue };
+            lookups.add(cached, batch);
         }
-        wanted
+        lookups
     }
 
     /// Returns true if only the owners of runs are missing. The fast path does not look them up,
     /// because the table rejects a run of another thread.
-    pub(super) fn is_of_runs_only(&self) -> bool {
+    pub(super) fn needs_only_run_owners(&self) -> bool {
         self.checkpoints.is_empty() && self.lists.is_empty() && self.pending.is_empty()
     }
 
-    fn add(&mut self, desk: &Desk, batch: &Batch) {
-        let Desk { head, past } = desk;
+    fn add(&mut self, cached: &CachedThread, batch: &Batch) {
+        let CachedThread { row, history } = cached;
         if let Some(run) = &batch.run
-            && !past.runs.contains(&run.id)
+            && !history.runs.contains(&run.id)
         {
             self.runs.insert(run.id.clone());
         }
-        if !head.is_there {
+        if !row.exists {
             return;
         }
         if batch.queue_condition != QueueCondition::Unchecked
-            && head.pending > 0
-            && past.pending.is_none()
+            && row.pending > 0
+            && history.pending.is_none()
         {
-            self.pending.insert(head.number);
+            self.pending.insert(row.number);
         }
         if let Some(current) = batch.current
-            && !past.checkpoints.contains_key(&current)
+            && !history.checkpoints.contains_key(&current)
         {
-            self.checkpoints.insert((head.number, current, false));
+            self.checkpoints.insert((row.number, current, false));
         }
         let Some(checkpoint) = &batch.checkpoint else { return };
         let meta = &checkpoint.meta;
         let is_known =
-            |version: &CheckpointId| *version == meta.id || past.versions.contains(version);
+            |version: &CheckpointId| *version == meta.id || history.versions.contains(version);
         let unknown = meta.versions.values().filter(|version| !is_known(version));
         let before = self.checkpoints.len();
-        self.checkpoints.extend(unknown.map(|version| (head.number, *version, false)));
+        self.checkpoints.extend(unknown.map(|version| (row.number, *version, false)));
         if let Some(parent) = meta.parent.filter(|_| self.checkpoints.len() > before) {
-            self.checkpoints.insert((head.number, parent, true));
+            self.checkpoints.insert((row.number, parent, true));
         }
-        for (channel, tail) in &checkpoint.list_deltas {
-            if !past.lists.contains_key(&(channel.clone(), tail.base)) {
-                self.lists.insert((head.number, channel.clone(), tail.base));
+        for (channel, delta) in &checkpoint.list_deltas {
+            if !history.lists.contains_key(&(channel.clone(), delta.base)) {
+                self.lists.insert((row.number, channel.clone(), delta.base));
             }
         }
     }
 }
 
-/// Reads the wanted rows into the stage.
+/// Reads the rows into the group.
 pub(super) async fn read(
     transaction: &mut PgTransaction,
-    stage: &mut Stage,
-    wanted: Wanted,
+    group: &mut CommitGroup,
+    lookups: Lookups,
 ) -> Result<(), sqlx::Error> {
-    let mut by_number: HashMap<i64, &mut Desk> =
-        stage.desks.values_mut().map(|desk| (desk.head.number, desk)).collect();
-    if !wanted.checkpoints.is_empty() {
-        read_checkpoints(transaction, &mut by_number, &wanted.checkpoints).await?;
+    let mut by_number: HashMap<i64, &mut CachedThread> =
+        group.threads.values_mut().map(|cached| (cached.row.number, cached)).collect();
+    if !lookups.checkpoints.is_empty() {
+        read_checkpoints(transaction, &mut by_number, &lookups.checkpoints).await?;
     }
-    if !wanted.lists.is_empty() {
-        read_lists(transaction, &mut by_number, &wanted.lists).await?;
+    if !lookups.lists.is_empty() {
+        read_lists(transaction, &mut by_number, &lookups.lists).await?;
     }
-    if !wanted.runs.is_empty() {
-        stage.foreign_runs = read_runs(transaction, &mut by_number, &wanted.runs).await?;
+    if !lookups.runs.is_empty() {
+        group.run_owners = read_runs(transaction, &mut by_number, &lookups.runs).await?;
     }
-    if !wanted.pending.is_empty() {
-        read_pending(transaction, &mut by_number, &wanted.pending).await?;
+    if !lookups.pending.is_empty() {
+        read_pending(transaction, &mut by_number, &lookups.pending).await?;
     }
     Ok(())
 }
 
 async fn read_pending(
     transaction: &mut PgTransaction,
-    desks: &mut HashMap<i64, &mut Desk>,
+    threads: &mut HashMap<i64, &mut CachedThread>,
     wanted: &BTreeSet<i64>,
 ) -> Result<(), sqlx::Error> {
     let rows = sqlx::query(PENDING)
@@ -131,14 +134,14 @@ async fn read_pending(
         .fetch_all(&mut **transaction)
         .await?;
     for number in wanted {
-        if let Some(desk) = desks.get_mut(number) {
-            desk.past.pending = Some(BTreeMap::new());
+        if let Some(cached) = threads.get_mut(number) {
+            cached.history.pending = Some(BTreeMap::new());
         }
     }
     for row in rows {
-        let Some(desk) = desks.get_mut(&row.try_get("thread")?) else { continue };
-        let run = RunId::new(text(row.try_get("id")?)?).map_err(decode)?;
-        let pending = desk.past.pending.get_or_insert_default();
+        let Some(cached) = threads.get_mut(&row.try_get("thread")?) else { continue };
+        let run = RunId::new(utf8(row.try_get("id")?)?).map_err(decode_error)?;
+        let pending = cached.history.pending.get_or_insert_default();
         pending.insert(run, row.try_get("due_ms")?);
     }
     Ok(())
@@ -146,7 +149,7 @@ async fn read_pending(
 
 async fn read_checkpoints(
     transaction: &mut PgTransaction,
-    desks: &mut HashMap<i64, &mut Desk>,
+    threads: &mut HashMap<i64, &mut CachedThread>,
     wanted: &BTreeSet<(i64, CheckpointId, bool)>,
 ) -> Result<(), sqlx::Error> {
     let rows = sqlx::query(CHECKPOINTS)
@@ -156,13 +159,13 @@ async fn read_checkpoints(
         .fetch_all(&mut **transaction)
         .await?;
     for row in rows {
-        let Some(desk) = desks.get_mut(&row.try_get("thread")?) else { continue };
-        let checkpoint = CheckpointId(number(&row, "checkpoint")?);
-        desk.past.checkpoints.insert(checkpoint, row.try_get("root")?);
-        desk.past.versions.insert(checkpoint);
+        let Some(cached) = threads.get_mut(&row.try_get("thread")?) else { continue };
+        let checkpoint = CheckpointId(unsigned(&row, "checkpoint")?);
+        cached.history.checkpoints.insert(checkpoint, row.try_get("root")?);
+        cached.history.versions.insert(checkpoint);
         if let Some(meta) = row.try_get::<Option<&[u8]>, _>("meta")? {
-            let meta: CheckpointMeta = unpack("checkpoint", meta).map_err(decode)?;
-            desk.past.versions.extend(meta.versions.values());
+            let meta: CheckpointMeta = unpack("checkpoint", meta).map_err(decode_error)?;
+            cached.history.versions.extend(meta.versions.values());
         }
     }
     Ok(())
@@ -170,7 +173,7 @@ async fn read_checkpoints(
 
 async fn read_lists(
     transaction: &mut PgTransaction,
-    desks: &mut HashMap<i64, &mut Desk>,
+    threads: &mut HashMap<i64, &mut CachedThread>,
     wanted: &BTreeSet<(i64, ChannelName, CheckpointId)>,
 ) -> Result<(), sqlx::Error> {
     let rows = sqlx::query(LISTS)
@@ -180,10 +183,13 @@ async fn read_lists(
         .fetch_all(&mut **transaction)
         .await?;
     for row in rows {
-        let Some(desk) = desks.get_mut(&row.try_get("thread")?) else { continue };
-        let channel = text(row.try_get("channel")?)?;
-        let channel = ChannelName::new(channel).map_err(decode)?;
-        desk.past.lists.insert((channel, CheckpointId(number(&row, "version")?)), list(&row)?);
+        let Some(cached) = threads.get_mut(&row.try_get("thread")?) else { continue };
+        let channel = utf8(row.try_get("channel")?)?;
+        let channel = ChannelName::new(channel).map_err(decode_error)?;
+        cached
+            .history
+            .lists
+            .insert((channel, CheckpointId(unsigned(&row, "version")?)), chain_stats(&row)?);
     }
     Ok(())
 }
@@ -191,29 +197,29 @@ async fn read_lists(
 /// Returns the owners of those runs that belong to threads outside of the group.
 async fn read_runs(
     transaction: &mut PgTransaction,
-    desks: &mut HashMap<i64, &mut Desk>,
+    threads: &mut HashMap<i64, &mut CachedThread>,
     wanted: &BTreeSet<RunId>,
 ) -> Result<HashMap<RunId, ThreadId>, sqlx::Error> {
     let rows = sqlx::query(RUNS)
         .bind(wanted.iter().map(|run| run.as_str().as_bytes()).collect::<Vec<_>>())
         .fetch_all(&mut **transaction)
         .await?;
-    let mut foreign = HashMap::new();
+    let mut owners = HashMap::new();
     for row in rows {
-        let record: RunRecord = unpack("run", row.try_get("record")?).map_err(decode)?;
-        match desks.get_mut(&row.try_get("thread")?) {
-            Some(desk) => drop(desk.past.runs.insert(record.id)),
-            None => drop(foreign.insert(record.id, record.thread)),
+        let record: RunRecord = unpack("run", row.try_get("record")?).map_err(decode_error)?;
+        match threads.get_mut(&row.try_get("thread")?) {
+            Some(cached) => drop(cached.history.runs.insert(record.id)),
+            None => drop(owners.insert(record.id, record.thread)),
         }
     }
-    Ok(foreign)
+    Ok(owners)
 }
 
 /// Decodes a name from a column of bytes.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, sqlx::Error> {
-    std::str::from_utf8(bytes).map_err(decode)
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, sqlx::Error> {
+    std::str::from_utf8(bytes).map_err(decode_error)
 }
 
-fn decode(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+fn decode_error(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
     sqlx::Error::Decode(Box::new(error))
 }

@@ -75,9 +75,9 @@ const WRITE: &str = "
 
 /// The write set of a group.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct WriteSet {
     /// Thread rows by thread id.
-    pub(super) heads: BTreeMap<Vec<u8>, HeadRow>,
+    pub(super) threads: BTreeMap<Vec<u8>, ThreadUpdate>,
     pub(super) batches: Vec<BatchRow>,
     pub(super) values: Vec<ValueRow>,
     /// Run records in the order of their first batches, without duplicates.
@@ -87,27 +87,27 @@ pub(super) struct Rows {
 
 /// The state of a thread after the group.
 #[derive(Debug, Default)]
-pub(super) struct HeadRow {
-    pub(super) before: Before,
+pub(super) struct ThreadUpdate {
+    pub(super) expected: ExpectedState,
     pub(super) last_seq: i64,
     pub(super) last_checkpoint: Option<i64>,
     pub(super) current: Option<i64>,
     pub(super) seal: Option<Digest>,
-    pub(super) last_place: i64,
+    pub(super) last_position: i64,
     pub(super) bytes: i64,
     /// Number of pending runs.
     pub(super) pending: i64,
     /// True if the group ends the lease of the thread.
-    pub(super) frees: bool,
+    pub(super) ends_lease: bool,
     /// The new record of the thread, if the group has one.
     pub(super) record: Option<RecordRow>,
 }
 
 /// The expected state of a row. If the row differs, nothing is written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Before {
+pub(super) struct ExpectedState {
     pub(super) number: i64,
-    pub(super) place: i64,
+    pub(super) position: i64,
     pub(super) epoch: Option<i64>,
     pub(super) ledger: i64,
 }
@@ -128,7 +128,7 @@ pub(super) struct RecordRow {
 #[derive(Debug)]
 pub(super) struct BatchRow {
     pub(super) thread: i64,
-    pub(super) place: i64,
+    pub(super) position: i64,
     pub(super) after_seq: i64,
     pub(super) last_seq: i64,
     pub(super) base: Option<i64>,
@@ -145,26 +145,26 @@ pub(super) struct ValueRow {
     pub(super) thread: i64,
     pub(super) channel: Vec<u8>,
     pub(super) version: i64,
-    pub(super) place: i64,
+    pub(super) position: i64,
     pub(super) packed: Vec<u8>,
     /// The base version of a list delta, and the number of items that it keeps.
-    pub(super) tail: Option<(i64, i64)>,
-    pub(super) list: ListFacts,
+    pub(super) delta: Option<(i64, i64)>,
+    pub(super) chain: ChainStats,
 }
 
 /// The chain sizes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListFacts {
+pub(super) struct ChainStats {
     /// Version of the full value.
     pub(super) root: CheckpointId,
     /// Items of the list; `None` if the value is not a list.
     pub(super) items: Option<u64>,
     /// Number of list deltas since the full value.
-    pub(super) tails: u64,
+    pub(super) deltas: u64,
     /// Packed bytes of these list deltas.
-    pub(super) tail_bytes: u64,
+    pub(super) delta_bytes: u64,
     /// Packed bytes of the full value.
-    pub(super) whole_bytes: u64,
+    pub(super) full_bytes: u64,
 }
 
 /// A row of `runs`.
@@ -190,11 +190,11 @@ fn digest(digest: &Digest) -> &[u8] {
     digest.as_bytes().as_slice()
 }
 
-impl Rows {
+impl WriteSet {
     /// Adds a run record, or replaces the one that the group already has of this run.
-    pub(super) fn put_run(&mut self, row: RunRow) {
-        match self.runs.iter_mut().find(|known| known.id == row.id) {
-            Some(known) => *known = row,
+    pub(super) fn upsert_run(&mut self, row: RunRow) {
+        match self.runs.iter_mut().find(|existing| existing.id == row.id) {
+            Some(existing) => *existing = row,
             None => self.runs.push(row),
         }
     }
@@ -209,7 +209,7 @@ impl Rows {
     }
 
     /// Returns the statement that writes everything.
-    pub(super) fn write(&self) -> Query<'static, Postgres, PgArguments> {
+    pub(super) fn statement(&self) -> Query<'static, Postgres, PgArguments> {
         let query = self.bind_batches(sqlx::query(WRITE));
         let query = self.bind_values(query);
         let query = query
@@ -218,7 +218,7 @@ impl Rows {
             .bind(column(&self.runs, |run| run.packed.as_slice()))
             .bind(column(&self.mentions, |mention| mention.0))
             .bind(column(&self.mentions, |mention| digest(&mention.1)));
-        self.bind_heads(query)
+        self.bind_threads(query)
     }
 
     fn bind_batches(
@@ -228,7 +228,7 @@ impl Rows {
         let rows = &self.batches;
         query
             .bind(column(rows, |row| row.thread))
-            .bind(column(rows, |row| row.place))
+            .bind(column(rows, |row| row.position))
             .bind(column(rows, |row| row.after_seq))
             .bind(column(rows, |row| row.last_seq))
             .bind(column(rows, |row| row.base))
@@ -248,35 +248,35 @@ impl Rows {
             .bind(column(rows, |row| row.thread))
             .bind(column(rows, |row| row.channel.as_slice()))
             .bind(column(rows, |row| row.version))
-            .bind(column(rows, |row| row.place))
+            .bind(column(rows, |row| row.position))
             .bind(column(rows, |row| row.packed.as_slice()))
-            .bind(column(rows, |row| row.tail.map(|tail| tail.0)))
-            .bind(column(rows, |row| row.tail.map(|tail| tail.1)))
-            .bind(column(rows, |row| row.list.root.0.cast_signed()))
-            .bind(column(rows, |row| row.list.items.map(u64::cast_signed)))
-            .bind(column(rows, |row| row.list.tails.cast_signed()))
-            .bind(column(rows, |row| row.list.tail_bytes.cast_signed()))
-            .bind(column(rows, |row| row.list.whole_bytes.cast_signed()))
+            .bind(column(rows, |row| row.delta.map(|delta| delta.0)))
+            .bind(column(rows, |row| row.delta.map(|delta| delta.1)))
+            .bind(column(rows, |row| row.chain.root.0.cast_signed()))
+            .bind(column(rows, |row| row.chain.items.map(u64::cast_signed)))
+            .bind(column(rows, |row| row.chain.deltas.cast_signed()))
+            .bind(column(rows, |row| row.chain.delta_bytes.cast_signed()))
+            .bind(column(rows, |row| row.chain.full_bytes.cast_signed()))
     }
 
-    fn bind_heads(
+    fn bind_threads(
         &self,
         query: Query<'static, Postgres, PgArguments>,
     ) -> Query<'static, Postgres, PgArguments> {
-        let rows = self.heads.values();
-        let records = || self.heads.values().map(|head| head.record.as_ref());
+        let rows = self.threads.values();
+        let records = || self.threads.values().map(|thread| thread.record.as_ref());
         query
-            .bind(self.heads.keys().map(Vec::as_slice).collect::<Vec<_>>())
-            .bind(column(rows.clone(), |row| row.before.number))
-            .bind(column(rows.clone(), |row| row.before.place))
-            .bind(column(rows.clone(), |row| row.before.epoch))
+            .bind(self.threads.keys().map(Vec::as_slice).collect::<Vec<_>>())
+            .bind(column(rows.clone(), |row| row.expected.number))
+            .bind(column(rows.clone(), |row| row.expected.position))
+            .bind(column(rows.clone(), |row| row.expected.epoch))
             .bind(column(rows.clone(), |row| row.last_seq))
             .bind(column(rows.clone(), |row| row.last_checkpoint))
             .bind(column(rows.clone(), |row| row.current))
             .bind(column(rows.clone(), |row| row.seal.as_ref().map(digest)))
-            .bind(column(rows.clone(), |row| row.last_place))
+            .bind(column(rows.clone(), |row| row.last_position))
             .bind(column(rows.clone(), |row| row.bytes))
-            .bind(column(rows, |row| row.frees))
+            .bind(column(rows, |row| row.ends_lease))
             .bind(records().map(|it| it.map(|it| it.packed.as_slice())).collect::<Vec<_>>())
             .bind(records().map(|it| it.map(|it| it.app.as_str())).collect::<Vec<_>>())
             .bind(records().map(|it| it.map(|it| it.status)).collect::<Vec<_>>())
@@ -285,8 +285,8 @@ impl Rows {
             .bind(records().map(|it| it.and_then(|it| it.expires_ms)).collect::<Vec<_>>())
             .bind(records().map(|it| it.and_then(|it| it.ttl_ends_ms)).collect::<Vec<_>>())
             .bind(column(&self.runs, |run| run.due_ms))
-            .bind(column(self.heads.values(), |row| row.before.ledger))
-            .bind(column(self.heads.values(), |row| row.pending))
+            .bind(column(self.threads.values(), |row| row.expected.ledger))
+            .bind(column(self.threads.values(), |row| row.pending))
             .bind(column(&self.runs, |run| run.caller.as_ref().map(CallerId::as_bytes)))
     }
 }

@@ -7,17 +7,17 @@ use wattle_run::ports::store::StoreError;
 use crate::error::backend;
 use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::retry::{RetryState, TxError};
-use crate::postgres::rows::Rows;
+use crate::postgres::write_set::WriteSet;
 
 const OPERATION: &str = "check whether its last write is durable";
 
 const LOCK: &str = "SELECT 1 FROM threads WHERE id = $1 FOR UPDATE";
 
-const IS_THERE: &str = "
+const PROBE: &str = "
     SELECT EXISTS (SELECT 1 FROM batches WHERE thread = $1 AND place = $2 AND seal = $3)";
 
 /// Skips a position, which stays empty.
-const SKIP: &str = "UPDATE threads SET last_place = last_place + 1 WHERE id = $1";
+const SKIP_POSITION: &str = "UPDATE threads SET last_place = last_place + 1 WHERE id = $1";
 
 /// Commits. If the reply is lost, asks the server how the transaction ended.
 ///
@@ -69,9 +69,9 @@ pub(super) async fn has_committed(
     }
 }
 
-/// A row by which a statement whose reply was lost is resolved.
+/// A row that shows whether a statement whose reply was lost took effect.
 #[derive(Debug)]
-pub(super) struct Witness {
+pub(super) struct WriteProbe {
     /// Id of a thread of the write set.
     thread: Vec<u8>,
     /// Number, position and seal of a batch of this thread. A statement without batches only writes
@@ -79,35 +79,37 @@ pub(super) struct Witness {
     batch: Option<(i64, i64, Digest)>,
 }
 
-impl Witness {
-    /// Returns the witness of a write set. Its rows are written all or none, so one of them is
+impl WriteProbe {
+    /// Returns the probe of a write set. All of its rows are written or none, so one of them is
     /// enough.
-    pub(super) fn of(rows: &Rows) -> Self {
-        let batch = rows.batches.last();
+    pub(super) fn of(write_set: &WriteSet) -> Self {
+        let batch = write_set.batches.last();
         let number = batch.map(|batch| batch.thread);
-        let mut heads = rows.heads.iter();
-        let head = heads.find(|(_, head)| number.is_none_or(|it| it == head.before.number));
+        let mut threads = write_set.threads.iter();
+        let thread =
+            threads.find(|(_, thread)| number.is_none_or(|it| it == thread.expected.number));
         Self {
-            thread: head.map(|(thread, _)| thread.clone()).unwrap_or_default(),
-            batch: batch.map(|batch| (batch.thread, batch.place, batch.seal)),
+            thread: thread.map(|(thread, _)| thread.clone()).unwrap_or_default(),
+            batch: batch.map(|batch| (batch.thread, batch.position, batch.seal)),
         }
     }
 }
 
-/// Resolves a statement whose reply was lost. If the statement did not take effect, this call skips
-/// the next position of its thread, so that the statement cannot take effect later.
+/// Returns true if a statement whose reply was lost took effect. If the statement did not take
+/// effect, this call skips the next position of its thread, so that the statement cannot take
+/// effect later.
 ///
 /// # Errors
 ///
 /// [`StoreError::Backend`] if the outcome remains unknown.
-pub(super) async fn was_written(
+pub(super) async fn resolve_in_doubt(
     database: &Database,
-    witness: &Witness,
+    probe: &WriteProbe,
 ) -> Result<bool, StoreError> {
     // No ticket of the group resolves before the outcome is known.
     let mut retry = RetryState::for_duration(database.retry_timeout);
     loop {
-        match look(database, witness).await {
+        match probe_once(database, probe).await {
             Ok(was_written) => return Ok(was_written),
             Err(TxError::Database(error)) => retry.wait_or_fail(OPERATION, error).await?,
             Err(TxError::Store(error)) => return Err(error),
@@ -115,17 +117,17 @@ pub(super) async fn was_written(
     }
 }
 
-async fn look(database: &Database, witness: &Witness) -> Result<bool, TxError> {
+async fn probe_once(database: &Database, probe: &WriteProbe) -> Result<bool, TxError> {
     let mut transaction = database.begin_append().await?;
-    sqlx::query(LOCK).bind(&witness.thread).execute(&mut *transaction).await?;
-    if let Some((number, place, seal)) = &witness.batch {
-        let there = sqlx::query_scalar(IS_THERE).bind(number).bind(place);
-        let there = there.bind(seal.as_bytes().as_slice());
-        if there.fetch_one(&mut *transaction).await? {
+    sqlx::query(LOCK).bind(&probe.thread).execute(&mut *transaction).await?;
+    if let Some((number, position, seal)) = &probe.batch {
+        let exists = sqlx::query_scalar(PROBE).bind(number).bind(position);
+        let exists = exists.bind(seal.as_bytes().as_slice());
+        if exists.fetch_one(&mut *transaction).await? {
             return Ok(true);
         }
     }
-    sqlx::query(SKIP).bind(&witness.thread).execute(&mut *transaction).await?;
+    sqlx::query(SKIP_POSITION).bind(&probe.thread).execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(false)
 }

@@ -11,7 +11,7 @@ use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 use crate::codec::unpack;
 use crate::error::corrupt;
 use crate::postgres::database::PgTransaction;
-use crate::postgres::stage::{Head, HeadLease};
+use crate::postgres::stage::{RowLease, ThreadRow};
 
 /// Locks the rows in the order of their ids, so that two transactions never deadlock.
 const LOCK: &str = "
@@ -20,56 +20,56 @@ const LOCK: &str = "
         EXISTS (SELECT 1 FROM living WHERE living.holder = threads.holder) AS lives
     FROM threads WHERE id = ANY($1) ORDER BY id FOR UPDATE OF threads";
 
-const MAKE: &str = "
+const INSERT: &str = "
     INSERT INTO threads (id, number) SELECT id, nextval('thread_numbers') FROM unnest($1) AS id
     ON CONFLICT DO NOTHING";
 
-/// Locks threads. Creates a row for each thread of `begun` that does not exist.
+/// Locks threads. Creates a row for each thread of `created` that does not exist.
 pub(super) async fn lock(
     transaction: &mut PgTransaction,
     threads: &BTreeSet<&ThreadId>,
-    begun: &BTreeSet<&ThreadId>,
-) -> Result<BTreeMap<ThreadId, Head>, sqlx::Error> {
-    let mut heads = lock_there(transaction, threads.iter().copied()).await?;
+    created: &BTreeSet<&ThreadId>,
+) -> Result<BTreeMap<ThreadId, ThreadRow>, sqlx::Error> {
+    let mut rows = lock_existing(transaction, threads.iter().copied()).await?;
     let missing: Vec<&ThreadId> =
-        begun.iter().copied().filter(|thread| !heads.contains_key(*thread)).collect();
+        created.iter().copied().filter(|thread| !rows.contains_key(*thread)).collect();
     if !missing.is_empty() {
         let ids: Vec<&[u8]> = missing.iter().map(|thread| thread.as_str().as_bytes()).collect();
-        sqlx::query(MAKE).bind(ids).execute(&mut **transaction).await?;
-        heads.extend(lock_there(transaction, missing.into_iter()).await?);
+        sqlx::query(INSERT).bind(ids).execute(&mut **transaction).await?;
+        rows.extend(lock_existing(transaction, missing.into_iter()).await?);
     }
-    Ok(heads)
+    Ok(rows)
 }
 
-async fn lock_there(
+async fn lock_existing(
     transaction: &mut PgTransaction,
     threads: impl Iterator<Item = &ThreadId> + Clone,
-) -> Result<BTreeMap<ThreadId, Head>, sqlx::Error> {
+) -> Result<BTreeMap<ThreadId, ThreadRow>, sqlx::Error> {
     let ids: Vec<&[u8]> = threads.clone().map(|thread| thread.as_str().as_bytes()).collect();
     let locked = sqlx::query(LOCK).bind(ids).fetch_all(&mut **transaction).await?;
     let mut rows = BTreeMap::new();
     for row in &locked {
-        rows.insert(row.try_get::<&[u8], _>("id")?, head(row)?);
+        rows.insert(row.try_get::<&[u8], _>("id")?, thread_row(row)?);
     }
-    let heads = threads.filter_map(|thread| {
-        rows.remove(thread.as_str().as_bytes()).map(|head| (thread.clone(), head))
+    let by_thread = threads.filter_map(|thread| {
+        rows.remove(thread.as_str().as_bytes()).map(|row| (thread.clone(), row))
     });
-    Ok(heads.collect())
+    Ok(by_thread.collect())
 }
 
 /// Decodes the state of a thread from its row.
-pub(super) fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
+pub(super) fn thread_row(row: &PgRow) -> Result<ThreadRow, sqlx::Error> {
     let epoch: Option<i64> = row.try_get("epoch")?;
-    let lives = row.try_get("lives")?;
-    Ok(Head {
+    let is_live = row.try_get("lives")?;
+    Ok(ThreadRow {
         number: row.try_get("number")?,
-        is_there: row.try_get("there")?,
-        lease: epoch.map(|epoch| HeadLease { epoch: epoch.cast_unsigned(), lives }),
-        last_seq: number(row, "last_seq")?,
+        exists: row.try_get("there")?,
+        lease: epoch.map(|epoch| RowLease { epoch: epoch.cast_unsigned(), is_live }),
+        last_seq: unsigned(row, "last_seq")?,
         last_checkpoint: checkpoint_id(row, "last_checkpoint")?,
         current: checkpoint_id(row, "current")?,
         seal: digest(row, "seal")?,
-        last_place: row.try_get("last_place")?,
+        last_position: row.try_get("last_place")?,
         bytes: row.try_get("bytes")?,
         pending: row.try_get("pending")?,
         ledger: row.try_get("ledger")?,
@@ -77,7 +77,7 @@ pub(super) fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
 }
 
 /// Selects the columns that [`thread_head`] reads.
-pub(super) const HEAD: &str = "
+pub(super) const SELECT_HEAD: &str = "
     SELECT record, last_seq, last_checkpoint, current, pruned_seq, seal, pruned_seal, bytes
     FROM threads
     WHERE id = $1 AND record IS NOT NULL";
@@ -86,11 +86,11 @@ pub(super) const HEAD: &str = "
 pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
     let read = || {
         Ok((
-            number(row, "last_seq")?,
+            unsigned(row, "last_seq")?,
             checkpoint_id(row, "last_checkpoint")?,
             checkpoint_id(row, "current")?,
-            number(row, "pruned_seq")?,
-            (digest(row, "seal")?, digest(row, "pruned_seal")?, number(row, "bytes")?),
+            unsigned(row, "pruned_seq")?,
+            (digest(row, "seal")?, digest(row, "pruned_seal")?, unsigned(row, "bytes")?),
         ))
     };
     let read = read().map_err(|error: sqlx::Error| corrupt("thread", error));
@@ -115,7 +115,7 @@ pub(super) fn record<T: DeserializeOwned>(row: &PgRow) -> Result<T, StoreError> 
 }
 
 /// Decodes a number that is never negative.
-pub(super) fn number(row: &PgRow, column: &str) -> Result<u64, sqlx::Error> {
+pub(super) fn unsigned(row: &PgRow, column: &str) -> Result<u64, sqlx::Error> {
     row.try_get::<i64, _>(column).map(i64::cast_unsigned)
 }
 

@@ -11,14 +11,14 @@ use wattle_run::ports::store::StoreError;
 use crate::codec::unpack_json;
 use crate::error::corrupt;
 use crate::postgres::database::PgTransaction;
-use crate::postgres::facts::text;
-use crate::postgres::head::{checkpoint_id, digest, number};
+use crate::postgres::prefetch::utf8;
 use crate::postgres::retry::sqlx_error;
-use crate::postgres::rows::ListFacts;
 use crate::postgres::stage::{Body, BodyValue};
+use crate::postgres::thread_row::{checkpoint_id, digest, unsigned};
+use crate::postgres::write_set::ChainStats;
 
 /// Batches that one statement reads.
-const PAGE: i64 = 64;
+const PAGE_BATCHES: i64 = 64;
 
 const BATCHES: &str = "
     SELECT place, after_seq, last_seq, base, checkpoint, namespace, events, meta, seal
@@ -31,8 +31,8 @@ const VALUES: &str = "
 const OPERATION: &str = "read batches";
 
 /// A stored batch whose events, `CheckpointMeta` and values are decompressed and not parsed.
-pub(super) struct Raw {
-    pub(super) place: i64,
+pub(super) struct ScannedBatch {
+    pub(super) position: i64,
     pub(super) after_seq: u64,
     pub(super) last_seq: u64,
     pub(super) base: Option<CheckpointId>,
@@ -47,17 +47,19 @@ pub(super) async fn page(
     transaction: &mut PgTransaction,
     number: i64,
     from: i64,
-) -> Result<Vec<Raw>, StoreError> {
+) -> Result<Vec<ScannedBatch>, StoreError> {
     let rows = sqlx::query(BATCHES)
         .bind(number)
         .bind(from)
-        .bind(PAGE)
+        .bind(PAGE_BATCHES)
         .fetch_all(&mut **transaction)
         .await
         .map_err(sqlx_error(OPERATION))?;
-    let mut raws = rows.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
-    let Some((first, last)) = raws.first().zip(raws.last()).map(|(a, b)| (a.place, b.place)) else {
-        return Ok(raws);
+    let mut batches = rows.iter().map(scanned_batch).collect::<Result<Vec<_>, _>>()?;
+    let Some((first, last)) =
+        batches.first().zip(batches.last()).map(|(a, b)| (a.position, b.position))
+    else {
+        return Ok(batches);
     };
     let rows = sqlx::query(VALUES)
         .bind(number)
@@ -68,16 +70,16 @@ pub(super) async fn page(
         .map_err(sqlx_error(OPERATION))?;
     let mut values: BTreeMap<i64, Vec<BodyValue>> = BTreeMap::new();
     for row in &rows {
-        let place = row.try_get("place").map_err(|error| corrupt("value", error))?;
-        values.entry(place).or_default().push(value(row)?);
+        let position = row.try_get("place").map_err(|error| corrupt("value", error))?;
+        values.entry(position).or_default().push(body_value(row)?);
     }
-    for raw in &mut raws {
-        raw.body.values = values.remove(&raw.place).unwrap_or_default();
+    for batch in &mut batches {
+        batch.body.values = values.remove(&batch.position).unwrap_or_default();
     }
-    Ok(raws)
+    Ok(batches)
 }
 
-fn raw(row: &PgRow) -> Result<Raw, StoreError> {
+fn scanned_batch(row: &PgRow) -> Result<ScannedBatch, StoreError> {
     let json = |column: &'static str| {
         let packed: Option<&[u8]> = row.try_get(column).map_err(|error| corrupt(column, error))?;
         packed
@@ -87,10 +89,10 @@ fn raw(row: &PgRow) -> Result<Raw, StoreError> {
     let (events, meta) = (json("events")?, json("meta")?);
     let read = || {
         let namespace: Option<Vec<u8>> = row.try_get("namespace")?;
-        Ok(Raw {
-            place: row.try_get("place")?,
-            after_seq: number(row, "after_seq")?,
-            last_seq: number(row, "last_seq")?,
+        Ok(ScannedBatch {
+            position: row.try_get("place")?,
+            after_seq: unsigned(row, "after_seq")?,
+            last_seq: unsigned(row, "last_seq")?,
             base: checkpoint_id(row, "base")?,
             checkpoint: checkpoint_id(row, "checkpoint")?.zip(namespace),
             body: Body { events, meta, values: Vec::new() },
@@ -100,35 +102,35 @@ fn raw(row: &PgRow) -> Result<Raw, StoreError> {
     read().map_err(|error: sqlx::Error| corrupt("batch", error))
 }
 
-fn value(row: &PgRow) -> Result<BodyValue, StoreError> {
+fn body_value(row: &PgRow) -> Result<BodyValue, StoreError> {
     let packed: &[u8] = row.try_get("value").map_err(|error| corrupt("value", error))?;
     let json = unpack_json("value", packed)?.into_owned();
     let read = || {
-        let channel = ChannelName::new(text(row.try_get("channel")?)?);
+        let channel = ChannelName::new(utf8(row.try_get("channel")?)?);
         let keep: Option<i64> = row.try_get("keep")?;
         let keep = keep.map(u32::try_from).transpose();
         let keep = keep.map_err(|error| sqlx::Error::Decode(error.into()))?;
         Ok(BodyValue {
             channel: channel.map_err(|error| sqlx::Error::Decode(error.into()))?,
-            version: CheckpointId(number(row, "version")?),
-            tail: checkpoint_id(row, "base")?
+            version: CheckpointId(unsigned(row, "version")?),
+            delta: checkpoint_id(row, "base")?
                 .zip(keep)
                 .map(|(base, keep)| ListDelta { base, prefix_len: keep }),
             json,
             packed: packed.to_vec(),
-            list: list(row)?,
+            chain: chain_stats(row)?,
         })
     };
     read().map_err(|error: sqlx::Error| corrupt("value", error))
 }
 
 /// Decodes the columns with the chain sizes of a value.
-pub(super) fn list(row: &PgRow) -> Result<ListFacts, sqlx::Error> {
-    Ok(ListFacts {
-        root: CheckpointId(number(row, "root")?),
+pub(super) fn chain_stats(row: &PgRow) -> Result<ChainStats, sqlx::Error> {
+    Ok(ChainStats {
+        root: CheckpointId(unsigned(row, "root")?),
         items: row.try_get::<Option<i64>, _>("items")?.map(i64::cast_unsigned),
-        tails: number(row, "tails")?,
-        tail_bytes: number(row, "tail_bytes")?,
-        whole_bytes: number(row, "whole_bytes")?,
+        deltas: unsigned(row, "tails")?,
+        delta_bytes: unsigned(row, "tail_bytes")?,
+        full_bytes: unsigned(row, "whole_bytes")?,
     })
 }

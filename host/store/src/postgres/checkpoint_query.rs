@@ -21,13 +21,13 @@ use wattle_run::ports::store::{
 use crate::codec::unpack;
 use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
-use crate::postgres::facts::text;
-use crate::postgres::head::thread_head;
 use crate::postgres::history;
-use crate::postgres::value::{self, Version, put_together};
+use crate::postgres::prefetch::utf8;
+use crate::postgres::thread_row::thread_head;
+use crate::postgres::value::{self, Version, assemble};
 
 /// Rows of up to this size are decoded on the calling task. Larger ones would delay other tasks.
-const GLANCE_BYTES: usize = 64 * 1024;
+const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// Selects a thread, one of its checkpoints, the pending events, and the delta chains of channel
 /// values. `$columns` are the selected columns of the thread, `$point` is the condition for the
@@ -102,7 +102,7 @@ pub(super) async fn latest(
 ) -> Result<Option<ThreadSnapshot>, StoreError> {
     let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
     let Some(row) = database.row_if_supported("read a thread", read).await? else {
-        return latest_step_by_step(database, thread).await;
+        return latest_multi(database, thread).await;
     };
     let Some(row) = row else { return Ok(None) };
     let head = thread_head(&row)?;
@@ -111,25 +111,27 @@ pub(super) async fn latest(
     if run.as_ref().map(|run| &run.id) != head.record.run.as_ref() {
         run = run_of(database, &head).await?;
     }
-    let tuple = match decoded(row, decode).await? {
-        Found::Tuple(tuple) => Some(*tuple),
-        Found::Nothing => None,
-        Found::Elsewhere(id) => {
-            history::step_by_step(database, thread, &Namespace::root(), Some(id)).await?
+    let tuple = match decode_row(row, decode).await? {
+        QueryResult::Tuple(tuple) => Some(*tuple),
+        QueryResult::Missing => None,
+        QueryResult::Incomplete(id) => {
+            history::checkpoint_multi(database, thread, &Namespace::root(), Some(id)).await?
         }
     };
     Ok(Some(ThreadSnapshot { head, tuple, run }))
 }
 
 /// Reads a thread, its current checkpoint and its newest run with several statements.
-async fn latest_step_by_step(
+async fn latest_multi(
     database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<ThreadSnapshot>, StoreError> {
     let Some(head) = history::thread(database, thread).await? else { return Ok(None) };
     let run = run_of(database, &head).await?;
     let tuple = match head.current {
-        Some(id) => history::step_by_step(database, thread, &Namespace::root(), Some(id)).await?,
+        Some(id) => {
+            history::checkpoint_multi(database, thread, &Namespace::root(), Some(id)).await?
+        }
         None => None,
     };
     Ok(Some(ThreadSnapshot { head, tuple, run }))
@@ -161,13 +163,15 @@ pub(super) async fn checkpoint(
         }
     };
     let Some(row) = database.row_if_supported("read a checkpoint", read).await? else {
-        return history::step_by_step(database, thread, namespace, id).await;
+        return history::checkpoint_multi(database, thread, namespace, id).await;
     };
     let Some(row) = row else { return Ok(None) };
-    match decoded(row, decode).await? {
-        Found::Tuple(tuple) => Ok(Some(*tuple)),
-        Found::Nothing => Ok(None),
-        Found::Elsewhere(id) => history::step_by_step(database, thread, namespace, Some(id)).await,
+    match decode_row(row, decode).await? {
+        QueryResult::Tuple(tuple) => Ok(Some(*tuple)),
+        QueryResult::Missing => Ok(None),
+        QueryResult::Incomplete(id) => {
+            history::checkpoint_multi(database, thread, namespace, Some(id)).await
+        }
     }
 }
 
@@ -198,9 +202,9 @@ pub(super) async fn outline(
         read.bind(namespace.as_str().as_bytes()).bind(number)
     };
     match database.row_if_supported("read a checkpoint", read).await? {
-        Some(Some(row)) => decoded(row, decode_outline).await.map(Some),
+        Some(Some(row)) => decode_row(row, decode_outline).await.map(Some),
         Some(None) => Ok(None),
-        None => history::outline_step_by_step(database, thread, namespace, id).await,
+        None => history::outline_multi(database, thread, namespace, id).await,
     }
 }
 
@@ -212,55 +216,55 @@ fn decode_outline(row: &PgRow) -> Result<CheckpointOutline, StoreError> {
 }
 
 /// The content of a row.
-enum Found {
+enum QueryResult {
     /// The checkpoint does not exist.
-    Nothing,
+    Missing,
     /// The row lacks values of the checkpoint.
-    Elsewhere(CheckpointId),
+    Incomplete(CheckpointId),
     /// The complete checkpoint.
     Tuple(Box<CheckpointTuple>),
 }
 
-/// Decodes a row. A large one is decoded on the blocking threads.
-async fn decoded<T: Send + 'static>(
+/// Decodes a row. A large one is decoded on the blocking pool.
+async fn decode_row<T: Send + 'static>(
     row: PgRow,
     decode: fn(&PgRow) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let bytes: usize = (0..row.len())
         .filter_map(|column| row.try_get_raw(column).ok()?.as_bytes().ok().map(<[u8]>::len))
         .sum();
-    if bytes <= GLANCE_BYTES {
+    if bytes <= MAX_INLINE_BYTES {
         return decode(&row);
     }
     let decoded = spawn_blocking(move || decode(&row)).await;
     decoded.map_err(|error| backend("read a checkpoint", error))?
 }
 
-fn decode(row: &PgRow) -> Result<Found, StoreError> {
-    let Some(meta) = column::<Option<&[u8]>>(row, "meta")? else { return Ok(Found::Nothing) };
+fn decode(row: &PgRow) -> Result<QueryResult, StoreError> {
+    let Some(meta) = column::<Option<&[u8]>>(row, "meta")? else { return Ok(QueryResult::Missing) };
     let meta: CheckpointMeta = unpack("checkpoint", meta)?;
     let columns = Columns::read(row)?;
     let mut newest: BTreeMap<ChannelName, CheckpointId> = BTreeMap::new();
     let mut chain_links = HashMap::with_capacity(columns.packed.len());
     for index in 0..columns.packed.len() {
         let (version, chain_link) = columns.chain_link(index)?;
-        let known = newest.entry(version.0.clone()).or_default();
-        *known = version.1.max(*known);
+        let latest = newest.entry(version.0.clone()).or_default();
+        *latest = version.1.max(*latest);
         chain_links.insert(version, chain_link);
     }
-    let is_behind = |(channel, version): (&ChannelName, &CheckpointId)| {
+    let has_newer = |(channel, version): (&ChannelName, &CheckpointId)| {
         newest.get(channel).is_some_and(|newest| newest > version)
     };
-    if meta.versions.iter().any(is_behind) {
-        return Ok(Found::Elsewhere(meta.id));
+    if meta.versions.iter().any(has_newer) {
+        return Ok(QueryResult::Incomplete(meta.id));
     }
     let wanted: BTreeSet<Version> =
         meta.versions.iter().map(|(channel, version)| (channel.clone(), *version)).collect();
-    let loaded = put_together(&chain_links, &wanted)?;
+    let loaded = assemble(&chain_links, &wanted)?;
     let values: Values = loaded.into_iter().map(|((channel, _), value)| (channel, value)).collect();
     let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
     let events = pending_events(row)?;
-    Ok(Found::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
+    Ok(QueryResult::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
 }
 
 fn pending_events(row: &PgRow) -> Result<Vec<Event>, StoreError> {
@@ -295,14 +299,14 @@ impl Columns {
 
     fn chain_link(&self, index: usize) -> Result<(Version, value::ChainLink<'_>), StoreError> {
         let Self { channels, versions, packed, bases, keeps, items } = self;
-        let channel = text(&channels[index]).map_err(|error| corrupt("value", error))?;
+        let channel = utf8(&channels[index]).map_err(|error| corrupt("value", error))?;
         let channel = ChannelName::new(channel).map_err(|error| corrupt("value", error))?;
         let keep = keeps[index].map(u32::try_from).transpose();
         let keep = keep.map_err(|error| corrupt("value", error))?;
-        let tail = bases[index].zip(keep);
+        let delta = bases[index].zip(keep);
         let chain_link = value::ChainLink {
             packed: &packed[index],
-            tail: tail.map(|(base, keep)| ListDelta {
+            delta: delta.map(|(base, keep)| ListDelta {
                 base: CheckpointId(base.cast_unsigned()),
                 prefix_len: keep,
             }),

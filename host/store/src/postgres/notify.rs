@@ -23,34 +23,35 @@ use crate::postgres::database::Database;
 use crate::watch::WatchRegistry;
 
 /// Capacity of the queue of notifications. A poll finds the events of those that do not fit.
-const QUEUE_LIMIT: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 
-/// Capacity of the channel of received signals. If it is full, the oldest are lost, and their
-/// senders repeat them.
-const SIGNALS_LIMIT: usize = 1024;
+/// Capacity of the channel of received notifications. If it is full, the oldest are lost, and
+/// their senders repeat them.
+const NOTIFICATION_CAPACITY: usize = 1024;
 
 /// Interval between two polls of all watched threads.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Delay before the next attempt to listen.
-const PAUSE: Duration = Duration::from_millis(500);
+const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
 /// Interval between two `NOTIFY` statements, so that one statement carries the notifications of
 /// several commits.
-const PACE: Duration = Duration::from_millis(10);
+const NOTIFY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Threads that one statement polls.
-const PAGE: usize = 1000;
+const PAGE_THREADS: usize = 1000;
 
-const TELL: &str = "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news";
+const NOTIFY: &str = "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news";
 
-const NEWEST: &str = "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND record IS NOT NULL";
+const LAST_SEQS: &str =
+    "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND record IS NOT NULL";
 
 /// The payload of a notification. It is sent as JSON, which contains no zero bytes. With the
 /// longest id it is still far shorter than the 8000 bytes that PostgreSQL allows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Item {
+enum Payload {
     /// A thread and its newest event; `None` if the thread was deleted.
     Thread(ThreadId, Option<u64>),
     /// The host that executes the run cancels it.
@@ -74,9 +75,9 @@ enum Item {
     HandedOver { handed_over: bool },
 }
 
-impl Item {
-    fn of(signal: Notification) -> Self {
-        match signal {
+impl Payload {
+    fn of(notification: Notification) -> Self {
+        match notification {
             Notification::Cancel { run, principal } => Self::Cancel { cancel: run, principal },
             Notification::Drain(drain) => Self::Drain { drain },
             Notification::Enqueued { thread, due_ms, caller, host } => {
@@ -87,50 +88,50 @@ impl Item {
     }
 }
 
-/// Announces appends and deletions of threads, and sends signals.
+/// Announces appends and deletions of threads to all hosts, and sends [`Notification`]s.
 #[derive(Clone, Debug)]
-pub(super) struct News {
+pub(super) struct Notifier {
     watches: Arc<WatchRegistry>,
-    signals: broadcast::Sender<Notification>,
-    queue: mpsc::Sender<Item>,
+    notifications: broadcast::Sender<Notification>,
+    queue: mpsc::Sender<Payload>,
 }
 
-impl News {
+impl Notifier {
     /// Starts the tasks that send and receive. Dropping the second value stops receiving.
-    pub(super) fn open(database: &Database) -> (Self, Listening) {
+    pub(super) fn open(database: &Database) -> (Self, ListenerTasks) {
         let watches = Arc::new(WatchRegistry::default());
-        let signals = broadcast::Sender::new(SIGNALS_LIMIT);
-        let (queue, items) = mpsc::channel(QUEUE_LIMIT);
-        tokio::spawn(tell(database.clone(), items));
-        let listening = [
-            tokio::spawn(listen(database.clone(), watches.clone(), signals.clone())),
-            tokio::spawn(look_often(database.clone(), watches.clone())),
+        let notifications = broadcast::Sender::new(NOTIFICATION_CAPACITY);
+        let (queue, receiver) = mpsc::channel(QUEUE_CAPACITY);
+        tokio::spawn(notify_loop(database.clone(), receiver));
+        let listener_tasks = [
+            tokio::spawn(listen_loop(database.clone(), watches.clone(), notifications.clone())),
+            tokio::spawn(poll_loop(database.clone(), watches.clone())),
         ];
-        (Self { watches, signals, queue }, Listening(listening))
+        (Self { watches, notifications, queue }, ListenerTasks(listener_tasks))
     }
 
     /// Announces the newest event of a thread.
-    pub(super) fn written(&self, thread: &ThreadId, last_seq: u64) {
+    pub(super) fn thread_appended(&self, thread: &ThreadId, last_seq: u64) {
         self.watches.publish_retained(thread, last_seq);
         // If the queue is full or closed, other hosts find the event by a poll.
-        let _ = self.queue.try_send(Item::Thread(thread.clone(), Some(last_seq)));
+        let _ = self.queue.try_send(Payload::Thread(thread.clone(), Some(last_seq)));
     }
 
     /// Announces that a thread was deleted.
-    pub(super) fn gone(&self, thread: &ThreadId) {
+    pub(super) fn thread_deleted(&self, thread: &ThreadId) {
         self.watches.remove(thread);
-        let _ = self.queue.try_send(Item::Thread(thread.clone(), None));
+        let _ = self.queue.try_send(Payload::Thread(thread.clone(), None));
     }
 
-    /// Sends a signal to all hosts, this one included.
-    pub(super) fn send_signal(&self, signal: Notification) {
-        // If the queue is full, the sender repeats the signal.
-        let _ = self.queue.try_send(Item::of(signal));
+    /// Sends a notification to all hosts, this one included.
+    pub(super) fn send(&self, notification: Notification) {
+        // If the queue is full, the caller sends the notification again.
+        let _ = self.queue.try_send(Payload::of(notification));
     }
 
-    /// Returns a receiver of the signals that all hosts send from now on.
-    pub(super) fn signals(&self) -> broadcast::Receiver<Notification> {
-        self.signals.subscribe()
+    /// Returns a receiver of the notifications that all hosts send from now on.
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Notification> {
+        self.notifications.subscribe()
     }
 
     /// Returns true if a thread has a watcher on this host.
@@ -143,7 +144,7 @@ impl News {
         let receiver = self.watches.subscribe(thread, || 0);
         let (database, watches, thread) = (database.clone(), self.watches.clone(), thread.clone());
         tokio::spawn(async move {
-            if let Err(error) = look(&database, &watches, &[(thread, 0)]).await {
+            if let Err(error) = poll_last_seqs(&database, &watches, &[(thread, 0)]).await {
                 tracing::debug!(%error, "newest event of a thread cannot be read");
             }
         });
@@ -153,9 +154,9 @@ impl News {
 
 /// The tasks that receive notifications and poll.
 #[derive(Debug)]
-pub(super) struct Listening([JoinHandle<()>; 2]);
+pub(super) struct ListenerTasks([JoinHandle<()>; 2]);
 
-impl Drop for Listening {
+impl Drop for ListenerTasks {
     fn drop(&mut self) {
         for task in &self.0 {
             task.abort();
@@ -163,84 +164,84 @@ impl Drop for Listening {
     }
 }
 
-async fn tell(database: Database, mut items: mpsc::Receiver<Item>) {
-    let mut news = Vec::new();
-    while items.recv_many(&mut news, QUEUE_LIMIT).await > 0 {
-        let texts = texts(news.drain(..));
-        let told = sqlx::query(TELL)
+async fn notify_loop(database: Database, mut queue: mpsc::Receiver<Payload>) {
+    let mut queued = Vec::new();
+    while queue.recv_many(&mut queued, QUEUE_CAPACITY).await > 0 {
+        let payloads = payloads(queued.drain(..));
+        let sent = sqlx::query(NOTIFY)
             .bind(&database.schema)
-            .bind(texts)
+            .bind(payloads)
             .execute(&database.notify_pool)
             .await;
-        if let Err(error) = told {
+        if let Err(error) = sent {
             tracing::debug!(%error, "cannot notify other hosts");
         }
-        tokio::time::sleep(PACE).await;
+        tokio::time::sleep(NOTIFY_INTERVAL).await;
     }
 }
 
-/// Returns the payloads of many notifications: the newest of each thread, and each signal once.
-fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
-    let (mut threads, mut signals) = (BTreeMap::new(), BTreeSet::new());
-    for item in news {
-        match item {
-            Item::Thread(thread, newest) => drop(threads.insert(thread, newest)),
-            signal => drop(signals.insert(signal)),
+/// Serializes payloads: the newest one of each thread, and every other one once.
+fn payloads(queued: impl Iterator<Item = Payload>) -> Vec<String> {
+    let (mut threads, mut others) = (BTreeMap::new(), BTreeSet::new());
+    for payload in queued {
+        match payload {
+            Payload::Thread(thread, newest) => drop(threads.insert(thread, newest)),
+            other => drop(others.insert(other)),
         }
     }
-    let threads = threads.into_iter().map(|(thread, newest)| Item::Thread(thread, newest));
-    threads.chain(signals).filter_map(|item| serde_json::to_string(&item).ok()).collect()
+    let threads = threads.into_iter().map(|(thread, newest)| Payload::Thread(thread, newest));
+    threads.chain(others).filter_map(|payload| serde_json::to_string(&payload).ok()).collect()
 }
 
-async fn listen(
+async fn listen_loop(
     database: Database,
     watches: Arc<WatchRegistry>,
-    signals: broadcast::Sender<Notification>,
+    notifications: broadcast::Sender<Notification>,
 ) {
     loop {
-        if let Err(error) = listen_once(&database, &watches, &signals).await {
+        if let Err(error) = listen_until_error(&database, &watches, &notifications).await {
             tracing::debug!(%error, "cannot receive notifications, listening again");
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }
 
-async fn listen_once(
+async fn listen_until_error(
     database: &Database,
     watches: &WatchRegistry,
-    signals: &broadcast::Sender<Notification>,
+    notifications: &broadcast::Sender<Notification>,
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(&database.notify_pool).await?;
     listener.eager_reconnect(false);
     listener.listen(&database.schema).await?;
     // A poll finds what was announced before `LISTEN`.
     watches.drop_idle();
-    if let Err(error) = look(database, watches, &watches.watched()).await {
+    if let Err(error) = poll_last_seqs(database, watches, &watches.watched()).await {
         tracing::debug!(%error, "watched threads cannot be read");
     }
-    while let Some(news) = listener.try_recv().await? {
-        match serde_json::from_str(news.payload()) {
-            Ok(Item::Thread(thread, Some(last_seq))) => watches.publish(&thread, last_seq),
-            Ok(Item::Thread(thread, None)) => watches.remove(&thread),
-            // An error means that no engine of this process receives signals.
-            Ok(Item::Cancel { cancel, principal }) => {
-                drop(signals.send(Notification::Cancel { run: cancel, principal }));
+    while let Some(notification) = listener.try_recv().await? {
+        match serde_json::from_str(notification.payload()) {
+            Ok(Payload::Thread(thread, Some(last_seq))) => watches.publish(&thread, last_seq),
+            Ok(Payload::Thread(thread, None)) => watches.remove(&thread),
+            // An error means that no engine of this process receives notifications.
+            Ok(Payload::Cancel { cancel, principal }) => {
+                drop(notifications.send(Notification::Cancel { run: cancel, principal }));
             }
-            Ok(Item::Drain { drain }) => drop(signals.send(Notification::Drain(drain))),
-            Ok(Item::Enqueued { enqueued: thread, due_ms, caller, host }) => {
-                drop(signals.send(Notification::Enqueued { thread, due_ms, caller, host }));
+            Ok(Payload::Drain { drain }) => drop(notifications.send(Notification::Drain(drain))),
+            Ok(Payload::Enqueued { enqueued: thread, due_ms, caller, host }) => {
+                drop(notifications.send(Notification::Enqueued { thread, due_ms, caller, host }));
             }
-            Ok(Item::HandedOver { .. }) => drop(signals.send(Notification::HandedOver)),
+            Ok(Payload::HandedOver { .. }) => drop(notifications.send(Notification::HandedOver)),
             Err(error) => tracing::debug!(%error, "invalid notification payload"),
         }
     }
     Ok(())
 }
 
-async fn look_often(database: Database, watches: Arc<WatchRegistry>) {
+async fn poll_loop(database: Database, watches: Arc<WatchRegistry>) {
     loop {
-        tokio::time::sleep(LOOK).await;
-        if let Err(error) = look(&database, &watches, &watches.watched()).await {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        if let Err(error) = poll_last_seqs(&database, &watches, &watches.watched()).await {
             tracing::debug!(%error, "watched threads cannot be read");
         }
     }
@@ -248,14 +249,14 @@ async fn look_often(database: Database, watches: Arc<WatchRegistry>) {
 
 /// Reads the newest events of threads. A thread that had more events before was deleted, even if
 /// another thread has its id now.
-async fn look(
+async fn poll_last_seqs(
     database: &Database,
     watches: &WatchRegistry,
     watched: &[(ThreadId, u64)],
 ) -> Result<(), StoreError> {
-    for page in watched.chunks(PAGE) {
+    for page in watched.chunks(PAGE_THREADS) {
         let ids: Vec<&[u8]> = page.iter().map(|(thread, _)| thread.as_str().as_bytes()).collect();
-        let newest = || sqlx::query(NEWEST).bind(&ids);
+        let newest = || sqlx::query(LAST_SEQS).bind(&ids);
         let rows = database.rows("read the newest events", newest).await?;
         let mut found = BTreeMap::new();
         for row in &rows {
@@ -280,21 +281,21 @@ mod tests {
 
     #[test]
     fn notifications_are_deduplicated_and_round_trip() {
-        let thread = |newest| Item::Thread(ThreadId::new("t").unwrap(), newest);
+        let thread = |newest| Payload::Thread(ThreadId::new("t").unwrap(), newest);
         let run = || RunId::new("r").unwrap();
-        let cancel = || Item::of(Notification::Cancel { run: run(), principal: None });
-        let drain = || Item::of(Notification::Drain(run()));
+        let cancel = || Payload::of(Notification::Cancel { run: run(), principal: None });
+        let drain = || Payload::of(Notification::Drain(run()));
         let enqueued_for = |host| {
             let thread = ThreadId::new("t").unwrap();
             let caller = CallerId::default();
-            Item::of(Notification::Enqueued { thread, due_ms: 5, caller, host })
+            Payload::of(Notification::Enqueued { thread, due_ms: 5, caller, host })
         };
         let enqueued = || enqueued_for(None);
         let called = || {
             let (thread, caller) = (ThreadId::new("t").unwrap(), CallerId::of_key("k"));
-            Item::of(Notification::Enqueued { thread, due_ms: 5, caller, host: None })
+            Payload::of(Notification::Enqueued { thread, due_ms: 5, caller, host: None })
         };
-        let news = [
+        let queued = [
             thread(Some(1)),
             enqueued(),
             drain(),
@@ -304,14 +305,14 @@ mod tests {
             cancel(),
             enqueued(),
         ];
-        let texts = texts(news.into_iter());
+        let payloads = payloads(queued.into_iter());
         let enqueues = r#"{"enqueued":"t","due_ms":5}"#;
-        assert_eq!(texts, [r#"["t",2]"#, r#"{"cancel":"r"}"#, r#"{"drain":"r"}"#, enqueues]);
+        assert_eq!(payloads, [r#"["t",2]"#, r#"{"cancel":"r"}"#, r#"{"drain":"r"}"#, enqueues]);
         let principal = Some(Principal { user: Some("jane".into()), ..Principal::default() });
-        let named = Item::of(Notification::Cancel { run: run(), principal });
-        let handed_over = Item::of(Notification::HandedOver);
+        let named = Payload::of(Notification::Cancel { run: run(), principal });
+        let handed_over = Payload::of(Notification::HandedOver);
         let elsewhere = enqueued_for(Some(LeaseHolder("h".into())));
-        for item in [
+        for payload in [
             thread(Some(7)),
             thread(None),
             cancel(),
@@ -322,8 +323,8 @@ mod tests {
             called(),
             handed_over,
         ] {
-            let text = serde_json::to_string(&item).unwrap();
-            assert_eq!(serde_json::from_str::<Item>(&text).unwrap(), item, "{text}");
+            let text = serde_json::to_string(&payload).unwrap();
+            assert_eq!(serde_json::from_str::<Payload>(&text).unwrap(), payload, "{text}");
         }
     }
 }
