@@ -5,9 +5,9 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, StoreError, ThreadRecord};
 
-use crate::sample::{
-    all_runs, append, batch, checkpoint, create, event, events, id, noise, read, record, run, seqs,
-    thread_id,
+use crate::fixtures::{
+    all_runs, append, batch, checkpoint, create, event, events, id, incompressible_text, read,
+    record, run, seqs, thread_id,
 };
 
 fn is_conflict(result: Result<(), StoreError>, newest: u64, found: u64) -> bool {
@@ -156,9 +156,9 @@ pub(crate) async fn dropping_a_ticket_does_not_undo_its_batch(store: &dyn Store)
 
 pub(crate) async fn large_values_round_trip(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let noise = noise(1_250_000);
-    assert_eq!(noise.len(), 10_000_000);
-    let value = json!({ "noise": noise });
+    let text = incompressible_text(1_250_000);
+    assert_eq!(text.len(), 10_000_000);
+    let value = json!({ "noise": text });
     let large = Batch {
         events: vec![event(1, value.clone())].into(),
         ..batch(checkpoint(1, None, &[("a", value.clone()), ("b", json!(1))], &[]))

@@ -9,7 +9,7 @@ use wattle_run::ports::Store as _;
 use wattle_run::ports::store::ThreadQuery;
 use wattle_store::{FileBlobs, RedbStore};
 
-use crate::sample::{append, create, events, seqs, thread_id};
+use crate::fixtures::{append, create, events, seqs, thread_id};
 
 #[tokio::test]
 async fn backup_during_appends_is_consistent() {

@@ -14,8 +14,8 @@ use wattle_run::ports::store::{Batch, Store};
 use wattle_store::sweep::{GRACE_PERIOD, Mentions, Sweepable, sweep_blobs};
 use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
 
+use crate::fixtures::{append, batch, checkpoint, create, event, incompressible_text, record};
 use crate::postgres::Server;
-use crate::sample::{append, batch, checkpoint, create, event, noise, record};
 
 /// Mentions in events, values and records exist as long as their thread.
 pub(crate) async fn mentions_are_indexed_per_thread(store: &dyn Store) {
@@ -126,7 +126,7 @@ async fn postgresql_blobs_round_trip_and_are_swept() {
     let store = server.store("blobs").await;
     let blobs = store.blobs();
     blobs_round_trip(&blobs).await;
-    let large = Bytes::from(noise(1 << 18).into_bytes());
+    let large = Bytes::from(incompressible_text(1 << 18).into_bytes());
     let blob = blobs.put(large.clone(), "text/plain").await.unwrap();
     assert_eq!(blobs.get(blob, 0, None).await.unwrap(), large);
     let across = (1 << 20) - 3..(1 << 20) + 5;
@@ -231,7 +231,7 @@ async fn damaged_postgresql_blob_is_broken_until_a_put_repairs_it() {
     for damage in DAMAGED_ROWS {
         // This read may cache that the blob is intact.
         assert_eq!(blobs.get(blob, 100, Some(10)).await.unwrap(), [7; 10][..]);
-        server.meddle("damaged", damage).await;
+        server.execute_as_admin("damaged", damage).await;
         let across = (1 << 20) - 3;
         for (offset, length) in [(0, None), (0, Some(10)), (across, Some(6)), (2 << 20, None)] {
             let failure = blobs.get(blob, offset, length).await.unwrap_err();
@@ -246,7 +246,7 @@ async fn damaged_postgresql_blob_is_broken_until_a_put_repairs_it() {
         assert_eq!(blobs.get(blob, 0, None).await.unwrap(), whole, "{damage}");
         assert_eq!(other.stat(blob).await.unwrap().size, whole.len() as u64, "{damage}");
     }
-    server.meddle("damaged", "DELETE FROM blobs").await;
+    server.execute_as_admin("damaged", "DELETE FROM blobs").await;
     assert_eq!(blobs.get(blob, 0, Some(1)).await.unwrap_err().code, code::NOT_FOUND);
 }
 

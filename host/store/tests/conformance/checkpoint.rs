@@ -9,9 +9,9 @@ use wattle_graph::id::{Namespace, NodeName, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, CheckpointOutline, StoreError, ThreadRecord};
 
-use crate::sample::{
-    append, batch, channel, checkpoint, create, event, events, from, id, noise, read, record, run,
-    run_id, seqs, tail, thread_id,
+use crate::fixtures::{
+    append, batch, channel, checkpoint, create, event, events, from_json, id, incompressible_text,
+    list_delta, read, record, run, run_id, seqs, thread_id,
 };
 
 pub(crate) async fn missing_thread_or_checkpoint_is_none(store: &dyn Store) {
@@ -38,7 +38,7 @@ pub(crate) async fn checkpoint_round_trips(store: &dyn Store) {
     second.meta.run = run_id("another");
     second.meta.at_ms = -7;
     second.meta.step = 12;
-    second.meta.next = from(json!([{ "node": "next", "from": "before", "input": [1.5] }]));
+    second.meta.next = from_json(json!([{ "node": "next", "from": "before", "input": [1.5] }]));
     let sources = BTreeSet::from([NodeName::new("x").unwrap(), NodeName::new("y").unwrap()]);
     second.meta.barriers = BTreeMap::from([("join".into(), sources)]);
     second.meta.metadata = BTreeMap::from([("parents".into(), json!({ "": 0 }))]);
@@ -180,7 +180,7 @@ pub(crate) async fn pending_events_keep_their_order_across_batches(store: &dyn S
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
     let finished = |seq, task: &str| {
         let mut event = event(seq, json!(null));
-        event.kind = EventKind::TaskFinished(from(json!({
+        event.kind = EventKind::TaskFinished(from_json(json!({
             "task": task,
             "node": "node",
             "base": 1,
@@ -211,8 +211,8 @@ pub(crate) async fn new_checkpoint_has_no_pending_events(store: &dyn Store) {
 
 pub(crate) async fn unchanged_channel_is_not_written_again(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let noise = noise(131_072);
-    let large = [("large", json!(noise)), ("n", json!(0))];
+    let text = incompressible_text(131_072);
+    let large = [("large", json!(text)), ("n", json!(0))];
     append(store, &thread, batch(checkpoint(1, None, &large, &[]))).await.unwrap();
     let before = store.stored_bytes(&thread).await.unwrap();
     assert!(before > 400_000, "{before}");
@@ -318,7 +318,7 @@ pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
     append(store, &thread, Batch { base: Some(id(1)), ..events(1, 2) }).await.unwrap();
     check_latest(store, &thread).await;
     let mut grown = checkpoint(2, Some(1), &[("a", json!([1, 2]))], &[("b", 1), ("large", 1)]);
-    grown.list_deltas.extend([tail("a", 1, 1)]);
+    grown.list_deltas.extend([list_delta("a", 1, 1)]);
     append(store, &thread, batch(grown)).await.unwrap();
     append(store, &thread, batch(checkpoint(3, Some(2), &[("b", json!("b3"))], &[("a", 2)])))
         .await

@@ -8,10 +8,10 @@ use wattle_run::ports::store::{
     Batch, LeaseHolder, PruneStrategy, StoreError, ThreadRecord, ThreadStatus,
 };
 
-use crate::retain::{all, three_runs};
-use crate::sample::{
+use crate::fixtures::{
     all_runs, append, batch, checkpoint, create, events, id, read, record, run_id, seqs, thread_id,
 };
+use crate::retention::{all, three_runs};
 
 fn renamed(run: &RunId) -> RunId {
     run_id(&format!("copy of {run}"))

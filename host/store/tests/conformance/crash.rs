@@ -10,7 +10,7 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::Batch;
 use wattle_store::RedbStore;
 
-use crate::sample::{checkpoint, create, events, id, read, seqs, thread_id};
+use crate::fixtures::{checkpoint, create, events, id, read, seqs, thread_id};
 
 const FILE: &str = "WATTLE_STORE_CRASH_FILE";
 const THREADS: u64 = 3;
@@ -19,7 +19,7 @@ const THREADS: u64 = 3;
 #[tokio::test]
 #[ignore = "started by another test, which kills it"]
 async fn writer_process() {
-    let store = RedbStore::open(crate::passed(FILE)).unwrap();
+    let store = RedbStore::open(crate::path_from_env(FILE)).unwrap();
     for number in 0..THREADS {
         let name = format!("t{number}");
         let thread = thread_id(&name);

@@ -19,8 +19,10 @@ use wattle_run::ports::store::{Batch, DamageReport, PendingQuery, StoreError, Th
 use wattle_store::sweep::sweep_blobs;
 use wattle_store::{FileBlobs, RedbStore};
 
-use crate::pending::{asked, names};
-use crate::sample::{append, checkpoint, create, event, events, id, record, run, tail, thread_id};
+use crate::fixtures::{
+    append, checkpoint, create, event, events, id, list_delta, record, run, thread_id,
+};
+use crate::pending::{names, pending_run};
 
 /// Number of damages to try; see `host/docs/testing.md`.
 pub(crate) const DAMAGES: &str = "WATTLE_DAMAGES";
@@ -71,7 +73,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
         run.ended_ms = Some(number.cast_signed());
         let first = checkpoint(1, None, &[("a", json!(number)), ("list", json!([1, 2]))], &[]);
         let mut second = checkpoint(2, Some(1), &[("list", json!([1, 2, number]))], &[("a", 1)]);
-        second.list_deltas.extend([tail("list", 1, 2)]);
+        second.list_deltas.extend([list_delta("list", 1, 2)]);
         let large = "text ".repeat((number % 7 * 400) as usize);
         for batch in [
             Batch { record: Some(record(&thread)), run: Some(run), ..events(1, 2) },
@@ -94,9 +96,9 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
         ticket.await.unwrap();
     }
     for (number, at_ms) in (0..threads).rev().step_by(3).zip(1..) {
-        let mut asked = asked(&name(number), &pending(number), 0);
-        asked.created_ms = Some(at_ms);
-        assert!(store.enqueue(&asked).await.unwrap());
+        let mut pending_run = pending_run(&name(number), &pending(number), 0);
+        pending_run.created_ms = Some(at_ms);
+        assert!(store.enqueue(&pending_run).await.unwrap());
     }
     put
 }
@@ -422,9 +424,9 @@ async fn lost_pending_runs_are_found_and_repaired() {
     let store = RedbStore::open(&path).unwrap();
     for (number, at_ms) in [("3", 1), ("1", 2), ("2", 3)] {
         let thread = create(&store, &format!("thread-{number}")).await;
-        let mut asked = asked(&thread, &format!("pending-{number}"), 0);
-        asked.created_ms = Some(at_ms);
-        assert!(store.enqueue(&asked).await.unwrap());
+        let mut pending_run = pending_run(&thread, &format!("pending-{number}"), 0);
+        pending_run.created_ms = Some(at_ms);
+        assert!(store.enqueue(&pending_run).await.unwrap());
     }
     drop(store);
     let database = redb::Database::open(&path).unwrap();

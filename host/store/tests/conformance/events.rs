@@ -6,7 +6,7 @@ use wattle_run::limit::PAGE_EVENT_BYTES;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::Batch;
 
-use crate::sample::{append, batch, checkpoint, create, event, events, id, seqs, thread_id};
+use crate::fixtures::{append, batch, checkpoint, create, event, events, id, seqs, thread_id};
 
 pub(crate) async fn events_are_paged(store: &dyn Store) {
     assert!(store.events(&thread_id("missing"), 0, 9).await.unwrap().is_empty());

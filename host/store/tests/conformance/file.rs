@@ -23,11 +23,11 @@ use wattle_run::state_cache::StateCache;
 use wattle_store::RedbStore;
 use wattle_store::disk::PENDING_LIMIT_BYTES;
 
-use crate::pending::{asked, names};
-use crate::sample::{
-    append, batch, checkpoint, create, event, events, hold_all_turns, id, read, run, run_id, seqs,
-    tail, thread_id,
+use crate::fixtures::{
+    append, batch, checkpoint, create, event, events, hold_all_turns, id, list_delta, read, run,
+    run_id, seqs, thread_id,
 };
+use crate::pending::{names, pending_run};
 
 #[tokio::test]
 async fn threads_survive_a_reopen() {
@@ -73,14 +73,14 @@ async fn pending_runs_survive_a_reopen() {
     let store = RedbStore::open(&path).unwrap();
     let thread = create(&store, "t").await;
     for name in ["r2", "r1", "r3"] {
-        assert!(store.enqueue(&asked(&thread, name, 1)).await.unwrap());
+        assert!(store.enqueue(&pending_run(&thread, name, 1)).await.unwrap());
     }
     assert!(store.dequeue(&run_id("r1"), None).await.unwrap());
     drop(store);
     let store = RedbStore::open(&path).unwrap();
     let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
     assert_eq!(names(&store, all()).await, ["r2", "r3"]);
-    assert!(store.enqueue(&asked(&thread, "r1", 1)).await.unwrap());
+    assert!(store.enqueue(&pending_run(&thread, "r1", 1)).await.unwrap());
     assert_eq!(names(&store, all()).await, ["r2", "r3", "r1"]);
     drop(store);
     assert!(RedbStore::survey_file(&path).unwrap().damaged.is_empty());
@@ -189,7 +189,7 @@ async fn space_of_deleted_threads_is_reused() {
     for round in 0..6 {
         let thread = create(&store, &format!("t{round}")).await;
         for number in 1..=40 {
-            let values = [("a", json!(noise(number + round * 100)))];
+            let values = [("a", json!(incompressible_text(number + round * 100)))];
             append(&store, &thread, batch(checkpoint(number, None, &values, &[]))).await.unwrap();
         }
         store.delete_thread(&thread).await.unwrap();
@@ -221,7 +221,7 @@ async fn compacted_file_is_smaller_and_intact() {
     let gone = create(&store, "gone").await;
     for number in 1..=60 {
         for thread in [&kept, &gone] {
-            let values = [("a", json!(noise(number)))];
+            let values = [("a", json!(incompressible_text(number)))];
             append(&store, thread, batch(checkpoint(number, None, &values, &[]))).await.unwrap();
         }
     }
@@ -322,7 +322,7 @@ async fn damaged_frames_are_typed_errors() {
         .await
         .unwrap();
     let mut next = checkpoint(2, Some(1), &[("list", json!([1, 2, 3]))], &[]);
-    next.list_deltas.extend([tail("list", 1, 2)]);
+    next.list_deltas.extend([list_delta("list", 1, 2)]);
     append(&store, &thread, Batch { base: Some(id(1)), checkpoint: Some(next), ..events(1, 1) })
         .await
         .unwrap();
@@ -354,18 +354,18 @@ async fn too_large_superstep_is_not_decoded() {
     let thread = create(&store, "t").await;
     append(&store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
     let text = "again ".repeat(EVENT_BYTES / 6);
-    let most = PENDING_LIMIT_BYTES / EVENT_BYTES as u64;
+    let max_events = PENDING_LIMIT_BYTES / EVENT_BYTES as u64;
     let next = |seq| Batch {
         base: Some(id(1)),
         events: vec![event(seq, json!(text))].into(),
         ..Batch::default()
     };
-    for seq in 1..most {
+    for seq in 1..max_events {
         append(&store, &thread, next(seq)).await.unwrap();
     }
     let latest = store.thread_snapshot(&thread).await.unwrap().unwrap();
-    assert_eq!(latest.tuple.unwrap().events.len() as u64, most - 1);
-    for seq in most..most + 4 {
+    assert_eq!(latest.tuple.unwrap().events.len() as u64, max_events - 1);
+    for seq in max_events..max_events + 4 {
         append(&store, &thread, next(seq)).await.unwrap();
     }
     // The file has a hundredth of that size.
@@ -379,7 +379,7 @@ async fn too_large_superstep_is_not_decoded() {
         assert!(error.to_string().contains("thread `t`"), "{error}");
     }
     // The thread can still be read in pages, and deleted.
-    assert_eq!(store.events(&thread, most, 2).await.unwrap().len(), 2);
+    assert_eq!(store.events(&thread, max_events, 2).await.unwrap().len(), 2);
     store.delete_thread(&thread).await.unwrap();
     assert!(store.thread_snapshot(&thread).await.unwrap().is_none());
 }
@@ -404,7 +404,7 @@ fn damage(path: &Path, number: u64, at: usize) {
     transaction.commit().unwrap();
 }
 
-fn noise(seed: u64) -> String {
+fn incompressible_text(seed: u64) -> String {
     let digits = (0..2_000_u64).map(|n| (n + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     digits.map(|digit| format!("{digit:016x}")).collect::<Vec<_>>().concat()
 }
@@ -416,8 +416,8 @@ fn refusal(path: &Path) -> StoreError {
 fn set_format(path: &Path, format: u64) {
     let database = Database::create(path).unwrap();
     let transaction = database.begin_write().unwrap();
-    let facts: TableDefinition<'_, &str, u64> = TableDefinition::new("wattle");
-    transaction.open_table(facts).unwrap().insert("format", format).unwrap();
+    let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("wattle");
+    transaction.open_table(meta).unwrap().insert("format", format).unwrap();
     transaction.commit().unwrap();
 }
 

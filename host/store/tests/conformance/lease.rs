@@ -4,7 +4,7 @@ use serde_json::json;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, LeaseHolder, PruneStrategy, StoreError};
 
-use crate::sample::{
+use crate::fixtures::{
     append, batch, checkpoint, create, events, read, run, run_id, seqs, thread_id,
 };
 

@@ -11,7 +11,7 @@ use wattle_run::ports::store::{
     Batch, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage,
 };
 
-use crate::sample::{append, batch, checkpoint, create, events, id, run_id, seqs, thread_id};
+use crate::fixtures::{append, batch, checkpoint, create, events, id, run_id, seqs, thread_id};
 
 /// Creates eight checkpoints, two of them of a subgraph.
 async fn history(store: &dyn Store) -> ThreadId {
@@ -195,8 +195,8 @@ pub(crate) async fn every_filter_combination_matches_the_plain_list(store: &dyn 
                         limit,
                         ..CheckpointQuery::default()
                     };
-                    let answer = store.checkpoints(&thread, &query).await.unwrap().items;
-                    assert_eq!(answer, expected(&plain, &query), "{query:?}");
+                    let page = store.checkpoints(&thread, &query).await.unwrap().items;
+                    assert_eq!(page, expected(&plain, &query), "{query:?}");
                 }
             }
         }

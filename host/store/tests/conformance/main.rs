@@ -2,36 +2,36 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
-mod apart;
 mod append;
 mod backup;
 mod blobs;
 mod checkpoint;
+mod commit_delay;
 mod copy;
 mod crash;
 mod damage;
-mod delay;
+mod damage_while_open;
+#[cfg(target_os = "linux")]
+mod disk_full;
 mod events;
 mod file;
-#[cfg(target_os = "linux")]
-mod full;
+mod fixtures;
 mod lease;
+mod lease_expiry;
 mod list;
-mod long;
+mod list_deltas;
+mod long_threads;
+mod memory_damage;
 mod model;
-mod old;
+mod old_formats;
 mod owner;
 mod pending;
 mod postgres;
+mod postgres_faults;
 mod proxy;
-mod remembered;
-mod retain;
-mod sample;
+mod retention;
 mod seals;
-mod silence;
-mod tails;
 mod thread;
-mod trouble;
 
 use std::any::Any;
 use std::path::PathBuf;
@@ -52,20 +52,20 @@ fn redb() -> (Arc<dyn Store>, Guard) {
 }
 
 /// Creates an empty store in memory.
-fn memory() -> (Arc<dyn Store>, Guard) {
+fn in_memory() -> (Arc<dyn Store>, Guard) {
     (Arc::new(MemoryStore::new()), Box::new(()))
 }
 
 /// Returns the path that a test passes to the process that it starts.
 #[expect(clippy::disallowed_methods, reason = "a test passes it by environment")]
-fn passed(variable: &str) -> PathBuf {
+fn path_from_env(variable: &str) -> PathBuf {
     std::env::var_os(variable).unwrap().into()
 }
 
 /// Runs each check on an empty store of each kind.
 macro_rules! conformance {
     ($($group:ident: $($check:ident)*;)*) => {
-        conformance!(@store memory $($group: $($check)*;)*);
+        conformance!(@store in_memory $($group: $($check)*;)*);
         conformance!(@store redb $($group: $($check)*;)*);
         conformance!(@server $($group: $($check)*;)*);
     };
@@ -163,7 +163,7 @@ conformance! {
         pending_events_are_listed
         events_that_come_between_two_pages_are_listed
         every_filter_combination_matches_the_plain_list;
-    long:
+    long_threads:
         long_thread_is_copied_and_pruned;
     owner:
         size_of_an_owner_is_that_of_its_threads
@@ -178,7 +178,7 @@ conformance! {
         due_run_begins_before_new_runs
         pending_runs_survive_pruning_and_are_not_copied
         blobs_of_pending_runs_are_mentioned;
-    retain:
+    retention:
         deleting_a_run_deletes_its_events_and_checkpoints
         thread_moves_back_when_its_checkpoint_is_deleted
         thread_that_moves_back_to_a_cancelled_run_is_stopped
@@ -200,7 +200,7 @@ conformance! {
         exports_are_paged
         remaining_batches_of_a_thread_are_exported
         every_batch_changes_the_seal;
-    tails:
+    list_deltas:
         every_version_of_a_list_round_trips
         list_deltas_can_follow_older_versions
         invalid_delta_hints_are_ignored

@@ -19,7 +19,9 @@ use wattle_run::ports::store::{
 };
 use wattle_store::{MemoryStore, RedbStore};
 
-use crate::sample::{all_runs, checkpoint, event, id, record, run, run_id, tail, thread_id};
+use crate::fixtures::{
+    all_runs, checkpoint, event, id, list_delta, record, run, run_id, thread_id,
+};
 
 const THREADS: [&str; 3] = ["a", "b", "\0"];
 const NAMESPACES: [&str; 2] = ["", "child"];
@@ -104,7 +106,7 @@ impl Plan {
         let newest = head.as_ref().and_then(|head| head.last_checkpoint);
         let older = |back: u64| newest.map(|newest| id(newest.0.saturating_sub(back)));
         let first = last_seq + self.shift;
-        let event = |seq| Event { run: owner(count), ..event(seq, json!(seq)) };
+        let event = |seq| Event { run: run_of_step(count), ..event(seq, json!(seq)) };
         let events = (first..first + self.events).map(event).collect();
         let mut batch = Batch { events, ..Batch::default() };
         if self.record || head.is_none() {
@@ -138,7 +140,7 @@ impl NewCheckpoint {
         let parent = from.map(|checkpoint| &checkpoint.meta);
         let mut changed = Vec::new();
         let mut older = Vec::new();
-        let mut tails = BTreeMap::new();
+        let mut deltas = BTreeMap::new();
         for (name, is_changed) in ["x", "y", "list"].into_iter().zip(self.changed) {
             if is_changed && name == "list" {
                 let base = from.and_then(|from| from.values.get(name)?.list());
@@ -146,7 +148,7 @@ impl NewCheckpoint {
                     base.into_iter().flat_map(SharedList::iter).cloned().collect();
                 list.truncate(self.keep);
                 if let Some(version) = parent.and_then(|parent| parent.versions.get(name)) {
-                    tails.extend([tail(name, version.0, list.len() as u32)]);
+                    deltas.extend([list_delta(name, version.0, list.len() as u32)]);
                 }
                 list.push(json!(count));
                 changed.push((name, json!(list)));
@@ -159,14 +161,14 @@ impl NewCheckpoint {
         let parent = parent.map(|parent| parent.id.0);
         let mut new = checkpoint(newest + self.gap, parent, &changed, &older);
         new.meta.namespace = Namespace::new(NAMESPACES[self.namespace]);
-        new.meta.run = owner(count);
-        new.list_deltas = tails;
+        new.meta.run = run_of_step(count);
+        new.list_deltas = deltas;
         new
     }
 }
 
 /// Returns the run of step number `count`.
-fn owner(count: i64) -> RunId {
+fn run_of_step(count: i64) -> RunId {
     run_id(RUNS[(count / 4).unsigned_abs() as usize % RUNS.len()])
 }
 
@@ -175,7 +177,7 @@ fn text(result: Result<(), StoreError>) -> String {
     result.map_or_else(|error| error.to_string(), |()| "done".into())
 }
 
-async fn play(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
+async fn replay(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
     let memory = MemoryStore::new();
     let mut file = RedbStore::open(path).unwrap();
     for (step, count) in steps.into_iter().zip(1..) {
@@ -183,24 +185,24 @@ async fn play(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
             drop(file);
             file = RedbStore::open(path).unwrap();
         }
-        step.take(count, &memory, &file).await?;
+        step.apply(count, &memory, &file).await?;
     }
-    agree(&memory, &file).await?;
+    assert_equal(&memory, &file).await?;
     same_bytes(&memory, &file).await
 }
 
-/// Plays a random history on a store that is not reopened.
-pub(crate) async fn play_on(steps: Vec<Step>, store: &dyn Store) -> Result<(), TestCaseError> {
+/// Applies a random history on a store that is not reopened.
+pub(crate) async fn replay_on(steps: Vec<Step>, store: &dyn Store) -> Result<(), TestCaseError> {
     let memory = MemoryStore::new();
     for (step, count) in steps.into_iter().zip(1..) {
-        step.take(count, &memory, store).await?;
+        step.apply(count, &memory, store).await?;
     }
-    agree(&memory, store).await
+    assert_equal(&memory, store).await
 }
 
 impl Step {
-    /// Takes a step on two stores, whose results must agree.
-    async fn take(
+    /// Applies a step to two stores, whose results must agree.
+    async fn apply(
         self,
         count: i64,
         memory: &MemoryStore,
@@ -263,7 +265,7 @@ async fn same_bytes(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCa
     Ok(())
 }
 
-async fn agree(memory: &MemoryStore, file: &dyn Store) -> Result<(), TestCaseError> {
+async fn assert_equal(memory: &MemoryStore, file: &dyn Store) -> Result<(), TestCaseError> {
     let all = ThreadQuery::default();
     prop_assert_eq!(memory.threads(&all).await.unwrap(), file.threads(&all).await.unwrap());
     for name in RUNS {
@@ -317,6 +319,6 @@ proptest! {
     fn both_stores_behave_alike(steps in vec(step(), 1..60)) {
         let dir = TempDir::new().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(play(steps, &dir.path().join("wattle.redb")))?;
+        runtime.block_on(replay(steps, &dir.path().join("wattle.redb")))?;
     }
 }

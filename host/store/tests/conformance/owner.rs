@@ -11,8 +11,8 @@ use wattle_run::ports::blob::{BlobRef, BlobStore};
 use wattle_run::ports::store::{Batch, Owner, OwnerUsage, Store, ThreadRecord};
 use wattle_store::{FileBlobs, MemoryBlobs};
 
+use crate::fixtures::{append, batch, checkpoint, record, thread_id};
 use crate::postgres::Server;
-use crate::sample::{append, batch, checkpoint, record, thread_id};
 
 /// Number of threads: more than one page.
 const THREADS: usize = 300;

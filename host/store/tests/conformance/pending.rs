@@ -11,13 +11,13 @@ use wattle_run::ports::store::{
     Batch, LeaseHolder, PendingQuery, PruneStrategy, QueueCondition, RunRecord, StoreError,
 };
 
-use crate::sample::{
-    all_runs, append, batch, checkpoint, create, events, from, run, run_id, thread_id,
+use crate::fixtures::{
+    all_runs, append, batch, checkpoint, create, events, from_json, run, run_id, thread_id,
 };
 
 /// Returns the record of a pending run with a due time.
-pub(crate) fn asked(thread: &ThreadId, run: &str, due_ms: i64) -> RunRecord {
-    from(json!({
+pub(crate) fn pending_run(thread: &ThreadId, run: &str, due_ms: i64) -> RunRecord {
+    from_json(json!({
         "id": run,
         "thread": thread,
         "status": "pending",
@@ -58,32 +58,32 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     for (thread, name, due_ms) in
         [(&one, "r3", 5), (&other, "r1", 1), (&one, "r2", 9), (&one, "r4", 0)]
     {
-        assert!(store.enqueue(&asked(thread, name, due_ms)).await.unwrap());
+        assert!(store.enqueue(&pending_run(thread, name, due_ms)).await.unwrap());
     }
     assert_eq!(names(store, all()).await, ["r3", "r1", "r2", "r4"]);
     assert_eq!(names(store, of(&one)).await, ["r3", "r2", "r4"]);
     assert_eq!(names(store, of(&thread_id("none"))).await, [""; 0]);
     assert_eq!(names(store, PendingQuery { due_by_ms: Some(5), ..of(&one) }).await, ["r3", "r4"]);
     assert_eq!(names(store, PendingQuery { limit: 2, ..all() }).await, ["r3", "r1"]);
-    let places: Vec<_> = store.pending(&all()).await.unwrap();
-    assert!(places.is_sorted_by(|one, other| one.position < other.position));
-    assert_eq!((&places[1].thread, places[1].due_ms), (&other, 1));
-    let behind = PendingQuery { after: Some(places[1].position), ..all() };
+    let pending: Vec<_> = store.pending(&all()).await.unwrap();
+    assert!(pending.is_sorted_by(|one, other| one.position < other.position));
+    assert_eq!((&pending[1].thread, pending[1].due_ms), (&other, 1));
+    let behind = PendingQuery { after: Some(pending[1].position), ..all() };
     assert_eq!(names(store, behind).await, ["r2", "r4"]);
     // Pending runs are among the runs of their thread.
     let runs = all_runs(store, &one).await;
-    assert_eq!(runs[0], asked(&one, "r3", 5));
+    assert_eq!(runs[0], pending_run(&one, "r3", 5));
     assert_eq!(runs.len(), 3);
-    assert_eq!(store.run(&run_id("r1")).await.unwrap(), Some(asked(&other, "r1", 1)));
+    assert_eq!(store.run(&run_id("r1")).await.unwrap(), Some(pending_run(&other, "r1", 1)));
     assert_eq!(store.thread(&one).await.unwrap().unwrap().record.run, None);
 }
 
 pub(crate) async fn pending_runs_name_their_callers(store: &dyn Store) {
     let (one, other) = (create(store, "one").await, create(store, "other").await);
-    let mut of_jane = asked(&one, "r1", 1);
+    let mut of_jane = pending_run(&one, "r1", 1);
     let jane = Principal { user: Some("jane".into()), ..Principal::default() };
     of_jane.spec.as_mut().unwrap().principal = Some(jane);
-    let of_nobody = asked(&other, "r2", 1);
+    let of_nobody = pending_run(&other, "r2", 1);
     for run in [&of_jane, &of_nobody] {
         store.enqueue(run).await.unwrap();
     }
@@ -97,13 +97,13 @@ pub(crate) async fn pending_runs_name_their_callers(store: &dyn Store) {
 
 pub(crate) async fn run_is_enqueued_once_and_for_an_existing_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
-    assert!(store.enqueue(&asked(&thread, "r", 1)).await.unwrap());
-    assert!(!store.enqueue(&asked(&thread, "r", 2)).await.unwrap());
+    assert!(store.enqueue(&pending_run(&thread, "r", 1)).await.unwrap());
+    assert!(!store.enqueue(&pending_run(&thread, "r", 2)).await.unwrap());
     append(store, &thread, begins(&run(&thread, "known"), QueueCondition::Unchecked))
         .await
         .unwrap();
-    assert!(!store.enqueue(&asked(&thread, "known", 1)).await.unwrap());
-    let missing = store.enqueue(&asked(&thread_id("missing"), "m", 1)).await;
+    assert!(!store.enqueue(&pending_run(&thread, "known", 1)).await.unwrap());
+    let missing = store.enqueue(&pending_run(&thread_id("missing"), "m", 1)).await;
     assert!(matches!(missing, Err(StoreError::InvalidBatch { .. })), "{missing:?}");
     let running = store.enqueue(&run(&thread, "running")).await;
     assert!(matches!(running, Err(StoreError::InvalidBatch { .. })), "{running:?}");
@@ -117,9 +117,9 @@ pub(crate) async fn run_is_enqueued_without_a_lease(store: &dyn Store) {
     store.heartbeat(&holder).await.unwrap();
     let epoch = store.acquire_lease(&thread, &holder).await.unwrap();
     append(store, &thread, Batch { epoch: Some(epoch), ..events(1, 1) }).await.unwrap();
-    let first = asked(&thread, "r1", 1);
+    let first = pending_run(&thread, "r1", 1);
     assert!(store.enqueue(&first).await.unwrap());
-    assert!(store.enqueue(&asked(&thread, "r2", 1)).await.unwrap());
+    assert!(store.enqueue(&pending_run(&thread, "r2", 1)).await.unwrap());
     assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
     // The lease is still valid, and appends continue.
     append(store, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await.unwrap();
@@ -130,7 +130,7 @@ pub(crate) async fn run_is_enqueued_without_a_lease(store: &dyn Store) {
 
 pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let (first, second) = (asked(&thread, "r1", 5), asked(&thread, "r2", 1));
+    let (first, second) = (pending_run(&thread, "r1", 5), pending_run(&thread, "r2", 1));
     store.enqueue(&first).await.unwrap();
     store.enqueue(&second).await.unwrap();
     append(store, &thread, begins(&begun(&second, 7), QueueCondition::Pending)).await.unwrap();
@@ -149,7 +149,7 @@ pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
 
 pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let (first, second) = (asked(&thread, "r1", 1), asked(&thread, "r2", 1));
+    let (first, second) = (pending_run(&thread, "r1", 1), pending_run(&thread, "r2", 1));
     store.enqueue(&first).await.unwrap();
     store.enqueue(&second).await.unwrap();
     assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
@@ -169,12 +169,13 @@ pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
 
 pub(crate) async fn due_run_begins_before_new_runs(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let direct =
-        |name: &str, now_ms| begins(&begun(&asked(&thread, name, 1), now_ms), QueueCondition::Free);
+    let direct = |name: &str, now_ms| {
+        begins(&begun(&pending_run(&thread, name, 1), now_ms), QueueCondition::Free)
+    };
     append(store, &thread, direct("first", 5)).await.unwrap();
     let known = append(store, &thread, direct("first", 5)).await;
     assert!(matches!(known, Err(StoreError::OutOfTurn { .. })), "{known:?}");
-    let later = asked(&thread, "later", 10);
+    let later = pending_run(&thread, "later", 10);
     store.enqueue(&later).await.unwrap();
     append(store, &thread, direct("before", 9)).await.unwrap();
     let after = append(store, &thread, direct("after", 10)).await;
@@ -200,7 +201,7 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
             checkpoint.meta.run = run_id(name);
         }
         append(store, &thread, made).await.unwrap();
-        store.enqueue(&asked(&thread, &format!("{name}-next"), 1)).await.unwrap();
+        store.enqueue(&pending_run(&thread, &format!("{name}-next"), 1)).await.unwrap();
     }
     store.delete_runs(&[run_id("a")]).await.unwrap();
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
@@ -212,11 +213,11 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
     append(
         store,
         &thread,
-        begins(&begun(&asked(&thread, "b-next", 1), 7), QueueCondition::Pending),
+        begins(&begun(&pending_run(&thread, "b-next", 1), 7), QueueCondition::Pending),
     )
     .await
     .unwrap();
-    store.enqueue(&asked(&thread, "last", 1)).await.unwrap();
+    store.enqueue(&pending_run(&thread, "last", 1)).await.unwrap();
     let (copy, incarnation) = (thread_id("copy"), run_id("incarnation"));
     let rename = |run: &RunId| run_id(&format!("{run}-copy"));
     store.copy_thread(&thread, &copy, &incarnation, &rename).await.unwrap();
@@ -230,7 +231,7 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
 pub(crate) async fn blobs_of_pending_runs_are_mentioned(store: &dyn Store) {
     let thread = create(store, "t").await;
     let picture = BlobRef(Digest::of(b"picture"));
-    let mut run = asked(&thread, "r", 1);
+    let mut run = pending_run(&thread, "r", 1);
     run.spec.as_mut().unwrap().client = json!({ "picture": picture.to_string() });
     assert!(!store.mentions(&thread, picture).await.unwrap());
     store.enqueue(&run).await.unwrap();

@@ -19,12 +19,12 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, HostReport, LeaseHolder, Notification, StoreError};
 use wattle_store::{PostgresConfig, PostgresStore};
 
-use crate::model::{play_on, step};
-use crate::proxy::{Fate, MARK, Proxy};
-use crate::sample::{
-    append, batch, checkpoint, create, event, events, id, read, record, run_id, seqs, tail,
+use crate::fixtures::{
+    append, batch, checkpoint, create, event, events, id, list_delta, read, record, run_id, seqs,
     thread_id,
 };
+use crate::model::{replay_on, step};
+use crate::proxy::{CommitFault, FAULT_MARKER, Proxy};
 
 /// A server for one test. Each of its schemas is a store.
 pub(crate) struct Server {
@@ -47,7 +47,7 @@ impl Server {
     }
 
     /// Runs a statement as another client of the database.
-    pub(crate) async fn meddle(&self, schema: &str, statement: &'static str) {
+    pub(crate) async fn execute_as_admin(&self, schema: &str, statement: &'static str) {
         let mut connection = PgConnection::connect(&self.postgres.url()).await.unwrap();
         let path = sqlx::AssertSqlSafe(format!("SET search_path TO {schema}"));
         connection.execute(path).await.unwrap();
@@ -77,19 +77,19 @@ async fn hosts_share_threads_without_forks() {
         released_lease_keeps_the_thread(&server),
         watch_receives_appends_of_another_host(&server),
         live_hosts_are_listed_with_their_reports(&server),
-        signals_reach_every_host(&server),
+        notifications_reach_every_host(&server),
         host_continues_after_another_hosts_append(&server),
         stale_thread_cache_is_detected(&server),
         many_hosts_can_start_concurrently(&server),
         newer_format_is_refused(&server),
         verify_detects_changed_rows(&server),
         rejected_batch_does_not_fail_its_group(&server),
-        proof_is_a_write(&server),
-        proof_waits_for_that_of_another_host(&server),
+        check_writable_executes_a_write(&server),
+        check_writable_waits_for_another_host(&server),
     );
 }
 
-async fn proof_is_a_write(server: &Server) {
+async fn check_writable_executes_a_write(server: &Server) {
     let store = server.store("proof").await;
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     // The lock blocks writes, but no reads.
@@ -101,7 +101,7 @@ async fn proof_is_a_write(server: &Server) {
     store.check_writable().await.unwrap();
 }
 
-async fn proof_waits_for_that_of_another_host(server: &Server) {
+async fn check_writable_waits_for_another_host(server: &Server) {
     let store = server.store("proofs").await;
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     other.execute("BEGIN; UPDATE proofs.format SET number = number").await.unwrap();
@@ -119,8 +119,8 @@ async fn proof_waits_for_that_of_another_host(server: &Server) {
         }
         other.execute("COMMIT").await.unwrap();
     };
-    let (proof, ()) = tokio::join!(store.check_writable(), unlock);
-    proof.unwrap();
+    let (checked, ()) = tokio::join!(store.check_writable(), unlock);
+    checked.unwrap();
 }
 
 async fn two_hosts_do_not_fork_a_thread(server: &Server) {
@@ -149,7 +149,7 @@ async fn host_takes_over_an_expired_lease(server: &Server) {
     assert!(matches!(error, StoreError::Leased { holder, .. } if holder == "a"));
     let error = append(&b, &thread, events(2, 2)).await.unwrap_err();
     assert!(matches!(error, StoreError::Fenced { epoch: 0, .. }));
-    server.meddle("silence", "UPDATE holders SET beat = beat - interval '16 s'").await;
+    server.execute_as_admin("silence", "UPDATE holders SET beat = beat - interval '16 s'").await;
     let new = b.acquire_lease(&thread, &holder("b")).await.unwrap();
     assert!(new > old);
     let error = append(&a, &thread, under(old, 2, 2)).await.unwrap_err();
@@ -171,8 +171,8 @@ async fn lease_check_waits_for_a_concurrent_takeover(server: &Server) {
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     other.execute("SET search_path TO asked; BEGIN").await.unwrap();
     other.execute("UPDATE threads SET holder = 'b', epoch = nextval('epochs')").await.unwrap();
-    let (asking, asked) = (a.clone(), thread.clone());
-    let holds = tokio::spawn(async move { asking.is_lease_held(&asked, epoch).await });
+    let (checking, pending_run) = (a.clone(), thread.clone());
+    let holds = tokio::spawn(async move { checking.is_lease_held(&pending_run, epoch).await });
     let mut watching = PgConnection::connect(&server.postgres.url()).await.unwrap();
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
     while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut watching).await.unwrap() == 0 {}
@@ -207,7 +207,7 @@ async fn takeover_waits_for_a_write_in_progress(server: &Server) {
         let batch = Batch { epoch: Some(old), ..events(seq, seq) };
         tickets.push(a.append(&thread, batch).await);
     }
-    server.meddle("handover", "UPDATE holders SET beat = beat - interval '16 s'").await;
+    server.execute_as_admin("handover", "UPDATE holders SET beat = beat - interval '16 s'").await;
     b.acquire_lease(&thread, &holder("b")).await.unwrap();
     let seen = b.thread(&thread).await.unwrap().unwrap().last_seq;
     for (ticket, seq) in tickets.into_iter().zip(1..) {
@@ -232,7 +232,7 @@ async fn watch_receives_appends_of_another_host(server: &Server) {
     late.wait_for(|seq| *seq == 3).await.unwrap();
     // Closes the listening connections. Appends in the meantime are still found.
     server
-        .meddle(
+        .execute_as_admin(
             "news",
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
              WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
@@ -263,44 +263,51 @@ async fn live_hosts_are_listed_with_their_reports(server: &Server) {
     b.report(&holder("b"), &report(3, true)).await.unwrap();
     let mut hosts = a.hosts().await.unwrap();
     hosts.sort_by(|one, other| one.holder.cmp(&other.holder));
-    let told: Vec<_> = hosts.into_iter().map(|host| (host.holder, host.report)).collect();
-    assert_eq!(told, [(holder("a"), report(1, false)), (holder("b"), report(3, true))]);
-    server.meddle("hosts", "UPDATE holders SET beat = beat - interval '16 s' WHERE runs = 3").await;
+    let reports: Vec<_> = hosts.into_iter().map(|host| (host.holder, host.report)).collect();
+    assert_eq!(reports, [(holder("a"), report(1, false)), (holder("b"), report(3, true))]);
+    server
+        .execute_as_admin(
+            "hosts",
+            "UPDATE holders SET beat = beat - interval '16 s' WHERE runs = 3",
+        )
+        .await;
     let left: Vec<_> = a.hosts().await.unwrap().into_iter().map(|host| host.holder).collect();
     assert_eq!(left, [holder("a")], "the other one has expired");
 }
 
-async fn signals_reach_every_host(server: &Server) {
+async fn notifications_reach_every_host(server: &Server) {
     let (a, b) = pair(server, "signals").await;
-    let strangers = server.store("strangers").await;
+    let other_store = server.store("strangers").await;
     assert!(a.is_shared());
-    let mut heard = [a.notifications().unwrap(), b.notifications().unwrap()];
-    let mut elsewhere = strangers.notifications().unwrap();
+    let mut receivers = [a.notifications().unwrap(), b.notifications().unwrap()];
+    let mut of_other_store = other_store.notifications().unwrap();
     let principal = Principal { user: Some("jane\"'".into()), ..Principal::default() };
     let cancel = Notification::Cancel { run: run_id("r\0"), principal: Some(principal) };
     let (thread, host) = (thread_id("t\0"), Some(holder("b")));
     let caller = CallerId::of_key("k");
     let enqueued = Notification::Enqueued { thread, due_ms: 7, caller, host };
-    for signal in [cancel, Notification::Drain(run_id("r\0")), enqueued, Notification::HandedOver] {
-        // A signal is lost while no host listens, so its sender repeats it.
-        let ask = async {
+    for notification in
+        [cancel, Notification::Drain(run_id("r\0")), enqueued, Notification::HandedOver]
+    {
+        // A notification is lost while no host listens, so its sender repeats it.
+        let send = async {
             loop {
-                a.send_notification(&signal).await.unwrap();
+                a.send_notification(&notification).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
-        let all_hear = async {
-            for receiver in &mut heard {
-                while receiver.recv().await.unwrap() != signal {}
+        let all_receive = async {
+            for receiver in &mut receivers {
+                while receiver.recv().await.unwrap() != notification {}
             }
         };
-        let in_time = tokio::time::timeout(Duration::from_secs(30), all_hear);
+        let received = tokio::time::timeout(Duration::from_secs(30), all_receive);
         tokio::select! {
-            () = ask => {}
-            answer = in_time => answer.unwrap(),
+            () = send => {}
+            result = received => result.unwrap(),
         }
     }
-    assert!(elsewhere.try_recv().is_err(), "another store has other runs");
+    assert!(of_other_store.try_recv().is_err(), "another store has other runs");
 }
 
 async fn host_continues_after_another_hosts_append(server: &Server) {
@@ -319,7 +326,7 @@ async fn host_continues_after_another_hosts_append(server: &Server) {
         if n == 1 {
             next = checkpoint(1, None, &[("list", json!(items)), ("first", json!("a"))], &[]);
         } else {
-            next.list_deltas.extend([tail("list", n - 1, n as u32 - 1)]);
+            next.list_deltas.extend([list_delta("list", n - 1, n as u32 - 1)]);
         }
         append(hosts[(n / 3) as usize % 2], &thread, batch(next)).await.unwrap();
     }
@@ -360,9 +367,9 @@ async fn stale_thread_cache_is_detected(server: &Server) {
     assert!(matches!(error, StoreError::Conflict { newest: 0, .. }), "{error}");
     // A run of another thread is refused, cached or not.
     let other = create(&b, "other").await;
-    let run = Some(crate::sample::run(&other, "r"));
+    let run = Some(crate::fixtures::run(&other, "r"));
     append(&b, &other, Batch { run: run.clone(), ..Batch::default() }).await.unwrap();
-    let record = Some(crate::sample::record(&thread));
+    let record = Some(crate::fixtures::record(&thread));
     append(&a, &thread, Batch { record, ..under(newest, 1) }).await.unwrap();
     let error = append(&a, &thread, Batch { run, ..under(newest, 2) }).await.unwrap_err();
     assert!(error.to_string().contains("other"), "{error}");
@@ -380,7 +387,7 @@ async fn many_hosts_can_start_concurrently(server: &Server) {
 
 async fn newer_format_is_refused(server: &Server) {
     server.store("newer").await;
-    server.meddle("newer", "UPDATE format SET number = 77").await;
+    server.execute_as_admin("newer", "UPDATE format SET number = 77").await;
     let error = PostgresStore::open(&server.config("newer")).await.unwrap_err();
     assert!(matches!(error, StoreError::NewerFormat { found: 77, .. }), "{error}");
     assert!(error.to_string().contains("schema `newer`"), "{error}");
@@ -409,7 +416,7 @@ async fn verify_detects_changed_rows(server: &Server) {
             append(&store, &thread, batch).await.unwrap();
         }
         store.verify(&thread).await.unwrap();
-        server.meddle(&schema, change).await;
+        server.execute_as_admin(&schema, change).await;
         let error = store.verify(&thread).await.unwrap_err();
         assert!(matches!(error, StoreError::Broken { .. }), "{change}: {error}");
     }
@@ -419,7 +426,10 @@ async fn verify_detects_changed_rows(server: &Server) {
 async fn rejected_batch_does_not_fail_its_group(server: &Server) {
     let store = server.store("refused").await;
     server
-        .meddle("refused", "ALTER TABLE threads ADD CHECK (updated_ms IS DISTINCT FROM 13)")
+        .execute_as_admin(
+            "refused",
+            "ALTER TABLE threads ADD CHECK (updated_ms IS DISTINCT FROM 13)",
+        )
         .await;
     let threads: Vec<ThreadId> = (0..40).map(|n| thread_id(&format!("t{n}"))).collect();
     let mut tickets = Vec::new();
@@ -468,8 +478,10 @@ async fn in_doubt_commit_is_applied_once() {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
     let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
     let thread = create(&store, "t").await;
-    for (seq, fate) in [(1, Fate::Unheard), (2, Fate::Lost), (3, Fate::Unheard)] {
-        proxy.next(fate);
+    for (seq, fault) in
+        [(1, CommitFault::ReplyLost), (2, CommitFault::CommitLost), (3, CommitFault::ReplyLost)]
+    {
+        proxy.next(fault);
         append(&store, &thread, events(seq, seq)).await.unwrap();
     }
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
@@ -485,13 +497,15 @@ async fn in_doubt_statement_is_applied_once() {
     let thread = create(&store, "t").await;
     let epoch = Some(store.acquire_lease(&thread, &holder("a")).await.unwrap());
     append(&store, &thread, Batch { epoch, ..events(1, 1) }).await.unwrap();
-    for (seq, fate) in [(2, Fate::Unheard), (3, Fate::Lost), (4, Fate::Unheard)] {
+    for (seq, fault) in
+        [(2, CommitFault::ReplyLost), (3, CommitFault::CommitLost), (4, CommitFault::ReplyLost)]
+    {
         // Prepares the statement on the new connection.
         append(&store, &thread, Batch { epoch, ..events(seq * 2 - 2, seq * 2 - 2) }).await.unwrap();
-        proxy.next(fate);
-        let events = vec![event(seq * 2 - 1, json!(MARK))].into();
+        proxy.next(fault);
+        let events = vec![event(seq * 2 - 1, json!(FAULT_MARKER))].into();
         append(&store, &thread, Batch { epoch, events, ..Batch::default() }).await.unwrap();
-        assert!(proxy.has_met_its_fate(), "{seq}");
+        assert!(proxy.has_fired(), "{seq}");
     }
     let all = seqs(&store.events(&thread, 0, 99).await.unwrap());
     assert_eq!(all, (1..=7).collect::<Vec<_>>());
@@ -507,7 +521,7 @@ fn random_histories_match_the_in_memory_store() {
     let number = AtomicUsize::new(0);
     let played = TestRunner::new(config).run(&vec(step(), 1..50), |steps| {
         let schema = format!("model_{}", number.fetch_add(1, Ordering::Relaxed));
-        runtime.block_on(async { play_on(steps, &server.store(&schema).await).await })
+        runtime.block_on(async { replay_on(steps, &server.store(&schema).await).await })
     });
     played.unwrap();
 }

@@ -9,21 +9,21 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Marks a statement to which the fault of a commit applies.
-pub(crate) const MARK: &str = "fault marker";
+pub(crate) const FAULT_MARKER: &str = "fault marker";
 
 /// The fault of the next commit.
 #[derive(Clone, Copy)]
-pub(crate) enum Fate {
+pub(crate) enum CommitFault {
     /// The commit reaches the server, and the reply is lost.
-    Unheard = 1,
+    ReplyLost = 1,
     /// The commit does not reach the server.
-    Lost = 2,
+    CommitLost = 2,
 }
 
 /// Forwards everything until a fault.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
-    fate: Arc<AtomicU8>,
+    fault: Arc<AtomicU8>,
     /// Number of connections that are still to be accepted and closed.
     closed: Arc<AtomicU8>,
 }
@@ -32,10 +32,10 @@ impl Proxy {
     /// Starts a proxy for a local port. It ends with the runtime.
     pub(crate) async fn start(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let fate = Arc::new(AtomicU8::new(0));
+        let fault = Arc::new(AtomicU8::new(0));
         let closed = Arc::new(AtomicU8::new(0));
         let number = listener.local_addr().unwrap().port();
-        let proxy = Self { port: number, fate: fate.clone(), closed: closed.clone() };
+        let proxy = Self { port: number, fault: fault.clone(), closed: closed.clone() };
         tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
                 let one_less = |left: u8| left.checked_sub(1);
@@ -46,15 +46,15 @@ impl Proxy {
                 }
                 let server = SocketAddr::from(([127, 0, 0, 1], port));
                 let server = TcpStream::connect(server).await.unwrap();
-                tokio::spawn(hand_on(client, server, fate.clone()));
+                tokio::spawn(forward(client, server, fault.clone()));
             }
         });
         proxy
     }
 
     /// Sets the fault of the next commit.
-    pub(crate) fn next(&self, fate: Fate) {
-        self.fate.store(fate as u8, Ordering::SeqCst);
+    pub(crate) fn next(&self, fault: CommitFault) {
+        self.fault.store(fault as u8, Ordering::SeqCst);
     }
 
     /// Accepts and closes the next connections, as a proxy without a server does.
@@ -68,15 +68,15 @@ impl Proxy {
     }
 
     /// Returns true if the fault has occurred.
-    pub(crate) fn has_met_its_fate(&self) -> bool {
-        self.fate.load(Ordering::SeqCst) == 0
+    pub(crate) fn has_fired(&self) -> bool {
+        self.fault.load(Ordering::SeqCst) == 0
     }
 }
 
-async fn hand_on(client: TcpStream, server: TcpStream, fate: Arc<AtomicU8>) {
-    let ((mut client, to_client), (mut answers, mut to_server)) =
+async fn forward(client: TcpStream, server: TcpStream, fault: Arc<AtomicU8>) {
+    let ((mut client, to_client), (mut replies, mut to_server)) =
         (client.into_split(), server.into_split());
-    let mut back = tokio::spawn(async move { copy(&mut answers, to_client).await });
+    let mut back = tokio::spawn(async move { copy(&mut replies, to_client).await });
     let mut bytes = vec![0; 1 << 16];
     loop {
         let read = tokio::select! {
@@ -87,16 +87,18 @@ async fn hand_on(client: TcpStream, server: TcpStream, fate: Arc<AtomicU8>) {
             break;
         }
         let has = |word: &[u8]| bytes[..read].windows(word.len()).any(|found| found == word);
-        let is_commit = has(b"COMMIT\0") || has(MARK.as_bytes());
-        let fate = if is_commit { fate.swap(0, Ordering::SeqCst) } else { 0 };
-        if fate != 0 {
+        let is_commit = has(b"COMMIT\0") || has(FAULT_MARKER.as_bytes());
+        let fault = if is_commit { fault.swap(0, Ordering::SeqCst) } else { 0 };
+        if fault != 0 {
             // From here on the client receives nothing.
             back.abort();
         }
-        if fate == Fate::Lost as u8 || to_server.write_all(&bytes[..read]).await.is_err() {
+        if fault == CommitFault::CommitLost as u8
+            || to_server.write_all(&bytes[..read]).await.is_err()
+        {
             break;
         }
-        if fate != 0 {
+        if fault != 0 {
             break;
         }
     }

@@ -9,8 +9,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, PruneStrategy, SealReport, StoredBatch, StoredValue,
 };
 
-use crate::retain::three_runs;
-use crate::sample::{append, batch, checkpoint, create, event, events, id, run_id, thread_id};
+use crate::fixtures::{append, batch, checkpoint, create, event, events, id, run_id, thread_id};
+use crate::retention::three_runs;
 
 fn json_of<T: serde::Serialize + ?Sized>(record: &T) -> Vec<u8> {
     serde_json::to_vec(record).unwrap()
@@ -23,13 +23,13 @@ fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
     if let Some(meta) = &batch.checkpoint {
         sealer.part(&json_of(meta));
         for (channel, value) in &batch.values {
-            let (tail, json) = match value {
+            let (list_delta, json) = match value {
                 StoredValue::Whole(value) => (None, json_of(value)),
                 StoredValue::ListDelta { base, keep, items } => {
                     (Some(ListDelta { base: *base, prefix_len: *keep }), json_of(items))
                 }
             };
-            sealer.value(channel.as_str(), tail, &json);
+            sealer.value(channel.as_str(), list_delta, &json);
         }
     }
     sealer.finish()
@@ -88,15 +88,15 @@ pub(crate) async fn lists_are_exported_as_list_deltas(store: &dyn Store) {
         .filter(|(channel, _)| channel.as_str() == "list")
         .map(|(_, value)| value)
         .collect();
-    let tail = |base, keep, items: Value| StoredValue::ListDelta {
+    let list_delta = |base, keep, items: Value| StoredValue::ListDelta {
         base: id(base),
         keep,
         items: items.as_array().unwrap().clone(),
     };
     let expected = [
         &StoredValue::Whole(json!(["one"])),
-        &tail(1, 1, json!(["two"])),
-        &tail(2, 2, json!(["three"])),
+        &list_delta(1, 1, json!(["two"])),
+        &list_delta(2, 2, json!(["three"])),
     ];
     assert_eq!(lists, expected);
 }

@@ -13,9 +13,9 @@ use wattle_run::ports::store::{
 use wattle_run::run_walk::RunWalk;
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::sample::{
-    all_runs, append, batch, checkpoint, create, events, from, noise, read, record, run, run_id,
-    thread_id,
+use crate::fixtures::{
+    all_runs, append, batch, checkpoint, create, events, from_json, incompressible_text, read,
+    record, run, run_id, thread_id,
 };
 
 async fn write(store: &dyn Store, record: ThreadRecord) {
@@ -128,7 +128,7 @@ pub(crate) async fn thread_pages_are_bounded_in_bytes(store: &dyn Store) {
     for ((name, updated_ms), bytes) in ["a", "b", "c", "d", "e"].into_iter().zip(1..).zip(notes) {
         let mut record = record(&thread_id(name));
         (record.status, record.updated_ms) = (ThreadStatus::Running, -updated_ms);
-        record.context = json!(noise(200_000));
+        record.context = json!(incompressible_text(200_000));
         record.metadata.insert("note".into(), json!("x".repeat(bytes)));
         write(store, record).await;
     }
@@ -217,7 +217,7 @@ pub(crate) async fn run_pages_are_bounded_in_bytes(store: &dyn Store) {
         let input = json!({ "text": "x".repeat(bytes) });
         let spec = json!({ "kind": { "kind": "start", "input": input }, "app": "x", "due_ms": 7 });
         let mut run = run(&thread, name);
-        (run.status, run.spec) = (RunStatus::Pending, Some(from(spec)));
+        (run.status, run.spec) = (RunStatus::Pending, Some(from_json(spec)));
         run.failure = (name == "c").then(|| Failure::internal("x".repeat(LIST_BYTES as usize)));
         assert!(store.enqueue(&run).await.unwrap());
     }

@@ -15,8 +15,8 @@ use wattle_run::ports::memory::{MemoryScope, PutItem};
 use wattle_run::ports::store::{Batch, LeaseHolder, PendingQuery, QueueCondition, StoreError};
 use wattle_store::{RedbMemory, RedbStore};
 
-use crate::pending::{asked, begins, begun, names};
-use crate::sample::{all_events, append, create, event, events, seqs, thread_id};
+use crate::fixtures::{all_events, append, create, event, events, seqs, thread_id};
+use crate::pending::{begins, begun, names, pending_run};
 
 const FOLDER: &str = "WATTLE_STORE_FULL_FOLDER";
 
@@ -33,14 +33,14 @@ const TRIES: usize = 300;
 fn full_disk_is_reported_and_writes_resume() {
     let dir = TempDir::new().unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["full::on_a_full_disk", "--exact", "--ignored", "--nocapture"])
+        .args(["disk_full::on_a_full_disk", "--exact", "--ignored", "--nocapture"])
         .env(FOLDER, dir.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}{complained}", output.status);
-    assert!(said.contains("1 passed"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {stdout}{stderr}", output.status);
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 /// Sets the maximum size of a file that this process writes.
@@ -61,7 +61,7 @@ fn size(path: &Path) -> u64 {
 async fn on_a_full_disk() {
     // The default action of the signal would end the process.
     let _ignored = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
-    let folder = crate::passed(FOLDER);
+    let folder = crate::path_from_env(FOLDER);
     let path = folder.join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
     let thread = create(&store, "t").await;
@@ -71,23 +71,29 @@ async fn on_a_full_disk() {
     limit(Some(size(&path)));
     let mut newest = 50;
     let full = loop {
-        let next =
-            vec![event(newest + 1, json!("x".repeat(LARGE) + &crate::sample::noise(40_000)))];
+        let next = vec![event(
+            newest + 1,
+            json!("x".repeat(LARGE) + &crate::fixtures::incompressible_text(40_000)),
+        )];
         match append(&store, &thread, Batch { events: next.into(), ..Batch::default() }).await {
             Ok(()) => newest += 1,
             Err(error) => break error,
         }
     };
-    is_about_the_file(&full);
+    assert_backend_error(&full);
     // A further append fails for the same reason, not with a conflict.
-    is_about_the_file(&append(&store, &thread, events(newest + 2, newest + 2)).await.unwrap_err());
+    assert_backend_error(
+        &append(&store, &thread, events(newest + 2, newest + 2)).await.unwrap_err(),
+    );
 
     // No further byte can be written.
     limit(Some(0));
-    is_about_the_file(&append(&store, &thread, events(newest + 1, newest + 1)).await.unwrap_err());
-    is_about_the_file(&store.check_writable().await.unwrap_err());
+    assert_backend_error(
+        &append(&store, &thread, events(newest + 1, newest + 1)).await.unwrap_err(),
+    );
+    assert_backend_error(&store.check_writable().await.unwrap_err());
     let holder = LeaseHolder("host".into());
-    is_about_the_file(&store.acquire_lease(&other, &holder).await.unwrap_err());
+    assert_backend_error(&store.acquire_lease(&other, &holder).await.unwrap_err());
     for _ in 0..3 {
         let read = all_events(&store, &thread).await;
         assert_eq!(seqs(&read), (1..=newest).collect::<Vec<_>>());
@@ -115,8 +121,8 @@ async fn on_a_full_disk() {
 
     // A failed compaction counts as well: nothing begins until the file is open again.
     limit(Some(0));
-    is_about_the_file(&store.compact().await.unwrap_err());
-    is_about_the_file(&store.acquire_lease(&other, &holder).await.unwrap_err());
+    assert_backend_error(&store.compact().await.unwrap_err());
+    assert_backend_error(&store.acquire_lease(&other, &holder).await.unwrap_err());
     assert!(store.thread_snapshot(&other).await.unwrap().is_some());
     limit(None);
     can_be_written(&store).await;
@@ -131,13 +137,13 @@ async fn on_a_full_disk() {
 /// Checks the pending runs after a failed commit, also while the file cannot be opened again.
 async fn pending_runs_match_the_file(store: &RedbStore, thread: &ThreadId) {
     let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
-    let (waits, ghost) = (asked(thread, "waits", 0), asked(thread, "ghost", 0));
+    let (waits, ghost) = (pending_run(thread, "waits", 0), pending_run(thread, "ghost", 0));
     assert!(store.enqueue(&waits).await.unwrap());
     let begin = || append(store, thread, begins(&begun(&waits, 1), QueueCondition::Pending));
     limit(Some(0));
     let (began, added) = tokio::join!(begin(), store.enqueue(&ghost));
-    is_about_the_file(&began.unwrap_err());
-    is_about_the_file(&added.unwrap_err());
+    assert_backend_error(&began.unwrap_err());
+    assert_backend_error(&added.unwrap_err());
     assert_eq!(names(store, all()).await, ["waits"]);
     limit(None);
     can_be_written(store).await;
@@ -191,7 +197,7 @@ async fn can_be_written(store: &RedbStore) {
     }
 }
 
-fn is_about_the_file(error: &StoreError) {
+fn assert_backend_error(error: &StoreError) {
     assert!(matches!(error, StoreError::Backend { .. }), "{error}");
     assert!(!error.to_string().contains("write conflict"), "{error}");
 }

@@ -8,8 +8,8 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, LeaseHolder, StoreError, ThreadRecord};
 use wattle_store::PostgresStore;
 
+use crate::fixtures::{append, create, events, record};
 use crate::postgres::Server;
-use crate::sample::{append, create, events, record};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -31,8 +31,8 @@ async fn lease_duration_is_per_host() {
 }
 
 async fn runs_of_dead_hosts_are_listed(server: &Server) {
-    let patient = server.config("cut").with_lease(MINUTE);
-    let a = PostgresStore::open(&patient).await.unwrap();
+    let config = server.config("cut").with_lease(MINUTE);
+    let a = PostgresStore::open(&config).await.unwrap();
     let b = server.store("cut").await;
     assert_eq!(b.next_lease_expiry(&holder("b")).await.unwrap(), None, "no other host is live");
     let thread = create(&a, "t").await;
@@ -48,13 +48,13 @@ async fn runs_of_dead_hosts_are_listed(server: &Server) {
 
     // With the lease duration of B, the lease of A would have expired.
     let silent = "UPDATE holders SET beat = beat - interval '20 s' WHERE holder = 'a'";
-    server.meddle("cut", silent).await;
+    server.execute_as_admin("cut", silent).await;
     let error = b.acquire_lease(&thread, &holder("b")).await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { .. }), "{error}");
     assert_eq!(b.orphaned_threads(&holder("b"), None).await.unwrap(), []);
 
     let silent = "UPDATE holders SET beat = beat - interval '41 s' WHERE holder = 'a'";
-    server.meddle("cut", silent).await;
+    server.execute_as_admin("cut", silent).await;
     assert_eq!(b.next_lease_expiry(&holder("b")).await.unwrap(), None);
     let cut = b.orphaned_threads(&holder("b"), None).await.unwrap().into_iter();
     let cut: Vec<_> = cut.map(|it| it.thread).collect();
@@ -84,11 +84,11 @@ async fn old_schema_has_leases_of_fifteen_seconds(server: &Server) {
                 ALTER TABLE threads DROP COLUMN pending, DROP COLUMN ledger;
                 UPDATE format SET number = 2;
                 UPDATE holders SET beat = beat - interval '12 s'";
-    server.meddle("before", back).await;
+    server.execute_as_admin("before", back).await;
     let new = server.store("before").await;
     let error = new.acquire_lease(&thread, &holder("new")).await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { .. }), "{error}");
-    server.meddle("before", "UPDATE holders SET beat = beat - interval '3 s'").await;
+    server.execute_as_admin("before", "UPDATE holders SET beat = beat - interval '3 s'").await;
     new.acquire_lease(&thread, &holder("new")).await.unwrap();
 }
 

@@ -13,7 +13,7 @@ use wattle_run::ports::store::{Batch, StoreError};
 use wattle_store::RedbStore;
 use wattle_store::commit_delay::MAX_COMMIT_DELAY;
 
-use crate::sample::{append, create, event, events, thread_id};
+use crate::fixtures::{append, create, event, events, thread_id};
 
 /// Bytes of a page of redb.
 const PAGE: usize = 4096;
@@ -79,25 +79,25 @@ async fn damaged_page_fails_only_batches_that_need_it() {
     let (path, _dir) = filled().await;
     // Batches that are appended together share a commit.
     let store = RedbStore::open_with(&path, MAX_COMMIT_DELAY).unwrap();
-    let (broken, sound) = (name(7), name(THREADS - 1));
+    let (broken, intact) = (name(7), name(THREADS - 1));
     wipe(&path, |page| holds(page, blob(7).0.as_bytes()));
-    let before = store.append(&sound, mention(2, 1000)).await;
-    let spoiled = store.append(&broken, mention(2, 1001)).await;
-    let after = store.append(&sound, mention(3, 1002)).await;
+    let before = store.append(&intact, mention(2, 1000)).await;
+    let failed = store.append(&broken, mention(2, 1001)).await;
+    let after = store.append(&intact, mention(3, 1002)).await;
     before.await.unwrap();
-    let error = spoiled.await.unwrap_err();
+    let error = failed.await.unwrap_err();
     assert!(is_damage(&error), "{error}");
     after.await.unwrap();
     // A batch that follows the refused one is refused for the same reason.
     let error = append(&store, &broken, events(3, 3)).await.unwrap_err();
     assert!(is_damage(&error) || error.to_string().contains("was not written"), "{error}");
-    append(&store, &sound, events(4, 4)).await.unwrap();
+    append(&store, &intact, events(4, 4)).await.unwrap();
     // The thread can be read, and appended to where its page is not needed.
     append(&store, &broken, events(2, 2)).await.unwrap();
     assert!(store.damaged_threads().await.unwrap().is_empty());
     drop(store);
     let store = RedbStore::open(&path).unwrap();
-    assert_eq!(store.thread(&sound).await.unwrap().unwrap().last_seq, 4);
+    assert_eq!(store.thread(&intact).await.unwrap().unwrap().last_seq, 4);
     assert_eq!(store.thread(&broken).await.unwrap().unwrap().last_seq, 2);
 }
 
@@ -105,20 +105,20 @@ async fn damaged_page_fails_only_batches_that_need_it() {
 async fn unreadable_thread_is_set_aside() {
     let (path, _dir) = filled().await;
     let store = RedbStore::open(&path).unwrap();
-    let (broken, sound) = (name(7), name(THREADS - 1));
+    let (broken, intact) = (name(7), name(THREADS - 1));
     let record = format!(r#""id":"{broken}""#);
     wipe(&path, |page| holds(page, broken.as_str().as_bytes()) && !holds(page, record.as_bytes()));
     let error = append(&store, &broken, events(2, 2)).await.unwrap_err();
     assert!(is_damage(&error), "{error}");
     assert_eq!(store.damaged_threads().await.unwrap(), std::slice::from_ref(&broken));
-    append(&store, &sound, events(2, 2)).await.unwrap();
+    append(&store, &intact, events(2, 2)).await.unwrap();
     append(&store, &broken, events(2, 2)).await.unwrap_err();
     assert_eq!(store.damaged_threads().await.unwrap(), std::slice::from_ref(&broken));
     drop(store);
     // The file is rebuilt without the threads of that page.
     let store = RedbStore::open(&path).unwrap();
     assert!(store.damaged_threads().await.unwrap().contains(&broken));
-    assert_eq!(store.thread(&sound).await.unwrap().unwrap().last_seq, 2);
+    assert_eq!(store.thread(&intact).await.unwrap().unwrap().last_seq, 2);
     store.delete_thread(&broken).await.unwrap();
     assert!(!store.damaged_threads().await.unwrap().contains(&broken));
     create(&store, broken.as_str()).await;

@@ -6,12 +6,12 @@ use wattle_run::limit::MEMORY_ROW_BYTES;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, MemoryScope, PutItem};
 
-use crate::sample::{NOW_MS, empty, get, item, keys, list, nobody, parts, put, tenant, under};
+use crate::fixtures::{NOW_MS, empty, get, item, keys, list, no_tenant, parts, put, tenant, under};
 
 pub(crate) async fn document_round_trips(memory: &dyn Memory) {
     assert_eq!(get(memory, &["users", "42"], "language").await, None);
     put(memory, &["users", "42"], "language", json!({ "code": "de" })).await;
-    let wanted = Item {
+    let expected = Item {
         namespace: parts(&["users", "42"]),
         key: "language".into(),
         value: json!({ "code": "de" }),
@@ -19,7 +19,7 @@ pub(crate) async fn document_round_trips(memory: &dyn Memory) {
         updated_ms: NOW_MS,
         score: None,
     };
-    assert_eq!(get(memory, &["users", "42"], "language").await, Some(wanted));
+    assert_eq!(get(memory, &["users", "42"], "language").await, Some(expected));
 }
 
 pub(crate) async fn documents_of_every_kind_round_trip(memory: &dyn Memory) {
@@ -78,7 +78,7 @@ pub(crate) async fn similar_keys_are_distinct(memory: &dyn Memory) {
 
 pub(crate) async fn second_put_keeps_the_creation_time(memory: &dyn Memory) {
     put(memory, &["a"], "k", json!(1)).await;
-    memory.put(&nobody(), item(&["a"], "k", json!(2)), NOW_MS + 5).await.unwrap();
+    memory.put(&no_tenant(), item(&["a"], "k", json!(2)), NOW_MS + 5).await.unwrap();
     let found = get(memory, &["a"], "k").await.unwrap();
     assert_eq!((found.value, found.created_ms, found.updated_ms), (json!(2), NOW_MS, NOW_MS + 5));
 }
@@ -87,13 +87,13 @@ pub(crate) async fn deletion_is_idempotent(memory: &dyn Memory) {
     put(memory, &["a"], "k", json!(1)).await;
     put(memory, &["a"], "other", json!(1)).await;
     for _ in 0..2 {
-        memory.delete(&nobody(), &parts(&["a"]), "k").await.unwrap();
+        memory.delete(&no_tenant(), &parts(&["a"]), "k").await.unwrap();
         assert_eq!(keys(memory, &under(&[])).await, ["other"]);
     }
 }
 
 pub(crate) async fn tenants_are_isolated(memory: &dyn Memory) {
-    let scopes = [nobody(), tenant("acme"), tenant("acm"), tenant("acme2")];
+    let scopes = [no_tenant(), tenant("acme"), tenant("acm"), tenant("acme2")];
     for (place, scope) in scopes.iter().enumerate() {
         let key = place.to_string();
         memory.put(scope, item(&["a"], &key, json!(place)), NOW_MS).await.unwrap();
@@ -117,7 +117,7 @@ pub(crate) async fn tenants_are_isolated(memory: &dyn Memory) {
 
 /// An agent that uses the namespace and key of a document of the host neither sees nor changes it.
 pub(crate) async fn host_scope_is_isolated(memory: &dyn Memory) {
-    for agents in [nobody(), tenant("acme")] {
+    for agents in [no_tenant(), tenant("acme")] {
         let host = MemoryScope::Host(agents.tenant().cloned());
         memory.put(&host, item(&["wattle", "cache"], "k", json!("kept")), NOW_MS).await.unwrap();
         let place = parts(&["wattle", "cache"]);
@@ -141,16 +141,16 @@ pub(crate) async fn clear_deletes_exactly_the_prefix(memory: &dyn Memory) {
     for namespace in [&["a"][..], &["a", "b"], &["a", "b", "c"], &["ab"], &["a\0"]] {
         put(memory, namespace, "k", empty()).await;
     }
-    assert_eq!(memory.clear(&nobody(), &parts(&["a", "b"])).await.unwrap(), 2);
-    assert_eq!(memory.clear(&nobody(), &parts(&["a", "b"])).await.unwrap(), 0);
+    assert_eq!(memory.clear(&no_tenant(), &parts(&["a", "b"])).await.unwrap(), 2);
+    assert_eq!(memory.clear(&no_tenant(), &parts(&["a", "b"])).await.unwrap(), 0);
     assert_eq!(keys(memory, &under(&["a"])).await.len(), 1);
-    assert_eq!(memory.clear(&nobody(), &[]).await.unwrap(), 3);
+    assert_eq!(memory.clear(&no_tenant(), &[]).await.unwrap(), 3);
 }
 
 pub(crate) async fn concurrent_puts_are_all_kept(memory: &dyn Memory) {
     let keys: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
     join_all(keys.iter().map(|key| put(memory, &["many"], key, json!(key)))).await;
-    let found = memory.search(&nobody(), &under(&["many"]), NOW_MS).await.unwrap();
+    let found = memory.search(&no_tenant(), &under(&["many"]), NOW_MS).await.unwrap();
     assert_eq!(found.iter().map(|item| item.key.clone()).collect::<Vec<_>>(), keys);
     assert!(found.iter().all(|item| item.value == json!(item.key)));
 }
@@ -159,7 +159,7 @@ pub(crate) async fn usage_follows_every_change_under_a_prefix(memory: &dyn Memor
     let usage = async |scope: &MemoryScope, prefix: &[&str]| {
         memory.usage(scope, &parts(prefix)).await.unwrap()
     };
-    let of = async |prefix: &[&str]| usage(&nobody(), prefix).await;
+    let of = async |prefix: &[&str]| usage(&no_tenant(), prefix).await;
     assert_eq!((of(&[]).await, of(&["a", "b"]).await), (0, 0));
     put(memory, &["a", "b"], "k", json!("x".repeat(10_000))).await;
     let large = of(&["a", "b"]).await;
@@ -172,16 +172,16 @@ pub(crate) async fn usage_follows_every_change_under_a_prefix(memory: &dyn Memor
     memory.put(&tenant("acme"), item(&["a"], "k", json!(1)), NOW_MS).await.unwrap();
     assert!(usage(&tenant("acme"), &["a"]).await > MEMORY_ROW_BYTES);
 
-    // A prefix that was asked for before has the bytes of one that is asked for now.
+    // The usage of a prefix does not depend on whether it was requested before.
     let keys: Vec<String> = (0..40).map(|key| key.to_string()).collect();
     join_all(keys.iter().map(|key| put(memory, &["a", "c", "d"], key, json!(key)))).await;
     let soon = PutItem { ttl_ms: Some(1), ..item(&["a", "c", "d"], "soon", json!(1)) };
-    memory.put(&nobody(), soon, NOW_MS).await.unwrap();
-    memory.delete(&nobody(), &parts(&["a", "c", "d"]), "0").await.unwrap();
-    memory.delete(&nobody(), &parts(&["a", "c", "d"]), "none").await.unwrap();
+    memory.put(&no_tenant(), soon, NOW_MS).await.unwrap();
+    memory.delete(&no_tenant(), &parts(&["a", "c", "d"]), "0").await.unwrap();
+    memory.delete(&no_tenant(), &parts(&["a", "c", "d"]), "none").await.unwrap();
     assert_eq!(memory.sweep(NOW_MS + 1).await.unwrap(), 1);
     assert_eq!(of(&["a"]).await, of(&["a", "b"]).await + of(&["a", "c", "d"]).await);
-    assert_eq!(memory.clear(&nobody(), &parts(&["a", "c"])).await.unwrap(), 39);
+    assert_eq!(memory.clear(&no_tenant(), &parts(&["a", "c"])).await.unwrap(), 39);
     assert_eq!((of(&["a", "c", "d"]).await, of(&["a", "c"]).await), (0, 0));
     assert_eq!(of(&["a"]).await, large - 9_900);
 }

@@ -87,7 +87,7 @@ async fn compare(memory: &RedbMemory, how: &str) -> usize {
 
 /// Checks the error for a file that cannot be opened: the file is damaged, and the message names
 /// the remedy.
-fn is_told(failure: &Failure, how: &str) {
+fn check_refusal(failure: &Failure, how: &str) {
     assert_eq!(failure.code, code::BROKEN, "{how}: {failure}");
     assert!(failure.message.contains("backup"), "{how}: {failure}");
 }
@@ -98,11 +98,11 @@ fn opened(path: &Path, how: &str) -> Option<RedbMemory> {
         Ok(memory) => return Some(memory),
         Err(refused) => refused,
     };
-    is_told(&refused, how);
+    check_refusal(&refused, how);
     let Err(refused) = RedbMemory::repair_file(path) else {
         return Some(RedbMemory::open(path).unwrap());
     };
-    is_told(&refused, how);
+    check_refusal(&refused, how);
     None
 }
 

@@ -9,15 +9,15 @@ use wattle_run::ports::store::{Batch, LeaseHolder, StoreError};
 use wattle_store::commit_delay::MAX_COMMIT_DELAY;
 use wattle_store::{PostgresStore, RedbStore};
 
+use crate::fixtures::{append, create, events, seqs};
 use crate::postgres::Server;
-use crate::sample::{append, create, events, seqs};
 
 /// Number of batches. With the longest delay for each, they would take as many seconds.
 const BATCHES: u64 = 120;
 
 /// A third of the time that they would take if each pair shared a delay, and far more than a slow
 /// disk needs. It only detects a wait.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Expects a store with the longest delay.
 async fn awaited_batches_skip_the_commit_delay(store: &dyn Store) {
@@ -34,7 +34,7 @@ async fn awaited_batches_skip_the_commit_delay(store: &dyn Store) {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, waits).await.expect("each batch waited for the delay");
+    tokio::time::timeout(TIMEOUT, waits).await.expect("each batch waited for the delay");
 }
 
 async fn unawaited_batches_are_committed_after_the_delay(store: &dyn Store) {
@@ -48,7 +48,7 @@ async fn unawaited_batches_are_committed_after_the_delay(store: &dyn Store) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, written).await.expect("the batches were not written");
+    tokio::time::timeout(TIMEOUT, written).await.expect("the batches were not written");
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
 }
 
@@ -56,14 +56,14 @@ async fn unawaited_batches_are_committed_after_the_delay(store: &dyn Store) {
 async fn watched_threads_skip_the_commit_delay(store: &dyn Store) {
     let (thread, other) = (create(store, "watched").await, create(store, "not watched").await);
     let mut newest = store.watch(&thread);
-    let hears = async {
+    let notified = async {
         for seq in 1..=BATCHES {
             drop(store.append(&other, events(seq, seq)).await);
             drop(store.append(&thread, events(seq, seq)).await);
             newest.wait_for(|newest| *newest == seq).await.unwrap();
         }
     };
-    tokio::time::timeout(PATIENCE, hears).await.expect("the watcher waited for the delay");
+    tokio::time::timeout(TIMEOUT, notified).await.expect("the watcher waited for the delay");
 }
 
 /// A release goes through the queue, behind the batch.
@@ -78,7 +78,7 @@ async fn lease_request_skips_the_commit_delay(store: &dyn Store) {
             store.release_lease(&thread, epoch).await.unwrap();
         }
     };
-    tokio::time::timeout(PATIENCE, waits).await.expect("each lease waited for the delay");
+    tokio::time::timeout(TIMEOUT, waits).await.expect("each lease waited for the delay");
 }
 
 /// A request that waited for the batch of the other thread would end the delay.

@@ -36,12 +36,12 @@ pub(crate) fn id(number: u64) -> CheckpointId {
 }
 
 /// Builds a value from JSON, so that a test omits fields that do not matter to it.
-pub(crate) fn from<T: DeserializeOwned>(facts: Value) -> T {
-    serde_json::from_value(facts).unwrap()
+pub(crate) fn from_json<T: DeserializeOwned>(json: Value) -> T {
+    serde_json::from_value(json).unwrap()
 }
 
 pub(crate) fn record(thread: &ThreadId) -> ThreadRecord {
-    from(json!({
+    from_json(json!({
         "id": thread,
         "app": "demo",
         "graph": "main",
@@ -54,7 +54,7 @@ pub(crate) fn record(thread: &ThreadId) -> ThreadRecord {
 }
 
 pub(crate) fn run(thread: &ThreadId, run: &str) -> RunRecord {
-    from(json!({
+    from_json(json!({
         "id": run,
         "thread": thread,
         "first_seq": 1,
@@ -92,7 +92,7 @@ pub(crate) fn checkpoint(
         versions.insert(channel(name), id(number));
         values.insert(channel(name), value.clone().into());
     }
-    let meta: CheckpointMeta = from(json!({
+    let meta: CheckpointMeta = from_json(json!({
         "id": number,
         "parent": parent,
         "step": number,
@@ -106,7 +106,7 @@ pub(crate) fn checkpoint(
 }
 
 /// Returns the hint that a list keeps the first `keep` items of its version `base`.
-pub(crate) fn tail(name: &str, base: u64, keep: u32) -> (ChannelName, ListDelta) {
+pub(crate) fn list_delta(name: &str, base: u64, keep: u32) -> (ChannelName, ListDelta) {
     (channel(name), ListDelta { base: id(base), prefix_len: keep })
 }
 
@@ -172,10 +172,10 @@ pub(crate) fn seqs(events: &[Event]) -> Vec<u64> {
 }
 
 /// Returns text that hardly compresses: eight hexadecimal digits for each of `words`.
-pub(crate) fn noise(words: u32) -> String {
-    (0..words).fold(String::new(), |mut noise, n| {
-        noise.push_str(&format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)));
-        noise
+pub(crate) fn incompressible_text(words: u32) -> String {
+    (0..words).fold(String::new(), |mut text, n| {
+        text.push_str(&format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)));
+        text
     })
 }
 
@@ -187,16 +187,16 @@ pub(crate) async fn hold_all_turns() -> (Vec<Sender<()>>, MutexGuard<'static, ()
     let mut holds = Vec::new();
     for _ in 0..available_parallelism().map_or(1, NonZero::get) {
         let (hold, held) = std_channel();
-        let (tell, told) = oneshot::channel();
+        let (started, has_started) = oneshot::channel();
         let runtime = Handle::current();
         thread::spawn(move || {
             runtime.block_on(block_in_place_in_turn(CallerId::of_key("other"), true, move || {
-                tell.send(()).unwrap();
+                started.send(()).unwrap();
                 // An error means that the other half was dropped.
                 let _: Result<(), _> = held.recv();
             }));
         });
-        told.await.unwrap();
+        has_started.await.unwrap();
         holds.push(hold);
     }
     (holds, alone)

@@ -3,7 +3,7 @@
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::ListNamespaces;
 
-use crate::sample::{empty, list, nobody, parts, paths, put};
+use crate::fixtures::{empty, list, no_tenant, parts, paths, put};
 
 const SOME: &[&[&str]] = &[
     &["users"],
@@ -25,15 +25,15 @@ async fn fill(memory: &dyn Memory) {
 
 pub(crate) async fn namespaces_are_listed_once_in_order(memory: &dyn Memory) {
     fill(memory).await;
-    let mut wanted: Vec<Vec<String>> = SOME.iter().map(|namespace| parts(namespace)).collect();
-    wanted.sort();
-    let found = memory.namespaces(&nobody(), &list(&[], &[]), 0).await.unwrap();
-    assert_eq!(found, wanted);
+    let mut expected: Vec<Vec<String>> = SOME.iter().map(|namespace| parts(namespace)).collect();
+    expected.sort();
+    let found = memory.namespaces(&no_tenant(), &list(&[], &[]), 0).await.unwrap();
+    assert_eq!(found, expected);
 }
 
 pub(crate) async fn namespaces_match_patterns_and_depths(memory: &dyn Memory) {
     fill(memory).await;
-    for (prefix, suffix, max_depth, wanted) in [
+    for (prefix, suffix, max_depth, expected) in [
         (&["users", "1"][..], &[][..], None, vec!["users/1/facts", "users/1/wishes"]),
         (&["*", "1"], &[], None, vec!["teams/1/facts", "users/1/facts", "users/1/wishes"]),
         (&[], &["facts"], None, vec!["teams/1/facts", "users/1/facts", "users/2/facts"]),
@@ -46,7 +46,7 @@ pub(crate) async fn namespaces_match_patterns_and_depths(memory: &dyn Memory) {
         (&["user"], &[], None, vec![]),
     ] {
         let list = ListNamespaces { max_depth, ..list(prefix, suffix) };
-        assert_eq!(paths(memory, &list).await, wanted, "{prefix:?} {suffix:?} {max_depth:?}");
+        assert_eq!(paths(memory, &list).await, expected, "{prefix:?} {suffix:?} {max_depth:?}");
     }
 }
 
@@ -64,8 +64,8 @@ pub(crate) async fn pages_are_contiguous(memory: &dyn Memory) {
 pub(crate) async fn namespaces_without_documents_are_not_listed(memory: &dyn Memory) {
     put(memory, &["a"], "k", empty()).await;
     put(memory, &["a", "b"], "k", empty()).await;
-    memory.delete(&nobody(), &parts(&["a"]), "k").await.unwrap();
+    memory.delete(&no_tenant(), &parts(&["a"]), "k").await.unwrap();
     assert_eq!(paths(memory, &list(&[], &[])).await, ["a/b"]);
-    memory.clear(&nobody(), &parts(&["a"])).await.unwrap();
+    memory.clear(&no_tenant(), &parts(&["a"])).await.unwrap();
     assert_eq!(paths(memory, &list(&[], &[])).await, Vec::<String>::new());
 }

@@ -1,7 +1,7 @@
 //! Files of older formats are read and written.
 //!
-//! The files `old/format-*.redb.lz4` were written by the last versions with these formats, and are
-//! compressed.
+//! The files `old_formats/format-*.redb.lz4` were written by the last versions with these formats,
+//! and are compressed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +15,13 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{Batch, PendingQuery, PruneStrategy, SealReport};
 use wattle_store::RedbStore;
 
-use crate::pending::{asked, names};
-use crate::sample::{all_runs, append, batch, checkpoint, events, id, read, run, seqs, thread_id};
+use crate::fixtures::{
+    all_runs, append, batch, checkpoint, events, id, read, run, seqs, thread_id,
+};
+use crate::pending::{names, pending_run};
 
 fn unpacked(dir: &Path) -> PathBuf {
-    unpack(dir, include_bytes!("old/format-1.redb.lz4"))
+    unpack(dir, include_bytes!("old_formats/format-1.redb.lz4"))
 }
 
 fn unpack(dir: &Path, packed: &[u8]) -> PathBuf {
@@ -59,7 +61,7 @@ async fn format_1_file_is_read() {
 #[tokio::test]
 async fn format_2_file_is_read_and_written() {
     let dir = TempDir::new().unwrap();
-    let path = unpack(dir.path(), include_bytes!("old/format-2.redb.lz4"));
+    let path = unpack(dir.path(), include_bytes!("old_formats/format-2.redb.lz4"));
     let survey = RedbStore::survey_file(&path).unwrap();
     assert_eq!((survey.threads, survey.damaged.len()), (2, 0), "{:?}", survey.damaged);
     let store = RedbStore::open(&path).unwrap();
@@ -73,7 +75,7 @@ async fn format_2_file_is_read_and_written() {
     let before = store.verify(&thread).await.unwrap().unwrap();
     assert_eq!((before.sealed_after, before.last_seq), (0, 5));
     let mut next = checkpoint(3, Some(2), &[("list", json!([1, 2, 3, 4]))], &[("a", 1)]);
-    next.list_deltas = BTreeMap::from([crate::sample::tail("list", 2, 3)]);
+    next.list_deltas = BTreeMap::from([crate::fixtures::list_delta("list", 2, 3)]);
     append(&store, &thread, Batch { base: Some(id(2)), ..batch(next) }).await.unwrap();
     append(&store, &thread, Batch { base: Some(id(3)), ..events(6, 6) }).await.unwrap();
     let long = thread_id("long");
@@ -92,7 +94,7 @@ async fn format_2_file_is_read_and_written() {
 #[tokio::test]
 async fn format_3_file_is_read_and_written() {
     let dir = TempDir::new().unwrap();
-    let path = unpack(dir.path(), include_bytes!("old/format-3.redb.lz4"));
+    let path = unpack(dir.path(), include_bytes!("old_formats/format-3.redb.lz4"));
     let survey = RedbStore::survey_file(&path).unwrap();
     assert_eq!((survey.threads, survey.damaged.len()), (2, 0), "{:?}", survey.damaged);
     let store = RedbStore::open(&path).unwrap();
@@ -106,7 +108,7 @@ async fn format_3_file_is_read_and_written() {
     let head = store.thread(&thread).await.unwrap().unwrap();
     assert_eq!(store.verify(&thread).await.unwrap().unwrap().last_seq, head.last_seq);
     for (thread, name) in [(&thread, "r1"), (&blank, "r2"), (&thread, "r3")] {
-        assert!(store.enqueue(&asked(thread, name, 1)).await.unwrap());
+        assert!(store.enqueue(&pending_run(thread, name, 1)).await.unwrap());
     }
     drop(store);
     assert!(RedbStore::survey_file(&path).unwrap().damaged.is_empty());
@@ -135,7 +137,7 @@ async fn format_1_file_is_written() {
     let thread = thread_id("old");
     let longer = json!([1, 2.5, u64::MAX, "four", "five"]);
     let mut next = checkpoint(4, Some(2), &[("list", longer.clone())], &[("a", 1)]);
-    next.list_deltas = BTreeMap::from([crate::sample::tail("list", 2, 4)]);
+    next.list_deltas = BTreeMap::from([crate::fixtures::list_delta("list", 2, 4)]);
     append(&store, &thread, Batch { base: Some(id(2)), ..batch(next) }).await.unwrap();
     append(&store, &thread, Batch { base: Some(id(4)), ..events(6, 7) }).await.unwrap();
     drop(store);

@@ -14,10 +14,11 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, CheckpointTuple, PruneStrategy};
 use wattle_store::RedbStore;
 
-use crate::retain::all;
-use crate::sample::{
-    append, checkpoint, create, events, id, noise, read, record, run, run_id, tail, thread_id,
+use crate::fixtures::{
+    append, checkpoint, create, events, id, incompressible_text, list_delta, read, record, run,
+    run_id, thread_id,
 };
+use crate::retention::all;
 
 /// Checkpoints of a long thread: several times the number that one commit deletes.
 const LONG: u64 = 2200;
@@ -29,7 +30,7 @@ const STRIDE: u64 = 50;
 
 /// Creates a thread with a checkpoint and an event per step. `n` always changes, `list` grows
 /// sometimes, `first` never changes.
-async fn long(store: &dyn Store, name: &str, length: u64) -> ThreadId {
+async fn create_long(store: &dyn Store, name: &str, length: u64) -> ThreadId {
     let thread = create(store, name).await;
     let mut list = Vec::new();
     let mut tickets = Vec::new();
@@ -50,7 +51,8 @@ async fn long(store: &dyn Store, name: &str, length: u64) -> ThreadId {
         }
         let mut next = checkpoint(n, parent, &changed, &older);
         if now && n > 1 {
-            next.list_deltas = BTreeMap::from([tail("list", n - STRIDE, list.len() as u32 - 1)]);
+            next.list_deltas =
+                BTreeMap::from([list_delta("list", n - STRIDE, list.len() as u32 - 1)]);
         }
         let run = (n == 1).then(|| run(&thread, &format!("{name} run")));
         let batch = Batch { run, base: parent.map(id), checkpoint: Some(next), ..events(n, n) };
@@ -67,23 +69,27 @@ fn renamed(run: &RunId) -> RunId {
 }
 
 /// Returns a few checkpoints, without the fields that differ between a thread and its copy.
-async fn some(store: &dyn Store, thread: &ThreadId, length: u64) -> Vec<CheckpointTuple> {
-    let mut some = Vec::new();
+async fn sample_checkpoints(
+    store: &dyn Store,
+    thread: &ThreadId,
+    length: u64,
+) -> Vec<CheckpointTuple> {
+    let mut sample_checkpoints = Vec::new();
     for n in [1, 2, length / 2, length - 1, length] {
         let mut tuple = read(store, thread, Some(n)).await.unwrap();
         tuple.checkpoint.meta.run = run_id("any");
         tuple.events.iter_mut().for_each(|event| event.run = run_id("any"));
-        some.push(tuple);
+        sample_checkpoints.push(tuple);
     }
-    some
+    sample_checkpoints
 }
 
 pub(crate) async fn long_thread_is_copied_and_pruned(store: &dyn Store) {
-    let thread = long(store, "long", LONG).await;
-    let before = some(store, &thread, LONG).await;
+    let thread = create_long(store, "long", LONG).await;
+    let before = sample_checkpoints(store, &thread, LONG).await;
     let copied = thread_id("copy");
     store.copy_thread(&thread, &copied, &run_id("incarnation"), &renamed).await.unwrap();
-    assert_eq!(some(store, &copied, LONG).await, before);
+    assert_eq!(sample_checkpoints(store, &copied, LONG).await, before);
     assert_eq!(all(store, &copied).await.len() as u64, LONG);
     store.verify(&copied).await.unwrap().unwrap();
     store.prune(&copied, PruneStrategy::KeepLatest).await.unwrap();
@@ -96,7 +102,7 @@ pub(crate) async fn long_thread_is_copied_and_pruned(store: &dyn Store) {
         .unwrap();
     store.delete_thread(&copied).await.unwrap();
     assert_eq!(store.thread(&copied).await.unwrap(), None);
-    assert_eq!(some(store, &thread, LONG).await, before);
+    assert_eq!(sample_checkpoints(store, &thread, LONG).await, before);
     store.verify(&thread).await.unwrap().unwrap();
 }
 
@@ -127,7 +133,7 @@ async fn append_until(
 async fn appends_proceed_during_a_rewrite() {
     let dir = TempDir::new().unwrap();
     let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
-    let thread = long(&store, "long", LONG).await;
+    let thread = create_long(&store, "long", LONG).await;
     let copied = thread_id("copy");
     let changing = store.clone();
     let (from, to) = (thread.clone(), copied.clone());
@@ -152,7 +158,7 @@ async fn appends_proceed_during_a_rewrite() {
 async fn concurrent_appends_survive_a_prune() {
     let dir = TempDir::new().unwrap();
     let store = Arc::new(RedbStore::open(dir.path().join("wattle.redb")).unwrap());
-    let thread = long(&*store, "long", LONG).await;
+    let thread = create_long(&*store, "long", LONG).await;
     let (pruning, pruned) = (store.clone(), thread.clone());
     let pruning =
         tokio::spawn(async move { pruning.prune(&pruned, PruneStrategy::KeepLatest).await });
@@ -174,18 +180,18 @@ async fn concurrent_appends_survive_a_prune() {
 async fn concurrent_record_updates_survive_a_prune() {
     let dir = TempDir::new().unwrap();
     let store = Arc::new(RedbStore::open(dir.path().join("wattle.redb")).unwrap());
-    let thread = long(&*store, "long", LONG).await;
+    let thread = create_long(&*store, "long", LONG).await;
     let (pruning, pruned) = (store.clone(), thread.clone());
     let pruning =
         tokio::spawn(async move { pruning.prune(&pruned, PruneStrategy::KeepLatest).await });
-    let mut facts = record(&thread);
+    let mut updated = record(&thread);
     while !pruning.is_finished() {
-        facts.updated_ms += 1;
-        let batch = Batch { record: Some(facts.clone()), ..Batch::default() };
+        updated.updated_ms += 1;
+        let batch = Batch { record: Some(updated.clone()), ..Batch::default() };
         append(&*store, &thread, batch).await.unwrap();
     }
     let pruned = pruning.await.unwrap().is_ok();
-    assert_eq!(store.thread(&thread).await.unwrap().unwrap().record.updated_ms, facts.updated_ms);
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().record.updated_ms, updated.updated_ms);
     assert_eq!(all(&*store, &thread).await.len() == 1, pruned);
     store.verify(&thread).await.unwrap().unwrap();
 }
@@ -195,7 +201,7 @@ async fn concurrent_record_updates_survive_a_prune() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by another test, which kills it"]
 async fn changing_process() {
-    let store = RedbStore::open(crate::passed(FILE)).unwrap();
+    let store = RedbStore::open(crate::path_from_env(FILE)).unwrap();
     let changing = store.clone();
     let changes = tokio::spawn(async move {
         let thread = thread_id("long");
@@ -221,24 +227,24 @@ async fn sigkill_during_a_rewrite_keeps_threads_intact() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let (thread, copied) = (thread_id("long"), thread_id("copy"));
-    let whole = dir.path().join("whole.redb");
-    let store = RedbStore::open(&whole).unwrap();
-    long(&store, "long", LONG).await;
+    let original = dir.path().join("whole.redb");
+    let store = RedbStore::open(&original).unwrap();
+    create_long(&store, "long", LONG).await;
     create(&store, "other").await;
     drop(store);
     let (mut batches, mut step) = (1, 1);
     loop {
-        std::fs::copy(&whole, &path).unwrap();
+        std::fs::copy(&original, &path).unwrap();
         let durable = change_and_kill(&path, batches);
         let store = RedbStore::open(&path).unwrap();
-        let standing = [count(&store, &thread).await, count(&store, &copied).await];
-        assert!([0, 1, LONG].contains(&standing[0]), "{standing:?} after {batches}");
-        assert!([0, LONG].contains(&standing[1]), "{standing:?} after {batches}");
+        let counts = [count(&store, &thread).await, count(&store, &copied).await];
+        assert!([0, 1, LONG].contains(&counts[0]), "{counts:?} after {batches}");
+        assert!([0, LONG].contains(&counts[1]), "{counts:?} after {batches}");
         // Compaction reclaims the leftover frames and nothing else.
         store.compact().await.unwrap();
-        assert_eq!([count(&store, &thread).await, count(&store, &copied).await], standing);
+        assert_eq!([count(&store, &thread).await, count(&store, &copied).await], counts);
         let Some(durable) = durable else {
-            assert_eq!(standing, [0, LONG]);
+            assert_eq!(counts, [0, LONG]);
             return;
         };
         let other = store.thread(&thread_id("other")).await.unwrap().unwrap();
@@ -263,7 +269,7 @@ async fn count(store: &RedbStore, thread: &ThreadId) -> u64 {
 /// thread, and kills it. Returns the newest event that it reported, or `None` if it was done.
 fn change_and_kill(path: &Path, batches: usize) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["long::changing_process", "--exact", "--ignored", "--nocapture"])
+        .args(["long_threads::changing_process", "--exact", "--ignored", "--nocapture"])
         .env(FILE, path)
         .stdout(Stdio::piped())
         .spawn()
@@ -300,7 +306,7 @@ async fn compaction_shrinks_a_pruned_store() {
         let thread = create(&store, &format!("t{number}")).await;
         for n in 1..=CHECKPOINTS {
             // Different text each time, because equal text would compress.
-            let text = noise(128 + number)[..1024].replace('0', &n.to_string());
+            let text = incompressible_text(128 + number)[..1024].replace('0', &n.to_string());
             let parent = (n > 1).then(|| n - 1);
             let next = checkpoint(n, parent, &[("text", json!(text))], &[]);
             let batch = Batch { base: parent.map(id), checkpoint: Some(next), ..events(n, n) };

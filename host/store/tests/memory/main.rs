@@ -6,11 +6,11 @@ mod damage;
 mod document;
 mod expiry;
 mod file;
+mod fixtures;
 mod model;
 mod namespaces;
-mod sample;
+mod put_if;
 mod search;
-mod swap;
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ conformance! {
         namespaces_match_patterns_and_depths
         pages_are_contiguous
         namespaces_without_documents_are_not_listed;
-    swap:
+    put_if:
         put_if_replaces_the_expected_document
         delete_if_deletes_the_expected_document
         put_if_treats_expired_documents_as_absent

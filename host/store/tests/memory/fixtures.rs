@@ -10,7 +10,7 @@ use wattle_run::ports::memory::{
 pub(crate) const NOW_MS: i64 = 1_700_000_000_000;
 
 /// The scope of requests without a tenant.
-pub(crate) fn nobody() -> MemoryScope {
+pub(crate) fn no_tenant() -> MemoryScope {
     MemoryScope::Tenant(None)
 }
 
@@ -30,12 +30,12 @@ pub(crate) fn item(namespace: &[&str], key: &str, value: Value) -> PutItem {
 
 /// Puts a document without a tenant.
 pub(crate) async fn put(memory: &dyn Memory, namespace: &[&str], key: &str, value: Value) {
-    memory.put(&nobody(), item(namespace, key, value), NOW_MS).await.unwrap();
+    memory.put(&no_tenant(), item(namespace, key, value), NOW_MS).await.unwrap();
 }
 
 /// Reads a document without a tenant.
 pub(crate) async fn get(memory: &dyn Memory, namespace: &[&str], key: &str) -> Option<Item> {
-    memory.get(&nobody(), &parts(namespace), key, NOW_MS).await.unwrap()
+    memory.get(&no_tenant(), &parts(namespace), key, NOW_MS).await.unwrap()
 }
 
 /// Searches everything under a prefix.
@@ -49,7 +49,7 @@ pub(crate) fn with_filter(filter: &Value) -> MemorySearch {
 
 /// Returns the keys that a search finds, in order.
 pub(crate) async fn keys(memory: &dyn Memory, search: &MemorySearch) -> Vec<String> {
-    let found = memory.search(&nobody(), search, NOW_MS).await.unwrap();
+    let found = memory.search(&no_tenant(), search, NOW_MS).await.unwrap();
     found.into_iter().map(|item| item.key).collect()
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn list(prefix: &[&str], suffix: &[&str]) -> ListNamespaces {
 
 /// Returns namespaces as paths, in order.
 pub(crate) async fn paths(memory: &dyn Memory, list: &ListNamespaces) -> Vec<String> {
-    let found = memory.namespaces(&nobody(), list, NOW_MS).await.unwrap();
+    let found = memory.namespaces(&no_tenant(), list, NOW_MS).await.unwrap();
     found.iter().map(|namespace| namespace.join("/")).collect()
 }
 

@@ -14,11 +14,11 @@ use wattle_run::ports::store::{Batch, LeaseHolder, PruneStrategy, StoreError};
 use wattle_run::ports::{BlobStore as _, Memory as _, Store as _};
 use wattle_store::{PostgresBlobs, PostgresConfig, PostgresStore};
 
-use crate::postgres::Server;
-use crate::proxy::{Fate, Proxy};
-use crate::sample::{
+use crate::fixtures::{
     append, batch, checkpoint, create, event, events, record, run_id, seqs, thread_id,
 };
+use crate::postgres::Server;
+use crate::proxy::{CommitFault, Proxy};
 
 #[tokio::test]
 async fn in_doubt_rewrite_is_applied_once() {
@@ -33,16 +33,17 @@ async fn in_doubt_rewrite_is_applied_once() {
             .await
             .unwrap();
     }
-    for (place, fate) in [Fate::Unheard, Fate::Lost].into_iter().enumerate() {
+    for (place, fault) in [CommitFault::ReplyLost, CommitFault::CommitLost].into_iter().enumerate()
+    {
         let to = thread_id(&format!("to-{place}"));
         let rename = move |run: &RunId| run_id(&format!("{run}-{place}"));
-        proxy.next(fate);
+        proxy.next(fault);
         store.copy_thread(&from, &to, &run_id("incarnation"), &rename).await.unwrap();
         assert_eq!(seqs(&store.events(&to, 0, 9).await.unwrap()), [1, 2]);
-        proxy.next(fate);
+        proxy.next(fault);
         store.prune(&to, PruneStrategy::KeepLatest).await.unwrap();
         store.verify(&to).await.unwrap().unwrap();
-        proxy.next(fate);
+        proxy.next(fault);
         store.delete_thread(&to).await.unwrap();
         assert!(store.thread(&to).await.unwrap().is_none());
     }
@@ -111,8 +112,8 @@ async fn errors_of_an_unavailable_server_are_retryable() {
     );
     let failures = [document.unwrap_err(), bytes.unwrap_err(), thread.unwrap_err().into()];
     for failure in failures {
-        let facts = (failure.code.as_str(), failure.retryable);
-        assert_eq!(facts, (code::UNAVAILABLE, true), "{failure}");
+        let code_and_retryable = (failure.code.as_str(), failure.retryable);
+        assert_eq!(code_and_retryable, (code::UNAVAILABLE, true), "{failure}");
     }
 }
 
@@ -172,11 +173,11 @@ async fn leases_of_dead_hosts_are_deleted(server: &Server) {
     for (thread, holder) in [("a", "dead"), ("begun", "dead")] {
         store.acquire_lease(&thread_id(thread), &LeaseHolder(holder.into())).await.unwrap();
     }
-    server.meddle("dead", "UPDATE holders SET beat = beat - interval '16 s'").await;
+    server.execute_as_admin("dead", "UPDATE holders SET beat = beat - interval '16 s'").await;
     let live = store.acquire_lease(&thread_id("b"), &LeaseHolder("live".into())).await.unwrap();
     let again = server.store("dead").await;
     server
-        .meddle(
+        .execute_as_admin(
             "dead",
             "DO $$ BEGIN ASSERT (SELECT array_agg(convert_from(id, 'UTF8') ORDER BY id) \
              FROM threads) = '{b,begun}'; END $$",

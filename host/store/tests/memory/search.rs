@@ -6,7 +6,7 @@ use wattle_run::limit::MEMORY_DOCUMENT_BYTES;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::MemorySearch;
 
-use crate::sample::{NOW_MS, empty, item, keys, nobody, put, under, with_filter};
+use crate::fixtures::{NOW_MS, empty, item, keys, no_tenant, put, under, with_filter};
 
 pub(crate) async fn prefix_matches_whole_parts(memory: &dyn Memory) {
     for (namespace, key) in [
@@ -27,7 +27,7 @@ pub(crate) async fn prefix_matches_whole_parts(memory: &dyn Memory) {
 
 pub(crate) async fn newest_documents_come_first(memory: &dyn Memory) {
     for (key, at_ms) in [("a", 1), ("b", 3), ("c", 2), ("a", 4)] {
-        memory.put(&nobody(), item(&["n"], key, empty()), NOW_MS + at_ms).await.unwrap();
+        memory.put(&no_tenant(), item(&["n"], key, empty()), NOW_MS + at_ms).await.unwrap();
     }
     assert_eq!(keys(memory, &under(&["n"])).await, ["a", "b", "c"]);
 }
@@ -38,7 +38,7 @@ pub(crate) async fn all_conditions_must_match(memory: &dyn Memory) {
     {
         put(memory, &["f"], key, json!({ "kind": kind, "age": age })).await;
     }
-    for (filter, wanted) in [
+    for (filter, expected) in [
         (json!({ "kind": "fact" }), vec!["a", "b"]),
         (json!({ "kind": { "$ne": "fact" } }), vec!["c"]),
         (json!({ "age": { "$gte": 1, "$lt": 2.5 } }), vec!["a"]),
@@ -47,7 +47,7 @@ pub(crate) async fn all_conditions_must_match(memory: &dyn Memory) {
         (json!({ "missing": null }), vec!["a", "b", "c"]),
         (json!({ "missing": 1 }), vec![]),
     ] {
-        assert_eq!(keys(memory, &with_filter(&filter)).await, wanted, "{filter}");
+        assert_eq!(keys(memory, &with_filter(&filter)).await, expected, "{filter}");
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn results_are_ranked_by_words(memory: &dyn Memory) {
     put(memory, &["q"], "tea", json!({ "text": "the kettle" })).await;
     put(memory, &["q"], "dog", json!({ "text": "a small dog" })).await;
     let query = |words: &str| MemorySearch { query: Some(words.into()), ..under(&["q"]) };
-    let found = memory.search(&nobody(), &query("Green TEA"), NOW_MS).await.unwrap();
+    let found = memory.search(&no_tenant(), &query("Green TEA"), NOW_MS).await.unwrap();
     let found: Vec<_> = found.into_iter().map(|item| (item.key, item.score)).collect();
     assert_eq!(found, [("drinks".into(), Some(1.0)), ("tea".into(), Some(0.5))]);
     assert_eq!(keys(memory, &query("horse")).await, Vec::<String>::new());
@@ -93,18 +93,18 @@ pub(crate) async fn pages_are_contiguous(memory: &dyn Memory) {
 pub(crate) async fn search_over_the_scan_limit_fails(memory: &dyn Memory) {
     let large = "x".repeat(MEMORY_DOCUMENT_BYTES - 100);
     let keys: Vec<String> = (0..260).map(|n| n.to_string()).collect();
-    let nobody = nobody();
+    let no_tenant = no_tenant();
     for some in keys.chunks(20) {
         let puts = some.iter().map(|key| {
             let item = item(&["large", key], key, json!(large));
-            memory.put(&nobody, item, NOW_MS)
+            memory.put(&no_tenant, item, NOW_MS)
         });
         assert!(join_all(puts).await.iter().all(Result::is_ok));
     }
     let search = MemorySearch { limit: 1, ..under(&["large"]) };
-    let failure = memory.search(&nobody, &search, NOW_MS).await.unwrap_err();
+    let failure = memory.search(&no_tenant, &search, NOW_MS).await.unwrap_err();
     assert_eq!(failure.code, "limit");
     assert!(failure.message.contains("`large`"), "{failure}");
     let search = MemorySearch { limit: 1, ..under(&["large", "7"]) };
-    assert_eq!(memory.search(&nobody, &search, NOW_MS).await.unwrap().len(), 1);
+    assert_eq!(memory.search(&no_tenant, &search, NOW_MS).await.unwrap().len(), 1);
 }

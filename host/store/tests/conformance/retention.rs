@@ -12,9 +12,9 @@ use wattle_run::ports::store::{
     Batch, CheckpointQuery, CheckpointTuple, PruneStrategy, RunRecord, ThreadRecord, ThreadStatus,
 };
 
-use crate::sample::{
-    all_runs, append, batch, checkpoint, create, event, events, id, read, record, run, run_id,
-    seqs, tail, thread_id,
+use crate::fixtures::{
+    all_runs, append, batch, checkpoint, create, event, events, id, list_delta, read, record, run,
+    run_id, seqs, thread_id,
 };
 
 fn of(run: &str, mut checkpoint: Checkpoint) -> Checkpoint {
@@ -40,7 +40,7 @@ pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
         let values = [(word, json!(word)), ("list", json!(list))];
         let mut next = of(&name, checkpoint(number, parent, &values, &versions));
         if let Some(parent) = parent {
-            next.list_deltas = BTreeMap::from([tail("list", parent, list.len() as u32 - 1)]);
+            next.list_deltas = BTreeMap::from([list_delta("list", parent, list.len() as u32 - 1)]);
         }
         let seq = number * 2 - 1;
         let made = Batch {
@@ -218,7 +218,7 @@ pub(crate) async fn pruned_thread_accepts_further_batches(store: &dyn Store) {
     let longer = json!(["one", "two", "three", "four"]);
     let older = [("one", 1), ("two", 2), ("three", 3)];
     let mut next = checkpoint(4, Some(3), &[("list", longer.clone())], &older);
-    next.list_deltas = BTreeMap::from([tail("list", 3, 3)]);
+    next.list_deltas = BTreeMap::from([list_delta("list", 3, 3)]);
     append(store, &thread, Batch { base: Some(id(3)), ..batch(next) }).await.unwrap();
     append(store, &thread, Batch { base: Some(id(4)), ..events(7, 8) }).await.unwrap();
     let tuple = read(store, &thread, None).await.unwrap();
@@ -295,9 +295,9 @@ pub(crate) async fn pruning_keeps_events_of_a_checkpoint_persisted_later(store: 
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
     let last = checkpoint(3, Some(1), &[("a", json!("kept"))], &[]);
-    let mut told = event(2, json!(null));
-    told.kind = EventKind::Checkpointed(Checkpointed::from(&last.meta));
-    let pending = vec![event(1, json!("goes")), told, event(3, json!("asked"))].into();
+    let mut checkpointed = event(2, json!(null));
+    checkpointed.kind = EventKind::Checkpointed(Checkpointed::from(&last.meta));
+    let pending = vec![event(1, json!("goes")), checkpointed, event(3, json!("asked"))].into();
     let below = Batch { base: Some(id(1)), events: pending, ..Batch::default() };
     append(store, &thread, below).await.unwrap();
     append(store, &thread, Batch { base: Some(id(1)), ..batch(last) }).await.unwrap();

@@ -9,7 +9,7 @@ use wattle_run::ports::Memory;
 use wattle_run::ports::memory::PutItem;
 use wattle_store::RedbMemory;
 
-use crate::sample::{NOW_MS, get, item, nobody, put};
+use crate::fixtures::{NOW_MS, get, item, no_tenant, put};
 
 fn refused(path: &Path) -> String {
     RedbMemory::open(path).unwrap_err().message
@@ -22,7 +22,7 @@ async fn documents_survive_a_restart() {
     let memory = RedbMemory::open(&path).unwrap();
     put(&memory, &["a", "\0"], "\u{1f980}", json!({ "n": 1 })).await;
     let kept = PutItem { ttl_ms: Some(10), ..item(&["a"], "soon", json!(1)) };
-    memory.put(&nobody(), kept, NOW_MS).await.unwrap();
+    memory.put(&no_tenant(), kept, NOW_MS).await.unwrap();
     drop(memory);
     let memory = RedbMemory::open(&path).unwrap();
     assert_eq!(get(&memory, &["a", "\0"], "\u{1f980}").await.unwrap().value, json!({ "n": 1 }));
@@ -34,10 +34,10 @@ async fn unawaited_changes_are_written() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("memory.redb");
     let memory = RedbMemory::open(&path).unwrap();
-    let nobody = nobody();
+    let no_tenant = no_tenant();
     for n in 0..20 {
         let key = n.to_string();
-        let mut waiting = Box::pin(memory.put(&nobody, item(&["a"], &key, json!(n)), NOW_MS));
+        let mut waiting = Box::pin(memory.put(&no_tenant, item(&["a"], &key, json!(n)), NOW_MS));
         let polled = futures::poll!(&mut waiting);
         drop((polled, waiting));
     }
@@ -64,12 +64,12 @@ fn foreign_and_newer_files_are_refused() {
     assert!(refused(&text).contains("move it away"), "{}", refused(&text));
     assert_eq!(std::fs::read(&text).unwrap(), b"not a database");
 
-    let facts: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
+    let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
     let newer = dir.path().join("newer.redb");
     drop(RedbMemory::open(&newer).unwrap());
     let database = Database::open(&newer).unwrap();
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(facts).unwrap().insert("format", 3).unwrap();
+    transaction.open_table(meta).unwrap().insert("format", 3).unwrap();
     transaction.commit().unwrap();
     drop(database);
     assert!(refused(&newer).contains("use a newer wattle"), "{}", refused(&newer));

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::PutItem;
 
-use crate::sample::{NOW_MS, empty, get, item, nobody, parts, put, tenant};
+use crate::fixtures::{NOW_MS, empty, get, item, no_tenant, parts, put, tenant};
 
 async fn put_if(memory: &dyn Memory, known: Option<&Value>, item: PutItem, now_ms: i64) -> bool {
-    memory.compare_and_set(&nobody(), known, item, now_ms).await.unwrap()
+    memory.compare_and_set(&no_tenant(), known, item, now_ms).await.unwrap()
 }
 
 async fn keys_after(memory: &dyn Memory, after: &str, limit: usize) -> Vec<String> {
-    let found = memory.list(&nobody(), &parts(&["a"]), after, limit, NOW_MS).await.unwrap();
+    let found = memory.list(&no_tenant(), &parts(&["a"]), after, limit, NOW_MS).await.unwrap();
     found.into_iter().map(|item| item.key).collect()
 }
 
@@ -33,13 +33,13 @@ pub(crate) async fn put_if_replaces_the_expected_document(memory: &dyn Memory) {
     // Repeats the put, as a caller does after a lost reply.
     assert!(put_if(memory, Some(&one), new(two.clone()), NOW_MS + 9).await);
     assert_eq!(get(memory, &["a"], "k").await.unwrap().updated_ms, NOW_MS + 5);
-    memory.delete(&nobody(), &parts(&["a"]), "k").await.unwrap();
+    memory.delete(&no_tenant(), &parts(&["a"]), "k").await.unwrap();
     assert!(!put_if(memory, Some(&two), new(one), NOW_MS).await);
 }
 
 pub(crate) async fn delete_if_deletes_the_expected_document(memory: &dyn Memory) {
     let delete_if = async |known: &Value, now_ms| {
-        memory.compare_and_delete(&nobody(), &parts(&["a"]), "k", known, now_ms).await.unwrap()
+        memory.compare_and_delete(&no_tenant(), &parts(&["a"]), "k", known, now_ms).await.unwrap()
     };
     let one = json!({ "n": 1, "f": 0.1 });
     assert!(delete_if(&one, NOW_MS).await, "there is none");
@@ -60,7 +60,8 @@ pub(crate) async fn put_if_treats_expired_documents_as_absent(memory: &dyn Memor
     let later_ms = NOW_MS + 100;
     assert!(!put_if(memory, Some(&json!(1)), kept(json!(2)), later_ms).await);
     assert!(put_if(memory, None, kept(json!(3)), later_ms).await);
-    let found = memory.get(&nobody(), &parts(&["a"]), "k", later_ms + 99).await.unwrap().unwrap();
+    let found =
+        memory.get(&no_tenant(), &parts(&["a"]), "k", later_ms + 99).await.unwrap().unwrap();
     assert_eq!((found.value, found.created_ms), (json!(3), later_ms));
     assert_eq!(memory.sweep(later_ms + 99).await.unwrap(), 0);
     assert_eq!(memory.sweep(later_ms + 100).await.unwrap(), 1);
@@ -95,7 +96,7 @@ pub(crate) async fn listing_is_ordered_by_key(memory: &dyn Memory) {
     }
     memory.put(&tenant("t"), item(&["a"], "c", empty()), NOW_MS).await.unwrap();
     let gone = PutItem { ttl_ms: Some(1), ..item(&["a"], "005x", empty()) };
-    memory.put(&nobody(), gone, NOW_MS - 1).await.unwrap();
+    memory.put(&no_tenant(), gone, NOW_MS - 1).await.unwrap();
     let (mut found, mut after) = (Vec::new(), String::new());
     loop {
         let page = keys_after(memory, &after, 70).await;

@@ -14,7 +14,7 @@ use wattle_run::ports::Memory as _;
 use wattle_run::ports::memory::PutItem;
 use wattle_store::{EssentialDocuments, RedbMemory};
 
-use crate::sample::{NOW_MS, get, item, nobody, parts, put, under};
+use crate::fixtures::{NOW_MS, get, item, no_tenant, parts, put, under};
 
 type Key<'k> = (&'k [u8], &'k str);
 
@@ -38,7 +38,7 @@ fn text(namespace: &str, number: usize) -> String {
 }
 
 async fn fill(path: &Path, namespace: &str, documents: usize) {
-    let (memory, scope) = (RedbMemory::open(path).unwrap(), nobody());
+    let (memory, scope) = (RedbMemory::open(path).unwrap(), no_tenant());
     let items = (0..documents)
         .map(|number| item(&[namespace], &key(number), json!({ "text": text(namespace, number) })));
     for put in join_all(items.map(|item| memory.put(&scope, item, NOW_MS))).await {
@@ -97,7 +97,7 @@ async fn file_that_may_lack_all_essential_documents_is_refused() {
     fill(&path, "notes", MANY).await;
     fill(&path, "own", 3).await;
     let essential = EssentialDocuments {
-        scope: nobody(),
+        scope: no_tenant(),
         namespace: parts(&["own"]),
         meaning: "nothing of its own may be left",
     };
@@ -151,15 +151,16 @@ fn change(path: &Path, changed: &str) {
     let mut table = transaction.open_table(DOCUMENTS).unwrap();
     let mut found = None;
     for entry in table.iter().unwrap() {
-        let (place, row) = entry.unwrap();
-        let ((path, key), (created_ms, updated_ms, _, _, check, _)) = (place.value(), row.value());
+        let (namespace_path, row) = entry.unwrap();
+        let ((path, key), (created_ms, updated_ms, _, _, check, _)) =
+            (namespace_path.value(), row.value());
         if key == changed {
             found = Some((path.to_vec(), created_ms, updated_ms, check));
         }
     }
-    let (place, created_ms, updated_ms, check) = found.unwrap();
+    let (namespace_path, created_ms, updated_ms, check) = found.unwrap();
     let row: Row<'_> = (created_ms, updated_ms, None, None, check, "\"else\"");
-    table.insert((place.as_slice(), changed), row).unwrap();
+    table.insert((namespace_path.as_slice(), changed), row).unwrap();
     drop(table);
     transaction.commit().unwrap();
 }
@@ -169,7 +170,7 @@ async fn damaged_document_is_broken_until_replaced_or_deleted() {
     let (path, _dir) = file();
     fill(&path, "notes", 3).await;
     change(&path, "k0001");
-    let (memory, scope, notes) = (RedbMemory::open(&path).unwrap(), nobody(), parts(&["notes"]));
+    let (memory, scope, notes) = (RedbMemory::open(&path).unwrap(), no_tenant(), parts(&["notes"]));
     let name = "document \"k0001\" in [\"notes\"]";
     let read = memory.get(&scope, &notes, "k0001", NOW_MS).await.unwrap_err();
     assert!(read.code == code::BROKEN && read.message.contains(name), "{read}");
@@ -198,7 +199,7 @@ async fn damaged_document_is_broken_until_replaced_or_deleted() {
 #[tokio::test]
 async fn replacement_of_a_damaged_document_has_its_own_expiry() {
     let (path, _dir) = file();
-    let (memory, scope) = (RedbMemory::open(&path).unwrap(), nobody());
+    let (memory, scope) = (RedbMemory::open(&path).unwrap(), no_tenant());
     let brief = PutItem { ttl_ms: Some(10), ..item(&["a"], "k", json!(1)) };
     memory.put(&scope, brief, NOW_MS).await.unwrap();
     drop(memory);
@@ -212,24 +213,26 @@ async fn replacement_of_a_damaged_document_has_its_own_expiry() {
 
 /// Creates a file of format 1, which has no checksums.
 fn of_format_1(path: &Path, documents: usize) {
-    let facts: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
+    let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
     let unchecked: TableDefinition<'_, Key<'_>, UncheckedRow<'_>> =
         TableDefinition::new("documents");
     let expiries: TableDefinition<'_, (i64, &[u8], &str), ()> = TableDefinition::new("expiries");
     let database = Database::create(path).unwrap();
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(facts).unwrap().insert("format", 1).unwrap();
+    transaction.open_table(meta).unwrap().insert("format", 1).unwrap();
     let mut table = transaction.open_table(unchecked).unwrap();
     let mut expiring = transaction.open_table(expiries).unwrap();
     // The path of the namespace `["notes"]` without a tenant.
-    let place = [&[0_u8][..], b"opuft", &[0]].concat();
+    let namespace_path = [&[0_u8][..], b"opuft", &[0]].concat();
     for number in 0..documents {
         let document = json!({ "text": text("notes", number) }).to_string();
         let expires_ms = (number == 0).then_some(NOW_MS + 10);
         let row: UncheckedRow<'_> = (NOW_MS, NOW_MS, expires_ms, None, document.as_str());
-        table.insert((place.as_slice(), key(number).as_str()), row).unwrap();
+        table.insert((namespace_path.as_slice(), key(number).as_str()), row).unwrap();
         if let Some(expires_ms) = expires_ms {
-            expiring.insert((expires_ms, place.as_slice(), key(number).as_str()), ()).unwrap();
+            expiring
+                .insert((expires_ms, namespace_path.as_slice(), key(number).as_str()), ())
+                .unwrap();
         }
     }
     drop((table, expiring));
@@ -248,7 +251,7 @@ async fn format_1_file_gets_checksums() {
     assert!(RedbMemory::survey_file(&path).unwrap().is_empty());
     change(&path, "k0007");
     let memory = RedbMemory::open(&path).unwrap();
-    let read = memory.get(&nobody(), &parts(&["notes"]), "k0007", NOW_MS).await.unwrap_err();
+    let read = memory.get(&no_tenant(), &parts(&["notes"]), "k0007", NOW_MS).await.unwrap_err();
     assert_eq!(read.code, code::BROKEN);
     assert_eq!(memory.sweep(NOW_MS + 10).await.unwrap(), 1);
     let kept: Option<Value> = get(&memory, &["notes"], "k0000").await.map(|item| item.value);
