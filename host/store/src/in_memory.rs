@@ -43,20 +43,20 @@ const NOTIFICATION_CAPACITY: usize = 1024;
 
 /// A store in memory. Clones share their content.
 #[derive(Clone, Debug)]
-pub struct MemoryStore {
+pub struct InMemoryStore {
     state: Arc<Mutex<State>>,
     watches: Arc<WatchRegistry>,
     /// Reaches all engines of this process that share the store.
     notifications: broadcast::Sender<Notification>,
 }
 
-impl Default for MemoryStore {
+impl Default for InMemoryStore {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl MemoryStore {
+impl InMemoryStore {
     /// Creates an empty store.
     pub fn new() -> Self {
         Self::with_clock(monotonic_clock())
@@ -95,7 +95,7 @@ fn belongs_to(thread: &Thread, owner: &Owner) -> bool {
 }
 
 #[async_trait]
-impl Store for MemoryStore {
+impl Store for InMemoryStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         let result = self.append_batch(thread, batch);
         if let Ok(last_seq) = result {
@@ -374,7 +374,7 @@ impl Store for MemoryStore {
 }
 
 #[async_trait]
-impl Mentions for MemoryStore {
+impl Mentions for InMemoryStore {
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError> {
         let state = lock(&self.state);
         let mut mentioned: BTreeSet<Digest> = BTreeSet::new();

@@ -2,8 +2,8 @@
 //!
 //! | port | in a file | in PostgreSQL | in memory |
 //! |---|---|---|---|
-//! | [`Store`](wattle_run::ports::Store) | [`RedbStore`] | [`PostgresStore`] | [`MemoryStore`] |
-//! | [`BlobStore`](wattle_run::ports::BlobStore) | [`FileBlobs`] | [`PostgresBlobs`] | [`MemoryBlobs`] |
+//! | [`Store`](wattle_run::ports::Store) | [`RedbStore`] | [`PostgresStore`] | [`InMemoryStore`] |
+//! | [`BlobStore`](wattle_run::ports::BlobStore) | [`FileBlobs`] | [`PostgresBlobs`] | [`InMemoryBlobs`] |
 //! | [`Memory`](wattle_run::ports::Memory) | [`RedbMemory`] | [`PostgresMemory`] | [`VolatileMemory`] |
 //!
 //! All stores behave alike. The logic that they share (the validation of batches, the matching of
@@ -54,11 +54,11 @@ mod validate;
 mod watch;
 
 pub use blob::file::FileBlobs;
-pub use blob::in_memory::MemoryBlobs;
+pub use blob::in_memory::InMemoryBlobs;
 pub use disk::RedbStore;
 pub use file::open::is_filled;
 pub use folders::{BACKUPS_FOLDER, BLOBS_FOLDER};
-pub use in_memory::MemoryStore;
+pub use in_memory::InMemoryStore;
 pub use memory::{EssentialDocuments, RedbMemory, VolatileMemory};
 pub use postgres::{PostgresBlobs, PostgresConfig, PostgresMemory, PostgresStore};
 pub use wattle_run::ports::store::StoreError;

@@ -18,7 +18,7 @@ use wattle_run::ports::store::{Durability, RunOptions};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports, Sandbox as _, Store};
 use wattle_sandbox::{Sandbox, SandboxConfig};
-use wattle_store::{MemoryBlobs, VolatileMemory};
+use wattle_store::{InMemoryBlobs, VolatileMemory};
 use wattle_suite::scripted::{NoSql, ScriptedModel, ScriptedNet};
 
 use crate::graphs;
@@ -73,7 +73,7 @@ pub(crate) fn engine(
 fn ports(store: Arc<dyn Store>) -> Ports {
     Ports {
         store,
-        blobs: Arc::new(MemoryBlobs::new()),
+        blobs: Arc::new(InMemoryBlobs::new()),
         links: BlobLinks::new(NAME.as_bytes()),
         memory: Arc::new(VolatileMemory::new()),
         model: Arc::new(ScriptedModel::default()),

@@ -14,7 +14,7 @@ use wattle_model::{ModelConfig, Routes};
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DiscardDeltas;
 use wattle_run::ports::{Caller, Model as _};
-use wattle_store::MemoryBlobs;
+use wattle_store::InMemoryBlobs;
 
 use crate::{median, print_line};
 
@@ -68,7 +68,7 @@ async fn measured(kind: &str, streamed: bool, tools: usize) -> Result<(f64, f64)
     let request = request(tools);
     let (app, plugin) = (AppName::new("bench")?, PluginName::new("bench")?);
     let caller = Caller { app, plugin, tenant: None, owner: CallerId::default() };
-    let blobs = MemoryBlobs::default();
+    let blobs = InMemoryBlobs::default();
     let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
     let (mut calls, mut bare) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));
     let expected = WORDS.len() * PIECES;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::Durability;
-use wattle_store::{MemoryStore, PostgresConfig, PostgresStore, RedbStore};
+use wattle_store::{InMemoryStore, PostgresConfig, PostgresStore, RedbStore};
 
 /// Suffix of a store's name: every superstep waits for its checkpoint.
 const SYNC: &str = "-sync";
@@ -20,7 +20,7 @@ pub(crate) fn durability(store: &str) -> Durability {
 /// Opens an empty store in a folder or, for PostgreSQL, in a database.
 pub(crate) async fn open(store: &str, place: &str) -> Result<Arc<dyn Store>> {
     Ok(match store.strip_suffix(SYNC).unwrap_or(store) {
-        "memory" => Arc::new(MemoryStore::new()),
+        "memory" => Arc::new(InMemoryStore::new()),
         "redb" => Arc::new(RedbStore::open(Path::new(place).join("bench.redb"))?),
         "postgres" => Arc::new(PostgresStore::open(&PostgresConfig::new(place)).await?),
         other => bail!("unknown store `{other}`"),

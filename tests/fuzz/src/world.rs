@@ -19,7 +19,7 @@ use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Caller, Clock, Ports};
 use wattle_run::stop_flag::StopFlag;
 use wattle_sql::Databases;
-use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
 
 /// Returns a gate for one call.
 pub(crate) fn gate() -> Arc<Gate> {
@@ -41,8 +41,8 @@ fn ports() -> Ports {
     let model = Routes::new(ModelConfig::default(), &|_| None);
     let net = OutboundHttp::new(&NetConfig::default(), Secrets::default());
     Ports {
-        store: Arc::new(MemoryStore::new()),
-        blobs: Arc::new(MemoryBlobs::new()),
+        store: Arc::new(InMemoryStore::new()),
+        blobs: Arc::new(InMemoryBlobs::new()),
         links: BlobLinks::new(b"fuzz"),
         memory: Arc::new(VolatileMemory::new()),
         model: Arc::new(model.expect("nothing is a valid configuration")),

@@ -25,7 +25,7 @@ use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{LeaseHolder, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Memory, Net, Plugin, Ports, Sql, Store, ToolServers};
-use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
 
 use crate::native::NativePlugin;
 use crate::scripted::{NoSql, ScriptedModel, ScriptedNet};
@@ -138,7 +138,7 @@ impl World {
         grants: Grants,
     ) -> Self {
         let plugins = vec![(Arc::new(plugin) as Arc<dyn Plugin>, grants)];
-        let stores = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, memory);
+        let stores = (Arc::new(InMemoryStore::new()) as Arc<dyn Store>, memory);
         Self::build_on(stores, graph, plugins, Arc::new(NoSql), Arc::new(NoToolServers))
     }
 
@@ -149,7 +149,7 @@ impl World {
         tools: Arc<dyn ToolServers>,
     ) -> Self {
         let memory = Arc::new(VolatileMemory::new());
-        Self::build_on((Arc::new(MemoryStore::new()), memory), graph, plugins, sql, tools)
+        Self::build_on((Arc::new(InMemoryStore::new()), memory), graph, plugins, sql, tools)
     }
 
     fn build_on(
@@ -163,7 +163,7 @@ impl World {
         let (model, net) = (Arc::new(ScriptedModel::default()), Arc::new(ScriptedNet::default()));
         let ports = Ports {
             store,
-            blobs: Arc::new(MemoryBlobs::new()),
+            blobs: Arc::new(InMemoryBlobs::new()),
             links: BlobLinks::new(b"test"),
             memory,
             model: model.clone(),

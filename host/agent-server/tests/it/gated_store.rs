@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Store, StoreError};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 
 /// The layer over the store.
 pub(crate) struct GatedStore {
@@ -22,7 +22,7 @@ pub(crate) struct GatedStore {
 
 impl GatedStore {
     pub(crate) fn new() -> Arc<Layered<Self>> {
-        Arc::new(Layered::over(Arc::new(MemoryStore::new())))
+        Arc::new(Layered::over(Arc::new(InMemoryStore::new())))
     }
 }
 

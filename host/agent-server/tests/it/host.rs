@@ -27,7 +27,7 @@ use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::Store;
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Clock, Memory, Model, Net, Plugin, Ports};
-use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
 
 use crate::plugin::{Closures, Nothing, Ticking};
 
@@ -110,7 +110,7 @@ pub(crate) struct HostOptions {
 impl Default for HostOptions {
     fn default() -> Self {
         Self {
-            store: Arc::new(MemoryStore::new()),
+            store: Arc::new(InMemoryStore::new()),
             memory: Arc::new(VolatileMemory::new()),
             model: Arc::new(Nothing),
             net: Arc::new(Nothing),
@@ -247,7 +247,7 @@ impl Host {
         catalog.install(app);
         let ports = Ports {
             store: options.store,
-            blobs: Arc::new(MemoryBlobs::new()),
+            blobs: Arc::new(InMemoryBlobs::new()),
             links: BlobLinks::new(b"test"),
             memory: options.memory,
             model: options.model,

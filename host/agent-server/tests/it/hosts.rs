@@ -21,7 +21,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_kit::memory::{Call, Hook, Hooked};
 use wattle_run::ports::store::{LeaseEpoch, LeaseHolder, StoreError};
 use wattle_run::ports::{Clock as _, Memory, Net, Store};
-use wattle_store::{MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryStore, VolatileMemory};
 
 use crate::host::{Host, HostOptions};
 use crate::plugin::Nothing;
@@ -121,7 +121,7 @@ impl SharedState {
         let clock = Hand::at(NOW_MS);
         let time = clock.clone();
         let elapsed = move || Duration::from_nanos(time.monotonic_ns());
-        let store = Arc::new(MemoryStore::with_clock(Arc::new(elapsed)));
+        let store = Arc::new(InMemoryStore::with_clock(Arc::new(elapsed)));
         Self { store, memory: Arc::new(VolatileMemory::new()), clock, net }
     }
 

@@ -11,7 +11,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::ports::store::{Batch, Store, Ticket};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 
 use crate::host::{Host, HostOptions, TestResponse, request};
 use crate::live_stream::{Frame, LiveStream};
@@ -563,7 +563,7 @@ async fn thread_created_by_a_command_gets_its_run_after_a_disconnect() {
     let body = json!({ "id": 7, "method": "run.start", "params": params });
     let mut were_left = 0;
     for polls in 1.. {
-        let store = Arc::new(Layered::<Slow>::over(Arc::new(MemoryStore::new())));
+        let store = Arc::new(Layered::<Slow>::over(Arc::new(InMemoryStore::new())));
         let options = HostOptions { store, ..HostOptions::default() };
         let host = Host::with_options(ApiConfig::default(), options);
         let wanted = request("POST", &format!("/threads/{ID}/commands"), Some(body.clone()));

@@ -15,7 +15,7 @@ use wattle_project::agent_server::id::EventId;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, RunRecord};
-use wattle_store::{MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryStore, VolatileMemory};
 
 use crate::host::{Host, HostOptions, request};
 use crate::live_stream::LiveStream;
@@ -71,7 +71,7 @@ struct Counting {
 
 impl Counting {
     fn new() -> Self {
-        let store = Arc::new(Layered::<Counted>::over(Arc::new(MemoryStore::new())));
+        let store = Arc::new(Layered::<Counted>::over(Arc::new(InMemoryStore::new())));
         let memory = Hooked::over(Arc::new(VolatileMemory::new()), Calls::default());
         let memory = Arc::new(memory);
         let options =

@@ -12,7 +12,7 @@ use wattle_graph::event::EventKind;
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Batch, Store, Ticket};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 
 use crate::host::{Host, HostOptions};
 
@@ -52,7 +52,7 @@ impl Layer for Late {
 
 #[tokio::test]
 async fn resume_before_the_end_of_the_run_waits_for_it() {
-    let store = Arc::new(Layered::<Late>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Late>::over(Arc::new(InMemoryStore::new())));
     let options = HostOptions { store: store.clone(), ..HostOptions::default() };
     let host = Host::with_options(ApiConfig::default(), options);
     store.holds.send_replace(true);

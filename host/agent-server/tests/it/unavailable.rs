@@ -12,7 +12,7 @@ use wattle_kit::clock::ManualClock;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_kit::memory::{Call, Hook, Hooked};
 use wattle_run::ports::store::{Store, StoreError};
-use wattle_store::{MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryStore, VolatileMemory};
 
 use crate::host::{Host, HostOptions, request};
 
@@ -101,7 +101,7 @@ impl Layer for Forgetful {
 
 #[tokio::test]
 async fn failed_read_of_the_store_is_503_and_not_404() {
-    let store = Arc::new(Layered::<Forgetful>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Forgetful>::over(Arc::new(InMemoryStore::new())));
     let options = HostOptions { store: store.clone(), ..HostOptions::default() };
     let host = Host::with_options(ApiConfig::default(), options);
     let start = json!({

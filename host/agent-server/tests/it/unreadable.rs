@@ -9,7 +9,7 @@ use wattle_api::ApiConfig;
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Store, StoreError};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 
 use crate::host::{Host, HostOptions, TestResponse, request};
 
@@ -55,7 +55,7 @@ fn host() -> (Host, Arc<Layered<Damaged>>) {
 }
 
 fn host_of(config: ApiConfig) -> (Host, Arc<Layered<Damaged>>) {
-    let store = Arc::new(Layered::<Damaged>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Damaged>::over(Arc::new(InMemoryStore::new())));
     let options = HostOptions { store: store.clone(), ..HostOptions::default() };
     (Host::with_options(config, options), store)
 }

@@ -169,7 +169,7 @@ mod tests {
     use wattle_graph::llm::ResponseSchema;
     use wattle_run::caller_id::CallerId;
     use wattle_run::ports::model::DiscardDeltas;
-    use wattle_store::MemoryBlobs;
+    use wattle_store::InMemoryBlobs;
 
     use super::*;
 
@@ -200,7 +200,7 @@ mod tests {
             tenant: None,
             owner: CallerId::default(),
         };
-        ports.complete(&caller, &request, &MemoryBlobs::new(), &DiscardDeltas).await
+        ports.complete(&caller, &request, &InMemoryBlobs::new(), &DiscardDeltas).await
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wattle_run::export::Export;
 use wattle_run::ports::Ports;
 use wattle_run::replay::{RecordedRun, RecordedRunError, RunCost};
-use wattle_store::{MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryStore, VolatileMemory};
 
 use crate::args::BenchArgs;
 use crate::command::bench::report::Report;
@@ -69,8 +69,8 @@ async fn measure(
 
 /// Executes a run on an empty store.
 async fn execute(run: &RecordedRun, ports: &Ports) -> Result<RunCost, RecordedRunError> {
-    let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
-    run.execute(Ports { store, memory, ..ports.clone() }, &MemoryStore::new()).await
+    let (store, memory) = (Arc::new(InMemoryStore::new()), Arc::new(VolatileMemory::new()));
+    run.execute(Ports { store, memory, ..ports.clone() }, &InMemoryStore::new()).await
 }
 
 /// Returns the error for a run that cannot be measured.

@@ -16,7 +16,7 @@ use wattle_model::Routes;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
-use wattle_store::MemoryBlobs;
+use wattle_store::InMemoryBlobs;
 
 use crate::args::ModelCheckArgs;
 use crate::config::Config;
@@ -160,7 +160,7 @@ impl RouteCaller<'_> {
     }
 
     async fn call(&self, request: &CompletionRequest) -> Result<(Completion, usize), Failure> {
-        let (blobs, pieces) = (MemoryBlobs::default(), DeltaCount::default());
+        let (blobs, pieces) = (InMemoryBlobs::default(), DeltaCount::default());
         let (caller, streams) = (self.caller, self.streams);
         let answer = self.routes.complete_as(caller, request, &blobs, &pieces, streams);
         let answer = Box::pin(answer).await?;

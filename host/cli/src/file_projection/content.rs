@@ -99,16 +99,16 @@ fn is_json(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wattle_store::MemoryBlobs;
+    use wattle_store::InMemoryBlobs;
 
     use super::*;
 
-    async fn put(blobs: &MemoryBlobs, bytes: impl Into<Bytes>) -> Value {
+    async fn put(blobs: &InMemoryBlobs, bytes: impl Into<Bytes>) -> Value {
         let blob = blobs.put(bytes.into(), "application/json").await.unwrap();
         json!({ REFERENCE_KEY: blob.to_string() })
     }
 
-    async fn text(blobs: &MemoryBlobs, value: Value) -> String {
+    async fn text(blobs: &InMemoryBlobs, value: Value) -> String {
         let mut out = Vec::new();
         FileContent::read(blobs, value).await.write_to(&mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -120,7 +120,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reference_becomes_the_json_of_its_blob() {
-        let blobs = MemoryBlobs::new();
+        let blobs = InMemoryBlobs::new();
         let large = put(&blobs, r#"{"a":[1,{"b":null}]}"#).await;
         let content = json!({ "first": large, "second": 2, "third": { "inner": large } });
         let wanted =
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reference_without_a_json_document_stays() {
-        let blobs = MemoryBlobs::new();
+        let blobs = InMemoryBlobs::new();
         for bytes in [&b"{\"a\":"[..], b"\"\xff\"", b"1 2"] {
             let content = json!({ "blob": put(&blobs, bytes).await });
             assert_eq!(text(&blobs, content.clone()).await, pretty(&content));
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_blobs_of_a_file_are_inlined_up_to_a_limit() {
-        let blobs = MemoryBlobs::new();
+        let blobs = InMemoryBlobs::new();
         let part = format!("\"{}\"", "x".repeat(6 << 20));
         let large = put(&blobs, part).await;
         let content = json!({ "a": large, "b": large, "c": large });

@@ -14,7 +14,7 @@ use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
 use wattle_sql::Databases;
 use wattle_store::sweep::{Mentions, Sweepable};
 use wattle_store::{
-    EssentialDocuments, FileBlobs, MemoryBlobs, MemoryStore, PostgresConfig, PostgresStore,
+    EssentialDocuments, FileBlobs, InMemoryBlobs, InMemoryStore, PostgresConfig, PostgresStore,
     RedbMemory, RedbStore, VolatileMemory,
 };
 use wattle_telemetry::Telemetry;
@@ -140,7 +140,7 @@ async fn open_stores(
 ) -> Result<Stores, Error> {
     match config.store.kind {
         StoreKind::Memory => {
-            let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
+            let (store, blobs) = (Arc::new(InMemoryStore::new()), Arc::new(InMemoryBlobs::new()));
             Ok(Stores {
                 store: store.clone(),
                 blobs: blobs.clone(),

@@ -15,7 +15,7 @@ use wattle_run::export::Export;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Ports};
 use wattle_run::replay::replay_ports;
 use wattle_sql::Databases;
-use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, PostgresBlobs, VolatileMemory};
+use wattle_store::{FileBlobs, InMemoryBlobs, InMemoryStore, PostgresBlobs, VolatileMemory};
 
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
@@ -61,7 +61,7 @@ impl ReplayHost {
         loader.find_archived().await;
         let mut later_changes = loader.refresh().await;
         warn(later_changes.within(load_wait, Output::note).await);
-        let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
+        let (store, memory) = (Arc::new(InMemoryStore::new()), Arc::new(VolatileMemory::new()));
         let ports = replay_ports(store, memory, blobs, links, clock);
         Ok(Self { ports, catalog, loader, later_changes: Mutex::new(later_changes) })
     }
@@ -111,13 +111,13 @@ impl ReplayHost {
 
 /// Returns ports for the replay of an export with the links and the clock of a host.
 pub(crate) async fn ports_for_export(export: &Export, host: &Ports) -> Ports {
-    let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
+    let (store, memory) = (Arc::new(InMemoryStore::new()), Arc::new(VolatileMemory::new()));
     let (links, clock) = (host.links.clone(), host.clock.clone());
     replay_ports(store, memory, blobs_of(export).await, links, clock)
 }
 
 async fn blobs_of(export: &Export) -> Arc<dyn BlobStore> {
-    let blobs = MemoryBlobs::new();
+    let blobs = InMemoryBlobs::new();
     for file in &export.blobs {
         // The put cannot fail: memory accepts every blob that a disk has accepted.
         let _ = blobs.put(file.bytes.0.clone(), &file.media_type).await;
@@ -136,7 +136,7 @@ fn warn(changes: Vec<Change>) {
 
 async fn blobs(config: &Config) -> Result<Arc<dyn BlobStore>, Error> {
     Ok(match config.store.kind {
-        StoreKind::Memory => Arc::new(MemoryBlobs::new()),
+        StoreKind::Memory => Arc::new(InMemoryBlobs::new()),
         StoreKind::Redb => Arc::new(FileBlobs::open_read_only(config.blobs_folder())),
         StoreKind::Postgres => {
             let (database, warning) = postgres_config(config, &environment())?;
@@ -147,7 +147,7 @@ async fn blobs(config: &Config) -> Result<Arc<dyn BlobStore>, Error> {
                 Ok(blobs) => Arc::new(blobs),
                 Err(error) => {
                     Output::warning(&format!("the replay continues without blobs: {error}"));
-                    Arc::new(MemoryBlobs::new())
+                    Arc::new(InMemoryBlobs::new())
                 }
             }
         }

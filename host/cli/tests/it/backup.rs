@@ -23,7 +23,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::BlobStore;
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
 use wattle_run::ports::store::Damage;
-use wattle_store::MemoryBlobs;
+use wattle_store::InMemoryBlobs;
 
 use crate::binary::said;
 use crate::fixture::{BRIEF_STOP, answer, config, options, write_app};
@@ -178,7 +178,7 @@ fn made(folder: &Path) -> usize {
 async fn a_failed_backup_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     // Blobs in memory cannot be copied.
-    let (host, router) = host(folder.path(), Arc::new(MemoryBlobs::new())).await;
+    let (host, router) = host(folder.path(), Arc::new(InMemoryBlobs::new())).await;
     let refused = router.oneshot(backup()).await.unwrap();
     assert_eq!(refused.status().as_u16(), 501);
     assert_eq!(made(folder.path()), 0);

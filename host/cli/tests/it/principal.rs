@@ -15,7 +15,7 @@ use wattle_run::export::Export;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::Batch;
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 
 use crate::fixture::{Fixture, answer, config, options, write_app};
 use crate::native_sandbox::SLOW;
@@ -146,7 +146,7 @@ async fn leave_in_doubt(store: &dyn Store, thread: &str) -> String {
 
 #[tokio::test]
 async fn every_decision_names_its_principal() {
-    let store = Arc::new(MemoryStore::new());
+    let store = Arc::new(InMemoryStore::new());
     let fixture = start(TOML, Some(store.clone())).await;
     let jane = Person::of(&fixture, "acme", "jane").await;
     let joe = Person::of(&fixture, "acme", "joe").await;

@@ -8,7 +8,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::forgetful::ForgetfulStore;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 
 use crate::fixture::{BRIEF_STOP, Fixture, write_app};
 use crate::native_sandbox::{HELD, LOGGED, RELEASED, SLOW};
@@ -179,7 +179,7 @@ async fn a_client_that_reconnects_in_time_keeps_the_run() {
 
 #[tokio::test]
 async fn an_unreadable_log_is_not_the_end_of_a_run() {
-    let store = Arc::new(ForgetfulStore::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(ForgetfulStore::over(Arc::new(InMemoryStore::new())));
     let fixture = Fixture::start_on(store.clone()).await;
     let run = begin_slow(&fixture).await;
     store.forget(true);

@@ -16,7 +16,7 @@ use crate::sweep::Sweepable;
 
 /// Blobs in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryBlobs(Arc<Mutex<HashMap<BlobRef, StoredBlob>>>);
+pub struct InMemoryBlobs(Arc<Mutex<HashMap<BlobRef, StoredBlob>>>);
 
 #[derive(Clone, Debug)]
 struct StoredBlob {
@@ -25,7 +25,7 @@ struct StoredBlob {
     put: Instant,
 }
 
-impl MemoryBlobs {
+impl InMemoryBlobs {
     /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
@@ -37,7 +37,7 @@ impl MemoryBlobs {
 }
 
 #[async_trait]
-impl BlobStore for MemoryBlobs {
+impl BlobStore for InMemoryBlobs {
     async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure> {
         let blob = BlobRef(Digest::of(&bytes));
         let put = Instant::now();
@@ -67,7 +67,7 @@ impl BlobStore for MemoryBlobs {
 }
 
 #[async_trait]
-impl Sweepable for MemoryBlobs {
+impl Sweepable for InMemoryBlobs {
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
         let blobs = lock(&self.0);
         let old = blobs.iter().filter(|(_, stored)| stored.put.elapsed() >= age);

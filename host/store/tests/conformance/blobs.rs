@@ -12,7 +12,7 @@ use wattle_kit::need;
 use wattle_run::ports::blob::{BlobRef, BlobStore};
 use wattle_run::ports::store::{Batch, Store};
 use wattle_store::sweep::{GRACE_PERIOD, Mentions, Sweepable, sweep_blobs};
-use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
+use wattle_store::{FileBlobs, InMemoryBlobs, InMemoryStore, RedbStore};
 
 use crate::fixtures::{append, batch, checkpoint, create, event, incompressible_text, record};
 use crate::postgres::Server;
@@ -111,7 +111,7 @@ where
 
 #[tokio::test]
 async fn in_memory_blobs_round_trip() {
-    blobs_round_trip(&MemoryBlobs::new()).await;
+    blobs_round_trip(&InMemoryBlobs::new()).await;
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn postgresql_blobs_round_trip_and_are_swept() {
 
 #[tokio::test]
 async fn unmentioned_blobs_in_memory_are_swept() {
-    unmentioned_blobs_are_swept(&MemoryStore::new(), &MemoryBlobs::new()).await;
+    unmentioned_blobs_are_swept(&InMemoryStore::new(), &InMemoryBlobs::new()).await;
 }
 
 #[tokio::test]
@@ -277,7 +277,7 @@ async fn blob_without_a_media_type_is_swept() {
     }
     let name = put[1].0.to_hex();
     fs::remove_file(dir.path().join(&name[..2]).join(format!("{name}.json"))).unwrap();
-    assert_eq!(sweep_blobs(&MemoryStore::new(), &blobs, Duration::ZERO).await.unwrap(), 3);
+    assert_eq!(sweep_blobs(&InMemoryStore::new(), &blobs, Duration::ZERO).await.unwrap(), 3);
     assert!(blobs.older_than(Duration::ZERO).await.unwrap().is_empty());
 }
 

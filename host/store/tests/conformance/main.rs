@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wattle_run::ports::Store;
-use wattle_store::{MemoryStore, RedbStore};
+use wattle_store::{InMemoryStore, RedbStore};
 
 /// What a store needs during a test; dropped at the end of the test.
 type Guard = Box<dyn Any + Send>;
@@ -53,7 +53,7 @@ fn redb() -> (Arc<dyn Store>, Guard) {
 
 /// Creates an empty store in memory.
 fn in_memory() -> (Arc<dyn Store>, Guard) {
-    (Arc::new(MemoryStore::new()), Box::new(()))
+    (Arc::new(InMemoryStore::new()), Box::new(()))
 }
 
 /// Returns the path that a test passes to the process that it starts.

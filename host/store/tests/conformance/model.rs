@@ -17,7 +17,7 @@ use wattle_run::ports::store::{
     Batch, CheckpointQuery, ListPage, PruneStrategy, RunSummary, StoreError, ThreadHead,
     ThreadQuery,
 };
-use wattle_store::{MemoryStore, RedbStore};
+use wattle_store::{InMemoryStore, RedbStore};
 
 use crate::fixtures::{
     all_runs, checkpoint, event, id, list_delta, record, run, run_id, thread_id,
@@ -100,7 +100,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Plan {
-    async fn batch(&self, thread: &ThreadId, count: i64, store: &MemoryStore) -> Batch {
+    async fn batch(&self, thread: &ThreadId, count: i64, store: &InMemoryStore) -> Batch {
         let head = store.thread(thread).await.unwrap();
         let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
         let newest = head.as_ref().and_then(|head| head.last_checkpoint);
@@ -131,7 +131,7 @@ impl NewCheckpoint {
         thread: &ThreadId,
         head: Option<&ThreadHead>,
         count: i64,
-        store: &MemoryStore,
+        store: &InMemoryStore,
     ) -> wattle_graph::checkpoint::Checkpoint {
         let newest = head.and_then(|head| head.last_checkpoint).map_or(0, |id| id.0);
         let query = CheckpointQuery::default();
@@ -178,7 +178,7 @@ fn text(result: Result<(), StoreError>) -> String {
 }
 
 async fn replay(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
-    let memory = MemoryStore::new();
+    let memory = InMemoryStore::new();
     let mut file = RedbStore::open(path).unwrap();
     for (step, count) in steps.into_iter().zip(1..) {
         if matches!(step, Step::Reopen) {
@@ -193,7 +193,7 @@ async fn replay(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
 
 /// Applies a random history on a store that is not reopened.
 pub(crate) async fn replay_on(steps: Vec<Step>, store: &dyn Store) -> Result<(), TestCaseError> {
-    let memory = MemoryStore::new();
+    let memory = InMemoryStore::new();
     for (step, count) in steps.into_iter().zip(1..) {
         step.apply(count, &memory, store).await?;
     }
@@ -205,7 +205,7 @@ impl Step {
     async fn apply(
         self,
         count: i64,
-        memory: &MemoryStore,
+        memory: &InMemoryStore,
         other: &dyn Store,
     ) -> Result<(), TestCaseError> {
         match self {
@@ -252,7 +252,7 @@ fn unsealed(head: Option<ThreadHead>) -> Option<ThreadHead> {
 }
 
 /// Compares seals, which are equal only if both stores wrote the same.
-async fn same_bytes(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
+async fn same_bytes(memory: &InMemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
     for name in THREADS {
         let thread = thread_id(name);
         let verified = file.verify(&thread).await.unwrap();
@@ -265,7 +265,7 @@ async fn same_bytes(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCa
     Ok(())
 }
 
-async fn assert_equal(memory: &MemoryStore, file: &dyn Store) -> Result<(), TestCaseError> {
+async fn assert_equal(memory: &InMemoryStore, file: &dyn Store) -> Result<(), TestCaseError> {
     let all = ThreadQuery::default();
     prop_assert_eq!(memory.threads(&all).await.unwrap(), file.threads(&all).await.unwrap());
     for name in RUNS {

@@ -9,7 +9,7 @@ use wattle_kit::need;
 use wattle_run::limit::MENTIONED_PAGE;
 use wattle_run::ports::blob::{BlobRef, BlobStore};
 use wattle_run::ports::store::{Batch, Owner, OwnerUsage, Store, ThreadRecord};
-use wattle_store::{FileBlobs, MemoryBlobs};
+use wattle_store::{FileBlobs, InMemoryBlobs};
 
 use crate::fixtures::{append, batch, checkpoint, record, thread_id};
 use crate::postgres::Server;
@@ -113,7 +113,7 @@ async fn sizes_are_those_of_existing_blobs(blobs: &dyn BlobStore) {
 
 #[tokio::test]
 async fn sizes_of_many_blobs_are_read_together() {
-    sizes_are_those_of_existing_blobs(&MemoryBlobs::new()).await;
+    sizes_are_those_of_existing_blobs(&InMemoryBlobs::new()).await;
     let folder = tempfile::tempdir().unwrap();
     sizes_are_those_of_existing_blobs(&FileBlobs::open(folder.path()).unwrap()).await;
     let server = need!(Server::start());

@@ -16,7 +16,7 @@ use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::observer::RunSummary;
 use wattle_run::ports::store::{Batch, ThreadRecord, ThreadStatus};
 use wattle_run::ports::{BlobStore, Caller, Model, Observer as _, Store};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_telemetry::{OtlpConfig, Telemetry, TelemetryConfig};
 
 /// Path at which the stand-in receives traces.
@@ -39,7 +39,7 @@ pub(crate) fn config(standin: &Handle, secret: &str) -> TelemetryConfig {
 
 /// Creates a store with one thread that has these events. Adds their sequence number, time and run.
 pub(crate) async fn store(events: &[Value]) -> Arc<dyn Store> {
-    let store = MemoryStore::new();
+    let store = InMemoryStore::new();
     let events = events.iter().zip(1_u64..).map(|(event, seq)| {
         let mut event = event.clone();
         event["seq"] = json!(seq);

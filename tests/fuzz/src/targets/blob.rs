@@ -11,7 +11,7 @@ use wattle_api::blob_response;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::link::LINK_PREFIX;
 use wattle_run::ports::{BlobLinks, BlobStore};
-use wattle_store::MemoryBlobs;
+use wattle_store::InMemoryBlobs;
 
 use super::lines;
 
@@ -102,7 +102,7 @@ async fn respond(world: &World, asked: &HeaderMap) {
 impl World {
     async fn new() -> Self {
         let bytes: Bytes = (0..BLOB_BYTES).map(|number| (number % 251) as u8).collect();
-        let (blobs, links) = (MemoryBlobs::new(), BlobLinks::new(b"fuzz"));
+        let (blobs, links) = (InMemoryBlobs::new(), BlobLinks::new(b"fuzz"));
         let blob = blobs.put(bytes.clone(), "text/plain").await.expect("there is room");
         let path = links.path(None, blob);
         let link = path.strip_prefix(LINK_PREFIX).expect("a link has the prefix").to_owned();

@@ -19,7 +19,7 @@ use wattle_model::{ModelConfig, Routes};
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
-use wattle_store::MemoryBlobs;
+use wattle_store::InMemoryBlobs;
 
 use crate::targets::stream::{self, said, told};
 
@@ -84,7 +84,7 @@ struct World {
     /// A parser for each of [`KINDS`].
     recorded: [Recorded; KINDS.len()],
     caller: Caller,
-    blobs: MemoryBlobs,
+    blobs: InMemoryBlobs,
 }
 
 impl World {
@@ -108,7 +108,7 @@ impl World {
         };
         let routes = routes(&format!("http://{address}"));
         let recorded = KINDS.map(|(_, kind)| stream::recorded(kind));
-        Self { answer: &ANSWER, routes, recorded, caller, blobs: MemoryBlobs::new() }
+        Self { answer: &ANSWER, routes, recorded, caller, blobs: InMemoryBlobs::new() }
     }
 }
 

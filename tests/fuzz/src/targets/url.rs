@@ -22,7 +22,7 @@ use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
 use wattle_run::ports::{Caller, Net as _};
-use wattle_store::MemoryBlobs;
+use wattle_store::InMemoryBlobs;
 
 use super::lines;
 
@@ -126,7 +126,7 @@ struct World {
     grants: Grants,
     request: HttpRequest,
     caller: Caller,
-    blobs: MemoryBlobs,
+    blobs: InMemoryBlobs,
 }
 
 impl World {
@@ -171,7 +171,7 @@ impl World {
                 tenant: None,
                 owner: CallerId::default(),
             },
-            blobs: MemoryBlobs::new(),
+            blobs: InMemoryBlobs::new(),
         }
     }
 }

@@ -20,7 +20,7 @@ use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{LeaseHolder, RunOptions, ThreadStatus};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports, Store};
-use wattle_store::{MemoryBlobs, PostgresConfig, PostgresStore, RedbStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, PostgresConfig, PostgresStore, RedbStore, VolatileMemory};
 
 use crate::mortal::journey;
 use crate::mortal::services::Services;
@@ -78,7 +78,7 @@ fn engine(store: Arc<dyn Store>, services: &str) -> Engine {
     let services = Arc::new(Services::new(services));
     let ports = Ports {
         store,
-        blobs: Arc::new(MemoryBlobs::new()),
+        blobs: Arc::new(InMemoryBlobs::new()),
         links: BlobLinks::new(b"test"),
         memory: Arc::new(VolatileMemory::new()),
         model: services.clone(),

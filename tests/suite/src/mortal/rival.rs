@@ -27,7 +27,7 @@ use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::store::{LeaseHolder, RunOptions, ThreadQuery};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports};
-use wattle_store::{MemoryBlobs, PostgresConfig, PostgresStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, PostgresConfig, PostgresStore, VolatileMemory};
 
 use crate::mortal::services::Services;
 use crate::native::NativePlugin;
@@ -100,7 +100,7 @@ fn engine(store: Arc<PostgresStore>, order: &Order) -> Result<Engine> {
     let services = Arc::new(Services::new(&services));
     let ports = Ports {
         store,
-        blobs: Arc::new(MemoryBlobs::new()),
+        blobs: Arc::new(InMemoryBlobs::new()),
         links: BlobLinks::new(b"test"),
         memory: Arc::new(VolatileMemory::new()),
         model: services.clone(),

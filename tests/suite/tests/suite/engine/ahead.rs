@@ -22,7 +22,7 @@ use wattle_run::hostcall::runs::{
 };
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Durability, RunOptions, StoreError, ThreadStatus, Ticket};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::World;
@@ -150,7 +150,7 @@ fn full() -> StoreError {
 
 #[tokio::test]
 async fn a_run_that_is_far_ahead_of_the_disk_waits() {
-    let store = Arc::new(Layered::<Disk>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Disk>::over(Arc::new(InMemoryStore::new())));
     let (taken, stopped) = (Arc::<AtomicUsize>::default(), Arc::new(Notify::new()));
     let (counted, goes_on) = (taken.clone(), stopped.clone());
     let plugin = NativePlugin::new("p", "1").node("work", move |_, _| {
@@ -205,7 +205,7 @@ impl Start {
                 Ok(json!({ "out": "done" }))
             }
         });
-        let store = Arc::new(Layered::<Disk>::over(Arc::new(MemoryStore::new())));
+        let store = Arc::new(Layered::<Disk>::over(Arc::new(InMemoryStore::new())));
         store.set(State::Stopped);
         let world = World::with_store(ONE, plugin, store.clone());
         Self { world, store, thread: ThreadId::new("t").unwrap(), begun, executions }
@@ -353,7 +353,7 @@ async fn an_update_after_a_refused_end_does_not_end_the_run() {
             Ok(json!({ "out": "done" }))
         }
     });
-    let store = Arc::new(Layered::<Disk>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Disk>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(ONE, plugin, store.clone());
     let run = world.begin(json!({})).await.unwrap();
     store.set(State::Stopped);

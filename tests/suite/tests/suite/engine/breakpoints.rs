@@ -13,7 +13,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunRef, RunService, StartRun};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Durability, RunOptions, ThreadStatus, Ticket};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 
@@ -105,7 +105,7 @@ struct Journey {
 
 impl Journey {
     fn new(state: &str, durability: Durability) -> Self {
-        let store = Arc::new(CutStore::over(Arc::new(MemoryStore::new())));
+        let store = Arc::new(CutStore::over(Arc::new(InMemoryStore::new())));
         let world = World::with_store(&STOPS.replace("STATE", state), saying(), store.clone());
         let thread = ThreadId::new("journey").unwrap();
         let options = RunOptions { durability, ..RunOptions::default() };

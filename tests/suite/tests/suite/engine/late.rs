@@ -21,7 +21,7 @@ use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 use wattle_run::ports::store::{Batch, LeaseEpoch, LeaseHolder, StoreError, Ticket};
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{BlobStore, Caller, Net, Store, ToolServers};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::World;
@@ -138,7 +138,7 @@ fn plugin(pause: &Arc<Pause>) -> NativePlugin {
 
 /// Returns a world with a run whose node is about to send its request.
 async fn paused() -> (World, Arc<Layered<Late>>, Arc<Pause>, RunRef) {
-    let (pause, store) = (Arc::<Pause>::default(), MemoryStore::new());
+    let (pause, store) = (Arc::<Pause>::default(), InMemoryStore::new());
     let store = Arc::new(Layered::<Late>::over(Arc::new(store)));
     let world = World::with_store(ONE, plugin(&pause), store.clone());
     let run = world.begin(json!({})).await.unwrap();

@@ -19,7 +19,7 @@ use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::memory::{MemoryScope, MemorySearch, PutItem};
 use wattle_run::ports::store::{Batch, LeaseEpoch, LeaseHolder, StoreError};
 use wattle_run::ports::{Memory, Store};
-use wattle_store::{MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::{START_MS, World};
@@ -146,7 +146,7 @@ async fn a_request_waits_for_a_lease_that_is_released_soon() {
 
 #[tokio::test]
 async fn the_last_batch_of_a_run_releases_its_lease() {
-    let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Shaky>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(ONE, plugin(), store.clone());
     store.gates.fail("release_lease");
     let ended = world.run(json!({})).await;
@@ -156,7 +156,7 @@ async fn the_last_batch_of_a_run_releases_its_lease() {
 
 #[tokio::test]
 async fn a_failed_release_of_a_lease_is_retried() {
-    let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Shaky>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(ONE, plugin(), store.clone());
     let other = beside(&world, "other");
     let thread = ThreadId::new("kept").unwrap();
@@ -168,7 +168,7 @@ async fn a_failed_release_of_a_lease_is_retried() {
 /// The store granted a lease, and its response was lost.
 #[tokio::test]
 async fn a_lease_whose_grant_was_lost_is_released() {
-    let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Shaky>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(ONE, plugin(), store.clone());
     let other = beside(&world, "other");
     let thread = ThreadId::new("lost").unwrap();

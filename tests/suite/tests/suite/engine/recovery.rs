@@ -21,7 +21,7 @@ use wattle_run::ports::store::{
     Batch, LeaseEpoch, LeaseHolder, OrphanedThread, RunOptions, RunRecord, StoreError, Ticket,
 };
 use wattle_run::ports::{Plugin, Store};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::{START_MS, World, app};
@@ -73,7 +73,7 @@ impl Layer for SlowLook {
 
 /// Returns a world after a crash with some orphaned runs, the oldest first.
 async fn crashed(runs: usize) -> (World, Arc<Layered<SlowLook>>, Vec<RunRef>) {
-    let store = Arc::new(Layered::<SlowLook>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<SlowLook>::over(Arc::new(InMemoryStore::new())));
     let mut world = World::with_store(ONE, plugin("1"), store.clone());
     let mut cut = Vec::new();
     for _ in 0..runs {
@@ -166,7 +166,7 @@ async fn a_run_waits_until_its_app_is_loaded() {
 /// The version to which the threads are pinned is missing.
 #[tokio::test]
 async fn a_run_that_cannot_be_recovered_is_set_aside_with_the_reason() {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
     let old = World::with_store(ONE, plugin("1"), store.clone());
     let mut runs = Vec::new();
     for _ in 0..2 {
@@ -235,7 +235,7 @@ impl Layer for Faulty {
 
 #[tokio::test]
 async fn a_panic_in_a_recovery_sets_the_thread_aside() {
-    let store = Arc::new(Layered::<Faulty>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Faulty>::over(Arc::new(InMemoryStore::new())));
     let mut world = World::with_store(ONE, plugin("1"), store.clone());
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -294,7 +294,7 @@ const AT_ONCE: usize = 16;
 /// The ids are in reverse order, so a recovery in the order of the store would fail.
 #[tokio::test]
 async fn the_oldest_runs_are_recovered_first() {
-    let store = Arc::new(Layered::<Closed>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Closed>::over(Arc::new(InMemoryStore::new())));
     let mut world = World::with_store(ONE, plugin("1"), store.clone());
     let mut cut = Vec::new();
     for number in (0..2 * AT_ONCE).rev() {
@@ -368,7 +368,7 @@ fn full() -> StoreError {
 
 /// Returns a world with a run that lost its log because the store refused its next batch.
 async fn lost(refusal: StoreError) -> (World, Arc<Layered<Refusing>>, RunRef) {
-    let store = Arc::new(Layered::<Refusing>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Refusing>::over(Arc::new(InMemoryStore::new())));
     let (began, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begun, released, runs) = (began.clone(), goes_on.clone(), AtomicUsize::new(0));
     let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
@@ -431,7 +431,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_pending_run_whose_confirmation_was_lost_starts() {
-    let store = Arc::new(Layered::<Refusing>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Refusing>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(ONE, plugin("1"), store.clone());
     world.engine.start_recovery();
     world.engine.wait_recovered().await;

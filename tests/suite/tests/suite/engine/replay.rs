@@ -18,7 +18,7 @@ use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunService, S
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{Durability, PruneStrategy, RunOptions};
 use wattle_run::replay::{Against, Counts, Replay, replay_ports, replay_thread};
-use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::World;
@@ -102,9 +102,9 @@ async fn replayed_against(text: &str, app: Arc<App>, against: Against) -> Replay
 async fn try_replay(text: &str, app: Arc<App>, against: Against) -> Result<Replay, Failure> {
     let world = World::new(GRAPH, plugin(""));
     let ports = replay_ports(
-        Arc::new(MemoryStore::new()),
+        Arc::new(InMemoryStore::new()),
         Arc::new(VolatileMemory::new()),
-        Arc::new(MemoryBlobs::new()),
+        Arc::new(InMemoryBlobs::new()),
         BlobLinks::new(b"test"),
         Arc::new(world.clock.clone()),
     );

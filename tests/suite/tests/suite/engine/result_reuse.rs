@@ -16,7 +16,7 @@ use wattle_run::hostcall::runs::{
 };
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, picture, prompt, said, unavailable};
 use wattle_suite::world::{START_MS, World, failure};
@@ -130,7 +130,7 @@ async fn results_are_reused_after_several_cancels() {
 
 #[tokio::test]
 async fn a_run_starts_without_reuse_if_the_log_cannot_be_read() {
-    let store = Arc::new(ForgetfulStore::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(ForgetfulStore::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(ONE, artist(), store.clone());
     let run = cut(&world, None).await;
     store.forget(true);

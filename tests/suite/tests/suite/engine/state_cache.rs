@@ -19,7 +19,7 @@ use wattle_run::hostcall::runs::{
 };
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{LeaseHolder, PruneStrategy, RunOptions};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, questions};
 
@@ -83,7 +83,7 @@ fn chat() -> NativePlugin {
 /// A world whose store counts reads.
 struct Scene {
     world: World,
-    memory: Arc<MemoryStore>,
+    memory: Arc<InMemoryStore>,
     store: Arc<Layered<Counting>>,
 }
 
@@ -93,7 +93,7 @@ impl Scene {
     }
 
     fn with(graph: &str, plugin: NativePlugin) -> Self {
-        let memory = Arc::new(MemoryStore::new());
+        let memory = Arc::new(InMemoryStore::new());
         let store = Arc::new(Layered::<Counting>::over(memory.clone()));
         Self { world: World::with_store(graph, plugin, store.clone()), memory, store }
     }

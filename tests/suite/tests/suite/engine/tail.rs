@@ -19,7 +19,7 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, ThreadRecord, ThreadStatus};
 use wattle_run::tail::range::EventRange;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 
@@ -112,7 +112,7 @@ fn event(seq: u64, run: &str) -> Event {
 impl Log {
     /// Creates a store without threads.
     fn empty() -> Self {
-        let store = Arc::new(Layered::<Watched>::over(Arc::new(MemoryStore::new())));
+        let store = Arc::new(Layered::<Watched>::over(Arc::new(InMemoryStore::new())));
         let plugin =
             NativePlugin::new("p", "1").node("work", |_, _| async { Ok(json!({ "out": 1 })) });
         let world = World::with_store(ONE, plugin, store.clone());

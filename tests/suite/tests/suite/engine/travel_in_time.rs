@@ -24,7 +24,7 @@ use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{RunOptions, ThreadStatus};
 use wattle_run::replay::{Against, replay_ports, replay_thread};
 use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
-use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -99,9 +99,9 @@ async fn replays(world: &World, thread: &ThreadId) {
     let lines: Vec<_> = lines.try_collect().await.expect("the export can be read");
     let text = String::from_utf8(lines.concat()).expect("the export is UTF-8");
     let ports = replay_ports(
-        Arc::new(MemoryStore::new()),
+        Arc::new(InMemoryStore::new()),
         Arc::new(VolatileMemory::new()),
-        Arc::new(MemoryBlobs::new()),
+        Arc::new(InMemoryBlobs::new()),
         BlobLinks::new(b"test"),
         Arc::new(world.clock.clone()),
     );

@@ -12,7 +12,7 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunService};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Durability, RunOptions, StoreError};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::{World, questions};
@@ -78,7 +78,7 @@ fn turning() -> NativePlugin {
 /// Returns the numbers of events that a read of the thread takes: at an interrupt after
 /// `supersteps` supersteps, and at the end.
 async fn events_read(supersteps: u64) -> (usize, usize) {
-    let store = Arc::new(Layered::<Counting>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<Counting>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(LOOP, turning(), store.clone());
     let input = json!({ "until": supersteps, "turns": 0 });
     let waiting = world.run_as(input, durably(Durability::Exit)).await;

@@ -17,7 +17,7 @@ use wattle_run::hostcall::runs::{EndedRun, RunService as _};
 use wattle_run::ports::store::{Durability, RunOptions};
 use wattle_run::ports::{BlobLinks, Plugin, Store as _};
 use wattle_run::replay::{RecordedRun, RecordedRunError, RunCost, Unsuitable, replay_ports};
-use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 
@@ -64,15 +64,15 @@ async fn executed(
 ) -> Result<(RunCost, Vec<String>), RecordedRunError> {
     let export = Export::read(text).unwrap();
     let run = RecordedRun::find(&export, app, wanted.map(RunId::as_str))?;
-    let store = Arc::new(MemoryStore::new());
+    let store = Arc::new(InMemoryStore::new());
     let ports = replay_ports(
         store.clone(),
         Arc::new(VolatileMemory::new()),
-        Arc::new(MemoryBlobs::new()),
+        Arc::new(InMemoryBlobs::new()),
         BlobLinks::new(b"test"),
         Arc::new(ManualClock::at_ms(0)),
     );
-    let cost = run.execute(ports, &MemoryStore::new()).await?;
+    let cost = run.execute(ports, &InMemoryStore::new()).await?;
     let events = store.events(run.thread(), 0, 1_000).await.unwrap();
     Ok((cost, kinds(&events)))
 }

@@ -11,7 +11,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Ticket};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::World;
 
@@ -135,7 +135,7 @@ async fn cut_everywhere(graph: &str, plugin: impl Fn() -> wattle_suite::native::
     let paid = whole.model.calls();
     let mut cuts = 0;
     for batches in 1.. {
-        let store = Arc::new(Layered::<Freezing>::over(Arc::new(MemoryStore::new())));
+        let store = Arc::new(Layered::<Freezing>::over(Arc::new(InMemoryStore::new())));
         store.take(batches);
         let mut world = World::with_store(graph, plugin(), store.clone());
         let began = tokio::select! {

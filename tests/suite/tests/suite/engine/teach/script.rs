@@ -20,7 +20,7 @@ use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{LeaseHolder, PruneStrategy, RunOptions};
 use wattle_run::replay::{Against, replay_ports, replay_thread};
 use wattle_run::time_travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
-use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
 use wattle_suite::scripted::unavailable;
 use wattle_suite::world::World;
 
@@ -338,9 +338,9 @@ impl Stage {
         let lines: Vec<_> = export.try_collect().await.unwrap();
         let text = String::from_utf8(lines.concat()).unwrap();
         let ports = replay_ports(
-            Arc::new(MemoryStore::new()),
+            Arc::new(InMemoryStore::new()),
             Arc::new(VolatileMemory::new()),
-            Arc::new(MemoryBlobs::new()),
+            Arc::new(InMemoryBlobs::new()),
             BlobLinks::new(b"test"),
             Arc::new(self.world.clock.clone()),
         );

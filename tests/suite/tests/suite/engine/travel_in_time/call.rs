@@ -20,7 +20,7 @@ use wattle_run::ports::store::{RunOptions, Store};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::time_travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use wattle_sql::{DatabaseConfig, Databases};
-use wattle_store::MemoryStore;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::{World, questions};
@@ -334,7 +334,7 @@ async fn a_fork_from_a_call_into_a_new_thread_does_not_change_the_old_one() {
 
 #[tokio::test]
 async fn a_fork_keeps_carried_over_results_after_a_crash() {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let one = said(&gate.call(prompt("one")).await?);
         let two = said(&gate.call(prompt("two")).await?);

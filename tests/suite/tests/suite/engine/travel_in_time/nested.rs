@@ -16,7 +16,7 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::store::{Batch, Durability, RunOptions, Store, StoreError, Ticket};
 use wattle_run::time_travel::{CallRef, ForkInto, ForkThread};
-use wattle_store::{MemoryStore, RedbStore};
+use wattle_store::{InMemoryStore, RedbStore};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::{World, questions};
@@ -183,7 +183,7 @@ async fn a_fork_of_a_fork_and_one_into_a_copy_continue_in_the_subgraph() {
 #[tokio::test]
 async fn a_fork_in_a_subgraph_survives_a_crash() {
     for state in ["", "own", "none"] {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
         let mut world = World::with_store(&graphs(state), paying(), store);
         let thread = &world.run(json!({})).await.run.thread;
         let call = entry(&world, thread, "llm.complete", &[0]).await;
@@ -284,7 +284,7 @@ impl Layer for RefusesCopy {
 
 #[tokio::test]
 async fn a_fork_fails_if_the_checkpoint_of_a_subgraph_cannot_be_copied() {
-    let store = Arc::new(Layered::<RefusesCopy>::over(Arc::new(MemoryStore::new())));
+    let store = Arc::new(Layered::<RefusesCopy>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(&DEEP.replace("STATE", ""), paying_deep(), store.clone());
     let thread = &world.run(json!({})).await.run.thread;
     let call = entry(&world, thread, "llm.complete", &[0]).await;
@@ -350,7 +350,7 @@ async fn own_state_inside_of_a_subgraph_is_carried_over() {
     };
     let folder = TempDir::new().unwrap();
     let disk: Arc<dyn Store> = Arc::new(RedbStore::open(folder.path().join("store")).unwrap());
-    let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::new()), disk];
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(InMemoryStore::new()), disk];
     for store in stores {
         let world = World::with_store(LOOP, plugin(), store);
         let ended = world.run(json!({})).await;
