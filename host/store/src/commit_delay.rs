@@ -1,4 +1,4 @@
-//! Decides when a writer commits: at once if a caller waits, otherwise after the commit delay.
+//! Decides when a writer commits: immediately if a caller waits, otherwise after the commit delay.
 //!
 //! A commit costs nearly the same for one batch as for many, and only one commit is in progress at
 //! a time. So a writer holds batches that no caller awaits for the commit delay, and several of
@@ -29,7 +29,7 @@ pub fn validate(commit_delay: Duration) -> Result<(), String> {
     Err(format!("`commit_delay` is at most {limit_ms} ms, not {delay_ms} ms"))
 }
 
-/// Numbers the batches of one writer, and knows which of them a caller awaits.
+/// Numbers the batches of one writer, and tracks which of them a caller awaits.
 #[derive(Debug, Default)]
 pub(crate) struct FlushRequests {
     /// The last assigned number.

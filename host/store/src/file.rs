@@ -42,8 +42,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps panics of this thread out of the output, since an error reports them. Returns whether they
-/// were kept out before.
+/// Suppresses the output of panics of this thread, since an error reports them. Returns whether it
+/// was suppressed before.
 fn silence_panics() -> bool {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

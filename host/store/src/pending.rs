@@ -21,7 +21,7 @@ pub(crate) struct PendingRuns {
 }
 
 impl PendingRuns {
-    /// Adds a run behind all others and returns its position.
+    /// Adds a run after all others and returns its position.
     pub(crate) fn push(&mut self, run: &RunRecord) -> u64 {
         let position = self.last_position + 1;
         self.insert(position, run);

@@ -1,14 +1,14 @@
 //! The leases of an open file, which the writer thread and its callers share.
 //!
-//! A lease request takes effect at once, beside the queue of the writer thread, as long as its
-//! thread has no *write*: a batch that is queued or being committed, or a deletion, a rewrite or a
-//! copy that has begun. Otherwise the request goes through the queue, behind the write. So a batch
+//! A lease request takes effect immediately and bypasses the queue of the writer thread, unless its
+//! thread has a *write*: a batch that is queued or being committed, or a deletion, a rewrite or a
+//! copy that has begun. Such a request goes through the queue, after the write. So a batch
 //! is written under the lease that held when it was appended, and a new lease holder reads
 //! everything that was written under the lease before. Writes of other threads delay no request.
 //!
 //! While the file cannot be written, requests for leases go through the queue as well, so that the
-//! writer opens the file again or refuses them. Heartbeats always do: their answer shows that the
-//! writer is at work.
+//! writer opens the file again or refuses them. Heartbeats always do: their reply shows that the
+//! writer is running.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

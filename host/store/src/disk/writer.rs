@@ -172,7 +172,7 @@ impl Writer {
         self.commands.blocking_recv()
     }
 
-    /// Commits a write together with those behind it in the queue, up to a command of another kind,
+    /// Commits a write together with those after it in the queue, up to a command of another kind,
     /// which it returns.
     fn commit_group(&mut self, first: QueuedWrite) -> Option<Command> {
         if let Err(error) = self.reopen_if_failed() {

@@ -94,8 +94,8 @@ impl WriterHandle {
         sent.map_err(|_| StoreError::Closed)
     }
 
-    /// Asks the writer to reopen a file that failed. If the queue is full, one of the queued
-    /// commands does that.
+    /// Requests that the writer reopens a file that failed. If the queue is full, one of the queued
+    /// commands reopens it.
     pub(crate) fn request_reopen(&self) {
         let reopen: WriterTask = Box::new(|writer: &mut Writer| drop(writer.reopen_if_failed()));
         drop(self.send_or_return(Command::Run(reopen)));

@@ -539,7 +539,7 @@ pub(super) fn bytes<'r>(
     row.try_get(column).map_err(|error| corrupt(column, error))
 }
 
-/// Returns the limit of a list with one item more, which shows whether the list goes on.
+/// Returns the limit of a list plus one item, which shows whether the list continues.
 fn one_more(limit: usize) -> i64 {
     count(limit.saturating_add(1))
 }

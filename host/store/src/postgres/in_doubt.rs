@@ -19,7 +19,7 @@ const PROBE: &str = "
 /// Skips a position, which stays empty.
 const SKIP_POSITION: &str = "UPDATE threads SET last_place = last_place + 1 WHERE id = $1";
 
-/// Commits. If the reply is lost, asks the server how the transaction ended.
+/// Commits. If the reply is lost, queries how the transaction ended.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
 //! The tables and their migrations. Migrations are numbered and applied under a lock, so that many
-//! hosts may start at once.
+//! hosts may start concurrently.
 
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_run::ports::store::StoreError;

@@ -1,7 +1,7 @@
 //! The bytes of the documents under prefixes of paths.
 //!
 //! The documents under a prefix are counted when their bytes are first requested. From then on the
-//! writer keeps the number exact, so that asking again reads nothing.
+//! writer keeps the number exact, so that later requests read nothing.
 
 use std::collections::HashMap;
 use std::mem;
