@@ -34,9 +34,9 @@ pub(crate) struct EncodedBatch {
 #[derive(Debug)]
 pub(crate) enum EncodedValue {
     /// The full value.
-    Whole(Encoded),
+    Full(Encoded),
     /// The items of a list delta. Whether the list can be stored as one depends on its thread.
-    Tail(ListDelta, Encoded),
+    Delta(ListDelta, Encoded),
 }
 
 impl EncodedBatch {
@@ -52,8 +52,8 @@ impl EncodedBatch {
         });
         let values = written.map(|(new, value)| {
             Ok(match new {
-                Some((tail, items)) => EncodedValue::Tail(tail, packer.encode(&items)?),
-                None => EncodedValue::Whole(packer.encode(value)?),
+                Some((delta, items)) => EncodedValue::Delta(delta, packer.encode(&items)?),
+                None => EncodedValue::Full(packer.encode(value)?),
             })
         });
         let values = values.collect::<Result<_, String>>()?;
@@ -108,8 +108,8 @@ mod tests {
         let encoded = EncodedBatch::of(batch).unwrap();
         let text = |encoded: &Encoded| String::from_utf8(encoded.json().to_vec()).unwrap();
         let value = |value: &EncodedValue| match value {
-            EncodedValue::Whole(encoded) => (false, text(encoded)),
-            EncodedValue::Tail(_, encoded) => (true, text(encoded)),
+            EncodedValue::Full(encoded) => (false, text(encoded)),
+            EncodedValue::Delta(_, encoded) => (true, text(encoded)),
         };
         encoded.values.iter().map(value).collect()
     }

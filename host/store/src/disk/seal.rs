@@ -94,12 +94,12 @@ impl FrameRefs<'_> {
         for ((channel, value), encoded) in written_values(checkpoint).zip(encoded) {
             let items = value.list().map_or(0, SharedList::len);
             let chain = match encoded {
-                EncodedValue::Whole(whole) => builder.push_full(channel, items, whole),
-                EncodedValue::Tail(list_delta, delta) => {
+                EncodedValue::Full(full) => builder.push_full(channel, items, full),
+                EncodedValue::Delta(list_delta, delta) => {
                     match self.delta_link(group, channel, list_delta)? {
                         Some(link) => builder.push_delta(channel, link, items, delta),
                         None => match packer.encode(value) {
-                            Ok(whole) => builder.push_full(channel, items, whole),
+                            Ok(full) => builder.push_full(channel, items, full),
                             Err(message) => return Ok(Err(message)),
                         },
                     }
