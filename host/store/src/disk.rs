@@ -73,6 +73,7 @@ use rewrite_job::{CopySource, RewriteKind};
 use snapshot::Snapshot;
 use verify::verify;
 use writer::{QUEUE_CAPACITY, Writer};
+use writer_handle::WriterHandle;
 
 /// How long a compaction waits for reads to end. A copy of a large thread ends within it.
 const COMPACT_TIMEOUT: Duration = Duration::from_mins(1);

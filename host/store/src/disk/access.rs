@@ -191,7 +191,7 @@ mod tests {
             self.file.len()
         }
 
-        fn read_blocking(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
             if self.fails.swap(false, Ordering::AcqRel) {
                 return Err(io::Error::other("the disk cannot read it"));
             }
@@ -206,7 +206,7 @@ mod tests {
             self.file.sync_data()
         }
 
-        fn run_on_writer(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
             self.file.write(offset, data)
         }
 

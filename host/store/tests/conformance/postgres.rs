@@ -171,8 +171,8 @@ async fn lease_check_waits_for_a_concurrent_takeover(server: &Server) {
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     other.execute("SET search_path TO asked; BEGIN").await.unwrap();
     other.execute("UPDATE threads SET holder = 'b', epoch = nextval('epochs')").await.unwrap();
-    let (checking, pending_run) = (a.clone(), thread.clone());
-    let holds = tokio::spawn(async move { checking.is_lease_held(&pending_run, epoch).await });
+    let (checking, leased) = (a.clone(), thread.clone());
+    let holds = tokio::spawn(async move { checking.is_lease_held(&leased, epoch).await });
     let mut watching = PgConnection::connect(&server.postgres.url()).await.unwrap();
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
     while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut watching).await.unwrap() == 0 {}
