@@ -110,14 +110,16 @@ impl RedbStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if the file is missing although a store was created in it, or its
-    /// header cannot be read; [`StoreError::Backend`] if a process has it open.
+    /// [`StoreError::Corrupt`] if the header of the file cannot be read, or if the file is missing,
+    /// but its marker shows that it was created before. [`StoreError::Backend`] if a process has it
+    /// open.
     pub fn survey_file(path: impl AsRef<Path>) -> Result<DamageReport, StoreError> {
         open::survey(path.as_ref())
     }
 
-    /// Rebuilds a file that no process has open from what can be read of it. Damaged threads are
-    /// set aside, and the old file is kept. Returns the damage and the path of the old file.
+    /// Rebuilds a damaged file from its readable parts. No process may have the file open. The host
+    /// refuses all work on damaged threads, which the new file lists as set aside. The damaged file
+    /// is kept under another name. Returns the damage and the new path of the damaged file.
     ///
     /// # Errors
     ///

@@ -14,8 +14,8 @@ use wattle_run::ports::store::{
 /// See [`LEASE_MS`].
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 
-/// Low bits of an epoch, which count the leases of one opening. The high bits are the number of the
-/// opening, so that no epoch is assigned twice.
+/// Number of low bits in a lease epoch. They count the leases since the store was opened. The high
+/// bits count how often the store was opened, so no epoch is assigned twice.
 const EPOCH_COUNTER_BITS: u32 = 32;
 
 /// A monotonic clock: the time since a fixed moment.
@@ -30,7 +30,7 @@ pub(crate) fn monotonic_clock() -> MonotonicClock {
 /// All leases of a store.
 pub(crate) struct Leases {
     clock: MonotonicClock,
-    /// The newest epoch that was assigned.
+    /// The newest lease epoch that was assigned.
     newest: u64,
     held: HashMap<ThreadId, Lease>,
     /// Time of the newest heartbeat of each holder.
@@ -51,7 +51,7 @@ impl fmt::Debug for Leases {
 }
 
 impl Leases {
-    /// Creates an empty table for the `opening`-th opening of a store.
+    /// Creates a table without leases. `opening` is the number of times that the store was opened.
     pub(crate) fn new(opening: u64, clock: MonotonicClock) -> Self {
         Self {
             clock,

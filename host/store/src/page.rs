@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_a_damaged_list_are_an_error() {
+    fn iterating_over_a_damaged_json_list_ends_with_an_error() {
         let elements = |json: &'static str| Elements { rest: json.as_bytes() };
         let seqs = |json| elements(json).map(|it| it.unwrap().0).collect::<Vec<_>>();
         assert_eq!(seqs("[]"), [0; 0]);

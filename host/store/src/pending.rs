@@ -10,13 +10,14 @@ use wattle_run::ports::store::{
 
 use crate::validate;
 
-/// Pending runs by position, by run and by thread.
+/// Pending runs, found by position, by run and by thread. A position is a number that orders runs
+/// by the time of the request for them.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRuns {
     by_position: BTreeMap<u64, PendingRun>,
     positions: HashMap<RunId, u64>,
     threads: HashMap<ThreadId, BTreeSet<u64>>,
-    /// The highest position that was assigned.
+    /// The highest position that was assigned to a pending run.
     last_position: u64,
 }
 

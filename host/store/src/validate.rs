@@ -35,13 +35,13 @@ pub(crate) fn batch(
         return Err(invalid(thread, "the first batch of a thread must have its record"));
     }
     if batch.record.as_ref().is_some_and(|record| record.id != *thread) {
-        return Err(invalid(thread, "its record belongs to another thread"));
+        return Err(invalid(thread, "its thread record has the id of another thread"));
     }
     if batch.run.as_ref().is_some_and(|run| run.thread != *thread) {
         return Err(invalid(thread, "its run belongs to another thread"));
     }
     if batch.releases_lease && (batch.epoch.is_none() || batch.events.is_empty()) {
-        return Err(invalid(thread, "it releases a lease, and has no lease or no events"));
+        return Err(invalid(thread, "it releases a lease but has no lease epoch or no events"));
     }
     let made = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id);
     // Events may belong to the checkpoint of their own batch, as in a fork.
@@ -84,7 +84,7 @@ pub(crate) fn check_without_run(
     match condition {
         QueueCondition::Unchecked => Ok(()),
         QueueCondition::Pending | QueueCondition::Free => {
-            Err(invalid(thread, "it starts a run and has no run record"))
+            Err(invalid(thread, "it starts a run but has no run record"))
         }
     }
 }

@@ -97,9 +97,9 @@ pub(crate) fn load_frame_at(log: &impl LogReader, number: u64) -> Result<Frame, 
     load_frame(log, number, header)
 }
 
-/// Finds the frames of checkpoints by a walk back from `newest`. The frame of `parent` has most of
-/// them in its frame index, so the walk seldom goes further. Checkpoints that do not exist are left
-/// out.
+/// Finds the frames of checkpoints by a walk back from the frame `newest`. The frame index of
+/// `parent` names most of these frames, so the walk seldom goes past it. The result lacks
+/// checkpoints that do not exist.
 pub(crate) fn find_frames(
     log: &impl LogReader,
     newest: u64,

@@ -1,5 +1,5 @@
-//! Commits the batches of a group one by one after the commit of the group failed, since the cause
-//! may be a damaged page that only one thread needs.
+//! Commits the batches of a commit group one by one after the commit of the whole group failed. The
+//! cause may be a damaged page that only one thread needs.
 
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
@@ -12,8 +12,8 @@ use crate::file::guarded;
 use crate::file::handle::SharedFile;
 
 impl Writer {
-    /// Stages and commits each batch of a group alone. Once the file cannot be written, the
-    /// remaining batches fail.
+    /// Stages and commits each batch of a group separately. As soon as the file cannot be written,
+    /// all remaining batches fail.
     pub(super) fn commit_each(&mut self, grouped: Vec<GroupedWrite>) {
         let mut rest = grouped.into_iter();
         let mut failure = self.reopen_if_failed().err();
@@ -34,8 +34,10 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The error of the file, if the other batches of the group would fail with the same error. The
-    /// caller then stops, because each further attempt opens the file again and reads all of it.
+    /// Returns the error if it concerns the whole file, so that the other batches of the group
+    /// would fail with it as well. The caller then stops, because each further attempt would reopen
+    /// the file and read all of it. An error that concerns only this batch completes its ticket,
+    /// and the function returns `Ok`.
     fn commit_one(&mut self, queued_write: QueuedWrite) -> Result<(), StoreError> {
         let handle = self.file.handle();
         let mut group = CommitGroup::new(handle.clone());
@@ -56,7 +58,8 @@ impl Writer {
         }
     }
 
-    /// Sets a thread aside if it cannot be read, so that nothing is deleted that it may need.
+    /// Sets a thread aside if it cannot be read: the host refuses all work on it, so nothing that
+    /// it may need is deleted.
     pub(super) fn set_aside_if_damaged(&mut self, thread: &ThreadId) {
         let committed_aside = match guarded("read", || find_damage(&self.file, thread)) {
             Ok(Some(reason)) => {
@@ -75,7 +78,8 @@ impl Writer {
     }
 }
 
-/// Returns why a thread cannot be read; `None` if it can, or is set aside already.
+/// Returns the reason why a thread cannot be read. Returns `None` if the thread can be read, or if
+/// it is already set aside.
 fn find_damage(file: &SharedFile, thread: &ThreadId) -> Result<Option<String>, StoreError> {
     let snapshot = Snapshot::newest(file)?;
     if snapshot.aside(thread)?.is_some() {

@@ -1,5 +1,5 @@
-//! List deltas: a version of a list that begins like an earlier one is stored as the items that
-//! follow, with a link to the earlier one.
+//! List deltas. If a new version of a list begins with the items of an earlier version, only the
+//! items after them are stored, with a link to the earlier version.
 
 use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
@@ -26,7 +26,7 @@ pub(crate) struct DeltaLink {
 /// Sizes of a delta chain: the last full value and the deltas after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChainStats {
-    /// Number of items of the list.
+    /// Number of items in the list that the chain builds.
     pub(crate) items: u32,
     /// Packed bytes of the last full value.
     pub(crate) full_bytes: u64,

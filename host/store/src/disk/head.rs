@@ -23,18 +23,19 @@ pub(crate) struct Head {
     pub(crate) frames: u64,
     /// Bytes of all frames.
     pub(crate) bytes: u64,
-    /// Number of runs since the last rewrite, which is the position of the next one.
+    /// Number of runs that were added since the last rewrite. It is the position of the next run in
+    /// the run list of the thread.
     pub(crate) runs: u64,
-    /// Number of runs, among those of `runs`, that were deleted while they were pending.
+    /// Number of runs counted in `runs` that were deleted while they were pending.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) runs_taken: u64,
-    /// Sequence number before the oldest event that is kept.
+    /// Sequence number of the newest event that was removed: the oldest kept event follows it.
     #[serde(default)]
     pub(crate) pruned_seq: u64,
     /// Seal of the newest frame that has one.
     #[serde(default)]
     pub(crate) seal: Option<Digest>,
-    /// Seal that the oldest frame follows: the newest one before the last rewrite.
+    /// Seal before that of the oldest frame: the newest seal that the last rewrite removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seal_before: Option<Digest>,
     /// Whether checkpoints carry values of other checkpoints that were dropped.

@@ -116,8 +116,8 @@ pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
     Ok(survey)
 }
 
-/// Rebuilds a file that no process has open from what can be read of it. Returns the damage and the
-/// path of the old file.
+/// Rebuilds a damaged file from its readable parts. No process may have the file open. Returns the
+/// damage and the new path of the damaged file.
 pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
     marker::ensure_not_lost(path)?;
     let _lock = lock_file(path)?;

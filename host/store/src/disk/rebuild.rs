@@ -60,8 +60,8 @@ fn open(path: &Path) -> Result<Snapshot, StoreError> {
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] without the damage, if the file cannot be read, or if threads may be
-/// missing that nothing names. The file is unchanged then.
+/// [`StoreError::Corrupt`] if the file cannot be read, or if it may have lost threads whose names
+/// no table contains. The message does not repeat the damage. The file is then unchanged.
 pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
     tracing::error!(file = %path.display(), damage, "checkpoint store is damaged");
     let snapshot = open(path)?;
@@ -76,11 +76,11 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
     replace_file(path, &snapshot, &found).map(drop)
 }
 
-/// Rebuilds a file from what can be read of it.
+/// Rebuilds a file from its readable parts.
 ///
 /// # Errors
 ///
-/// The errors of [`at_start`], but threads may be missing that nothing names.
+/// The errors of [`at_start`], except that threads may be lost whose names no table contains.
 pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
     let snapshot = open(path).map_err(|error| FILE.unusable_error(path, error))?;
     let found = survey(&snapshot)?;

@@ -43,7 +43,8 @@ pub(crate) enum RewriteKind {
 /// A rewrite job, which runs on a blocking thread and makes its changes through the writer.
 pub(crate) struct RewriteJob {
     pub(crate) writer: WriterHandle,
-    /// Whether the store is being dropped. The next opening deletes the parts that were written.
+    /// Whether the store is being dropped, which ends the rewrite. The next opening of the file
+    /// deletes the frames that the rewrite has written.
     pub(crate) is_closing: Arc<AtomicBool>,
 }
 
@@ -134,7 +135,8 @@ impl RewriteJob {
         self.write_and_swap((&snapshot, &frame_list, &plan), target, entry, old)
     }
 
-    /// Writes the kept frames in parts, and replaces the old thread.
+    /// Writes the frames that the retention plan keeps, in several commits, and replaces the old
+    /// thread in the last one.
     fn write_and_swap(
         &self,
         (snapshot, frame_list, plan): (&Snapshot, &FrameList, &RetentionPlan),

@@ -81,7 +81,7 @@ impl InlineBudget {
 
     fn exceed(&mut self) -> StoreError {
         self.is_exceeded = true;
-        backend(READ, "it exceeds the budget of an inline read")
+        backend(READ, "the read exceeds the budget of an inline read")
     }
 }
 
@@ -173,7 +173,8 @@ impl Snapshot {
         }
     }
 
-    /// Refuses a thread that was set aside, which must not look like one that never existed.
+    /// Returns an error for a thread that is set aside, so that callers can tell it from a thread
+    /// that never existed.
     fn ensure_not_aside(&self, thread: &ThreadId) -> Result<(), StoreError> {
         match self.aside(thread)? {
             None => Ok(()),
@@ -187,7 +188,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns why a thread was set aside, if it was.
+    /// Returns the reason why a thread is set aside; `None` if it is not.
     pub(crate) fn aside(&self, thread: &ThreadId) -> Result<Option<String>, StoreError> {
         let aside = match self.transaction.open_table(ASIDE) {
             Ok(aside) => aside,

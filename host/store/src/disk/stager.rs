@@ -21,8 +21,9 @@ use crate::validate;
 /// staged batches leave the cache.
 pub(crate) const MAX_CACHED_THREADS: usize = 16 * 1024;
 
-/// Log entries reserved for one rewrite of a thread. No thread needs this many, and the 64-bit key
-/// space holds 2^32 reservations.
+/// Number of log entries that each rewrite of a thread (for a prune or a copy) reserves for the
+/// frames that it writes. No thread has this many frames, and the 64-bit keys of the log suffice
+/// for 2^32 reservations.
 const RESERVED_ENTRIES: u64 = 1 << 32;
 
 /// The state that the writer keeps between commits.

@@ -32,7 +32,8 @@ pub(super) const OP_READ: &str = "read its tables";
 
 /// The content of the tables, apart from that of the threads.
 pub(crate) struct Tables {
-    /// Threads that were set aside before.
+    /// Threads that were already set aside when the survey began, each with the reason. The host
+    /// refuses all work on them.
     pub(crate) aside: Vec<(ThreadId, String)>,
     /// Damage that belongs to no single thread.
     pub(crate) damaged: Vec<Damage>,
@@ -75,7 +76,7 @@ fn damage_of(thread: &ThreadId, found: &Result<IntactThread, String>) -> Option<
 fn to_report(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> DamageReport {
     damaged.extend(tables.aside.iter().map(|(thread, reason)| Damage {
         subject: format!("thread `{thread}`"),
-        reason: format!("it was set aside before: {reason}"),
+        reason: format!("it was already set aside: {reason}"),
     }));
     damaged.extend(tables.damaged.iter().cloned());
     DamageReport { threads: threads as u64, damaged }
@@ -250,7 +251,7 @@ where
         Ok(())
     })?;
     let miscount = scan.miscount().map(|claimed| {
-        corrupt("table", format!("it claims {claimed} entries and has {}", scan.visited))
+        corrupt("table", format!("the table claims {claimed} entries but has {}", scan.visited))
     });
     let damage = scan.gap.map(|gap| gap.damage).or(miscount);
     Ok(damage.map(|damage| damage.to_string()))

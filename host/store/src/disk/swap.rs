@@ -55,7 +55,7 @@ pub(crate) struct Replacement {
     pub(crate) read_thread: ThreadId,
     /// Thread number that is reserved for the rewritten thread.
     pub(crate) number: u64,
-    /// Whether a part of the rewritten thread is already in the file.
+    /// Whether some frames of the rewritten thread are already in the file.
     pub(crate) is_written: bool,
 }
 
@@ -126,7 +126,7 @@ impl Writer {
         Ok(Some(RewriteStart { snapshot, head, entry, number }))
     }
 
-    /// Commits a part of a rewrite.
+    /// Commits a part of the frames that a rewrite writes.
     pub(crate) fn write_part(&mut self, mut write_set: WriteSet) -> Result<(), StoreError> {
         write_set.last_thread_no = Some(self.stager.last_thread_no());
         self.commit(&write_set)

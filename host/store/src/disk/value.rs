@@ -209,7 +209,10 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
         if !frame.header().may_hold(version) {
             return Err(corrupt(
                 VALUE,
-                format!("frame {frame_no} has no values of version {version}"),
+                format!(
+                    "a reference to version {version} leads to frame {frame_no}, which cannot \
+                     contain it"
+                ),
             ));
         }
         let decoded = match frame.part(channel)? {

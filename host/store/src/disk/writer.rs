@@ -49,17 +49,17 @@ const OP_CHECK_WRITABLE: &str = "verify that its file can be written";
 /// Minimum delay between two attempts to reopen a file that failed.
 const MIN_REOPEN_DELAY: Duration = Duration::from_secs(1);
 
-/// The delay is at least this multiple of the duration of an attempt, since each attempt reads the
-/// whole file.
+/// The delay between two attempts to reopen a file is at least this many times as long as the
+/// attempt before it took, since each attempt reads the whole file.
 const REOPEN_DELAY_FACTOR: u32 = 10;
 
 type ReplySender = oneshot::Sender<Result<(), StoreError>>;
 
-/// A command to the writer.
+/// A command to the writer thread.
 pub(crate) enum Command {
-    /// A write that is committed in a group.
+    /// A write that is committed together with others in one commit group.
     Append(QueuedWrite),
-    /// A closure.
+    /// A closure that the writer thread runs between two commits.
     Run(WriterTask),
 }
 
@@ -250,8 +250,8 @@ impl Writer {
         GroupedWrite { queued_write, result }
     }
 
-    /// Refuses the commit if the file failed at a read after the group was opened: redb accepts no
-    /// more commits then.
+    /// Refuses the commit if a read failed with a file error after the group was opened: redb then
+    /// accepts no more commits.
     fn ensure_not_failed(&self) -> Result<(), CommitError> {
         if self.file.has_failed() {
             return Err(CommitError { error: read_failure_error(), is_unwritten: true });

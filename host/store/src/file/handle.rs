@@ -180,7 +180,8 @@ impl SharedFile {
         Ok(())
     }
 
-    /// Acquires exclusive access by ending all reads of the read-only view.
+    /// Acquires exclusive access to the handle. Reads that are still active on the read-only view
+    /// are aborted: each of them fails when it next accesses the file.
     fn end_reads(&self) -> RwLockWriteGuard<'_, Arc<Handle>> {
         let handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
         if let Handle::ReadOnly(view) = &**handle {

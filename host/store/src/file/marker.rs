@@ -38,8 +38,8 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Refuses a file that is missing or empty although a store was created in it, a file whose restore
-/// is not finished, and an empty file in a folder with blobs.
+/// Refuses a file that is missing or empty, if its marker shows that it was created before. Also
+/// refuses a file whose restore is not finished, and an empty file in a folder with blobs.
 ///
 /// # Errors
 ///

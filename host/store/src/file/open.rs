@@ -17,15 +17,15 @@ pub const CHECKED_AT_START_BYTES: u64 = 256 * 1024 * 1024;
 
 const OP_OPEN: &str = "open its file";
 
-/// Opens a file, and creates it if it does not exist. The pages of a file of at most
-/// `checked_bytes` bytes are compared with their checksums first, those of a larger file only if it
-/// cannot be opened. `rebuild` gets the damage of a file and replaces the file by an intact one.
-/// `open` gets whether all pages of the file are known to be intact.
+/// Opens a file, and creates it if it does not exist. Compares the pages of a file of at most
+/// `checked_bytes` bytes with their checksums first, and those of a larger file only if it cannot
+/// be opened. Calls `rebuild` with a description of the damage; `rebuild` replaces the damaged file
+/// by an intact one. Calls `open` with `true` if all pages of the file are known to be intact.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if the file is missing although a store was created in it,
-/// [`StoreError::Backend`] if another process has it open, and errors of `rebuild` and `open`.
+/// [`StoreError::Corrupt`] if the file is missing, but its marker shows that it was created before.
+/// [`StoreError::Backend`] if another process has it open. Also the errors of `rebuild` and `open`.
 pub(crate) fn open_or_rebuild<T>(
     path: &Path,
     checked_bytes: u64,

@@ -116,7 +116,7 @@ impl Pass {
             let (key, value) = entry.map_err(redb_error(self.operation))?;
             let bytes = K::as_bytes(&key.value()).as_ref().to_vec();
             if self.last.as_ref().is_some_and(|last| K::compare(&bytes, last) != self.order) {
-                return Err(corrupt("table", "its keys are not in order"));
+                return Err(corrupt("table", "the keys of the table are not in order"));
             }
             if stop.is_some_and(|stop| K::compare(&bytes, stop) != Ordering::Greater) {
                 return Ok(());

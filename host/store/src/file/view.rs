@@ -90,8 +90,8 @@ impl ReadOnlyView {
         self.database.begin_read()
     }
 
-    /// Ends all reads, since the file is about to be written: each read fails when it next accesses
-    /// the file.
+    /// Aborts all reads of this view, since the file is about to be written. Each read fails when
+    /// it next accesses the file.
     pub(crate) fn close(&self) {
         *lock(&self.is_closed) = true;
     }

@@ -129,9 +129,9 @@ impl RedbMemory {
         open::survey(path.as_ref()).map_err(failure)
     }
 
-    /// Rebuilds a damaged file that no process has open from what can be read of it, and keeps the
-    /// damaged file. Returns the damage and the new path of the damaged file, or `None` if nothing
-    /// is damaged.
+    /// Rebuilds a damaged file from its readable parts, and keeps the damaged file under another
+    /// name. No process may have the file open. Returns the damage and the new path of the damaged
+    /// file, or `None` if nothing is damaged.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use crate::memory::search::ScanBudget;
 pub(crate) enum ScanStep {
     /// With the next document.
     Next,
-    /// With the first document whose path is this one or after it.
+    /// With the first document whose path is equal to this path or sorts after it.
     SeekTo(Vec<u8>),
     /// The scan ends.
     Stop,

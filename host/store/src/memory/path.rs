@@ -1,5 +1,6 @@
-//! Namespaces as bytes. They sort by scope and parts, and everything under a prefix is contiguous,
-//! so that a search is one range.
+//! Encodes namespaces of the long-term memory as bytes, called paths. Paths sort by scope and then
+//! by the parts of the namespace. All namespaces under a prefix are contiguous, so a search reads
+//! one range.
 //!
 //! A scope is the byte `0`, or the byte `1` and the tenant as a part. The host's own scopes have
 //! the bytes `2` and `3` instead. A part is its UTF-8 with each byte raised by one, then a `0`. So
@@ -11,16 +12,16 @@ use std::ops::Range;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::memory::{MemoryScope, WILDCARD};
 
-/// Greater than every byte of a part.
+/// A byte that is greater than every byte of an encoded namespace part.
 const MAX_BYTE: u8 = 0xff;
 
-/// The byte that ends a part.
+/// The byte that ends each part of an encoded namespace.
 const PART_END: u8 = 0;
 
-/// Flag of the first byte: a tenant follows.
+/// Flag in the first byte of a path: a tenant follows.
 const TENANT_FLAG: u8 = 1;
 
-/// Flag of the first byte: the path is in a scope of the host itself.
+/// Flag in the first byte of a path: the path belongs to a scope of the host itself.
 const HOST_FLAG: u8 = 2;
 
 /// Returns the bytes of a namespace or of a prefix of one.

@@ -77,14 +77,14 @@ impl PostgresConfig {
 
     pub(super) fn options(&self) -> Result<PgConnectOptions, String> {
         if !self.url.starts_with("postgres://") && !self.url.starts_with("postgresql://") {
-            return Err("its address must begin with `postgres://`".to_owned());
+            return Err("the URL of the database must begin with `postgres://`".to_owned());
         }
         check_schema(&self.schema)?;
         check_lease(self.lease)?;
         commit_delay::validate(self.commit_delay)?;
         // The text of this error can quote the URL with its password.
         let options = PgConnectOptions::from_str(&self.url)
-            .map_err(|_| "its address is not a valid PostgreSQL URL".to_owned())?;
+            .map_err(|_| "the URL of the database is not a valid PostgreSQL URL".to_owned())?;
         let options = options.application_name("wattle").disable_statement_logging();
         Ok(match &self.password {
             Some(password) => options.password(password),

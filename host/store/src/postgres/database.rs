@@ -45,8 +45,8 @@ pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(STATEMENT_TIME
 /// hosts as of its start, so one that timed out is sent again with a fresh view.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Divisor of the lease for `idle_in_transaction_session_timeout`. A host that hangs while it holds
-/// locks must lose them sooner than its leases.
+/// `idle_in_transaction_session_timeout` is the lease duration divided by this number. A host that
+/// hangs with locks in the database then loses the locks before its leases expire.
 const IDLE_TX_DIVISOR: u32 = 2;
 
 /// Idle timeout where no other transaction waits: in snapshots, and in the rewrite of a thread that
@@ -70,7 +70,7 @@ const WRITER_SETTINGS: &str = "
 /// the server expects.
 const READER_SETTINGS: &str = "SET jit TO off";
 
-/// An open transaction or snapshot.
+/// An open transaction, which also serves as a read snapshot.
 pub(super) type PgTransaction = Transaction<'static, Postgres>;
 
 /// Connections to one schema of one database.
@@ -257,8 +257,8 @@ pub(super) async fn ping(connection: &mut PgConnection) -> Result<(), sqlx::Erro
     with_timeout(PING_TIMEOUT, connection.ping()).await
 }
 
-/// Waits for a reply of the server. A timeout is an error of the connection, which must not be used
-/// again.
+/// Waits for a reply from the server. A timeout counts as a connection error; the caller must not
+/// use the connection again.
 pub(super) async fn with_timeout<T>(
     limit: Duration,
     reply: impl Future<Output = Result<T, sqlx::Error>>,

@@ -466,12 +466,13 @@ fn tuples(
     metas.into_iter().map(tuple).collect()
 }
 
-/// The events since checkpoints, not decoded.
+/// The events that follow each checkpoint of a page, not yet decoded.
 #[derive(Default)]
 struct PendingEvents {
-    /// Batches in order, and their length in bytes of JSON.
+    /// For each base checkpoint, the rows of the batches that follow it, oldest first, and the
+    /// total length of their events in bytes of JSON.
     batches: BTreeMap<CheckpointId, (Vec<PgRow>, u64)>,
-    /// Checkpoints whose events the server did not send.
+    /// Checkpoints whose events the server did not send, because they exceed `max_bytes`.
     omitted: BTreeSet<CheckpointId>,
 }
 

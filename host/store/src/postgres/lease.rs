@@ -274,8 +274,8 @@ pub(super) async fn next_expiry(
     Ok(ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default())))
 }
 
-/// Deletes hosts whose last heartbeat is older than a day, and the rows of threads that an expired
-/// host has leased and never created.
+/// Deletes hosts whose last heartbeat is older than a day. Also deletes rows that contain only a
+/// lease: an expired host leased the thread id, but never created the thread.
 pub(super) async fn delete_expired_hosts(database: &Database) -> Result<(), StoreError> {
     const OPERATION: &str = "delete expired hosts";
     database.rows(OPERATION, || sqlx::query(DELETE_EMPTY_LEASES)).await?;

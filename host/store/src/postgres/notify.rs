@@ -97,7 +97,8 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts the tasks that send and receive. Dropping the second value stops receiving.
+    /// Starts the tasks that send notifications to other hosts and receive theirs. Dropping the
+    /// returned [`ListenerTasks`] stops the receiving tasks.
     pub(super) fn open(database: &Database) -> (Self, ListenerTasks) {
         let watches = Arc::new(WatchRegistry::default());
         let notifications = broadcast::Sender::new(NOTIFICATION_CAPACITY);

@@ -104,7 +104,7 @@ pub(super) async fn dequeue(
     let refused = |message| backend(DEQUEUE, message);
     let packed = ended.map(|ended| Packer::default().pack(ended)).transpose().map_err(refused)?;
     if ended.is_some_and(|ended| ended.status == RunStatus::Pending) {
-        return Err(backend(DEQUEUE, "its new record has the status `pending`"));
+        return Err(backend(DEQUEUE, "the run's new record still has the status `pending`"));
     }
     let mut retry = RetryState::default();
     loop {

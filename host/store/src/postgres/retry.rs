@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_a_proxy_without_a_server_are_transient() {
+    fn proxy_errors_without_a_backend_are_transient() {
         let protocol = |message: &str| sqlx::Error::Protocol(message.to_owned());
         // The error of sqlx for a connection that is closed after the first byte.
         assert!(is_transient(&protocol("unexpected response from SSLRequest: 0x00")));

@@ -8,8 +8,9 @@ macro_rules! record_start {
     };
 }
 
-/// The SQL expression for the length of the packed record in a column, in bytes of JSON. The column
-/// `start` has the `record_start` of the record.
+/// The SQL expression for the uncompressed JSON length, in bytes, of the packed (possibly
+/// compressed) record in a column. The query must select the record's first bytes, by
+/// `record_start!`, as `start`.
 macro_rules! record_bytes {
     ($column:literal) => {
         concat!(

@@ -197,7 +197,9 @@ fn build(
     for (delta, chain_link) in deltas.into_iter().rev() {
         let rest: Vec<Value> = unpack(&what(), chain_link.packed)?;
         let items = value.as_array_mut().filter(|items| items.len() >= delta.prefix_len as usize);
-        let items = items.ok_or_else(|| corrupt(what(), "its base lacks items that it keeps"))?;
+        let items = items.ok_or_else(|| {
+            corrupt(what(), "the base of a list delta has fewer items than the delta keeps of it")
+        })?;
         items.truncate(delta.prefix_len as usize);
         items.extend(rest);
         if chain_link.items != Some(items.len() as u64) {

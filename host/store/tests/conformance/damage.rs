@@ -36,7 +36,7 @@ const THREADS: &str = "WATTLE_DAMAGED_THREADS";
 /// Threads if only the number of damages is set.
 const MANY_THREADS: u64 = 1000;
 
-/// Bytes of a page of redb.
+/// Size of a redb page, in bytes.
 const PAGE: u64 = 4096;
 
 fn name(number: u64) -> ThreadId {

@@ -15,7 +15,7 @@ use wattle_store::commit_delay::MAX_COMMIT_DELAY;
 
 use crate::fixtures::{append, create, event, events, thread_id};
 
-/// Bytes of a page of redb.
+/// Size of a redb page, in bytes.
 const PAGE: usize = 4096;
 
 /// The first byte of a page that contains entries of a table.

@@ -92,7 +92,7 @@ async fn damaged_page_loses_only_its_documents() {
 }
 
 #[tokio::test]
-async fn file_that_may_lack_all_essential_documents_is_refused() {
+async fn memory_file_that_may_have_lost_all_essential_documents_is_refused() {
     let (path, dir) = file();
     fill(&path, "notes", MANY).await;
     fill(&path, "own", 3).await;

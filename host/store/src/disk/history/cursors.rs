@@ -22,20 +22,21 @@ const MAX_CURSORS: usize = 256;
 /// that has returned to earlier checkpoints more often gets no cursor.
 const MAX_CURSOR_FRAMES: usize = 1024;
 
-/// The end of a page.
+/// The position in the chain of frames at which the walk for one page of checkpoints ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
-    /// The newest frame of the thread when the page was read.
+    /// Number of the newest frame that the thread had when this page was read.
     pub(crate) newest: u64,
-    /// The frame with which the walk continues.
+    /// Number of the frame from which the walk for the next page continues.
     pub(crate) next: u64,
-    /// Frames before that one in the walk with events of checkpoints after it: the checkpoint and
-    /// the number of the frame. Those of one checkpoint are in the order of the walk.
+    /// Frames that the walk has passed and whose events belong to checkpoints of later pages, as
+    /// pairs of checkpoint and frame number. The frames of one checkpoint are in the order of the
+    /// walk.
     pub(crate) passed: Vec<(CheckpointId, u64)>,
 }
 
-/// What a page continues. A thread that is rewritten gets another number, and one with the same
-/// number only gets newer frames, so a cursor never becomes wrong.
+/// Identifies the page after which a cursor continues. A cursor never becomes invalid: a rewrite
+/// gives the thread another number, and a thread that keeps its number only gets newer frames.
 #[derive(Debug, PartialEq)]
 struct CursorKey {
     /// Number of the thread.

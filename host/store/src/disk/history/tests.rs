@@ -165,7 +165,7 @@ fn batches_of(snapshot: &Snapshot, thread: &ThreadId, from: Option<u64>) -> Batc
 }
 
 #[tokio::test]
-async fn each_page_of_checkpoints_reads_as_many_entries() {
+async fn pages_of_a_long_history_read_the_same_number_of_log_entries() {
     const PAGES: u64 = 60;
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
@@ -204,7 +204,7 @@ async fn each_page_of_checkpoints_reads_as_many_entries() {
 }
 
 #[tokio::test]
-async fn cursor_of_a_newer_snapshot_is_not_used() {
+async fn older_snapshot_ignores_the_cursor_of_a_newer_one() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
     let batches = (1..=9).map(|n| Batch { checkpoint: Some(checkpoint_of(n)), ..Batch::default() });
@@ -228,7 +228,7 @@ async fn cursor_of_a_newer_snapshot_is_not_used() {
 }
 
 #[test]
-fn cursors_that_were_not_used_are_dropped() {
+fn least_recently_used_history_cursors_are_dropped() {
     let cursors = Cursors::default();
     let query = |before| CheckpointQuery { before: Some(before), ..CheckpointQuery::default() };
     let end = Cursor { newest: 9, next: 1, passed: Vec::new() };

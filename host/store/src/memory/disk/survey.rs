@@ -41,7 +41,7 @@ struct Gap {
     last_before: Option<DocumentKey>,
     /// The first document after the gap; `None` if the gap reaches the end of the table.
     first_after: Option<DocumentKey>,
-    /// Number of missing documents, if the number of documents in the table can be read.
+    /// Number of missing documents; `None` if the table's document count cannot be read.
     missing: Option<u64>,
     reason: String,
 }

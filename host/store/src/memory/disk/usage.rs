@@ -31,7 +31,7 @@ struct Count {
     id: u64,
     /// `None` while the documents are counted.
     bytes: Option<u64>,
-    /// What the writer has changed since the count began.
+    /// By how many bytes the writer has changed the documents since the count began.
     changed: i64,
 }
 
@@ -77,7 +77,8 @@ impl Usage {
     ///
     /// # Errors
     ///
-    /// Those of `commit`. Nothing is known then, because it is unclear what the file has.
+    /// Those of `commit`. All counts are then discarded, because the content of the file is
+    /// unknown.
     pub(crate) fn commit<E>(
         &self,
         changes: Vec<ByteChange>,

@@ -49,7 +49,7 @@ pub(crate) enum Change {
         item: PutItem,
         now_ms: i64,
     },
-    /// Writes a document if the stored one is `known`.
+    /// Writes a document if the stored document equals `known`.
     PutIf {
         /// Path of the document; the key is in `item`.
         path: Vec<u8>,
@@ -60,7 +60,7 @@ pub(crate) enum Change {
     },
     /// Deletes a document.
     Delete { doc_key: DocumentKey },
-    /// Deletes a document if it is `known`.
+    /// Deletes a document if the stored document equals `known`.
     DeleteIf {
         doc_key: DocumentKey,
         /// The expected document.
