@@ -43,7 +43,8 @@ pub async fn by_name(
     respond(found, state, &path, request).await
 }
 
-/// Serves every path that the native API does not have, from the app that is mounted there.
+/// Serves every path that the native API does not define, from the app whose mount contains the
+/// path.
 pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let apps = state.engine.catalog().apps();
@@ -114,8 +115,8 @@ async fn handle(
     let headers = visible_headers(&request);
     let principal = request_principal(&state.config, request.headers(), request.extensions())?;
     let parts = RequestParts { method: method.clone(), headers: request.headers().clone(), tenant };
-    // A handler continues after its client has disconnected. Until the handler has ended, its
-    // request counts as open, and its body as in memory.
+    // A handler continues after its client has disconnected. Until the handler ends, the request
+    // counts as open, and the request body as in memory.
     let (permit, body) =
         (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
     let caller = permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
@@ -155,8 +156,8 @@ fn extension<T: Clone + Send + Sync + 'static>(request: &Request) -> Option<T> {
     request.extensions().get().cloned()
 }
 
-/// Returns the headers that a guest sees: those with text values, without the credentials of the
-/// host.
+/// Returns the headers that a guest receives: all headers with text values, except the credentials
+/// for the host.
 fn visible_headers(request: &Request) -> Vec<(String, String)> {
     let text = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
         Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))

@@ -14,7 +14,7 @@ use crate::native::tenant_scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Path of links, on every address of the host.
+/// Path of signed blob links. Every listen address of the host serves it.
 pub const ROUTE: &str = "/blobs/{tenant}/{name}";
 
 /// Reads a blob through a signed link, whole or one byte range. No key is needed.
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_get_and_head_of_complete_link_paths_are_link_requests() {
+    fn blob_link_request_requires_get_or_head_and_a_complete_path() {
         assert!(is_link(&Method::GET, "/blobs/~/digest.signature"));
         assert!(is_link(&Method::HEAD, "/blobs/acme/digest.signature"));
         for path in [

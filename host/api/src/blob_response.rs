@@ -64,8 +64,8 @@ pub async fn respond(
     Ok(response)
 }
 
-/// Sets headers for untrusted content: a browser must neither guess its type nor execute it as a
-/// page of this origin.
+/// Sets headers for untrusted content: a browser must neither guess the content type nor execute
+/// the content as a page of this origin.
 fn set_untrusted_content_headers(headers: &mut HeaderMap) {
     insert(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     insert(headers, header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");

@@ -175,7 +175,7 @@ fn too_large(limit_bytes: usize, is_key_limit: bool) -> Problem {
     let hint = if is_key_limit {
         "this is the limit of the API key; use a key with a higher limit"
     } else {
-        "raise `server.body_limit` in wattle.toml to accept it"
+        "raise `server.body_limit` in wattle.toml to accept larger bodies"
     };
     let detail = format!("the request body is larger than {limit_bytes} bytes; {hint}");
     Problem::new(api_code::TOO_LARGE, detail)

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_outlives_its_caller() {
+    async fn work_continues_after_the_caller_drops_the_future() {
         let (_stop, stopping) = watch::channel(false);
         let (start, started) = oneshot::channel::<()>();
         let (sender, output) = oneshot::channel();

@@ -40,7 +40,7 @@ pub struct Health {
     pub status: String,
     /// Version of Wattle.
     pub version: String,
-    /// Instance id of the server, which changes with each start.
+    /// Instance id of the server. Each start generates a new id.
     pub instance: String,
     /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if all runs
     /// are recovered and none is set aside.
@@ -116,7 +116,7 @@ pub struct LoadProblem {
     pub at_ms: i64,
     /// Reason of the failure, and a hint.
     pub message: String,
-    /// The app, if it was read and cannot be used yet: its migrations were not applied.
+    /// App that was read but cannot be used yet, because its migrations were not applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
 }

@@ -3,8 +3,8 @@
 //! Even on a loopback address, a web page in the user's browser can send requests to the host. Two
 //! checks prevent this. The `Host` header must name this host, because an attacker can rebind the
 //! name of the page to 127.0.0.1. A request that changes something must not come from a page of
-//! another origin. A WebSocket upgrade counts as such a request: commands can follow it, and the
-//! browser lets any page read the messages.
+//! another origin. A WebSocket upgrade counts as a request that changes something: commands can
+//! follow it, and the browser lets any page read the messages.
 
 pub mod access;
 mod admission;
@@ -115,15 +115,15 @@ fn host_of(request: &Request) -> Option<&str> {
         .or_else(|| host_header(request.headers()))
 }
 
-/// Returns the `Host` header, or `None` unless the request has exactly one (RFC 9112, 3.2). If it
-/// has several, a proxy may select another one than this host.
+/// Returns the `Host` header, or `None` unless the request has exactly one (RFC 9112, 3.2). Of
+/// several `Host` headers, a proxy may select another one than this host.
 fn host_header(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::HOST).iter();
     let host = values.next()?;
     values.next().is_none().then(|| host.to_str().ok()).flatten()
 }
 
-/// Returns the origin of the request if the origin is not allowed to send it.
+/// Returns the origin of the request if requests from this origin are not allowed.
 fn disallowed_origin<'r>(
     config: &ApiConfig,
     method: &Method,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_origins_cannot_send_writes() {
+    fn write_requests_from_disallowed_origins_are_rejected() {
         let config =
             ApiConfig { origins: ["https://ui.example".into()].into(), ..Default::default() };
         let with = |method: &str, origin: &str| {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_origins_cannot_open_websockets() {
+    fn websocket_upgrades_from_disallowed_origins_are_rejected() {
         let config =
             ApiConfig { origins: ["https://ui.example".into()].into(), ..Default::default() };
         let with = |origin: Option<&str>| {

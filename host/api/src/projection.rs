@@ -91,7 +91,7 @@ impl StateAtEvent {
                 tracing::warn!(
                     %thread,
                     %error,
-                    "cannot read the state for the projection of an event"
+                    "cannot read the thread state that the projection of an event needs"
                 );
                 None
             }

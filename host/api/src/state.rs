@@ -114,8 +114,8 @@ pub struct ApiState {
     pub metrics: Option<MetricsExporter>,
     /// Clients that follow runs.
     pub run_clients: RunClients,
-    /// Instance id of the server, which changes with each start. CLI commands use it to check that
-    /// they reached the right server.
+    /// Instance id of the server. Each start generates a new id. CLI commands use the id to check
+    /// that they reached the right server.
     pub instance: Arc<str>,
 }
 

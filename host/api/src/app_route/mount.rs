@@ -24,8 +24,9 @@ const RESERVED: &[&str] = &[
 /// Path of the host on the listen address of an app.
 const RESERVED_ON_APP_ADDRESS: &str = "/blobs/{*rest}";
 
-/// Returns the mounted app for a request, and the path relative to its mount. An app whose route
-/// has the path but not the method is the fallback: it responds with 405.
+/// Returns the mounted app for a request, and the path relative to its mount. If no route matches
+/// both the path and the method, returns an app whose route matches the path; this app responds
+/// with 405.
 pub(super) fn resolve<'a, 'p>(
     apps: &'a [Arc<App>],
     method: &Method,

@@ -11,9 +11,9 @@ type Params = Vec<(String, String)>;
 pub enum RouteMatch<'r> {
     /// A route with the values of its parameters, percent-decoded.
     Route(&'r WebRoute, Params),
-    /// No route has both the path and the method. Lists the methods of the path.
+    /// Routes match the path, but not the method. Contains the methods of these routes.
     MethodNotAllowed(Vec<String>),
-    /// No route has the path.
+    /// No route matches the path.
     NotFound,
 }
 

@@ -136,9 +136,9 @@ const CODES_WITH_OUTPUT: [&str; 3] = [code::TRAP, code::LIMIT, code::UNAVAILABLE
 /// Fields of the details that contain output of a guest.
 const QUOTED_DETAILS: [&str; 2] = ["cause", "output"];
 
-/// Converts the end of a handler without a response into a problem. The client did not cause an
-/// error of the guest, so its status is always 5xx. The client does not get the output of the
-/// guest.
+/// Converts the error of a handler that ended without a response into a problem. The status is
+/// always 5xx, because the client did not cause the error. The problem does not contain output of
+/// the guest.
 pub(super) fn problem_from_guest_error(app: &App, error: GuestError) -> Problem {
     let guest = |failure: Failure| {
         Problem::from(without_output(app, failure)).with_status(StatusCode::INTERNAL_SERVER_ERROR)
@@ -162,8 +162,8 @@ pub(super) fn problem_from_guest_error(app: &App, error: GuestError) -> Problem 
     }
 }
 
-/// Removes the output of the guest from a failure, and logs it for the operator. The message of a
-/// trap contains its cause, so the message is replaced.
+/// Removes guest output from a failure, and logs the output for the operator. A trap's message
+/// contains the cause of the trap, so the message is replaced.
 fn without_output(app: &App, mut failure: Failure) -> Failure {
     if !CODES_WITH_OUTPUT.contains(&failure.code.as_str()) {
         return failure;
@@ -178,7 +178,7 @@ fn without_output(app: &App, mut failure: Failure) -> Failure {
         tracing::warn!(app = %app.name, details = %Escaped(&quoted), "{text}");
     }
     if is_trap {
-        "error in the app: its handler crashed; the log of the host has the cause"
+        "error in the app: its handler crashed; see the host's log for the cause"
             .clone_into(&mut failure.message);
     }
     failure

@@ -13,7 +13,7 @@ pub struct AppDocument {
     pub name: String,
     /// Description of the app.
     pub doc: String,
-    /// Version of the app in its manifest.
+    /// Version of the app, from its manifest.
     pub version: String,
     /// Digest over all parts of the app.
     pub digest: String,
@@ -51,7 +51,8 @@ pub struct PageDocument {
 pub struct Endpoint {
     /// HTTP method in upper case.
     pub method: String,
-    /// Path on this server: below `mount` if the app is mounted, else below `/apps/<name>`.
+    /// Path of the endpoint on this server: below `mount` if the app is mounted, else below
+    /// `/apps/<name>`.
     pub path: String,
 }
 

@@ -44,7 +44,7 @@ pub struct PutMemoryDocument {
     /// Lifetime in milliseconds; unlimited by default.
     #[serde(default)]
     pub ttl_ms: Option<u64>,
-    /// True if a read or a search that finds the document restarts its lifetime.
+    /// True if each read of the document, and each search that finds it, restarts the TTL.
     #[serde(default)]
     pub refresh_on_read: bool,
 }
@@ -62,8 +62,8 @@ impl From<PutMemoryDocument> for PutItem {
 pub struct MemorySearchDocument {
     /// First parts of the namespaces to search.
     pub prefix: Vec<String>,
-    /// Conditions on fields of the values: a field with a value, or with `$eq`, `$ne`, `$gt`,
-    /// `$gte`, `$lt` or `$lte`.
+    /// Conditions on the fields of a document's value. Maps a field name to the wanted value, or to
+    /// an object of the operators `$eq`, `$ne`, `$gt`, `$gte`, `$lt` and `$lte`.
     pub filter: Option<Value>,
     /// Words by which documents are ranked. A document with none of the words is not a result.
     pub query: Option<String>,

@@ -61,7 +61,7 @@ pub struct NodeDocument {
 pub struct RefusedFunctionDocument {
     /// The function, such as `acme:shop/orders.open`.
     pub function: String,
-    /// Why it is not a tool.
+    /// Reason why the function is not a tool.
     pub reason: String,
 }
 
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_grants_are_shown_with_their_details() {
+    fn grants_document_contains_the_details_of_each_grant() {
         let mut grants = Grants {
             tools: vec!["date/*".parse().unwrap(), "mcp:graph/list".parse().unwrap()],
             memory: vec![MemoryRule {

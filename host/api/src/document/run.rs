@@ -41,7 +41,7 @@ pub struct StartDocument {
     /// Metadata to merge into that of the thread. The merged metadata has at most 64 KiB.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
-    /// Settings of the graph that this run overrides.
+    /// Graph settings that this run overrides.
     #[serde(default, skip_serializing_if = "RunOptionsDocument::is_default")]
     pub options: RunOptionsDocument,
     /// True to respond after the run has ended or is interrupted, instead of immediately.
@@ -62,7 +62,7 @@ pub struct ResumeDocument {
     #[serde(default)]
     #[schema(value_type = String)]
     pub on_failure: OnFailure,
-    /// Settings of the graph that this run overrides.
+    /// Graph settings that this run overrides.
     #[serde(default, skip_serializing_if = "RunOptionsDocument::is_default")]
     pub options: RunOptionsDocument,
     /// True to respond after the run has ended or is interrupted, instead of immediately.
@@ -116,7 +116,7 @@ pub struct RunDocument {
     pub run: String,
     /// Thread of the run.
     pub thread: String,
-    /// The same as `thread`, under the name that requests have for it.
+    /// Same value as `thread`, under the field name that requests use.
     #[serde(default)]
     #[schema(required = true)]
     pub thread_id: String,

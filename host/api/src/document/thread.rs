@@ -19,7 +19,7 @@ use crate::document::run::{FailureDocument, InterruptDocument};
 pub struct ThreadSummary {
     /// Id of the thread.
     pub thread: String,
-    /// The same as `thread`, under the name that requests have for it.
+    /// Same value as `thread`, under the field name that requests use.
     #[serde(default)]
     #[schema(required = true)]
     pub thread_id: String,

@@ -116,8 +116,8 @@ impl Access {
         }
         let mut router = matchit::Router::new();
         for (path, methods) in paths {
-            // A collision is ignored, because the router of the server has the same paths and
-            // rejects it.
+            // A collision is ignored here. The router of the server has the same paths and rejects
+            // the collision.
             let _ = router.insert(path, methods);
         }
         Self(router)
@@ -152,7 +152,7 @@ impl Access {
     }
 }
 
-/// Writes the access of an operation into its extension.
+/// Declares the access of an operation in its extension `x-wattle-access`.
 fn write_extension(access: RouteAccess, operation: &mut Operation) {
     let extension = Extensions::builder().add(ACCESS_EXTENSION, json!(access)).build();
     operation.extensions.get_or_insert_default().merge(extension);
@@ -161,7 +161,7 @@ fn write_extension(access: RouteAccess, operation: &mut Operation) {
     }
 }
 
-/// Writes the default access into an operation of an app, which cannot declare another one.
+/// Declares the default access of an operation of an app. An app cannot declare another access.
 pub(crate) fn write_default(method: &Method, operation: &mut Value) {
     operation[ACCESS_EXTENSION] =
         json!(RouteAccess { scope: RouteScope::default_for(method), share: Share::Other });

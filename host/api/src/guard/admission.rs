@@ -56,15 +56,15 @@ impl AdmissionState {
 
 /// A request that passed the guards.
 pub(super) struct Admitted {
-    /// The permit of the request; `None` if the request is not counted.
+    /// Permit that counts the request as open; `None` if no limits apply to the route.
     permit: Option<RequestPermit>,
-    /// Memory of the body and of the response; `None` if the request is not counted.
+    /// Memory of the body and of the response; `None` if no limits apply to the route.
     reservations: Option<(BodyReservation, ResponseReservation)>,
 }
 
 impl Admitted {
-    /// Runs the handler. Holds the permit until the streamed response is sent, or the reservation
-    /// of a complete response until it is sent.
+    /// Runs the handler. For a streamed response, holds the permit until the response is sent. For
+    /// a complete response, holds the reservation instead.
     pub(super) async fn run(self, request: Request, next: Next) -> Result<Response, Rejection> {
         let is_safe = request.method().is_safe();
         let response = next.run(request).await;

@@ -13,8 +13,8 @@ use crate::state::ApiConfig;
 /// Prefix of the public ids of configured keys.
 const CONFIGURED: &str = "configured-";
 
-/// Number of hex digits of the digest in the public id of a configured key. They distinguish the
-/// few keys of a configuration.
+/// Number of hex digits of the digest in the public id of a configured key. The digits distinguish
+/// the few keys of a configuration.
 const CONFIGURED_DIGITS: usize = 4;
 
 /// The authenticated key of a request, in the extensions of the request. A handle: cheap to clone.
@@ -62,8 +62,9 @@ impl AuthenticatedKey {
         &self.0.id
     }
 
-    /// Returns the id that events record. For a configured key it contains only a few digits of the
-    /// digest: a person may have chosen a weak key, and more digits would help to guess it.
+    /// Returns the id that events record. The id of a configured key contains only a few digits of
+    /// the digest: a person may have chosen a weak key, and more digits would help an attacker to
+    /// guess the key.
     pub(crate) fn public_id(&self) -> String {
         match self.record() {
             Some(record) => record.id.clone(),

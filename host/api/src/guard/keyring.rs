@@ -79,7 +79,7 @@ pub(crate) struct Revocation<'r> {
     pub(crate) allow_last: bool,
 }
 
-/// Ids of the revoked keys, and of the active keys that they created and that remain.
+/// Ids of the revoked keys, and of their active descendants that remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Revoked {
     pub(crate) revoked: Vec<String>,
@@ -96,7 +96,8 @@ pub(crate) struct Keyring {
     /// Locked during reads and changes of keys. Otherwise a read that starts before a revocation
     /// could complete after it and cache the revoked key.
     update_lock: tokio::sync::Mutex<()>,
-    /// Time of the last recorded use by key id, in milliseconds since 1970.
+    /// Map from the id of a key to the time of the key's last recorded use, in milliseconds since
+    /// 1970.
     recorded_uses: Mutex<HashMap<String, i64>>,
     /// Notified when this host revokes a key.
     revoked: Notify,
@@ -175,7 +176,7 @@ impl Keyring {
     /// # Errors
     ///
     /// `invalid`, `limit` if there are too many keys or the key has too many ancestors, `denied` if
-    /// the creator was revoked meanwhile, and those of the memory.
+    /// the creator was revoked meanwhile, and errors of the memory.
     pub(crate) async fn create(
         &self,
         ports: &Ports,
@@ -211,7 +212,7 @@ impl Keyring {
     ///
     /// # Errors
     ///
-    /// If no active key would remain, `denied` for a tenant and `conflict` otherwise; those of the
+    /// If no active key would remain, `denied` for a tenant and `conflict` otherwise; errors of the
     /// memory.
     pub(crate) async fn revoke(
         &self,
@@ -230,8 +231,8 @@ impl Keyring {
         }
         let mut keys = self.delete_keys(ports, &revoked.revoked).await?;
         // Another host may have created descendants in the meantime. Each round revokes the keys
-        // that those of the round before created, so the maximum number of ancestors limits the
-        // rounds.
+        // that the keys of the previous round created. The maximum number of ancestors therefore
+        // limits the number of rounds.
         for _ in 0..MAX_KEY_ANCESTORS {
             let more = select(&keys, revocation, now_ms).revoked;
             if more.is_empty() {
@@ -482,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn chain_of_keys_is_limited_and_revoked_as_a_whole() {
+    fn chain_of_keys_created_by_keys_is_limited_and_revoked_as_a_whole() {
         let mut chain = vec![key(None)];
         while rejection_code(&chain, chain.last()).is_none() {
             let mut next = key(None);

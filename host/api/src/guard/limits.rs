@@ -10,8 +10,8 @@ use crate::problem::Problem;
 /// the same time.
 pub const MAX_KEYS: usize = wattle_run::limit::MEMORY_RESULTS * 9 / 10;
 
-/// Number of keys of a tenant at which its keys can no longer create further ones. It prevents one
-/// tenant from using up [`MAX_KEYS`].
+/// Number of keys at which a tenant can no longer create keys itself. The limit prevents one tenant
+/// from using up [`MAX_KEYS`].
 pub const MAX_TENANT_KEYS: usize = 100;
 
 /// Maximum number of ancestors of a key. The record of a key lists all its ancestors, so that the
@@ -61,12 +61,13 @@ pub const ALL_BODY_BYTES: usize = 256 << 20;
 /// `server.body_limit` is large.
 pub const MIN_LARGEST_BODIES: usize = 4;
 
-/// Factor of `server.body_limit`. The product is the memory that the values of one body may take,
-/// if it is more than [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
+/// Factor by which `server.body_limit` is multiplied. The product limits the memory that the values
+/// of one body may take, if the product is more than
+/// [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
 pub const BODY_VALUES_FACTOR: u64 = 4;
 
 /// Default maximum number of bytes of all complete responses that are not sent yet. A caller that
-/// reads nothing keeps them in memory until its connection is closed.
+/// reads nothing keeps its responses in memory until the connection is closed.
 pub const DEFAULT_RESPONSE_BYTES: usize = 256 << 20;
 
 /// Minimum value of [`Limits::response_bytes`]. Below it, a few open requests would take all of it.
@@ -81,8 +82,8 @@ pub const MIN_LARGEST_RESPONSES: usize = 4;
 /// request is rejected before it does anything.
 pub const RESPONSE_RESERVE_BYTES: usize = 16 << 10;
 
-/// Seconds in `Retry-After` for a caller with too many open requests. The host does not know when
-/// one of them ends.
+/// Seconds in `Retry-After` for a caller with too many open requests. The host cannot predict when
+/// an open request ends.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// Number of tracked callers above which the rate limiter removes idle ones.
@@ -120,7 +121,7 @@ impl Default for Limits {
     }
 }
 
-/// Returns the problem for an exhausted limit of the host. `what` names the limited resource.
+/// Returns the problem for a host limit that was reached. `what` names the limited resource.
 pub fn limit_reached(what: &str) -> Problem {
     let detail = format!(
         "the host has reached its limit of {what}; retry after {RETRY_AFTER_SECONDS} s, or end some"

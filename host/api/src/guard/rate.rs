@@ -21,7 +21,8 @@ enum Period {
     Hour,
 }
 
-/// Suffix of each period, and its length in seconds.
+/// Suffix of each period of a rate limit, such as `m` in `10/m`, with the period and its length in
+/// seconds.
 const UNITS: [(&str, Period, u64); 3] =
     [("s", Period::Second, 1), ("m", Period::Minute, 60), ("h", Period::Hour, 3_600)];
 
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_round_trip_and_invalid_ones_are_rejected() {
+    fn rate_limits_round_trip_as_text_and_invalid_rate_limits_are_rejected() {
         for text in ["10/s", "1/m", "5000/h"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
         }

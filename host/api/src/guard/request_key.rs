@@ -9,7 +9,8 @@ use crate::state::ApiConfig;
 /// Number of hex digits of the digest that identify a configured key in the rate limiter.
 const ID_DIGITS: usize = 16;
 
-/// Returns true if requests need a key even if no key was created.
+/// Returns true if the configuration requires requests to have a key, whether or not a key was
+/// created.
 pub(crate) fn requires_key(config: &ApiConfig) -> bool {
     config.requires_key || !config.keys.is_empty() || !config.tenant_keys.is_empty()
 }
@@ -48,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn configured_keys_are_found_in_both_headers() {
+    fn configured_keys_are_found_in_x_api_key_and_authorization() {
         let config = ApiConfig {
             keys: [ApiConfig::key_digest("s3cret")].into(),
             tenant_keys: [(ApiConfig::key_digest("k-acme"), "acme".to_owned())].into(),

@@ -29,7 +29,7 @@ pub(crate) fn total_body_bytes(body_limit_bytes: usize) -> usize {
 }
 
 /// The bytes that one request body occupies, until they are released. Stored in the extensions of
-/// the request. Clones share the bytes.
+/// the request. Clones share one reservation.
 #[derive(Clone)]
 pub(crate) struct BodyReservation(Arc<BodyReservationInner>);
 
@@ -93,13 +93,13 @@ impl Drop for BodyReservationInner {
 pub(crate) struct ResponsePool {
     max_bytes: usize,
     all: Pool<CallerId>,
-    /// Reserves of the control plane, with which an operator can cancel runs while unread responses
-    /// occupy all other memory.
+    /// Memory that is reserved for the control plane, so that an operator can cancel runs while
+    /// unread responses occupy all other memory.
     control: Pool<CallerId>,
 }
 
-/// The bytes that the response to one request occupies from when it is made until it is sent.
-/// Stored in the extensions of the request. Clones share the bytes.
+/// The bytes that the response to one request occupies, from its creation until it is sent. Stored
+/// in the extensions of the request. Clones share one reservation.
 #[derive(Clone)]
 pub struct ResponseReservation(Arc<ResponseReservationInner>);
 
@@ -119,7 +119,8 @@ impl ResponsePool {
         Self { max_bytes, all: Pool::new(max_bytes), control }
     }
 
-    /// Reserves room for a small response. Fails if unread responses of the caller take its share.
+    /// Reserves room for a small response. Fails if the caller's unread responses already take the
+    /// caller's share of the memory.
     pub(crate) fn reserve(
         &self,
         caller: CallerId,

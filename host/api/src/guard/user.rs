@@ -38,7 +38,7 @@ impl UserHeader {
         let Some(value) = values.next() else { return Ok(None) };
         self.check_peer(request)?;
         if values.next().is_some() {
-            return Err(self.invalid("has several values; a request has at most one user"));
+            return Err(self.invalid("has several values, but a request has at most one user"));
         }
         self.parse(value)
     }
@@ -72,7 +72,7 @@ impl UserHeader {
     }
 
     fn invalid(&self, what: &str) -> Problem {
-        let detail = format!("the header `{}` {what}; it names a user", self.name);
+        let detail = format!("the header `{}`, which names the user, {what}", self.name);
         Problem::new(code::INVALID, detail)
     }
 }

@@ -210,8 +210,8 @@ fn run_kind(
     })
 }
 
-/// Returns the channel for messages: the only one with the reducer `messages`, or the one of these
-/// that is called `messages`.
+/// Returns the message channel: the only channel with the reducer `messages`. Of several such
+/// channels, returns the one with the name `messages`.
 fn message_channel(graph: &Graph) -> Option<&ChannelName> {
     let reducer = ReducerDef::BuiltIn(BuiltInReducer::Messages);
     let channels = graph.definition().channels.iter();

@@ -65,7 +65,7 @@ pub async fn put_memory_item(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a document of the long-term memory. Not an error if it does not exist.
+/// Deletes a document of the long-term memory. Also succeeds if the document does not exist.
 #[utoipa::path(delete, path = "/api/v1/memory/items", tag = "memory",
     params(
         ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),

@@ -17,8 +17,8 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::ApiState;
 
-/// Lists the pending calls of a thread: calls that were started and have no result. They are in
-/// progress while a run is running. If its host stopped, they are in doubt.
+/// Lists the pending calls of a thread: calls that were started and have no result. While a run is
+/// running, its pending calls are in progress. After its host has stopped, they are in doubt.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/open-calls", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(

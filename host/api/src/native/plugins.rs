@@ -46,7 +46,7 @@ pub async fn get_plugin(
         if let Ok(plugin) = name.parse() {
             catalog.check_loading_plugin(&plugin)?;
         }
-        // It may be a plugin of an app that is being loaded.
+        // The plugin may belong to an app that is being loaded.
         catalog.check_all_loaded()?;
         return Err(Problem::not_found("plugin", &name, "see `GET /api/v1/plugins`"));
     }

@@ -20,7 +20,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Ready {
     /// Always `ready`.
     pub status: String,
-    /// Instance id of the server, which changes with each start.
+    /// Instance id of the server. Each start generates a new id.
     pub instance: String,
     /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if all runs
     /// are recovered and none is set aside.

@@ -124,7 +124,8 @@ pub async fn resume_thread(
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RunFilter {
-    /// Maximum number of runs, up to 500, which is the default. Only an empty list is the end.
+    /// Maximum number of runs, up to 500, which is the default. More runs can follow a shorter
+    /// page; only an empty page marks the end of the list.
     limit: Option<usize>,
     /// Number of runs to skip.
     offset: usize,
@@ -165,7 +166,7 @@ pub async fn get_run(
     Ok(Json(scope.run(&state, &id).await?.into()))
 }
 
-/// Waits until a run has ended or is interrupted.
+/// Waits until a run has ended or its status is `interrupted`.
 #[utoipa::path(get, path = "/api/v1/runs/{run}/wait",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "runs",
     params(("run" = String, Path, description = "id of the run")),
@@ -182,7 +183,7 @@ pub async fn wait_run(
     Ok(Json(state.engine.wait(&run).await?.into()))
 }
 
-/// Cancels a run. Not an error if it has ended.
+/// Cancels a run. Also succeeds if the run has already ended.
 #[utoipa::path(post, path = "/api/v1/runs/{run}/cancel",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(("run" = String, Path, description = "id of the run")),
@@ -203,7 +204,7 @@ pub async fn cancel_run(
 }
 
 /// Requests that a run pauses before its next superstep. Resuming the thread without answers
-/// continues the run. Not an error if the run has ended.
+/// continues the run. Also succeeds if the run has already ended.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/runs/{run}/drain",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(

@@ -63,8 +63,8 @@ pub async fn get_tenant_route(
     })
 }
 
-/// Deletes the tenant's own route. The operator's route applies again. Not an error if the tenant
-/// has none.
+/// Deletes the tenant's own route. The operator's route applies again. Also succeeds if the tenant
+/// has no route of its own.
 #[utoipa::path(delete, path = "/api/v1/tenants/{tenant}/routes/{route}",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "tenants",
     params(
@@ -84,7 +84,7 @@ pub async fn remove_tenant_route(
 }
 
 /// Returns the tenant as a caller of the model port. A tenant can access only its own routes. A
-/// request without a tenant is the operator's and can access those of any tenant.
+/// request without a tenant comes from the operator and can access the routes of any tenant.
 fn caller(scope: &TenantScope, tenant: &str) -> Result<Caller, Problem> {
     check_tenant(tenant)?;
     if scope.tenant.as_ref().is_some_and(|own| own != tenant) {

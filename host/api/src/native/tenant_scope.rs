@@ -142,8 +142,8 @@ pub fn named_tenant(
     }
 }
 
-/// Returns the tenant of a request: that of its key, or else that of the header, or else the
-/// default.
+/// Returns the tenant of a request: the tenant of its key, else the tenant in the header, else the
+/// default tenant.
 ///
 /// # Errors
 ///
@@ -238,7 +238,7 @@ impl TenantScope {
     /// `not-found` if the run does not exist or its thread belongs to another tenant.
     pub async fn run(&self, state: &ApiState, id: &str) -> Result<RunRecord, Problem> {
         let missing =
-            || Problem::not_found("run", id, "its thread was deleted, or it never existed");
+            || Problem::not_found("run", id, "the run never existed, or its thread was deleted");
         let run = RunId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
         let record = state.engine.ports().store.run(&run).await?.ok_or_else(missing)?;
         match self.thread(state, record.thread.as_str()).await {

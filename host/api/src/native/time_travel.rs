@@ -43,8 +43,8 @@ const AS_COPY: &str = "__copy__";
 pub struct HistoryFilter {
     /// Only checkpoints older than the one with this number.
     before: Option<u64>,
-    /// Maximum number of checkpoints, up to 500; 50 by default. Fewer are returned if they have
-    /// more than 32 MiB: only an empty list is the end of the history.
+    /// Maximum number of checkpoints, up to 500; 50 by default. A page is shorter if its
+    /// checkpoints would exceed 32 MiB; only an empty page marks the end of the history.
     limit: Option<usize>,
     /// True to include the state of each checkpoint.
     state: bool,

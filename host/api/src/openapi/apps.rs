@@ -31,9 +31,9 @@ static METHODS: [Method; 8] = [
 /// Key of the response for all statuses without one of their own.
 const DEFAULT: &str = "default";
 
-/// Maximum size of the endpoints of all apps, in bytes, as text or as values in memory. An app has
-/// at most half of what the apps before it leave, so one app leaves room for others. The host keeps
-/// the text in memory.
+/// Maximum size of the endpoints of all apps, in bytes, as text or as values in memory. Each app
+/// can use at most half of the size that the apps before it leave, so that no app takes all of the
+/// size. The host keeps the text in memory.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// JSON pointers to the parts of a document that each app extends.

@@ -26,7 +26,7 @@ pub(crate) struct ServedDocument {
 }
 
 struct CachedText {
-    /// The apps of the text. An app that was reloaded is another one.
+    /// The apps that the text describes. A reloaded app is a different app.
     apps: Vec<Weak<App>>,
     text: Bytes,
 }
@@ -67,7 +67,7 @@ impl ServedDocument {
         if let Some(cached) = cache.as_ref().filter(|cached| cached.is_of(apps)) {
             return Ok(cached.text.clone());
         }
-        // The work counts for no caller, because all of them use the text.
+        // The work counts for no caller, because all callers use the text.
         let serialize = || {
             let mut document = self.host.clone();
             apps::add(&mut document, apps)?;

@@ -16,8 +16,8 @@ use wattle_run::hostcall::runs::{RunRef, RunService as _};
 
 use crate::state::ApiState;
 
-/// Maximum grace period. A longer period of an app is reduced to it, so that an abandoned run does
-/// not continue for hours.
+/// Maximum grace period. A longer grace period that an app requests is reduced to this maximum, so
+/// that an abandoned run does not continue for hours.
 const MAX_DISCONNECT_GRACE: Duration = Duration::from_mins(10);
 
 /// The clients of runs, for the cancel on disconnect. Clones share the set.
