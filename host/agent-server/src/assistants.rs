@@ -21,7 +21,7 @@ use crate::wire::response::Assistant;
 /// # Errors
 ///
 /// 404 for an unknown UUID, 422 for an unknown name, 409 for an assistant whose graph is not
-/// loaded, 503 while an app is loaded for the first time that may have the graph.
+/// loaded, 503 while an app that may have the graph is loaded for the first time.
 pub(crate) async fn find(
     server: &AgentServer,
     tenant: Option<&String>,
@@ -98,8 +98,9 @@ pub(crate) fn with_assistant_defaults<'r>(
     Cow::Owned(RunCreate { config: Some(config), context: Some(context), ..request.clone() })
 }
 
-/// Merges two objects key by key. Keys of `value` replace those of `under`. If either is not an
-/// object, the result is `value`, or `under` if `value` is `null`.
+/// Merges two objects key by key, without merging nested objects. Keys of `value` replace those of
+/// `under`. If either value is not an object, the result is `value`, or `under` if `value` is
+/// `null`.
 fn merge(under: &Value, value: Value) -> Value {
     match (under, value) {
         (Value::Object(under), Value::Object(fields)) => {

@@ -53,7 +53,7 @@ impl Drop for DisconnectGuard {
             // The run may have ended at the same time.
             if let Err(error) = cancel(&server, &run, false, None).await {
                 let why = error.detail();
-                tracing::debug!(run = %id, why, "failed to cancel a run of a disconnected client");
+                tracing::debug!(run = %id, why, "failed to cancel a run whose client disconnected");
             }
         });
     }

@@ -51,7 +51,7 @@ impl EventStates {
         }
     }
 
-    /// Passes the record of the run that starts next, so that it is not read again.
+    /// Passes the record of the run that starts next, so that the record is not read again.
     pub(crate) fn set_run(&mut self, run: RunRecord) {
         self.run = Some(run);
     }

@@ -60,7 +60,7 @@ impl Caller {
         let head = server.engine().ports().store.thread(&thread).await?;
         let thread = head.map(|head| head.record).filter(|record| self.can_access(record));
         match &thread {
-            // Messages are shown as the code of the thread has them.
+            // The thread's code determines how messages are shown.
             Some(record) => server.engine().load_code(record).await,
             None => drop(parse_uuid("thread", id)?),
         }

@@ -84,18 +84,19 @@ pub(crate) fn list(catalog: &Catalog) -> Vec<AgentGraph> {
 pub(crate) enum NotFound {
     /// No graph has the id.
     Unknown,
-    /// An app is being loaded for the first time that may have the graph.
+    /// An app that may have the graph is being loaded for the first time.
     Loading(Failure),
 }
 
 impl NotFound {
-    /// Returns why a graph was not found, from the check of the apps that may have it.
+    /// Returns why a graph was not found. `check` fails while an app that may have the graph is
+    /// being loaded.
     fn from_check(check: Result<(), Failure>) -> Self {
         check.err().map_or(Self::Unknown, Self::Loading)
     }
 
-    /// Returns the error for the client: that of an unknown graph, or 503 if the request can
-    /// succeed later.
+    /// Returns the error for the client: the result of `unknown`, or 503 if the request can succeed
+    /// later.
     pub(crate) fn into_error(self, unknown: impl FnOnce() -> ApiError) -> ApiError {
         match self {
             Self::Unknown => unknown(),
@@ -127,7 +128,7 @@ pub(crate) fn look_up(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, 
     found.ok_or_else(|| NotFound::from_check(check_loaded(catalog, assistant)))
 }
 
-/// Checks that no app is being loaded for the first time that may have a graph.
+/// Checks that no app that may have a graph is being loaded for the first time.
 fn check_loaded(catalog: &Catalog, assistant: &str) -> Result<(), Failure> {
     match assistant.split_once('/').map(|(app, _)| AppName::new(app)) {
         Some(Ok(app)) => catalog.check_loading(&app),
@@ -140,8 +141,8 @@ fn check_loaded(catalog: &Catalog, assistant: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// 404 for an unknown UUID, 422 for an unknown name, 503 while an app is loaded for the first time
-/// that may have the graph.
+/// 404 for an unknown UUID, 422 for an unknown name, 503 while an app that may have the graph is
+/// loaded for the first time.
 pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, ApiError> {
     look_up(catalog, assistant).map_err(|why| {
         why.into_error(|| {
@@ -158,8 +159,8 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Api
 ///
 /// # Errors
 ///
-/// 422 without a name, 404 for an unknown graph, 503 while an app is loaded for the first time that
-/// may have the graph. A run that names an unknown graph as its assistant is malformed instead, see
+/// 422 without a name, 404 for an unknown graph, 503 while an app that may have the graph is loaded
+/// for the first time. A run that names an unknown graph as its assistant is malformed instead, see
 /// [`find`].
 pub(crate) fn find_for_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph, ApiError> {
     if graph.is_empty() {

@@ -14,13 +14,13 @@ use wattle_run::ports::store::LeaseHolder;
 use crate::state::AgentServer;
 use crate::webhooks;
 
-/// Maximum pause between two lists of all webhooks. It covers a host that died while this host
-/// could not list its webhooks.
+/// Maximum pause between two attempts to take over webhooks. The attempts find the webhooks of a
+/// host that died while this host failed to list webhooks.
 const MAX_RECONCILE_INTERVAL: Duration = Duration::from_mins(1);
 
 impl AgentServer {
     /// Returns the hosts whose webhooks are not taken over. A host that does not share its store is
-    /// the only one: a webhook with another host id is from before its last start.
+    /// the only live host: any other host id in a webhook is from an earlier start of this host.
     async fn live_hosts(&self) -> Result<BTreeSet<LeaseHolder>, Failure> {
         let engine = self.engine();
         if engine.is_shared() {
@@ -29,9 +29,9 @@ impl AgentServer {
         Ok(engine.working_hosts().borrow().clone())
     }
 
-    /// Takes over the webhooks of hosts that are not live, and delivers the webhooks of this host
-    /// that it does not deliver yet. The background task of a host that shares its store calls this
-    /// method whenever another host dies.
+    /// Takes over the webhooks of hosts that are not live, and starts the delivery of those
+    /// webhooks of this host that are not being delivered yet. The background task of a host that
+    /// shares its store calls this method whenever another host dies.
     pub async fn reconcile(&self) {
         // List the webhooks before the hosts. Otherwise a host that starts in between would have a
         // webhook but not be in the list of live hosts.

@@ -21,8 +21,9 @@ const MAX_SEARCHED_STATES: usize = 1_000;
 const READ_BATCH: usize = 16;
 
 /// Returns the namespace that a request names. A level without the path of a call stands for the
-/// subgraph that states name for its task: of several, the interrupted one, or else the newest. A
-/// namespace that is not found is returned as it is.
+/// subgraph that the states name for the task of this level. Of several such subgraphs, it stands
+/// for the interrupted one, or else for the newest one. A namespace that is not found is returned
+/// unchanged.
 ///
 /// # Errors
 ///
@@ -33,8 +34,8 @@ pub(crate) async fn find(
     text: &str,
 ) -> Result<Namespace, ApiError> {
     let named = namespace_of(text);
-    // The engine rejects a deeper namespace. Its levels, of which a request can have any number,
-    // are not traversed before.
+    // The engine rejects a deeper namespace. Its levels are not traversed here, because a request
+    // can name any number of levels.
     if record.is_unbound() || named.depth() > GRAPH_DEPTH {
         return Ok(named);
     }

@@ -33,8 +33,8 @@ const MAX_SEARCHED_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 ///
-/// 422 for 0, as on a LangGraph server. A `limit` of 0 in a query is not an error there: the page
-/// is empty.
+/// 422 for 0, as on a LangGraph server. A LangGraph server accepts a `limit` of 0 in a query, and
+/// returns an empty page.
 pub(crate) fn size(wanted: Option<usize>, default: usize, max: usize) -> Result<usize, ApiError> {
     match wanted {
         Some(0) => Err(ApiError::unprocessable("`limit` must be 1 or more")),
@@ -43,8 +43,8 @@ pub(crate) fn size(wanted: Option<usize>, default: usize, max: usize) -> Result<
 }
 
 /// A JSON array as the body of a response. The items are serialized one by one, so that only one
-/// item at a time also exists in its unserialized form. Its bytes count as those of a response from
-/// the first item on.
+/// item at a time also exists in its unserialized form. From the first item on, the bytes of the
+/// array count as bytes of a response.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// `None` for a router without guards.

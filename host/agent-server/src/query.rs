@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn query_is_repeated_without_empty_values() {
+    fn path_with_query_omits_parameters_with_empty_values() {
         let query =
             QueryParams::parse("stream_mode=values&stream_mode=custom&cancel_on_disconnect=&x=%20");
         assert_eq!(

@@ -97,8 +97,8 @@ impl<'p> Collection<'p> {
         self.put_if(key, None, record).await
     }
 
-    /// Replaces a record that was read, durable when this returns. Returns `None` if the record was
-    /// changed or deleted since it was read.
+    /// Replaces a record that was read. The change is durable when this method returns. Returns
+    /// `None` if the record was changed or deleted since it was read.
     pub(crate) async fn replace<T: Serialize>(
         &self,
         versioned: &Versioned<T>,

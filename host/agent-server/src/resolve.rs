@@ -49,8 +49,8 @@ const KWARGS_FIELDS: &[&str] = &[
     "durability",
 ];
 
-/// Resolves a request of a caller into a run on a thread, and what the engine needs of it. Writes
-/// nothing.
+/// Resolves a caller's request into a run on a thread, and into the fields that the engine needs.
+/// Writes nothing.
 ///
 /// # Errors
 ///
@@ -389,8 +389,8 @@ fn to_node_set(graph: &AgentGraph, named: &NodeSelection) -> NodeSet {
     )
 }
 
-/// Returns what happens to answers whose interrupts are not pending. LangGraph servers ignore them
-/// unless the request is strict, so that a client can send an answer twice.
+/// Returns what happens to answers whose interrupts are not pending. LangGraph servers ignore such
+/// answers unless the request is strict, so that a client can send an answer twice.
 fn stale_answers(request: &RunCreate) -> StaleAnswers {
     if request.strict_resume.unwrap_or_default() {
         StaleAnswers::Reject
@@ -399,9 +399,9 @@ fn stale_answers(request: &RunCreate) -> StaleAnswers {
     }
 }
 
-/// Returns the durability of a run. With `async`, a superstep does not wait until the checkpoint
-/// before it is durable. The default, `commit`, does not wait for it either, but loses nothing that
-/// a client has received.
+/// Returns the durability of a run. With `async`, a superstep does not wait until the previous
+/// checkpoint is durable. With the default, `commit`, a superstep does not wait either, but a crash
+/// loses nothing that a client has received.
 fn durability(request: &RunCreate) -> Durability {
     match (request.durability.as_deref(), request.checkpoint_during) {
         (Some("sync"), _) => Durability::Sync,

@@ -211,7 +211,7 @@ impl RunStream {
         }
     }
 
-    /// Ends the stream without a disconnect of its client.
+    /// Ends the stream. The end does not count as a disconnect of the client.
     fn finish(&mut self) -> Option<Bytes> {
         if let Some(disconnect_guard) = &mut self.disconnect_guard {
             disconnect_guard.disarm();

@@ -12,15 +12,15 @@ use wattle_run::tail::{self, Tail, TailQuery, Until};
 
 use crate::state::AgentServer;
 
-/// Interval without an event after which a stream sends a heartbeat. Clients measure it, and close
-/// a connection after several missing heartbeats.
+/// Interval without an event after which a stream sends a heartbeat. Clients measure this interval,
+/// and close a connection after several missing heartbeats.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The next item of a tail.
 pub(crate) enum RunTailItem {
     /// An event of the run.
     Event(Arc<Event>),
-    /// There was no event for the heartbeat interval.
+    /// No event has arrived for the heartbeat interval.
     Heartbeat,
     /// The run has ended and its thread is free, or the run was deleted. No event follows.
     Ended,

@@ -15,8 +15,8 @@ use crate::resolve::run::{EngineFields, RequestedRun};
 use crate::state::AgentServer;
 use crate::webhooks::{register, unregister};
 
-/// Starts a run or enqueues it. Returns its record when this is durable. The caller must not be
-/// dropped when the client disconnects.
+/// Starts a run or enqueues it. Returns the record of the run when the record is durable. The
+/// caller must not be dropped when the client disconnects.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! All runs of a thread as one stream of server-sent events, which stays open.
 //!
-//! The stream begins after the event number that the client names, or with the next event. It has
-//! the server-sent events of the streams of the runs. The encoder therefore reads the run of the
-//! first one from the run's first log event.
+//! The stream begins after the event number that the client names, or with the next event. The
+//! stream contains the same server-sent events as the streams of the runs. The encoder therefore
+//! reads the first run from the run's first log event.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;

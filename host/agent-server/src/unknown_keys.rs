@@ -22,14 +22,14 @@ const MORE: &str = "...";
 /// Metadata key of a run that contains the ignored keys.
 const METADATA_KEY: &str = "ignored_keys";
 
-/// Response header that contains the ignored keys.
+/// Response header that names the keys of the JSON body that were ignored, such as `values.mood`.
 const HEADER_NAME: &str = "x-wattle-ignored-keys";
 
 /// What happens to a key of an input or an update that names no channel of the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownKeys {
-    /// The key is ignored, and the client can read that it was.
+    /// The key is ignored, and the server tells the client which keys it has ignored.
     #[default]
     Ignore,
     /// The request is rejected.
@@ -39,7 +39,7 @@ pub enum UnknownKeys {
 /// The keys of a request that were ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IgnoredKeys {
-    /// The keys behind the fields of the request that contained them, such as `input.mood`.
+    /// The ignored keys, each after the request field that contained it, such as `input.mood`.
     named: Vec<String>,
     /// Whether further keys were ignored.
     has_more: bool,
@@ -51,8 +51,8 @@ impl IgnoredKeys {
         self.named.is_empty()
     }
 
-    /// Returns whether a key of a field of the request is kept, which is so if it names a channel.
-    /// Any other key is recorded as ignored.
+    /// Returns whether a key in the request field `field` is kept. A key that names a channel is
+    /// kept. Any other key is recorded as ignored.
     pub(crate) fn keep(&mut self, field: &str, key: &str, is_channel: bool) -> bool {
         if !is_channel {
             self.add(format!("{field}.{}", truncate(key)));

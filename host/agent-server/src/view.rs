@@ -277,7 +277,7 @@ pub(crate) fn select_fields<T: serde::Serialize>(
     let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return Ok(value) };
     if let Some(field) = fields.iter().find(|field| !known.contains(&field.as_str())) {
         let known = known.join(", ");
-        let text = format!("`select` has the unknown field `{field}`; known fields are {known}");
+        let text = format!("`select` names the unknown field `{field}`; known fields are {known}");
         return Err(ApiError::unprocessable(text));
     }
     if let Value::Object(document) = &mut value {

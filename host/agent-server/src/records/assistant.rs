@@ -92,8 +92,8 @@ impl AssistantRecord {
         Ok(Some(made.value))
     }
 
-    /// Replaces the stored assistant, durable when this returns. Returns `None` if the assistant
-    /// was changed or deleted since it was read.
+    /// Replaces the stored assistant. The change is durable when this method returns. Returns
+    /// `None` if the assistant was changed or deleted since it was read.
     pub(crate) async fn replace(
         self,
         ports: &Ports,

@@ -90,8 +90,8 @@ impl CronRecord {
         }
     }
 
-    /// Returns the run request with the id of the cron in its settings, where clients of LangGraph
-    /// servers look for it.
+    /// Returns the run request of the cron with the cron id in `config.configurable`, where clients
+    /// of LangGraph servers look for the id.
     fn payload_with_cron_id(&self) -> Map<String, Value> {
         let mut payload = self.payload.clone();
         let config = object(payload.entry("config").or_insert(Value::Null));
@@ -111,8 +111,8 @@ impl CronRecord {
         cron_records(ports, self.tenant.as_ref()).put(&self.cron.to_string(), self, None).await
     }
 
-    /// Replaces the stored cron and then its entry, durable when this returns. Returns `None` if
-    /// the cron was changed or deleted since it was read.
+    /// Replaces the stored cron and then its entry. The change is durable when this method returns.
+    /// Returns `None` if the cron was changed or deleted since it was read.
     pub(crate) async fn replace(
         self,
         ports: &Ports,

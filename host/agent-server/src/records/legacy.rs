@@ -119,7 +119,7 @@ impl From<LegacyRunKind> for RunKind {
 }
 
 impl LegacyRun {
-    /// Returns the run as a host of this version has it.
+    /// Converts the old record to the form that this version uses.
     fn into_requested(self) -> (RequestedRun, EngineFields) {
         let requested = RequestedRun {
             run: self.run,

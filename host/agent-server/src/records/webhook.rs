@@ -55,7 +55,7 @@ impl WebhookRecord {
     }
 
     /// Deletes the webhook first and then its payload, so that a stored webhook never lacks its
-    /// payload. The exception is a webhook that is stored again between the two.
+    /// payload. The exception is a webhook that is stored again between the two deletions.
     pub(crate) async fn delete(&self, ports: &Ports) -> Result<(), Failure> {
         webhook_records(ports).delete(self.run.as_str()).await?;
         payload_records(ports).delete(self.run.as_str()).await

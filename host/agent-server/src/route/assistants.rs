@@ -36,8 +36,8 @@ use crate::wire::schemas::ErrorDocument;
 /// Maximum number of assistants, or of versions of one, in a response.
 const MAX_PAGE_SIZE: usize = 1_000;
 
-/// Maximum number of assistants of a tenant, in addition to the default ones: a list reads all of
-/// their records. Concurrent requests can exceed the limit by a few.
+/// Maximum number of assistants of a tenant, in addition to the default assistants. A list reads
+/// the records of all assistants of the tenant. Concurrent requests can exceed the limit by a few.
 const MAX_ASSISTANTS_PER_TENANT: usize = 1_000;
 
 /// Maximum number of versions of an assistant. A list reads all of them, and no version is deleted

@@ -25,7 +25,7 @@ use crate::wire::response::Cron;
 use crate::wire::schedule::{Schedule, parse_time};
 use crate::wire::schemas::{CronCount, CronPart, ErrorDocument};
 
-/// Maximum number of crons of a tenant, because a list reads all of their records.
+/// Maximum number of crons of a tenant. A list reads the records of all crons of the tenant.
 const MAX_CRONS_PER_TENANT: usize = 1_000;
 
 /// Maximum number of crons of all tenants, because the scheduler reads all entries several times a

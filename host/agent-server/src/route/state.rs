@@ -28,9 +28,9 @@ use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::response::ThreadState;
 use crate::wire::schemas::{ErrorDocument, StateUpdated, ThreadStatePart};
 
-/// Names that clients use for the input as the writer of an update: [`INPUT_NODE`] for the
-/// superstep in which an input is pending, and [`START_NODE`] for the one that writes it to the
-/// channels.
+/// Node names with which clients mark an update as the input of a run: [`INPUT_NODE`] for the
+/// superstep in which the input is pending, and [`START_NODE`] for the superstep that writes the
+/// input to the channels.
 const INPUT_ALIASES: &[&str] = &[START_NODE, INPUT_NODE];
 const START_NODE: &str = "__start__";
 const INPUT_NODE: &str = "__input__";
@@ -203,8 +203,9 @@ pub(super) async fn write_history(
     Ok(ignored)
 }
 
-/// Joins the two supersteps of an input. The engine has one checkpoint for them, and the state
-/// before an input is shown with it. What the second superstep wrote is the input.
+/// Joins the two supersteps of an input into one, because the engine has a single checkpoint for
+/// both. The state before the input is shown with this checkpoint. The input is what the second
+/// superstep wrote.
 fn join_input_supersteps(steps: Vec<Superstep>) -> Vec<Superstep> {
     let mut whole = Vec::with_capacity(steps.len());
     let mut steps = steps.into_iter().peekable();

@@ -5,9 +5,9 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{RunRecord, Store, StoreError};
 
-/// Number of runs before the run of an event that are searched for one that leaves nothing open.
-/// Each takes two reads, and a thread whose runs all continue one another is encoded from its first
-/// event anyway.
+/// Maximum number of earlier runs that are searched for a run that leaves nothing open. Each
+/// searched run takes two reads, and a thread whose runs all continue one another is encoded from
+/// its first event anyway.
 const MAX_CONTINUED_RUNS: usize = 16;
 
 /// Returns the sequence number of the first event of the run that an event belongs to: the event

@@ -19,7 +19,7 @@ pub(crate) enum ThreadTailItem {
     Event,
     /// A new thread was created with the id of a deleted one. Its log is read from the first event.
     Replaced,
-    /// There was no event for the heartbeat interval.
+    /// No event has arrived for the heartbeat interval.
     Heartbeat,
     /// The thread was deleted, or belongs to another tenant. No event follows.
     Gone,
@@ -62,7 +62,7 @@ impl ThreadTail {
         &self.thread
     }
 
-    /// Returns the thread as it was at the last read at which it existed.
+    /// Returns the thread as of the last read that found it.
     pub(crate) fn head(&self) -> Option<&ThreadHead> {
         self.tail.head()
     }

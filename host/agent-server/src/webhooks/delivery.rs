@@ -24,7 +24,7 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Timeout of a request in milliseconds. A receiver should respond before it processes the webhook.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// App and plugin name with which webhooks pass the outbound guard.
+/// Name of the app and of the plugin that the outbound guard sees as the caller of webhooks.
 const CALLER_NAME: &str = "webhooks";
 
 /// The step after an attempt.
@@ -75,8 +75,8 @@ async fn deliver_once(
         }
         let Some(payload) = payload else {
             server.delivery_tasks().wait_until_started(&webhook.value.run).await;
-            // If a request that was about to start the run has changed the webhook, it is not
-            // deleted.
+            // The webhook is not deleted if a request that was about to start the run has changed
+            // it.
             if WebhookRecord::delete_unchanged(webhook, ports).await? {
                 return Ok(DeliveryStep::Done);
             }

@@ -80,8 +80,8 @@ impl CommandError {
         Self { code, message: message.into() }
     }
 
-    /// Returns the reply to a command. Without an `id`, returns the reply to a message that is not
-    /// a command.
+    /// Returns the reply that reports the error. `id` is the id of the command, or `None` if the
+    /// message was not a command.
     pub fn reply(&self, id: Option<u64>) -> Value {
         json!({ "type": "error", "id": id, "error": self.code.as_str(), "message": self.message })
     }

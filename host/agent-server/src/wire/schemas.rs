@@ -255,7 +255,7 @@ pub struct GraphSchemas {
 /// A command of the streaming protocol.
 #[derive(Debug, ToSchema)]
 pub struct CommandDocument {
-    /// Number that the reply repeats.
+    /// Command id. The reply repeats the id.
     pub id: u64,
     /// Name of the command, such as `run.start`.
     pub method: String,
@@ -279,11 +279,11 @@ pub struct CommandDone {
     /// `success`.
     #[schema(pattern = "^success$")]
     pub r#type: String,
-    /// Number of the command.
+    /// Id of the command.
     pub id: u64,
     /// Result of the command.
     pub result: Value,
-    /// Position of the result in the log of the thread.
+    /// Position in the thread's log up to which the result includes events.
     pub meta: CommandMeta,
 }
 
@@ -300,7 +300,7 @@ pub struct CommandRefused {
     /// `error`.
     #[schema(pattern = "^error$")]
     pub r#type: String,
-    /// Number of the command; `null` if the message is not a command.
+    /// Id of the command; `null` if the message is not a command.
     pub id: Option<u64>,
     /// Error code.
     pub error: String,

@@ -37,18 +37,18 @@ impl WebhookUrl {
         allow: &[AllowRule],
         is_allowed: AddressPolicy,
     ) -> Result<Self, String> {
-        let reject = |why: &str| Err(format!("the webhook {why}"));
+        let reject = |why: &str| Err(format!("the webhook URL {why}"));
         if text.len() > MAX_URL_BYTES {
-            return reject(&format!("has a URL of more than {MAX_URL_BYTES} bytes"));
+            return reject(&format!("has more than {MAX_URL_BYTES} bytes"));
         }
         let Ok(url) = Url::parse(text) else {
-            return reject("is not a URL; for example `https://example.com/hook`");
+            return reject("is invalid; write for example `https://example.com/hook`");
         };
         if !matches!(url.scheme(), "http" | "https") {
-            return reject("must have a URL with `https` or `http`");
+            return reject("must have the scheme `https` or `http`");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return reject("must have a URL without user and password");
+            return reject("must not contain a user or a password");
         }
         let private = allow.iter().any(|rule| rule.covers(&url));
         let is_permitted = match url.host() {

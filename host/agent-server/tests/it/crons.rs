@@ -85,7 +85,7 @@ async fn cron_is_created_read_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn payload_of_a_cron_has_its_id() {
+async fn config_in_the_payload_of_a_cron_contains_the_cron_id() {
     let (host, _) = host();
     let mut cron = hourly();
     cron["context"] = json!({ "user": "u" });

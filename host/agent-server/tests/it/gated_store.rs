@@ -9,7 +9,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Store, StoreError};
 use wattle_store::InMemoryStore;
 
-/// The layer over the store.
+/// A store layer that blocks reads of checkpoints, fails reads of runs, and counts reads of events.
 pub(crate) struct GatedStore {
     below: Arc<dyn Store>,
     /// Whether checkpoints may be read.

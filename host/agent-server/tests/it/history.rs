@@ -154,7 +154,7 @@ async fn task_names_the_subgraph_that_it_ran() {
 }
 
 #[tokio::test]
-async fn subgraph_that_a_call_started_is_found_by_its_task() {
+async fn subgraph_that_a_host_call_started_is_found_by_the_task_of_the_call() {
     let host = host();
     let thread = answered(&host, "caller", 1).await;
     let states = format!("/threads/{thread}/state");

@@ -21,7 +21,7 @@ use crate::host::{Host, HostOptions};
 use crate::live_stream::{Frame, LiveStream};
 use crate::protocol::{ID, command, event_names, reference, result, start};
 
-/// Channels of a client that watches the lifecycle of a run.
+/// Channels of a subscription to the lifecycle of a run.
 const LIFECYCLE: [&str; 2] = ["lifecycle", "input"];
 
 /// Channels of the connections that the client opens for parts of the run.

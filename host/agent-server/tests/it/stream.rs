@@ -123,7 +123,7 @@ async fn on_disconnect_cancels_the_run() {
 }
 
 #[tokio::test]
-async fn invalid_query_is_rejected_for_an_ended_run() {
+async fn stream_of_an_ended_run_rejects_invalid_query_parameters() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });

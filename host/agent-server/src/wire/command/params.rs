@@ -96,8 +96,8 @@ pub struct InputRespond {
     pub update: Option<Value>,
     /// Nodes to run next.
     pub goto: Option<Value>,
-    /// Rejects answers to interrupts that are no longer pending when the run starts. By default
-    /// they are ignored then.
+    /// `true` rejects answers to interrupts that are no longer pending when the run starts. By
+    /// default, such answers are ignored.
     pub strict_resume: Option<bool>,
     /// Settings of the run.
     pub config: Option<Config>,

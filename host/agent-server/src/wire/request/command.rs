@@ -10,7 +10,8 @@ use wattle_project::agent_server::message;
 use super::RequestError;
 use super::run::convert_messages;
 
-/// Updates, answers and next nodes with which a run starts instead of an input.
+/// What a run starts with instead of an input: updates of channels, answers to interrupts, or the
+/// nodes to run next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Command)]
 pub struct RunCommand {

@@ -27,7 +27,7 @@ pub struct CronCreate {
     pub end_time: Option<String>,
     /// Whether runs are created. The default is `true`.
     pub enabled: Option<bool>,
-    /// Action on the thread of a stateless run after the run has ended.
+    /// What happens to the thread of a stateless run after the run has ended.
     pub on_run_completed: Option<OnCompletion>,
     /// Run request from which each run is created.
     #[serde(flatten)]
@@ -36,7 +36,7 @@ pub struct CronCreate {
 }
 
 impl CronCreate {
-    /// Returns the run request, without `null` values.
+    /// Returns the run request of the cron, without `null` values.
     pub fn payload(&self) -> Map<String, Value> {
         payload(&self.payload)
     }
@@ -58,7 +58,7 @@ pub struct CronPatch {
     pub end_time: Option<Option<String>>,
     /// Whether runs are created.
     pub enabled: Option<bool>,
-    /// Action on the thread of a stateless run after the run has ended.
+    /// What happens to the thread of a stateless run after the run has ended.
     pub on_run_completed: Option<OnCompletion>,
     /// Changed fields of the run request.
     #[serde(flatten)]

@@ -72,7 +72,7 @@ pub enum OnDisconnect {
     Continue,
 }
 
-/// Action on the thread of a stateless run after the run has ended.
+/// What happens to the thread of a stateless run after the run has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Completion)]
@@ -151,7 +151,8 @@ pub struct RunCreate {
     /// Command with which the run starts instead of an input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<RunCommand>,
-    /// Rejects answers to interrupts that are not pending. By default they are ignored.
+    /// `true` rejects answers to interrupts that are not pending. By default, such answers are
+    /// ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_resume: Option<bool>,
     /// Settings of the run.
@@ -201,7 +202,7 @@ pub struct RunCreate {
     /// Behavior when the client disconnects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<OnDisconnect>,
-    /// Action on the thread of a stateless run after the run has ended.
+    /// What happens to the thread of a stateless run after the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_completion: Option<OnCompletion>,
     /// Delay before the run starts, in seconds.

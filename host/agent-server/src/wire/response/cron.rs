@@ -16,7 +16,7 @@ pub struct Cron {
     pub assistant_id: String,
     /// Thread of the runs; `null` if each run has a thread of its own.
     pub thread_id: Option<String>,
-    /// Action on the thread of a stateless run after the run has ended.
+    /// What happens to the thread of a stateless run after the run has ended.
     pub on_run_completed: Option<OnCompletion>,
     /// Time after which no run is created.
     #[schema(format = DateTime)]

@@ -36,8 +36,8 @@ pub enum ThreadStatus {
 }
 
 impl ThreadStatus {
-    /// Returns the status of a thread for clients. `stopped` is that of its record: for the native
-    /// API, a thread whose run was cancelled is idle.
+    /// Returns the status of a thread for clients. `stopped` is the field of the thread record: in
+    /// the native API, a thread whose run was cancelled is idle.
     pub fn from_stored(status: StoredStatus, stopped: bool) -> Self {
         match status {
             StoredStatus::Idle if stopped => Self::Interrupted,

@@ -40,7 +40,7 @@ async fn pending_run_is_cancelled_on_any_host() {
 }
 
 #[tokio::test]
-async fn pending_run_is_deleted_on_any_host() {
+async fn pending_run_can_be_deleted_through_any_host() {
     for way in ["rollback", "delete"] {
         let common = SharedState::new();
         let (one, two) = (common.host().await, common.host().await);
