@@ -136,7 +136,8 @@ fn inherited(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the manifest of the TypeScript SDK without what is for work on it.
+/// Returns the manifest of the TypeScript SDK without the keys that only developers of the SDK
+/// need.
 fn package(root: &Path) -> Result<String> {
     let file = root.join(PACKAGE);
     println!("cargo::rerun-if-changed={}", file.display());

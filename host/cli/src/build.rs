@@ -47,13 +47,13 @@ pub(crate) struct Component {
     pub(crate) bytes: u64,
     /// True if the file has changed.
     pub(crate) changed: bool,
-    /// Names of its nodes.
+    /// Names of the component's nodes.
     pub(crate) nodes: Vec<String>,
-    /// Names of its tools.
+    /// Names of the component's tools.
     pub(crate) tools: Vec<String>,
-    /// Names of its reducers.
+    /// Names of the component's reducers.
     pub(crate) reducers: Vec<String>,
-    /// Its endpoints.
+    /// Endpoints of the component.
     pub(crate) routes: Vec<String>,
 }
 

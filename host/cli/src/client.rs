@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_whose_app_is_being_loaded_is_repeated() {
+    fn only_a_503_response_that_names_loading_apps_is_retried() {
         let problem = |status: u16, details: Value| {
             let document = serde_json::json!({ "type": "", "title": "", "status": status,
                 "detail": "", "code": "unavailable", "details": details });

@@ -1,8 +1,8 @@
 //! `wattle.toml`: the configuration of a host.
 //!
 //! Paths are relative to the folder of the file. The environment variable `WATTLE_SECTION__KEY`
-//! takes precedence over the value in the file. Entry names within it, such as the name of an app,
-//! are in lower case.
+//! takes precedence over the value in the file. Entry names within the variable name, such as the
+//! name of an app, are in lower case.
 
 mod apps;
 mod auth;

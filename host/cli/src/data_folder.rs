@@ -34,7 +34,7 @@ pub(crate) const CACHE_FOLDER: &str = "cache";
 /// Folder of archived versions of apps.
 pub(crate) const VERSIONS_FOLDER: &str = "versions";
 
-/// File with which `wattle doctor` checks that the data folder can be written.
+/// File that `wattle doctor` writes to check that the data folder is writable.
 pub(crate) const PROBE_FILE: &str = ".probe";
 
 /// All names above, and the folders of the store.
@@ -72,7 +72,7 @@ pub(crate) struct HostFiles {
 struct HostFile {
     /// Path in the data folder.
     path: PathBuf,
-    /// The character after its name in the names of files beside it.
+    /// The character that follows the name in the names of the files beside this file or folder.
     separator: char,
 }
 

@@ -81,7 +81,7 @@ pub struct Host {
     pub warnings: Vec<String>,
     /// Deletes unreferenced blobs; `None` if the store or the blobs are overridden.
     pub sweeper: Option<Sweeper>,
-    /// Instance id of the host, which changes with each start.
+    /// Instance id of the host. Each start generates a new id.
     pub instance: String,
     standalone_plugins: StandalonePlugins,
     databases: Databases,

@@ -10,7 +10,7 @@ use wattle_graph::definition::{HumanDuration, ParseDurationError};
 /// with a timeout of up to 90 seconds.
 pub(super) const DEFAULT_TIMEOUT: &str = "10m";
 
-/// Maximum of `--timeout`. No case takes longer than a day.
+/// Maximum value of `--timeout`: one day.
 const MAX_TIMEOUT: HumanDuration = HumanDuration::from_ms(24 * 60 * 60 * 1_000);
 
 /// Arguments of `eval`.

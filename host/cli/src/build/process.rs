@@ -68,7 +68,7 @@ impl Drop for ProcessGroup {
         {
             use rustix::process::{Pid, Signal, kill_process_group};
             let leader = self.leader.and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
-            // An error means that all of them have ended.
+            // An error means that all processes of the group have ended.
             let _ = leader.map(|leader| kill_process_group(leader, Signal::KILL));
         }
     }
@@ -111,7 +111,7 @@ mod tests {
         let fifo = folder.path().join("alive");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
         assert!(made.success());
-        // The shell in the background has the pipe open as long as it lives.
+        // The shell in the background keeps the pipe open as long as it lives.
         let script = "(exec 3> alive; echo started >&3; while :; do sleep 1; done) & wait";
         let reader = tokio::task::spawn_blocking(move || {
             use std::io::BufRead as _;

@@ -17,11 +17,11 @@ const MODEL: &str = "case";
 /// The result of one call of a model or a service. It is used once.
 #[derive(Clone, Debug)]
 pub(crate) struct CallStub {
-    /// Matcher for the request.
+    /// Matcher that the request of a call must satisfy.
     pub(crate) request: Matcher,
     /// The result of a call with a matching request.
     pub(crate) result: StubResult,
-    /// The entry as the data set has it.
+    /// The entry as it is written in the data set.
     pub(crate) source: Value,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum StubResult {
     Response(Result<HttpResponse, Failure>),
 }
 
-/// An entry as the data set has it.
+/// An entry as it is written in the data set.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {

@@ -34,11 +34,11 @@ pub(crate) struct Case {
 pub(crate) struct Expectation {
     pub(crate) pointer: Pointer,
     pub(crate) matcher: Matcher,
-    /// The matcher as the data set has it.
+    /// The matcher as it is written in the data set.
     pub(crate) source: Value,
 }
 
-/// A case as the data set has it.
+/// A case as it is written in the data set.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {

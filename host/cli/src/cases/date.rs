@@ -58,8 +58,8 @@ impl DateSpec {
         Ok(Self { kind, zone: zone.transpose()? })
     }
 
-    /// Returns true if a value is on this date. The value can be a date, a time that begins with
-    /// the date, or a number of milliseconds since 1970.
+    /// Returns true if a JSON value is on this date. The value can be a date, a time that begins
+    /// with the date, or a number of milliseconds since 1970.
     pub(crate) fn matches(&self, value: &Value, today: &Today) -> bool {
         let zone = self.zone.as_ref().unwrap_or(&today.zone);
         let Some(day) = self.date(today.now_ms, zone) else { return false };

@@ -41,7 +41,7 @@ impl Pointer {
         Ok(Self { text: text.to_owned(), segments })
     }
 
-    /// Returns the pointer as the data set has it.
+    /// Returns the pointer as it is written in the data set.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

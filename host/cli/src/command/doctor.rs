@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::host::{ReadEnv, environment, open_routes, open_sandbox};
 use crate::output::Output;
 
-/// Maximum number of memory mappings of a live guest; see the pools of the sandbox.
+/// Maximum number of memory mappings of a live guest; see `MAPPINGS_PER_GUEST` of the sandbox.
 const MAPS_PER_INSTANCE: u64 = 11;
 
 /// Timeout for the response of a database.
@@ -190,8 +190,8 @@ async fn database_store(database: &StoreDatabase, env: &ReadEnv, report: &mut Re
     }
 }
 
-/// Loads a component without exports, and expects that it is rejected for this reason. Its
-/// rejection shows that the compiler and the pool of guests work.
+/// Loads a component without exports, and expects that the sandbox rejects the component for this
+/// reason. The rejection shows that the compiler and the pool of guests work.
 async fn sandbox(config: &Config, report: &mut Report) {
     const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
     let sandbox = match open_sandbox(config) {

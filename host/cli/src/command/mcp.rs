@@ -29,7 +29,7 @@ pub(super) async fn check(
     for (name, check) in check_servers(config, &environment(), args.servers).await? {
         let mut check = check.map_err(|failure| Error::NotFound {
             message: failure.message,
-            hint: "without a name, all servers are checked".to_owned(),
+            hint: "without a server name, the command checks all MCP servers".to_owned(),
         })?;
         check.notes.extend(schema_notes(&config.model, &check.tools));
         found.insert(name, check);

@@ -131,7 +131,7 @@ async fn timed(
     Step { step, ms, answer, failure }
 }
 
-/// Calls the models of one route.
+/// Calls the models of one model route.
 struct RouteCaller<'a> {
     routes: &'a Routes,
     caller: &'a Caller,

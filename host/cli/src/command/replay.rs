@@ -82,7 +82,7 @@ fn draft_path(file: &Path) -> PathBuf {
     file.with_extension("draft")
 }
 
-/// Gives a complete file its name.
+/// Renames a complete draft to its final name.
 fn finish(draft: &Path, file: &Path, bytes: usize, output: Output) -> Result<Exit, Error> {
     std::fs::rename(draft, file).map_err(Error::file("write", file))?;
     let done = serde_json::json!({ "file": file, "bytes": bytes });

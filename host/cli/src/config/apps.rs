@@ -32,7 +32,7 @@ pub struct AppConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
-    /// Folder that overrides the one of the app, relative to the data folder.
+    /// Folder that overrides the folder that the app selects. Relative to the data folder.
     pub dir: Option<PathBuf>,
     /// Environment variable that contains the folder and takes precedence if it is set. Without
     /// `dir` and `dir_env`, the variable is the name of the file projection in capitals with the

@@ -9,8 +9,9 @@ use wattle_graph::definition::HumanDuration;
 
 use crate::config::read::ConfigProblem;
 
-/// Default maximum number of connections. Each needs a file descriptor, and about 100 KiB while it
-/// sends. Most processes can open a few thousand files, of which stores and plugins need some.
+/// Default maximum number of connections. Each connection needs a file descriptor, and about 100
+/// KiB of memory while it sends. Most processes can open a few thousand files, of which stores and
+/// plugins need some.
 const DEFAULT_MAX: usize = 4_096;
 
 /// Default maximum number of connections of one address: a quarter of all, so that other addresses
@@ -22,10 +23,11 @@ const DEFAULT_PER_ADDRESS: usize = 1_024;
 const DEFAULT_STREAMS: u32 = 128;
 
 /// Default timeout of the head of a request, and of the TLS handshake before it. A head fits into a
-/// few packets, and the timeout permits that several of them are lost.
+/// few packets. The timeout is long enough for the loss of several packets.
 const DEFAULT_HEAD_TIMEOUT: HumanDuration = HumanDuration::from_ms(15_000);
 
-/// Default timeout of a whole request body. It permits the largest body at 28 KB/s.
+/// Default timeout of a whole request body. At 28 KB/s, the largest body arrives within this
+/// timeout.
 const DEFAULT_BODY_TIMEOUT: HumanDuration = HumanDuration::from_ms(600_000);
 
 /// Default timeout without progress of a request body or a response. A mobile network can pause for

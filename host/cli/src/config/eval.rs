@@ -10,8 +10,8 @@ use crate::config::ConfigProblem;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvalConfig {
-    /// Prices by model name. A price belongs to a model instead of a route, because a route can
-    /// call one of several models.
+    /// Prices by model name. Prices are set per model and not per route, because a route can call
+    /// several models.
     pub prices: BTreeMap<String, Price>,
 }
 

@@ -17,10 +17,10 @@ pub struct TelemetryTable {
     pub otlp: Option<String>,
     /// Headers of every request; the placeholder `{{secret:NAME}}` is replaced.
     pub headers: BTreeMap<String, String>,
-    /// Environment variable with a public key. The public and the secret key form the header that
-    /// Langfuse requires.
+    /// Environment variable with the public key of Langfuse. The public and the secret key form the
+    /// header that Langfuse requires.
     pub public_key_env: Option<String>,
-    /// Environment variable with the secret key.
+    /// Environment variable with the secret key of Langfuse.
     pub secret_key_env: Option<String>,
     /// Whether traces contain the inputs and outputs of models and tools. Default: true.
     pub content: bool,

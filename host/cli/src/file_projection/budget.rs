@@ -68,8 +68,8 @@ impl AppUsage {
     }
 
     /// Returns how many of `allowed` bytes are left to the files of an app in its `folders`.
-    /// Measures the folders on first use, and again if less than `wanted` is left. In between it
-    /// knows only what this host adds.
+    /// Measures the folders on first use, and again if less than `wanted` is left. Between two
+    /// measurements, only the files that this host writes are counted.
     pub(super) async fn remaining(
         &mut self,
         app: &AppName,

@@ -12,12 +12,12 @@ pub(super) struct PrettyWriter<W> {
     position: Position,
 }
 
-/// The position in the text.
+/// The position of the writer in the JSON text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// After the beginning of an object or a list.
     Opened,
-    /// Inside a string; `true` after a backslash.
+    /// Inside a string. The flag is true if a backslash escapes the next character.
     String(bool),
     /// Anywhere else.
     Other,

@@ -11,7 +11,7 @@ use wattle_graph::json_text::LimitedWriter;
 use crate::file_projection::content::FileContent;
 use crate::files_folder::FilesFolder;
 
-/// A file that has its content.
+/// A file that was written, or that had the content before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrittenFile {
     /// Size of the file.

@@ -13,7 +13,7 @@ use crate::config::ByteSize;
 /// What a refresh does with one file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// An app was installed, with notes for the operator.
+    /// An app was installed.
     App {
         /// The app.
         name: AppName,

@@ -18,8 +18,8 @@ pub const COMMAND: &str = "compile-component";
 /// The compiler that this process has selected.
 static SELECTED: OnceLock<Compiler> = OnceLock::new();
 
-/// Compiles a component in this process, the worker process of a host. Called before any part of
-/// a host is set up.
+/// Runs this process as a worker that a host has started: compiles one component. Called before any
+/// part of a host is set up.
 pub fn run_worker(args: &CompileArgs) -> ExitCode {
     let CompileArgs { cpu_seconds, memory_bytes } = *args;
     worker::run(WorkerLimits { cpu_seconds, memory_bytes })

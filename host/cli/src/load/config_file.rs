@@ -68,8 +68,9 @@ impl ConfigFile {
         *since + DEBOUNCE
     }
 
-    /// Records that the file was read again. Returns the sections that now differ from those of the
-    /// start and apply after a restart, if they are not the same as before.
+    /// Records that the file was read again. Returns the sections that differ from the
+    /// configuration at the start and apply after a restart. Returns `None` if these are the same
+    /// sections as after the last read, or if there are none.
     pub(super) fn record(
         &mut self,
         started: &Config,

@@ -31,7 +31,7 @@ pub fn apps(config: &Config) -> BTreeMap<String, PathBuf> {
 }
 
 /// Loads the standalone plugins of the plugins folder. Returns the plugins, and the files that
-/// cannot be loaded. Skips files whose name is not a valid plugin name.
+/// cannot be loaded. Neither result contains a file whose name is not a valid plugin name.
 pub async fn standalone_plugins(
     config: &Config,
     sandbox: &dyn Sandbox,

@@ -46,7 +46,7 @@ impl From<String> for NotLoaded {
 /// A load in progress.
 struct RunningLoad {
     load: Load,
-    /// Aborts its current task; `None` before the first one.
+    /// Aborts the current task of the load; `None` before the first task.
     task: Option<AbortHandle>,
 }
 

@@ -17,7 +17,7 @@ const PAUSING: [&str; 3] = ["wattle:plugin/interrupt", "wattle:plugin/runs", "wa
 pub struct AppPluginCatalog<'a> {
     /// Name of the app.
     pub app: &'a AppName,
-    /// Components of the app.
+    /// The app's own plugins, which are its components.
     pub own: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
     /// Standalone plugins of the plugins folder.
     pub standalone: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,

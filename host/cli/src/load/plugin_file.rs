@@ -14,7 +14,7 @@ use crate::load::turns::Turn;
 /// A component that cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unloaded {
-    /// Its file.
+    /// File of the component.
     pub path: PathBuf,
     /// The reason and a hint.
     pub message: String,

@@ -142,7 +142,8 @@ pub(super) fn name_of_plugin(path: &Path) -> Option<PluginName> {
     PluginName::new(path.file_stem()?.to_str()?).ok()
 }
 
-/// Returns the component with the name of its app.
+/// Returns the name of the component that has the same name as its app, if the app has such a
+/// component.
 fn shared_name(manifest: &Manifest) -> Option<PluginName> {
     let mut components = manifest.components.keys();
     components.find(|name| name.as_str() == manifest.app.name.as_str()).cloned()
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_with_too_many_entries_is_unusable() {
+    fn an_app_with_too_many_files_and_folders_is_unusable() {
         let base = tempfile::tempdir().unwrap();
         let app = |name: &str| base.path().join("plugins").join(name);
         for name in ["few", "many"] {

@@ -41,7 +41,7 @@ pub(super) struct Versions(Mutex<VersionsState>);
 struct VersionsState {
     /// The folders of versions, by app and version of a graph.
     folders: BTreeMap<(AppName, Digest), PathBuf>,
-    /// Loads in progress, and those that failed. They are not repeated.
+    /// Loads in progress, and failed loads. Failed loads are not repeated.
     loads: BTreeMap<PathBuf, PendingLoad>,
 }
 

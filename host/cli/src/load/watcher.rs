@@ -24,8 +24,8 @@ pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
 /// A watched folder.
 struct Root {
     folder: PathBuf,
-    /// How the folder is watched for changes of all that a scan does not leave out; `None` if it is
-    /// not.
+    /// How the whole folder is watched, except for what a scan leaves out; `None` if only `entries`
+    /// are watched.
     whole: Option<RecursiveMode>,
     /// Entries of the folder whose changes are reported in any case.
     entries: BTreeSet<OsString>,
@@ -164,9 +164,10 @@ fn is_change(event: &DebouncedEvent, roots: &[Root]) -> bool {
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_seen))
 }
 
-/// Returns true if the path is below a watched folder, and its changes are reported for none of
-/// these folders: below each of them, it is no entry that is watched itself, and the folder is
-/// watched for its entries only, or there is a hidden folder or an installed package in between.
+/// Returns true if the path is below at least one watched folder, and none of these folders reports
+/// changes of the path. A folder reports changes of its watched entries. A folder that is watched
+/// as a whole also reports changes of other paths, unless they are in a hidden folder or an
+/// installed package.
 fn is_below_ignored(path: &Path, roots: &[Root]) -> bool {
     let below: Vec<_> = roots
         .iter()
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_entry_that_is_watched_is_reported() {
+    fn changes_of_files_beside_a_watched_entry_are_not_reported() {
         let roots = [
             root("/etc/wattle", None, &["wattle.toml"]),
             root("/etc/wattle/plugins", Some(RecursiveMode::Recursive), &[]),

@@ -18,8 +18,8 @@ use crate::scaffold::language::Language;
 /// Prefix of templates for hidden files and folders.
 const HIDDEN: &str = "dot-";
 
-/// Maximum length of the name of an app. Registries of packages accept longer ones, but names of
-/// threads and files contain it.
+/// Maximum length of an app name in bytes. Package registries accept longer names, but thread ids
+/// and file names contain the app name.
 const NAME_BYTES: usize = 64;
 
 /// The kind of a new app.
@@ -64,7 +64,7 @@ pub fn files(name: &str, language: Language, kind: Kind) -> BTreeMap<String, Str
     files
 }
 
-/// Returns a template with the name of the app in its places.
+/// Returns a template with its placeholders replaced by the name of the app.
 fn filled(content: &[u8], name: &str) -> String {
     let text = String::from_utf8_lossy(content);
     // Cargo names the file of a library after its crate.

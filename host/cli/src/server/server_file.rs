@@ -16,7 +16,7 @@ pub struct ServerInfo {
     pub address: String,
     /// Process id of the server.
     pub pid: u32,
-    /// Instance id of the server, which changes with each start. `GET /api/v1/health` returns the
+    /// Instance id of the server. Each start generates a new id. `GET /api/v1/health` returns the
     /// same id.
     pub instance: String,
 }

@@ -36,7 +36,7 @@ fn write(folder: &Path, script: &str) {
 }
 
 #[test]
-fn a_component_is_replaced_by_one_that_can_be_loaded() {
+fn a_build_replaces_a_component_only_with_one_that_can_be_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/tools/date/date.wasm");

@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, answer};
 /// Timeout for an event that occurs soon.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Returns a request with a key.
+/// Creates a request with an API key in the header `x-api-key`.
 fn with(fixture: &Fixture, key: &str, method: &str, path: &str) -> RequestBuilder {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     fixture.client.request(method, fixture.url(path)).header("x-api-key", key)

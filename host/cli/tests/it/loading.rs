@@ -381,7 +381,7 @@ async fn the_check_of_graphs_does_not_block_other_tasks() {
 }
 
 #[tokio::test]
-async fn a_table_belongs_to_the_file_that_was_there_when_the_host_was_opened() {
+async fn grants_of_a_removed_plugin_file_do_not_apply_to_an_app_of_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_app(&plugins, "greeter");

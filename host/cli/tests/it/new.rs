@@ -42,7 +42,7 @@ fn a_new_app_has_its_files_and_is_not_written_twice() {
 }
 
 #[test]
-fn a_name_and_a_language_that_are_unknown_are_refused() {
+fn an_invalid_app_name_and_an_unknown_language_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |args: &[&str], part: &str| {
         let ended = wattle(folder.path(), args);

@@ -131,7 +131,7 @@ async fn a_cancelled_pending_run_never_starts() {
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_start_is_refused_before_it_is_pending() {
+async fn a_run_that_cannot_start_is_rejected_before_it_is_enqueued() {
     let (fixture, slow) = at_work().await;
     for (more, status, code) in [
         (json!({ "input": { "unknown": 1 } }), 400, "invalid"),
@@ -166,7 +166,7 @@ async fn a_run_starts_when_it_is_due() {
     assert_eq!((&later["created_ms"], &later["due_ms"]), (&json!(1_000_000), &json!(1_060_000)));
     let (_, thread) = fixture.get("/api/v1/threads/t").await;
     assert_eq!(thread["status"], "idle", "{thread}");
-    // A run that is due starts before it.
+    // A run that is due now starts before the delayed run.
     let (_, now) = ask(&fixture, "Bob", json!({ "wait": true })).await;
     assert_eq!(now["state"]["greeting"], "hello Bob", "{now}");
     let (ended, ()) = tokio::join!(ended(&fixture, &later), async {

@@ -66,7 +66,7 @@ outputs = { notes = "made.wasm" }
     command.arg("test").current_dir(folder).env_clear();
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let mut tests = Program::start(command).unwrap();
-    // The script has the pipe open as long as it lives.
+    // The script keeps the pipe open as long as it lives.
     let mut said = BufReader::new(File::open(alive).await.unwrap()).lines();
     assert_eq!(said.next_line().await.unwrap().as_deref(), Some("started"));
     terminate(&tests).await;

@@ -45,7 +45,7 @@ impl Builder {
     }
 
     /// Builds the app, unless its sources are unchanged since the last build. Prints the error of a
-    /// failed build, which keeps the components from before.
+    /// failed build. After a failed build, the previous components remain.
     pub(super) async fn build(&mut self) {
         // A source that changes during the build requires another build.
         let fingerprint = self.fingerprint();

@@ -62,7 +62,7 @@ impl ModelUsage {
         }
     }
 
-    /// Adds another usage to this one.
+    /// Adds the counts of `other` to this usage.
     pub(super) fn add(&mut self, other: &Self) {
         self.model_calls += other.model_calls;
         self.input_tokens += other.input_tokens;

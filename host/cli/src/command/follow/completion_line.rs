@@ -8,8 +8,8 @@ use wattle_graph::llm::Delta;
 /// spinner in a narrow window.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// The text of the completion that is being streamed. If several calls stream at the same time, it
-/// is the text of the one with the last delta.
+/// The text of the completion that is being streamed. If several calls stream at the same time,
+/// this is the text of the call with the newest delta.
 #[derive(Debug, Default)]
 pub(super) struct CompletionLine {
     call: Option<(TaskId, Vec<u32>, u32)>,
@@ -17,7 +17,8 @@ pub(super) struct CompletionLine {
 }
 
 impl CompletionLine {
-    /// Records the start of a call. A repeated call discards the text of the call before it.
+    /// Records the start of a call. The start of a repeated call discards the text of the previous
+    /// attempt.
     pub(super) fn start_call(&mut self, call: &CallStarted) {
         if self.is_of(&call.task, &call.scope, call.call) {
             self.text.clear();

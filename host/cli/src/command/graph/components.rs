@@ -20,7 +20,7 @@ pub(super) struct Components {
     own: Plugins,
     standalone: Plugins,
     unloaded_own: BTreeMap<PluginName, Unloaded>,
-    /// Without those that an own plugin replaces.
+    /// Standalone plugins that cannot be loaded, except those that a plugin of the app replaces.
     unloaded_standalone: BTreeMap<PluginName, Unloaded>,
 }
 
@@ -46,7 +46,7 @@ impl Components {
         self.unloaded_own.iter().chain(standalone).map(|(_, unloaded)| problem(unloaded)).collect()
     }
 
-    /// Returns the plugins as graphs use them.
+    /// Returns the catalog of the plugins that the graphs can use.
     pub(super) fn catalog<'a>(&'a self, app: &'a AppName, folder: &'a Path) -> Catalog<'a> {
         let loaded = AppPluginCatalog { app, own: &self.own, standalone: &self.standalone, folder };
         Catalog { loaded, components: self }

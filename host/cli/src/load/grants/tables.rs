@@ -12,8 +12,9 @@ use crate::paths::leads_through;
 
 /// Names of apps and plugins, which decide to which plugin `[grants.<plugin>]` applies.
 ///
-/// A running host keeps all names that a scan has found. A file that is being replaced is missing
-/// for a moment, in which its table must not apply to another plugin.
+/// A running host keeps all names that a scan has found. While a plugin file is being replaced, it
+/// is missing for a moment. At this time, the table of its plugin must not apply to another plugin
+/// of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownNames {
     /// Names of standalone plugins.
@@ -32,7 +33,7 @@ pub struct KnownNames {
 /// * for a standalone plugin, if the operator has no table for an app of this name, and no such app
 ///   has a component of this name.
 ///
-/// So neither a folder nor a file gets the grants of another one by its name.
+/// A folder or file therefore never gets the grants of another folder or file because of its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrantTables {
     tables: BTreeMap<GrantKey, GrantSpec>,
@@ -50,7 +51,8 @@ pub struct PluginTable<'a> {
     pub granted: Option<&'a GrantSpec>,
     /// Whether the operator trusts the app, and has no table with the name of the plugin.
     pub is_trusted: bool,
-    /// A table with the name of the plugin, if the plugin has no table and this one is not for it.
+    /// A table that has the plugin's name but applies to another plugin, if the plugin has no
+    /// table.
     pub foreign: Option<GrantKey>,
 }
 

@@ -19,7 +19,7 @@ pub struct ManifestProblem {
     pub line: Option<usize>,
     /// What is wrong.
     pub message: String,
-    /// How to fix it.
+    /// How to fix the problem.
     pub hint: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl ManifestProblem {
     }
 }
 
-/// The tables of a manifest that were not taken yet, and the problems of those that were.
+/// The tables of a manifest that were not taken yet, and the problems of the tables that were.
 pub(super) struct Tables<'t> {
     text: &'t str,
     left: DeTable<'t>,

@@ -154,7 +154,8 @@ impl Activity {
         }
     }
 
-    /// Returns the timeout that expires next, with its reason.
+    /// Returns the time at which the next timeout expires, and the reason for which the connection
+    /// is then closed.
     fn next_timeout(&self) -> Option<(Instant, CutReason)> {
         let Timeouts { head, stall, idle } = self.timeouts;
         let state = self.lock();

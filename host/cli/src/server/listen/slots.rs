@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_without_a_request_is_replaced() {
+    async fn a_new_connection_evicts_the_oldest_one_without_a_request() {
         let slots = slots(2, 2);
         let (oldest, younger) = (activity(), activity());
         let _first = slots.occupy(address(1), &oldest).unwrap();

@@ -27,7 +27,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 pub(super) struct Certificates {
     cert: PathBuf,
     key: PathBuf,
-    /// Stamp of the files before they were first read.
+    /// Stamp of the certificate file and the key file from before they were first read.
     initial_stamp: Stamp,
     current: RwLock<Arc<CertifiedKey>>,
 }
