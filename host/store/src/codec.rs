@@ -195,7 +195,7 @@ impl Packer {
 
 /// Returns the length of a stored record in bytes of JSON, without holding the JSON in memory.
 pub(crate) fn json_bytes<T: Serialize + ?Sized>(record: &T) -> u64 {
-    // It was written before, so it can be written again.
+    // The record was written before, so it can be encoded again.
     json_text::length(record).unwrap_or_default()
 }
 

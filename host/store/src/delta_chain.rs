@@ -1,10 +1,10 @@
 //! Decides when a growing list is stored as a full value.
 
-/// Up to this number of list deltas a list is read quickly, however short its full value is.
+/// Number of list deltas up to which a list is read quickly, however short its full value is.
 const MIN_CHAIN_LEN: u64 = 256;
 
-/// After this number of list deltas a full value is due, however small they are: a read of the list
-/// visits each of them.
+/// Number of list deltas after which a full value is due, however small the deltas are: a read of
+/// the list visits each delta.
 const MAX_CHAIN_LEN: u64 = 4096;
 
 /// Returns true if the next version of a growing list is stored as a full value. This is due after

@@ -33,7 +33,7 @@ impl<T> PageBuilder<T> {
         Self { items: Vec::new(), left: limit, bytes_left: bytes, is_truncated: false }
     }
 
-    /// Returns whether the next item of the list fits, which has `bytes` bytes. The first item fits
+    /// Returns whether the next item of the list, with `bytes` bytes, fits. The first item fits
     /// whatever its size. If the item does not fit, the page is complete.
     pub(crate) fn fits(&mut self, bytes: u64) -> bool {
         let has_room = self.is_empty() || bytes <= self.bytes_left;
@@ -41,8 +41,8 @@ impl<T> PageBuilder<T> {
         !self.is_truncated
     }
 
-    /// Decodes and adds the next item of the list, which has `bytes` bytes, if it
-    /// [fits](Self::fits). Returns whether it fits.
+    /// Decodes and adds the next item of the list, with `bytes` bytes, if it [fits](Self::fits).
+    /// Returns whether it fits.
     pub(crate) fn add(
         &mut self,
         bytes: u64,

@@ -11,7 +11,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::StoreError;
 
-/// How long a blob is kept that no thread mentions. This is far longer than any node may take from
+/// How long a blob that no thread mentions is kept. This is far longer than any node may take from
 /// its put to the end of its task.
 pub const GRACE_PERIOD: Duration = Duration::from_hours(1);
 

@@ -41,8 +41,8 @@ pub struct FileBlobs(Arc<BlobDir>);
 struct BlobDir {
     root: PathBuf,
     next_name: AtomicU64,
-    /// A put takes it for reading, a sweep for writing. Otherwise a put could find that its blob
-    /// exists just before the sweep deletes it.
+    /// A put takes this lock for reading, a sweep for writing. Without the lock, a put could find
+    /// that its blob exists just before the sweep deletes it.
     sweep_lock: RwLock<()>,
     verified: VerifiedFiles,
 }
@@ -248,8 +248,8 @@ impl BlobDir {
     ///
     /// # Errors
     ///
-    /// Errors of opening its files, which say nothing about their bytes: perhaps too many files are
-    /// open.
+    /// Errors of opening the files of the blob. Such an error is no evidence of damage: perhaps too
+    /// many files are open.
     fn damage(&self, blob: BlobRef) -> io::Result<Option<String>> {
         let path = self.path(blob);
         let Some(file) = open_if_exists(&path)? else { return Ok(None) };
@@ -257,7 +257,7 @@ impl BlobDir {
         let whole = self.refuse_damaged(blob, &file);
         let whole = whole.unwrap_or_else(|error| Err(io_failure("read", blob, &error)));
         let found = whole.and_then(|()| read_sidecar(blob, sidecar));
-        // A sweep may have deleted it in the meantime.
+        // A sweep may have deleted the blob in the meantime.
         Ok(found.err().filter(|_| path.exists()).map(|failure| failure.message))
     }
 

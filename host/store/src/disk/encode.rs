@@ -1,8 +1,8 @@
 //! Encoding of batches before they are queued: JSON, the blobs that it mentions, and compression.
 //!
 //! The callers of [`append`](wattle_run::ports::Store::append) encode their batches in parallel,
-//! while the writer thread, which all of them share, commits earlier ones. It only validates, seals
-//! and writes.
+//! while the writer thread, which all of them share, commits earlier ones. The writer thread only
+//! validates, seals and writes.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub(crate) struct EncodedBatch {
 pub(crate) enum EncodedValue {
     /// The full value.
     Full(Encoded),
-    /// The items of a list delta. Whether the list can be stored as one depends on its thread.
+    /// The items of a list delta. Whether the list can be stored as a delta depends on the thread.
     Delta(ListDelta, Encoded),
 }
 
@@ -72,7 +72,8 @@ pub(crate) fn written_values(
     written.filter_map(move |channel| Some((channel, values.get(channel)?)))
 }
 
-/// Returns the list delta that a checkpoint has for a channel with its items, if it fits the value.
+/// Returns the list delta of a channel in a checkpoint, and the items of the delta, if the delta
+/// fits the value.
 fn new_items<'v>(
     checkpoint: &Checkpoint,
     channel: &ChannelName,

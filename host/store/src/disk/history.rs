@@ -287,15 +287,15 @@ impl<H, M> CheckpointFilter<H, M> {
         self.before.is_none_or(|before| id < before)
     }
 
-    /// Returns the checkpoint whose events a frame has, if they are read.
+    /// Returns the checkpoint whose events a frame contains, if the filter reads events.
     fn base_of_events(&self, header: &Header) -> Option<CheckpointId> {
         let base = header.base.filter(|_| header.has_events() && self.parts.has_events());
         base.filter(|base| self.is_before(*base))
     }
 }
 
-/// Reads a page of checkpoints, from the newest one or from the end of another page on. Returns it
-/// with its end, if the list continues.
+/// Reads a page of checkpoints, from the newest one or from the end of another page on. Returns the
+/// page, and its end if the list continues.
 fn select<H, M>(
     snapshot: &Snapshot,
     thread: &ThreadId,

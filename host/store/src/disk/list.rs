@@ -163,8 +163,8 @@ impl Snapshot {
         })
     }
 
-    /// Reads a page of the runs of a thread in the order of `next`. `add` adds a run to the page,
-    /// by its id and its stored record, and returns whether it fits.
+    /// Reads a page of the runs of a thread in the order of `next`. `add` gets the id and the
+    /// stored record of a run, adds the run to the page, and returns whether the run fits.
     fn page_of_runs<T>(
         &self,
         thread: &ThreadId,

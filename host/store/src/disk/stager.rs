@@ -58,7 +58,7 @@ pub(crate) struct ListState {
 /// An open commit group.
 pub(crate) struct CommitGroup {
     handle: Arc<Handle>,
-    /// Opened when it is first needed: cached threads need none.
+    /// Snapshot of the file. Opened for the first thread that is not cached.
     snapshot: Option<Snapshot>,
     pub(crate) write_set: WriteSet,
 }

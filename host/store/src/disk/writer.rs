@@ -336,7 +336,8 @@ impl Writer {
             self.watches.publish(thread.thread(), seq);
         }
         for (thread, reply, error) in damaged {
-            // Done before the error is sent, so that its receiver finds the thread set aside.
+            // The thread is set aside before the error is sent, so that the receiver of the error
+            // finds it set aside.
             self.set_aside_if_damaged(thread.thread());
             let _ = reply.send(Err(error));
         }

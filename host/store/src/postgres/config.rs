@@ -53,9 +53,9 @@ impl PostgresConfig {
     }
 
     /// Sets the lease duration of this host, from 2 seconds to an hour, by default [`LEASE_MS`].
-    /// Other hosts take over the threads of a host that sends no heartbeat for this duration. A
-    /// short one lets them continue sooner after a crash, a long one keeps the leases while network
-    /// or server are slow. Hosts may have different durations.
+    /// Other hosts take over the threads of a host that sends no heartbeat for this duration. With
+    /// a short lease, other hosts continue sooner after a crash. With a long lease, this host keeps
+    /// its threads while the network or the server is slow. Hosts may have different durations.
     pub fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self

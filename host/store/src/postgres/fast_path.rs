@@ -52,8 +52,8 @@ impl ThreadCache {
         }
     }
 
-    /// Removes a thread, and returns its cached history if its number and newest position are those
-    /// of `row`.
+    /// Removes a thread, and returns its cached history if the cached number and newest position
+    /// are those of `row`.
     pub(super) fn take_history(&mut self, thread: &ThreadId, row: &ThreadRow) -> HistoryCache {
         let known = self.0.remove(thread);
         let position = |row: &ThreadRow| (row.number, row.last_position);

@@ -80,8 +80,8 @@ pub(super) struct WriteProbe {
 }
 
 impl WriteProbe {
-    /// Returns the probe of a write set. All of its rows are written or none, so one of them is
-    /// enough.
+    /// Returns the probe of a write set. Either all rows of a write set are written or none, so one
+    /// row is enough.
     pub(super) fn of(write_set: &WriteSet) -> Self {
         let batch = write_set.batches.last();
         let number = batch.map(|batch| batch.thread);

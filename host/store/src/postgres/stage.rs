@@ -42,7 +42,7 @@ pub(super) struct ThreadRow {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowLease {
     pub(super) epoch: u64,
-    /// True if its host is live.
+    /// True if the host that holds the lease is live.
     pub(super) is_live: bool,
 }
 
@@ -329,7 +329,7 @@ pub(super) fn status_names(query: &ThreadQuery) -> Option<Vec<&'static str>> {
     Some(names)
 }
 
-/// Returns the name of a status in its column.
+/// Returns the value of a status in the status column.
 fn status_name(status: ThreadStatus) -> &'static str {
     match status {
         ThreadStatus::Idle => "idle",

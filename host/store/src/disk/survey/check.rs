@@ -84,7 +84,7 @@ fn records(
     Ok(())
 }
 
-/// Runs of a thread, and the pending ones of them with the time of the request.
+/// Runs of a thread, and its pending runs with the times of their requests.
 type Runs = (Vec<RunId>, Vec<(i64, RunId)>);
 
 fn runs(

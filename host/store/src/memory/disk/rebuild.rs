@@ -34,7 +34,7 @@ pub struct EssentialDocuments {
     pub scope: MemoryScope,
     /// Namespace of the documents.
     pub namespace: Vec<String>,
-    /// What the loss of all of them means, as a sentence for the operator.
+    /// What the loss of all essential documents means, as a sentence for the operator.
     pub meaning: &'static str,
 }
 

@@ -114,8 +114,8 @@ impl Writer {
 }
 
 impl Writer {
-    /// Commits a group. Reopens a file that failed before that, because redb refuses all further
-    /// commits to it.
+    /// Commits a group. Reopens the file before the commit if it has failed, because redb refuses
+    /// all further commits to a failed file.
     fn commit(&mut self, group: &[QueuedChange]) -> Result<Vec<usize>, StoreError> {
         if self.file.take_failure() && self.reopen_at.is_none() {
             self.reopen_at = Some(Instant::now());
