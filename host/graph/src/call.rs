@@ -16,7 +16,7 @@ use crate::tool::{ToolOutput, ToolRequest};
 pub enum CallKind {
     /// Requests a completion from a model.
     Complete,
-    /// Requests a completion that the guest reads delta by delta.
+    /// Requests a completion that the guest reads as a stream of deltas.
     Stream,
     /// Reads the next deltas of a streamed completion.
     StreamNext,
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_results_are_read_only_for_their_kind() {
+    fn call_requests_and_results_are_decoded_only_as_their_own_kind() {
         let request = json!({ "tool": "t/find", "call_id": "c1", "arguments": { "q": 1 } });
         let output = json!({ "content": [{ "text": "found" }] });
         let tool = called(CallKind::CallTool, request.clone(), output.clone());

@@ -26,8 +26,8 @@ use crate::schema::{Misfit, Schema, SchemaError, StepBudget};
 pub enum Reducer {
     /// A write replaces the value. Two writes in one superstep are an error.
     Last,
-    /// The value is an array. An array that is written is appended item by item, any other value as
-    /// one item.
+    /// The value is an array. Writing an array appends each of its items; any other value is
+    /// appended as one item.
     Append,
     /// A write replaces the value. Of several writes in one superstep, the last in task order wins.
     Any,

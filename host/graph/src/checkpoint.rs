@@ -96,8 +96,8 @@ pub struct CheckpointMeta {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deferred: Vec<Trigger>,
     /// Number of tasks that the run has finished up to this checkpoint. A checkpoint of the root
-    /// graph counts the tasks of all graphs of the run, a checkpoint of a subgraph only those of
-    /// the subgraph.
+    /// graph includes the tasks of all graphs of the run. A checkpoint of a subgraph includes only
+    /// the tasks of that subgraph.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tasks: u64,
     /// Nodes whose tasks or edits created the checkpoint, in order; empty for an input.
@@ -111,12 +111,13 @@ pub struct CheckpointMeta {
     pub parent_graphs: BTreeMap<Namespace, CheckpointId>,
     /// Version of each channel: the checkpoint that last wrote it.
     pub versions: BTreeMap<ChannelName, CheckpointId>,
-    /// Sequence number of the `checkpointed` event, if the checkpoint was persisted later
-    /// (durability `exit`). The log files the events in between under an earlier checkpoint.
+    /// Sequence number of the `checkpointed` event. It is set only if the checkpoint was persisted
+    /// later than that event (durability `exit`). The log has the events between that event and the
+    /// persistence under the checkpoint at which the run started.
     #[serde(rename = "made_seq", default, skip_serializing_if = "Option::is_none")]
     pub event_seq: Option<u64>,
-    /// Metadata that the client of an edit sets, for filters of the history. Filters for `source`,
-    /// `step` and `run` need no metadata.
+    /// Metadata set by the client that makes an edit, for filtering the history. Filters by
+    /// `source`, `step` and `run` need no metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,
 }

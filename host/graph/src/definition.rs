@@ -264,8 +264,8 @@ pub struct NodeDef {
     /// Node that runs in place of a task that failed permanently; the run fails if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<NodeName>,
-    /// Nodes that this node may run next with `goto` or `send`. They count as reachable and are
-    /// drawn. The host does not restrict the node to them.
+    /// Nodes that this node may run next with `goto` or `send`. Checks treat them as reachable, and
+    /// diagrams show them. The host does not restrict the node to them.
     #[serde(
         default,
         deserialize_with = "shorthand::one_or_many",

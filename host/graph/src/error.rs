@@ -40,7 +40,7 @@ pub enum StepError {
              `channels.{channel}` to the graph or remove the update"
     )]
     UnknownChannel {
-        /// The writer.
+        /// The node whose task made the write.
         node: NodeName,
         /// The channel.
         channel: ChannelName,

@@ -475,7 +475,8 @@ pub struct Reopened {
     /// Tasks whose results are discarded, since a subgraph that they ran raised such an interrupt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskId>,
-    /// The failure of the run that was rolled back.
+    /// Failure of the resumed run whose answers this event takes back; `None` if the event does not
+    /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }

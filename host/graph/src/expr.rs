@@ -69,8 +69,8 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// A message for people if the text is too long, does not parse or uses another variable than
-    /// `state`.
+    /// A human-readable message if the text is too long, does not parse or uses a variable other
+    /// than `state`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (expression, names) = parsed(text)?;
         if let Some(other) = names.other_variables.first() {

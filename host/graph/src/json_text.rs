@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_is_that_of_the_text() {
+    fn json_length_equals_the_length_of_the_serialized_text() {
         for value in
             [json!(null), json!({}), json!({ "\u{1}\"": ["ü", 1.5, true, "x".repeat(99)] })]
         {

@@ -363,7 +363,7 @@ proptest! {
     }
 
     #[test]
-    fn input_is_the_part_of_the_state_that_the_node_reads(
+    fn task_input_has_only_the_channels_that_the_node_reads(
         state in btree_map("[a-eé_][a-eé.-]{0,2}", channel_value(), 0..6),
         others in btree_set("[a-eé_][a-eé.-]{0,2}", 0..6),
         read in option::of(vec(any::<bool>(), 6)),

@@ -173,8 +173,8 @@ pub fn fork(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
     Checkpoint { meta, values: base.values.clone(), list_deltas: BTreeMap::new() }
 }
 
-/// Returns the [`CheckpointMeta`] of a checkpoint that follows another, or is the first. It has no
-/// triggers and no writers.
+/// Returns the [`CheckpointMeta`] of the checkpoint after `base`; without a base, that of the first
+/// checkpoint. It has no triggers and no writers.
 fn next_meta(
     base: Option<&Checkpoint>,
     namespace: &Namespace,

@@ -36,7 +36,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn items_are_those_of_an_array(steps in vec(vec(write(), 0..3), 1..6)) {
+        fn append_takes_the_items_of_an_array(steps in vec(vec(write(), 0..3), 1..6)) {
             let (mut array, mut list) = (Vec::new(), ChannelValue::from(json!([])));
             for writes in steps {
                 let unchanged = array.len();

@@ -49,7 +49,8 @@ pub(super) fn reduce(current: Option<&ChannelValue>, writes: &[&Value]) -> Resul
 
 /// A change of an array of messages.
 enum Change<'w> {
-    /// Replaces the message with the id, or appends the message, which has the id.
+    /// Replaces the stored message with this id by the message, or appends the message. The message
+    /// has this id.
     Upsert {
         id: String,
         message: Arc<Value>,
@@ -165,8 +166,8 @@ impl MessageList {
     }
 }
 
-/// Returns the positions of the messages that change, by id, and possibly of some others. Compares
-/// the hashes of the ids, which the list has.
+/// Returns, by id, the positions of the stored messages that change, and possibly those of some
+/// others, because it compares only hashes of the ids. The list stores these hashes.
 fn index(stored: &SharedList, changes: &[Change<'_>]) -> HashMap<String, usize> {
     let mut wanted: Vec<u64> = changes.iter().filter_map(Change::id).map(id_hash).collect();
     wanted.sort_unstable();
@@ -176,8 +177,8 @@ fn index(stored: &SharedList, changes: &[Change<'_>]) -> HashMap<String, usize> 
     found.filter_map(entry).collect()
 }
 
-/// Returns a message with its id, which is derived if it has none. `seen` is the number of messages
-/// that were added or replaced before.
+/// Returns a message with its id. A message without an id gets a derived one. `seen` is the number
+/// of messages that were added or replaced before this one.
 fn with_id(message: &Map<String, Value>, seen: usize) -> (String, Arc<Value>) {
     let id = id_of(message).map_or_else(|| derived_id(message, seen), ToOwned::to_owned);
     let mut message = message.clone();
@@ -192,7 +193,7 @@ fn derived_id(message: &Map<String, Value>, seen: usize) -> String {
     format!("msg-{}", &Digest::of(text.as_bytes()).to_hex()[..16])
 }
 
-/// Returns the messages of a write, which is one message or an array.
+/// Returns the messages of a write: a single message or an array of messages.
 fn message_slice(write: &Value) -> std::slice::Iter<'_, Value> {
     match write {
         Value::Array(messages) => messages.iter(),
@@ -297,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_are_those_of_an_array(
+        fn messages_reducer_takes_the_messages_of_an_array(
             start in vec(message(), 0..6),
             steps in vec((vec(write(), 0..3), any::<bool>()), 1..12),
         ) {

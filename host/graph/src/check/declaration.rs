@@ -13,7 +13,7 @@ use crate::definition::is_any_schema;
 use crate::id::{ChannelName, PluginName};
 use crate::schema::Schema;
 
-/// What a node declares: the schemas of its plugin, or those of its subgraph.
+/// What a node declares: the schemas that its plugin gives, or those of its subgraph.
 pub(super) struct Declaration {
     schema: NodeSchema,
     reads: Option<Arc<BTreeSet<ChannelName>>>,

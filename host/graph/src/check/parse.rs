@@ -23,7 +23,7 @@ pub(super) struct ParsedGraph {
     pub(super) def: GraphDef,
     /// Names of invalid nodes and channels. References to them are not reported.
     pub(super) invalid_names: BTreeSet<String>,
-    /// True if the graph has an entry that is invalid.
+    /// True if the entry of the graph is invalid.
     pub(super) entry_is_invalid: bool,
     /// True if an edge or branch is invalid, and therefore missing.
     pub(super) edges_are_incomplete: bool,

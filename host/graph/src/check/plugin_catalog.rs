@@ -40,15 +40,15 @@ pub trait PluginCatalog {
     /// Returns the names of a plugin's reducers, for hints.
     fn reducers(&self, plugin: &PluginName) -> Vec<String>;
 
-    /// Returns the plugin of nodes that name none: the only one of the app, or the one named like
-    /// it.
+    /// Returns the plugin of nodes whose definition names none: the plugin with the name of the
+    /// app, or else the only plugin of the app.
     fn default_plugin(&self) -> Option<PluginName>;
 
     /// Reads a text file of the app's folder.
     ///
     /// # Errors
     ///
-    /// A message for people if the file cannot be read.
+    /// A human-readable message if the file cannot be read.
     fn read_text(&self, path: &str) -> Result<String, String>;
 }
 

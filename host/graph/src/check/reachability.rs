@@ -11,8 +11,8 @@ use crate::id::NodeName;
 /// Maximum number of nodes that the problem about a cycle names.
 const NAMED_NODES: usize = 10;
 
-/// Reports nodes that cannot be reached from the entry. A barrier counts as reached if one of its
-/// sources is reached; the other sources are reported themselves.
+/// Reports nodes that cannot be reached from the entry. The targets of a barrier are reached as
+/// soon as one of its source nodes is; a source node that is not reached is reported itself.
 pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     // An invalid entry, edge or node is missing from the definition. The check would report the
     // nodes that are reachable only through it.

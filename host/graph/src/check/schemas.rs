@@ -20,7 +20,7 @@ const CONFIG_VIOLATIONS: usize = 100;
 /// Maximum number of nodes that a problem about several nodes names.
 const NAMED_NODES: usize = 10;
 
-/// Returns the channels that the nodes of a graph declare as written.
+/// Returns the channels that the nodes of a graph declare they write.
 pub(super) fn writes(ctx: &CheckContext<'_>) -> BTreeSet<ChannelName> {
     let declared = distinct(&ctx.declarations).into_iter();
     let names = declared.flat_map(|(declaration, _)| declaration.outputs().keys());

@@ -11,8 +11,7 @@ use serde_json::Value;
 use crate::weight::{VALUE_BYTES, weight};
 
 /// Number of items of a full chunk. A new version of a list copies the pointers to all chunks, and
-/// the pointers to the items of one chunk. A list of 4,096 items has as many of the former as of
-/// the latter.
+/// the pointers to the items of one chunk. With 4,096 items, a list has 64 of each.
 const CHUNK_ITEMS: usize = 64;
 
 /// A JSON array that shares its items with other versions of the same list.
@@ -22,7 +21,8 @@ pub struct SharedList {
     chunks: Vec<Arc<Vec<Item>>>,
     /// True if all items are known to be messages whose ids differ.
     has_unique_ids: bool,
-    /// The weight, once it was computed. Later versions compute only that of their own items.
+    /// The [`weight`] of the list, once it was computed. A later version computes only the weight
+    /// of its new items.
     weight: OnceLock<u64>,
 }
 
@@ -224,7 +224,8 @@ impl Serialize for SharedList {
 
 #[cfg(test)]
 impl SharedList {
-    /// Returns the number of items that are not those of another version at the same positions.
+    /// Returns the number of items that this version does not share, at the same position, with
+    /// another version.
     pub(crate) fn unshared_with(&self, other: &Self) -> usize {
         let items = self.items_from(0).zip(other.items_from(0));
         let shared = items.filter(|(mine, other)| Arc::ptr_eq(&mine.value, &other.value));
@@ -284,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_is_its_array(
+        fn shared_list_reads_and_serializes_as_an_array(
             start in vec(any::<u8>(), 0..150), more in vec(any::<u8>(), 0..150), from in 0_usize..320,
         ) {
             let mut grown = list(&start);

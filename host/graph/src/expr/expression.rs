@@ -39,7 +39,8 @@ impl CelExpression {
     ///
     /// # Errors
     ///
-    /// A message for people if the text is too long, does not parse or uses another variable.
+    /// A human-readable message if the text is too long, does not parse or uses a variable that is
+    /// not in `known`.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self, String> {
         let text = text.trim();
         if text.len() > CONDITION_LIMIT_BYTES {
@@ -75,7 +76,7 @@ impl CelExpression {
     ///
     /// # Errors
     ///
-    /// A message for people if the evaluation fails or takes too many steps.
+    /// A human-readable message if the evaluation fails or takes too many steps.
     pub fn eval(&self, variables: &Variables<'_>) -> Result<Value, String> {
         let failed = |error: String| format!("`{}` failed: {error}", self.text);
         match &self.kind {

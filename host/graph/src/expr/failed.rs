@@ -7,7 +7,7 @@ use cel::{ExecutionError, Value};
 
 use crate::limit::CONDITION_MESSAGE_BYTES;
 
-/// Returns the message of an error.
+/// Returns the error message for a failed evaluation of an expression.
 pub(super) fn told(error: &ExecutionError) -> String {
     use ExecutionError as E;
     let mut text = match error {

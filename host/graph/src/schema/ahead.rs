@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_never_panics(
+        fn splitting_any_pattern_never_panics(
             pattern in r"\^?([(?=!)|\[\]{}\\*0-9a^$\u{e9}]|\(\?[=!]){0,24}",
         ) {
             let _ = parts(&pattern);

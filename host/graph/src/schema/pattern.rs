@@ -90,10 +90,11 @@ impl Patterns {
         Ok(size)
     }
 
-    /// Returns the maximum memory of the validator for the patterns, in bytes, if one thread
-    /// matches them.
+    /// Returns the maximum memory, in bytes, that the validator takes to match the patterns on one
+    /// thread.
     pub(super) fn memory(&self) -> u64 {
-        /// Size of the tables of a pattern, relative to the size of the compiled pattern.
+        /// Factor from the size of a compiled pattern to the size of the lookup tables that the
+        /// regular expression engine builds for it, both in bytes.
         const TABLES: u64 = 64;
         let of = |size: &u64| {
             let tables = size.saturating_mul(TABLES).min(PATTERN_COMPILED_BYTES);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn size_is_that_of_the_smallest_class_that_holds_the_compiled_pattern() {
+    fn pattern_size_is_rounded_up_to_a_size_class() {
         let mut patterns = Patterns::default();
         for (pattern, size) in [
             ("^ready$", SIZES[0]),

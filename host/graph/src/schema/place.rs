@@ -9,7 +9,8 @@ pub(super) enum Segment<'p> {
     Index(usize),
 }
 
-/// A location, as a linked path on the stack.
+/// The location of a value inside of a JSON document: a path whose segments are linked on the call
+/// stack.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     parent: Option<&'p Place<'p>>,
@@ -17,7 +18,7 @@ pub(super) struct Place<'p> {
 }
 
 impl<'p> Place<'p> {
-    /// The whole value.
+    /// The location of the whole document.
     pub(super) const ROOT: Place<'static> = Place { parent: None, segment: None };
 
     pub(super) fn key(&'p self, key: &'p str) -> Self {

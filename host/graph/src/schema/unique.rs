@@ -97,7 +97,7 @@ mod tests {
     use super::Unique;
 
     #[test]
-    fn equal_items_are_found_in_every_form() {
+    fn unique_items_finds_equal_items_in_every_form() {
         let unique = Unique { wanted: true };
         for (list, wanted) in [
             (json!([]), true),

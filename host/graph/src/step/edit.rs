@@ -96,9 +96,10 @@ pub fn edit(
             Ok(Checkpoint { meta, ..ended })
         }
         ResolvedAuthor::Copy if writes.is_empty() => Ok(copy(base, at)),
-        ResolvedAuthor::End | ResolvedAuthor::Copy => {
-            Err(invalid("an edit as the end or as a copy cannot have writes: name a node"))
-        }
+        ResolvedAuthor::End | ResolvedAuthor::Copy => Err(invalid(
+            "an edit as the end of the graph or as a copy cannot have writes; name the node that \
+             writes",
+        )),
     }
 }
 

@@ -23,7 +23,7 @@ mod tests {
     use crate::weight::{NAME_BYTES, VALUE_BYTES};
 
     #[test]
-    fn all_parts_of_an_outcome_count() {
+    fn outcome_weight_includes_writes_sends_and_gotos() {
         let graph = graph("[graphs.g]\nentry = 'a'\nchannels.log = {}\nnodes.a = {}");
         let lineage = start(&graph, &json!({})).unwrap();
         let task = ready(&graph, &lineage).remove(0);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::*;
 use crate::limit::{DOCUMENT_LIMIT_BYTES, DOCUMENT_PROBLEMS, DOCUMENT_TEXT_BYTES};
 
-/// An app whose nodes read the channel `c`, and whose text files have the largest size.
+/// An app whose nodes all read the channel `c`, and whose text files all have the maximum size.
 #[derive(Default)]
 struct LargeTexts {
     reads: Cell<usize>,
-    /// How often a declaration was read.
+    /// How often the declaration of a node was read.
     declared: Cell<usize>,
 }
 

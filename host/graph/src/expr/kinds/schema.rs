@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::Kinds;
 use crate::schema::reference;
 
-/// Maximum number of subschemas that are read. Those of a further one count as unknown.
+/// Maximum number of subschemas that are read. The kinds of values of any further subschema are
+/// unknown.
 const PARTS: u32 = 1_000;
 
 /// Maximum nesting of subschemas for the same value. References can be circular.

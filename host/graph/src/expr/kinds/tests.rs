@@ -83,7 +83,7 @@ fn functions_have_the_forms_of_the_interpreter() {
 }
 
 #[test]
-fn problems_are_described() {
+fn problems_of_an_expression_are_described() {
     let channels = [
         ("text", Kinds::STRING.or(Kinds::NULL)),
         ("n", Kinds::NUMBER.or(Kinds::NULL)),
@@ -123,7 +123,7 @@ fn problems_are_described() {
 }
 
 #[test]
-fn what_can_succeed_is_accepted() {
+fn expressions_that_can_succeed_are_accepted() {
     let channels = [
         ("text", Kinds::STRING.or(Kinds::NULL)),
         ("n", Kinds::NUMBER.or(Kinds::NULL)),

@@ -77,7 +77,7 @@ fn writes_are_visible_to_all_next_tasks() {
 }
 
 #[test]
-fn tasks_keep_their_indexes() {
+fn tasks_keep_their_indexes_after_a_command() {
     let graph = graph(GRAPH);
     let sent = Command { sends: vec![send("c", json!(1)), send("c", json!(2))], ..goto(&[]) };
     let base = apply(&graph, &base(&graph), &sent).unwrap();
