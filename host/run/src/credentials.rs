@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn header_secrets_follow_the_scheme() {
+    fn secrets_of_an_authorization_header_depend_on_its_scheme() {
         for (value, secrets) in [
             ("Bearer abc-1", vec!["abc-1"]),
             ("abc-1", vec!["abc-1"]),

@@ -61,8 +61,8 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Creates a run that continues from a lineage. `unpersisted` holds the events of its
-    /// unpersisted supersteps.
+    /// Creates a run that continues from the state in `lineage`. `unpersisted` holds the events of
+    /// supersteps whose checkpoints were not persisted.
     pub(crate) fn new(
         context: GraphContext,
         record: ThreadRecord,

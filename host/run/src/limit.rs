@@ -377,8 +377,8 @@ pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
 /// its place in the tables. So the number of small documents is limited, too.
 pub const MEMORY_ROW_BYTES: u64 = 128;
 
-/// Bytes of the documents of a tenant in the long-term memory, or of those without a tenant. Enough for a million facts
-/// of some KiB.
+/// Maximum total size of one tenant's long-term memory documents, in bytes. Documents without a
+/// tenant share one such quota. It suffices for a million facts of some KiB.
 pub const MEMORY_TOTAL_BYTES: u64 = 4 << 30;
 
 /// Bytes of the outcomes in the cache of an app, for a tenant or without one. An outcome has at most

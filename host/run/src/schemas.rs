@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn errors_are_cached_except_for_schemas_that_are_too_large() {
+    async fn schema_errors_are_cached_except_for_schemas_that_are_too_large() {
         let cache = SchemaCache::default();
         let broken = json!({ "type": "nothing" });
         let error =

@@ -1,9 +1,10 @@
 //! Unpersisted supersteps.
 //!
 //! A run with durability `exit` persists only its last checkpoint, and some subgraphs persist none.
-//! The log files the events of their supersteps under the checkpoint at which they started. After a
-//! crash the supersteps are executed again under the same numbers, so their tasks have the same
-//! ids: finished tasks are applied from the log, and started tasks find their journals.
+//! The log has the events of these supersteps under the checkpoint at which the run or the subgraph
+//! started. After a crash the supersteps are executed again under the same numbers, so their tasks
+//! have the same ids: finished tasks are applied from the log, and started tasks find their
+//! journals.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -48,7 +49,7 @@ impl UnpersistedEvents {
         unpersisted
     }
 
-    /// Returns true if all events were applied.
+    /// Returns true if no events remain to be applied to the lineage.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_task.is_empty() && self.checkpoints.is_empty()
     }
@@ -61,7 +62,8 @@ impl UnpersistedEvents {
         self.checkpoints.front().copied()
     }
 
-    /// Applies the events of some tasks to a lineage. Returns true if there were any.
+    /// Applies the events of the given tasks to a lineage. Returns true if there were any such
+    /// events.
     pub(crate) fn apply_to(&mut self, tasks: &[TaskId], lineage: &mut Lineage) -> bool {
         let mut was_any = false;
         for event in tasks.iter().filter_map(|task| self.by_task.remove(task)).flatten() {
@@ -72,7 +74,7 @@ impl UnpersistedEvents {
         was_any
     }
 
-    /// Returns a task whose events were not applied.
+    /// Returns any task whose events were not yet applied to the lineage; `None` if there is none.
     pub(crate) fn unapplied_task(&self) -> Option<&TaskId> {
         self.by_task.keys().next()
     }
@@ -133,7 +135,7 @@ fn logged_checkpoint(event: &Event) -> Option<LoggedCheckpoint> {
     }
 }
 
-/// Prepends the events between the creation of the checkpoint and its persistence. The log files
+/// Prepends the events between the creation of the checkpoint and its persistence. The log has
 /// these events under the checkpoint at which the run started.
 ///
 /// Earlier events are not read, since the checkpoint records the sequence number of its

@@ -152,7 +152,8 @@ pub(crate) fn breakpoints_passed_seq(tuple: &CheckpointTuple) -> Option<u64> {
     passed
 }
 
-/// Folds a checkpoint and the events since then into a lineage.
+/// Folds a checkpoint and the events since then into a [`Lineage`]: the state of the thread after
+/// the last of these events.
 pub(crate) fn lineage(tuple: &CheckpointTuple) -> Lineage {
     let mut lineage = Lineage::new(tuple.checkpoint.clone());
     for event in &tuple.events {

@@ -40,7 +40,8 @@ pub(crate) struct LoopState {
 pub(super) const THIS_PROCESS_SEQ: u64 = u64::MAX;
 
 impl LoopState {
-    /// Creates the state of a loop that continues from a lineage.
+    /// Creates the state of a superstep loop that continues from a checkpoint and the events since
+    /// then.
     pub(super) fn new(lineage: Lineage, checkpoint_seq: u64) -> Self {
         Self {
             lineage,

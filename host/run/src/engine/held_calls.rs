@@ -42,8 +42,8 @@ impl Engine {
         self.release_held(self.0.ports.tools.held_calls(Some(thread)));
     }
 
-    /// Releases those of the given calls that no thread waits for, in the background. If a run is active on the thread
-    /// in this process, the calls were held before it started.
+    /// Releases, in the background, each of the given held calls that no thread waits for. If a run
+    /// is active on the thread in this process, the calls were held before it started.
     pub(super) fn release_held(&self, held: Vec<(ThreadId, String)>) {
         if !held.is_empty() {
             let engine = self.clone();
@@ -59,7 +59,7 @@ impl Engine {
             .await;
     }
 
-    /// Releases those of the given calls that no thread waits for.
+    /// Releases each of the given held calls that no thread waits for.
     async fn release_if_unneeded(&self, held: Vec<(ThreadId, String)>) {
         let mut by_thread: BTreeMap<ThreadId, BTreeSet<String>> = BTreeMap::new();
         for (thread, name) in held {
@@ -69,12 +69,18 @@ impl Engine {
             match self.needed_calls(&thread).await {
                 Ok(wanted) => {
                     for name in held.difference(&wanted) {
-                        tracing::debug!(%thread, "no thread waits for a held call; it is released");
+                        tracing::debug!(
+                            %thread,
+                            "releasing a held tool call that no thread waits for"
+                        );
                         self.0.ports.tools.release_call(&thread, name);
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%thread, %error, "cannot check held calls; they stay open");
+                    tracing::debug!(
+                        %thread, %error,
+                        "cannot check which held tool calls the thread needs; they stay open"
+                    );
                 }
             }
         }

@@ -36,8 +36,8 @@ const LEASE_ATTEMPTS: u32 = 8;
 /// Delay before the second attempt. It doubles each time, to more than a second in total.
 const LEASE_RETRY_DELAY: Duration = Duration::from_millis(10);
 
-/// Maximum number of stray leases that are remembered, about a megabyte of ids. Further ones expire
-/// after this host has stopped.
+/// Maximum number of stray leases that are kept, which is about a megabyte of ids. Any further
+/// stray lease expires after this host has stopped.
 const MAX_STRAY_LEASES: usize = 10_000;
 
 /// What a claim has to release in the store.
@@ -96,8 +96,8 @@ impl HostLeases {
         self.strays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers a stray lease. It replaces an older one of the thread, which ended when the new
-    /// one was acquired.
+    /// Adds a stray lease. It replaces an older stray lease of the same thread, which ended when
+    /// the new one was acquired.
     fn add_stray(&self, thread: &ThreadId, epoch: Option<LeaseEpoch>) {
         let mut strays = self.strays();
         if strays.len() < MAX_STRAY_LEASES || strays.contains_key(thread) {
@@ -317,14 +317,16 @@ impl Engine {
         self.0.runtime.spawn(stray_release_loop(Arc::downgrade(&self.0), pause));
     }
 
-    /// Remembers a lease that is to be released later, if other hosts share the store.
+    /// Records a lease as stray, so that it is released later. Does nothing if no other host shares
+    /// the store.
     fn remember_stray(&self, thread: &ThreadId, epoch: Option<LeaseEpoch>) {
         if self.is_shared() {
             self.0.leases.add_stray(thread, epoch);
         }
     }
 
-    /// Releases stray leases until the store fails.
+    /// Releases all stray leases (those that no claim of this host uses; see `HostLeases::strays`).
+    /// Stops at the first failure of the store.
     async fn release_strays(&self) {
         loop {
             let Some((thread, epoch)) = self.0.leases.strays().pop_first() else { return };

@@ -331,7 +331,7 @@ impl Engine {
         Ok(unbegun)
     }
 
-    /// Adds the record of a run that never started to its thread.
+    /// Adds to a thread the record of its run that never started.
     async fn restore_never_started(&self, record: RunRecord) -> Result<(), Failure> {
         if record.status == RunStatus::Pending {
             return self.enqueue(&record, None).await;
@@ -353,7 +353,7 @@ impl Engine {
 
     pub(super) async fn existing_run(&self, run: &RunId) -> Result<RunRecord, Failure> {
         let known = self.0.ports.store.run(run).await?;
-        known.ok_or_else(|| Failure::internal(format!("run `{run}` has started and has no record")))
+        known.ok_or_else(|| Failure::internal(format!("run `{run}` has started but has no record")))
     }
 
     /// Runs `work` to completion, also if the caller is dropped.

@@ -23,7 +23,7 @@ const UPDATE_ATTEMPTS: u32 = 20;
 /// Delay between two attempts.
 const UPDATE_RETRY_DELAY: Duration = Duration::from_millis(25);
 
-/// A thread to create without a graph.
+/// A thread to create without a graph. Its first run or edit binds it to one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewThread {
     /// Id of the thread. Default: a new UUID.

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn delay_doubles_while_the_store_keeps_failing() {
+    async fn retry_delay_doubles_while_the_store_keeps_failing() {
         let mending = WriteProbe::default();
         let mut pauses = Vec::new();
         for _ in 0..9 {

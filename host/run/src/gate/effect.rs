@@ -39,7 +39,8 @@ pub trait Effect: HostCall {
     ) -> impl Future<Output = Result<Self::Output, CallError>> + Send;
 }
 
-/// Context of a host call that is performed.
+/// Context of a host call that the gate performs, as opposed to one whose result it takes from the
+/// journal.
 pub struct EffectContext<'a> {
     /// The ports.
     pub ports: &'a Ports,

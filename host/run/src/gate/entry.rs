@@ -26,7 +26,7 @@ pub(crate) struct CallEntry {
     /// Call number in the task.
     pub number: u32,
     /// Sequence number of the last start of the call; `None` if it has not started, or if a
-    /// decision about it was made. With a start, a call that is not idempotent is in doubt.
+    /// decision about it was made. A call that has started and is not idempotent is in doubt.
     pub last_start_seq: Option<u64>,
     /// Decision about the call, if it was in doubt.
     pub decision: Option<Decision>,

@@ -103,7 +103,8 @@ fn decision_schema() -> Value {
               "required": ["answer"], "additionalProperties": false,
               "description": "the call took effect and returned this output" },
             { "properties": { "kind": { "const": "fail" } }, "additionalProperties": false,
-              "description": "let the caller receive the `in-doubt` failure" },
+              "description":
+                  "do not make the call again; it returns the failure `in-doubt` to its caller" },
         ],
     })
 }

@@ -24,7 +24,8 @@ pub struct TaskGate {
     pub task: TaskId,
     /// Node of the task.
     pub node: NodeName,
-    /// Path of the tool calls around the guest; empty for the node itself.
+    /// Call numbers of the tool calls that led to the guest, outermost first. It is empty for the
+    /// node itself.
     pub scope: Vec<u32>,
     /// Log of the thread.
     pub log: Arc<ThreadLog>,

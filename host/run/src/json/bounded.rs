@@ -98,7 +98,7 @@ impl JsonBudget {
     ///
     /// # Errors
     ///
-    /// [`JsonError`]. What a failed document took does not count any more.
+    /// [`JsonError`]. The budget of a document that fails is restored.
     pub fn parse<'t, T: Deserialize<'t>>(&self, text: &'t str) -> Result<T, JsonError> {
         self.read(serde_json::Deserializer::from_str(text))
     }
@@ -127,11 +127,11 @@ impl JsonBudget {
         })
     }
 
-    /// Counts a value that exists already, with its texts.
+    /// Charges a value that is already in memory, with its texts, to the budget.
     ///
     /// # Errors
     ///
-    /// [`JsonLimit::Values`]. The value does not count then.
+    /// [`JsonLimit::Values`]. The value is then not charged.
     pub fn count(&self, value: &Value) -> Result<(), JsonLimit> {
         let mut used = self.used.get();
         used.values = used.values.saturating_add(weight(value));
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_keys_count_and_texts_do_not() {
+    fn json_budget_counts_values_and_keys_but_not_texts() {
         // The list with three numbers, and the object with two fields.
         for (text, bytes) in [
             ("[0,0,0]", 4 * VALUE_BYTES),
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_types_count_as_values_do() {
+    fn fields_of_typed_documents_count_against_the_json_budget_like_values() {
         #[derive(Debug, PartialEq, Deserialize)]
         struct Typed {
             list: Option<Vec<Value>>,

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn path_is_valid_only_for_its_blob_and_tenant() {
+    fn blob_link_is_valid_only_for_its_blob_and_tenant() {
         let (links, others) = (BlobLinks::new(b"secret"), BlobLinks::new(b"other"));
         let blob = BlobRef(Digest::of(b"picture"));
         for tenant in [None, Some("acme")] {

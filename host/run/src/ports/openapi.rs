@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn data_has_no_references() {
+    fn example_data_in_openapi_has_no_references() {
         let data = json!({ "$ref": "a" });
         let schema = json!({
             "const": data, "enum": [data], "default": data, "example": data, "examples": [data],

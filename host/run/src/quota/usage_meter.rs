@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unchecked_usage_counts_until_the_next_measurement() {
+    async fn usage_added_without_a_check_counts_until_the_next_measurement() {
         let meter = Asked::new(false);
         assert!(meter.take(0, 0, true).await);
         meter.meter.add_unchecked(9);

@@ -55,7 +55,7 @@ pub(super) struct RecordedCheckpoint {
 pub(super) struct RecordedSubgraph {
     pub(super) graph: GraphName,
     pub(super) input: Value,
-    /// Run context; null if the subgraph has the context of its run.
+    /// Run context; null if the subgraph uses that of its run.
     context: Value,
     /// Id of the child run, by which `runs.wait` refers to it; null if the start failed.
     pub(super) run: Value,

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn root_graph_loses_its_states_last() {
+    fn full_state_cache_removes_states_of_subgraphs_before_those_of_the_root_graph() {
         let one = state(1, &[("a", &text())]).all_bytes;
         let mut states = States::new(CACHED_STATES as u64 * one + 100);
         insert(&mut states, "t", "", state(1, &[("a", &text())]));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_lists_count_what_they_take() {
+    fn cached_list_items_count_the_memory_that_they_take() {
         let empty = ChannelValue::from(json!([]));
         let list = ChannelValue::from(json!(vec![0; 1_000]));
         let own = state(1, &[("a", &empty)]).all_bytes;

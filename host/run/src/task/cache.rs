@@ -181,8 +181,9 @@ fn key(
     }
 }
 
-/// Returns the digest of the parts of a key as JSON text. `key` is the value of the key expression
-/// if there is one, else the input.
+/// Returns the key of a cache entry: the digest of the arguments, serialized as a JSON list. `key`
+/// is the value of the key expression of the cache policy, or the task's input if there is no
+/// expression.
 fn digest(
     code: &Value,
     config: &JsonWithText,
@@ -215,7 +216,7 @@ mod tests {
 
     /// The key of an entry must not change, or entries from before an update are lost.
     #[test]
-    fn key_is_the_digest_of_its_parts_as_a_list() {
+    fn cache_key_is_the_digest_of_its_parts_as_a_json_list() {
         let (code, config) = (json!(["digest", "node"]), json!({ "route": "chat", "a": 1.0 }));
         let values = [("b", json!({ "z": 1, "a": "\n" })), ("a", json!([null, 2.5]))];
         let values = values

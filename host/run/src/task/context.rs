@@ -42,8 +42,8 @@ pub(crate) struct GraphContext {
     pub parent_graph: Option<Arc<GraphVersion>>,
     pub log: Arc<ThreadLog>,
     pub record: Arc<ThreadRecord>,
-    /// Run context of the graph: that of the run, or of the call that started the graph or a parent
-    /// graph.
+    /// Run context of the graph. A call that starts a subgraph can give a run context for it and
+    /// for the graphs inside of it. Without one, it is the context of the run.
     pub run_context: Arc<JsonWithText>,
     pub run: RunId,
     /// The caller that the run counts for.

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unfinished_tasks_are_subtracted() {
+    fn task_count_subtracts_unfinished_tasks() {
         let count = Arc::new(TaskCount::new(10, 4));
         let graph = GraphName::new("g").unwrap();
         let mut running = count.reserve(6, &graph).unwrap();

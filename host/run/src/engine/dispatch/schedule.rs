@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_is_removed_if_a_check_or_a_list_finds_no_pending_run() {
+    fn thread_leaves_the_schedule_if_a_check_or_a_list_finds_no_pending_run() {
         let dispatch = DispatchSchedule::default();
         let (a, b) = (thread("a"), thread("b"));
         dispatch.schedule_at(&a, 0);

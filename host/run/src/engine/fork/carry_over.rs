@@ -25,8 +25,8 @@ pub(super) struct CarriedOver {
     pub events: Vec<(Namespace, EventKind)>,
 }
 
-/// Returns the events and checkpoints of a scan, rewritten for `fork`. The id of `fork` follows
-/// those of the copied checkpoints. `origin` is the thread from which ids derive.
+/// Returns the events and checkpoints of a scan with the ids and namespaces of the fork. The id of
+/// `fork` follows those of the copied checkpoints. `origin` is the thread from which ids derive.
 pub(super) fn carry_over(
     found: &ForkedGraphs<'_>,
     origin: &ThreadId,
@@ -64,7 +64,8 @@ pub(super) fn carry_over(
     CarriedOver { checkpoints, events: events.chain(last).collect() }
 }
 
-/// Returns the rewritten events of the tasks of one graph.
+/// Returns the events of the tasks of one graph for the fork, with the ids and namespaces of the
+/// fork in place of the old ones.
 fn events_of(graph: &ForkedGraph<'_>, names: &IdMap) -> CopiedEvents {
     let mut rows = CopiedEvents::new();
     for old in graph.tasks.keys().filter(|task| !graph.is_discarded(task)) {

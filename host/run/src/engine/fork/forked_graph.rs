@@ -40,8 +40,7 @@ impl SuperstepEvents {
         self.until(|event| event.seq > seq && matches!(event.kind, EventKind::Reopened(_)))
     }
 
-    /// Returns the logged events of a task up to the end of the attempt that contains a sequence
-    /// number.
+    /// Returns the logged events of a task, up to the end of the attempt that contains event `seq`.
     pub(super) fn task_until_attempt_end(&self, task: &TaskId, seq: u64) -> LoggedTask {
         let mut known = self.until(|event| {
             event.seq > seq
@@ -99,7 +98,7 @@ pub(super) struct RestartPoint {
 }
 
 impl RestartPoint {
-    /// Returns the part of the journal that is carried over.
+    /// Returns the part of the task's journal that the fork takes over.
     pub(super) fn journal_prefix(&self) -> Option<JournalPrefix<'_>> {
         let (path, batch) = self.journal_end.clone()?;
         Some(JournalPrefix::before(&self.logged_task, path, batch))
@@ -140,7 +139,8 @@ impl ForkedGraph<'_> {
         std::iter::successors(target, handler).any(|void| void == *task)
     }
 
-    /// Returns true if the state of a subgraph that is not on the path to the call is carried over.
+    /// Returns true if the fork takes over the state of a subgraph that does not contain the
+    /// overridden call.
     pub(super) fn carries_over(&self, child: &Namespace, subgraph_log: &SubgraphLog) -> bool {
         let begun = subgraph_log.events.first().map_or(0, |event| event.seq);
         let Some(owner) = self.owning_task(child, u64::MAX) else { return false };

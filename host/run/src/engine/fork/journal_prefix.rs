@@ -6,7 +6,7 @@ use wattle_graph::event::Called;
 use crate::driver::LoggedTask;
 use crate::hostcall::stream::STREAM_READ;
 
-/// The part of a journal that is carried over.
+/// The part of a task's journal that a fork takes over.
 pub(super) struct JournalPrefix<'p> {
     pub task: &'p LoggedTask,
     end: PrefixEnd,

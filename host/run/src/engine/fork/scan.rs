@@ -64,7 +64,8 @@ impl<'a> ForkScan<'a> {
         inside.is_some_and(|inside| inside == namespace || inside.is_nested_in(namespace))
     }
 
-    /// Returns the direct subgraph of a graph on the path to the call.
+    /// Returns the direct subgraph of the graph `namespace` that contains the overridden call,
+    /// itself or in a nested subgraph. Returns `None` if no direct subgraph contains it.
     fn child_towards_call(&self, namespace: &Namespace) -> Option<Namespace> {
         self.overridden?.namespace.child_of(namespace)
     }
@@ -187,7 +188,8 @@ impl<'a> ForkScan<'a> {
         seats
     }
 
-    /// Returns the task of a graph on the path to the call that restarts.
+    /// Returns the task of a graph that restarts because the overridden call belongs to it, or to a
+    /// subgraph that it runs.
     fn restart_point(
         &self,
         graph: &ForkedGraph<'a>,

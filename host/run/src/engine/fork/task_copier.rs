@@ -17,7 +17,7 @@ use super::overridden_call::OverriddenCall;
 use crate::gate::LoggedCalls;
 use crate::hostcall::result_override::{deltas, set_message_id};
 
-/// The events of one task, to be rewritten for another one.
+/// Copies the events of one task to a task of the fork, with the ids of the fork.
 pub(super) struct TaskCopier<'a> {
     pub events: &'a [Event],
     /// Namespace of the graph with the task.
@@ -54,7 +54,7 @@ impl TaskCopier<'_> {
         self.with_task_start(failed.into_iter().collect())
     }
 
-    /// Rewrites a part of the journal, with the interrupts that still apply.
+    /// Copies a part of the journal, with the interrupts that still apply.
     pub(super) fn journal(&self, part: &JournalPrefix<'_>, lineage: &Lineage) -> CopiedEvents {
         let mut rows = CopiedEvents::new();
         for (scope, calls) in &part.task.calls_by_scope {
@@ -82,8 +82,9 @@ impl TaskCopier<'_> {
         self.with_task_start(rows)
     }
 
-    /// Rewrites the interrupts that the task raised itself, with their answers. Elicitations of
-    /// calls are left out: the task makes the call again, perhaps with other arguments.
+    /// Copies the interrupts that the task raised itself, with their answers. Omits the
+    /// elicitations of its tool calls: the task makes each of these calls again, perhaps with other
+    /// arguments.
     pub(super) fn answered_interrupts(&self, lineage: &Lineage) -> CopiedEvents {
         let mut rows = CopiedEvents::new();
         let own = lineage.interrupts.values().filter(|it| it.asked.task == *self.old);
@@ -105,7 +106,7 @@ impl TaskCopier<'_> {
         }
     }
 
-    /// Rewrites calls in doubt, which stay in doubt in the fork.
+    /// Copies calls in doubt, which stay in doubt in the fork.
     fn add_in_doubt(
         &self,
         scope: &[u32],

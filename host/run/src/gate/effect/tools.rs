@@ -464,9 +464,10 @@ impl<'a> ServerToolCall<'a> {
     }
 }
 
-/// Continues the call that the server holds open for the last answer, if it does. The holder of the
-/// call knows its state, so neither the policy nor the tool's hints are consulted. A decision that
-/// a person has made about the call takes precedence over the answer.
+/// Continues the tool call that the MCP server keeps open until the last answer arrives, if it
+/// keeps one open. The holder of the call knows its state, so neither the policy nor the tool's
+/// hints are consulted. A decision that a person has made about the call takes precedence over the
+/// answer.
 async fn continue_held_call(
     context: &EffectContext<'_>,
     request: &ToolRequest,
@@ -531,8 +532,8 @@ async fn output_or_interrupt(
     }
 }
 
-/// A call that the server holds open for an answer. Dropping it before the interrupt is logged
-/// releases the call: no answer will come.
+/// A tool call that the MCP server keeps open until an answer arrives. Dropping the guard before
+/// the interrupt is logged releases the call: no answer will come.
 struct HeldCallGuard<'a> {
     tools: &'a dyn ToolServers,
     thread: &'a ThreadId,
@@ -571,7 +572,8 @@ fn call_failure(context: &EffectContext<'_>, hints: ToolHints, failure: Failure)
     failure
 }
 
-/// Decides about an in-doubt call. Returns its output, or `None` if the call is executed.
+/// Decides about a call that may have taken effect before its host stopped. Returns the call's
+/// output, or `None` if the call is executed again.
 async fn settle_in_doubt(
     context: &EffectContext<'_>,
     hints: ToolHints,

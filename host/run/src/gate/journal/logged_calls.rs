@@ -78,9 +78,11 @@ impl LoggedCalls {
         drop_trailing_rollbacks(&mut self.results, self.newest_seq);
     }
 
-    /// Removes the calls that the next attempt executes again. `for_good` is true if no attempt
-    /// follows in this run. A call with a pending interrupt stays in doubt, and so does a call that
-    /// its server holds open: it was not executing when the attempt failed.
+    /// Ends a failed attempt: removes the calls that the next attempt executes again. Keeps the
+    /// start of a call with a pending interrupt. Such a call is in doubt (it may have taken
+    /// effect), or its MCP server keeps it open until a person answers; in both cases it was not
+    /// executing when the attempt failed. If `for_good` is true, no attempt follows in this run,
+    /// and [`Self::end_run`] removes the calls of the last batch that failed as in doubt.
     pub(crate) fn fail_attempt(&mut self, for_good: bool) {
         let last = self.results.values().next_back().map_or(0, |(_, called)| called.batch);
         let doubtful =
@@ -90,8 +92,8 @@ impl LoggedCalls {
         forget_failed(&mut self.results);
     }
 
-    /// Records the end of the run. In-doubt calls that made the task fail are removed, since only a
-    /// person can start another run.
+    /// Records the end of the run. Removes the in-doubt calls that made the task fail, so the next
+    /// run executes them again. A person decides that by starting the run.
     pub(crate) fn end_run(&mut self) {
         for call in self.failed_in_doubt.drain(..) {
             self.results.remove(&call);
@@ -99,7 +101,7 @@ impl LoggedCalls {
         }
     }
 
-    /// Returns true if a call has a start and no result.
+    /// Returns true if any call was started but has no result.
     pub(crate) fn has_open_calls(&self) -> bool {
         self.starts.keys().any(|call| !self.results.contains_key(call))
     }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn results_and_depth_are_bounded() {
+    fn memory_queries_are_bounded_in_results_and_depth() {
         let search = MemorySearch { limit: MEMORY_RESULTS, ..MemorySearch::default() };
         assert_eq!(search.check(), Ok(()));
         let search = MemorySearch { limit: MEMORY_RESULTS + 1, ..MemorySearch::default() };

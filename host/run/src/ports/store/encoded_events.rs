@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_that_of_the_list() {
+    fn json_of_encoded_events_is_that_of_the_event_list() {
         let data = [json!(null), json!({ "z": [1.5, "\u{1}\"ü"], "a": {} }), json!("x".repeat(9))];
         for length in 1..=data.len() {
             let events: Vec<Event> =
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn number_is_that_of_the_encoder() {
+    fn encoded_events_have_the_number_of_their_encoder() {
         let mut encoder = EventEncoder::default();
         for seq in [0, 9, 10, u64::MAX] {
             let length = encoder.push(UnnumberedEvent::new(event(3, &json!("x"))), seq);
