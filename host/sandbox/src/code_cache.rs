@@ -53,7 +53,8 @@ impl CodeCache {
         }
     }
 
-    /// Returns the code of a component, if the host has written it.
+    /// Returns the compiled code of a component, if the cache has a file for it that the host
+    /// wrote.
     pub(crate) fn get(&self, engines: &Engines, component: Digest) -> Option<(Outline, Component)> {
         let name = self.name(engines, component);
         let path = self.path(&name);
@@ -84,8 +85,8 @@ impl CodeCache {
         found
     }
 
-    /// Stores the code of a component. A failure is only logged: the next start compiles the
-    /// component again.
+    /// Stores the compiled code of a component. A failure is only logged: the next start compiles
+    /// the component again.
     pub(crate) fn put(&self, engines: &Engines, component: Digest, outline: &Outline, code: &[u8]) {
         let name = self.name(engines, component);
         let path = self.path(&name);
@@ -114,8 +115,9 @@ impl CodeCache {
         written
     }
 
-    /// Returns the content of a file, if the host wrote it under this name. Digests are compared in
-    /// constant time.
+    /// Returns the content of a file if the file begins with the keyed digest of its name and
+    /// content. Only the host has the key, so only it can have written such a file. Compares the
+    /// digests in constant time.
     fn verified<'a>(&self, name: &str, file: &'a [u8]) -> Option<&'a [u8]> {
         let (digest, content) = file.split_first_chunk::<DIGEST_BYTES>()?;
         (self.digest(name, content) == *digest).then_some(content)

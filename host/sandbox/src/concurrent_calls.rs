@@ -36,7 +36,7 @@ impl ConcurrentCalls {
         self.lock().calls.len()
     }
 
-    /// Unwinds the guest. Only the first reason counts.
+    /// Unwinds the guest. Only the first reason is kept.
     pub(crate) fn unwind(&self, reason: Unwind) {
         self.lock().unwind.get_or_insert(reason);
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_calls_end_before_the_first_reason_counts() {
+    async fn guest_is_unwound_for_the_first_reason_after_all_calls_have_ended() {
         let calls = ConcurrentCalls::default();
         let (ends, mut has_ended) = oneshot::channel();
         calls.push(ready(Err(limit())));

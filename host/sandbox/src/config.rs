@@ -60,7 +60,7 @@ impl Default for SandboxConfig {
     }
 }
 
-/// Returns the default of the memory of all guests on a machine with this much memory, if it is
+/// Returns the default memory limit for all guests together, given the machine's memory if it is
 /// known.
 fn guests_memory_bytes(machine_bytes: Option<u64>) -> u64 {
     let part = machine_bytes.map(|machine| machine / MACHINE_MEMORY_DIVISOR);

@@ -23,8 +23,9 @@ const WASM_STACK_BYTES: usize = 512 << 10;
 /// far more than host functions need. An overflow would abort the process.
 const FIBER_STACK_BYTES: usize = 2 << 20;
 
-/// Maximum memory of a freed slot that stays resident for its next guest, in bytes. It saves page
-/// faults. No guest counts it, so the slots of a large pool keep less; see [`kept_bytes`].
+/// Maximum memory of a freed slot that stays resident for the next guest, in bytes. It saves page
+/// faults. This memory is not part of any guest's limit, so the slots of a large pool keep less;
+/// see [`kept_bytes`].
 const KEEP_RESIDENT_BYTES: u64 = 2 << 20;
 
 /// Memory of a freed table that stays resident for its next guest, in bytes.
@@ -33,8 +34,8 @@ const TABLE_KEEP_RESIDENT_BYTES: usize = 4 << 10;
 /// Tables that the pool reserves for each component. A guest that has more takes several places.
 const TABLES_PER_GUEST: u32 = 4;
 
-/// Divisor of the number of guests at once. The quotient is the number of guests with the
-/// asynchronous ABI at once. Their engine reserves more for each, and few toolchains make them.
+/// The number of concurrent guests divided by this number is the number of concurrent guests with
+/// the asynchronous ABI. Their engine reserves more for each guest, and few toolchains build them.
 const ASYNC_INSTANCES_DIVISOR: u32 = 8;
 
 /// Minimum number of guests with the asynchronous ABI at once, for a host with few guests.
@@ -130,8 +131,8 @@ fn disable_nondeterminism(config: &mut Config) {
     config.cranelift_nan_canonicalization(true).shared_memory(false);
 }
 
-/// Returns how many places a component takes in the engine for its ABI. A place has a fixed number
-/// of memories and of tables.
+/// Returns how many places a guest of a component takes in the engine for its ABI. The engine
+/// reserves a fixed number of memories and tables for each place.
 pub(crate) fn places(abi: Abi, component: &Component) -> u64 {
     // A component that imports modules is rejected when it is loaded.
     let Some(required) = component.resources_required() else { return 1 };
@@ -143,7 +144,7 @@ pub(crate) fn places(abi: Abi, component: &Component) -> u64 {
     u64::from(of_memories.max(of_tables).max(1))
 }
 
-/// What an engine reserves for its guests.
+/// The resources that an engine reserves for its guests.
 pub(crate) struct Room {
     /// Guests at once.
     pub(crate) instances: u32,

@@ -46,14 +46,16 @@ pub(crate) struct GuestInstance<'a> {
     abi: Abi,
     limits: &'a Limits,
     callee: Callee<'a>,
-    /// Declared after the store, so that the memory counts until the store has freed it.
+    /// Declared after the store, so that it is dropped after it: the memory is returned to the pool
+    /// only once the store has freed it.
     _memory: Arc<PoolLease>,
-    /// Declared after the store, like the memory.
+    /// Declared after the store for the same reason as `_memory`.
     _place: PoolLease,
 }
 
 impl<'a> GuestCall<'a> {
-    /// Creates a call with a gate.
+    /// Creates a call of a guest whose host calls go through `gate` (see [`Gate`]). The gate
+    /// checks, performs and journals them.
     pub(crate) fn with_gate(
         code: &'a CompiledComponent,
         gate: Arc<Gate>,
@@ -69,7 +71,7 @@ impl<'a> GuestCall<'a> {
         Self { given: Some(grants), ..self }
     }
 
-    /// Waits for a place and for memory, and instantiates the code.
+    /// Waits for a place in the engine and for memory, and instantiates the code.
     pub(crate) async fn instantiate(self) -> Result<GuestInstance<'a>, GuestError> {
         // All guests wait in this order, so that none holds memory while it waits for a place.
         let place = self.take_place().await?;

@@ -32,8 +32,8 @@ pub(crate) enum PoolOwner {
     Descriptions,
 }
 
-/// The part of a share that may be in use after a guest has started or grown. The rest is a
-/// reserve.
+/// The part of an app's share that may be in use after a guest has started or grown. The rest is
+/// reserved: for guests that hold little, and for guests for which another guest waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     /// For the growth of guests that hold little.
@@ -179,7 +179,8 @@ impl GuestPool {
         Entry::Waits(Waiting { pool: self.clone(), entry: waits })
     }
 
-    /// Takes more for a guest that has started. Returns false if it does not fit.
+    /// Takes a further `amount` for a guest that has started. Returns false if the room does not
+    /// suffice.
     fn grow(&self, owner: &PoolOwner, amount: u64, room: Room) -> bool {
         let mut state = self.lock();
         let State { used, accounts } = &mut *state;
@@ -290,7 +291,7 @@ impl PoolLease {
         true
     }
 
-    /// Gives back what the guest holds beyond `amount` in total.
+    /// Returns to the pool what the guest holds beyond `amount`.
     pub(crate) fn shrink_to(&self, amount: u64) {
         let held = self.held.load(Ordering::Relaxed);
         if amount < held {
@@ -373,7 +374,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_guest_that_holds_little_grows_into_the_reserve() {
+    fn guest_with_little_memory_may_grow_into_the_reserve_of_its_app() {
         let pool = GuestPool::new(64 * MIB);
         let (small, large) = (start(&pool, "a").unwrap(), start(&pool, "a").unwrap());
         assert!(large.grow_to(27 * MIB) && !large.grow_to(28 * MIB));
@@ -401,7 +402,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_guest_for_which_a_guest_waits_starts_in_the_reserve() {
+    async fn guest_that_another_guest_awaits_starts_in_the_reserve_of_its_app() {
         let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         assert!(large.grow_to(28 * MIB));

@@ -52,7 +52,8 @@ pub(crate) struct HostState {
     pub(crate) calls: ConcurrentCalls,
     /// The folders that the guest may use.
     pub(crate) folders: Vec<OpenFolder>,
-    /// Clocks and random numbers of WASI without a gate, from their first use.
+    /// Fixed clocks and random numbers that WASI gives a guest without a [`Gate`]; `None` until the
+    /// guest first uses them.
     constants: Option<Box<Constants>>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct HostState {
 pub(crate) enum WasiSource<'a> {
     /// The gate, which journals them.
     Gate(Arc<Gate>),
-    /// Values that are the same for every guest without a gate.
+    /// Fixed values, which are the same for every guest without a gate.
     Constants(&'a mut Constants),
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum TrapReason {
     /// The gate unwinds the guest.
     #[error("the gate unwound the guest")]
     Unwind(Unwind),
-    /// There is no gate: the guest describes itself, or is a reducer.
+    /// The guest has no gate and must not make host calls: it describes itself, or it is a reducer.
     #[error("`{0}` is not available here")]
     NoGate(&'static str),
     /// The guest calls a function that guests export, and import only because of its types.

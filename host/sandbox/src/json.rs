@@ -9,8 +9,8 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::limit::SCHEMA_BYTES;
 use wattle_run::limit;
 
-/// Parses JSON text of a guest that has at most `allowed` bytes. A longer text is not parsed: a
-/// value takes up to 32 times the memory of its text.
+/// Parses JSON text from a guest, of at most `allowed` bytes. Longer text is rejected unparsed: a
+/// parsed value takes up to 32 times the memory of its text.
 ///
 /// # Errors
 ///
@@ -88,8 +88,8 @@ pub(crate) fn extra_bytes(extra: &[(String, String)]) -> usize {
     extra.iter().map(|(name, text)| name.len() + text.len()).sum()
 }
 
-/// Parses all of `extra` as a type with the known keys. All fields together have at most
-/// [`CALL_JSON_BYTES`](limit::CALL_JSON_BYTES).
+/// Parses the extension fields `extra` of a record as the type `T`, whose fields have the known
+/// keys. The values may have at most [`CALL_JSON_BYTES`](limit::CALL_JSON_BYTES) together.
 ///
 /// # Errors
 ///

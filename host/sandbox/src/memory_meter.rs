@@ -17,8 +17,8 @@ use crate::guest_pool::{GuestPool, PoolLease};
 /// few more.
 pub(crate) const MAX_MEMORIES: usize = 8;
 
-/// Maximum number of tables of one component. Most core instances have one, JavaScript 3 and Python
-/// 16.
+/// Maximum number of tables of one component. Most core instances have one. JavaScript components
+/// have 3, Python components 16.
 pub(crate) const MAX_TABLES: usize = 50;
 
 /// Memory of one element of a table: a pointer.
@@ -98,7 +98,7 @@ impl Usage {
         self.used = used;
     }
 
-    /// Records that growth was denied. The first of several denials in a row counts.
+    /// Records that growth was denied. Of several denials in a row, only the first is kept.
     fn deny(&mut self, resource: LimitedResource) -> bool {
         if self.denied.is_none_or(|denied| !denied.stands) {
             self.denied = Some(Denial { resource, stands: true });
@@ -166,7 +166,8 @@ impl MemoryMeter {
         self.shared.grow_to(self.of_all(memory_bytes, table_elements))
     }
 
-    /// Returns the bytes that count among all guests, with this much memory and these tables.
+    /// Returns the number of bytes that a guest with this much memory and these tables takes from
+    /// the memory of all guests.
     fn of_all(&self, memory_bytes: u64, table_elements: u64) -> u64 {
         let table_bytes = table_elements.saturating_mul(TABLE_ELEMENT_BYTES);
         memory_bytes.saturating_add(table_bytes).saturating_add(self.values)

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_item_of_the_linker_can_be_replaced() {
+    fn wasi_link_replaces_only_items_that_the_linker_has() {
         let engine = create_compile_engine(Abi::Synchronous).unwrap();
         let mut linker = Linker::<HostState>::new(&engine);
         define(&mut linker.instance("a:b/c@0.2.1").unwrap(), "f").unwrap();

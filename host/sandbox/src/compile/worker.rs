@@ -76,8 +76,8 @@ fn compile_stdin(limits: WorkerLimits) -> io::Result<()> {
 #[cfg(unix)]
 const NICENESS: i32 = 5;
 
-/// Takes from the process what compilation does not need: time and memory beyond the limits, writes
-/// to files, core dumps, and the priority of the host.
+/// Restricts this process to what compilation needs: limits its CPU time and memory, lowers its
+/// priority, and prevents writes to files and core dumps.
 #[cfg(unix)]
 fn confine(limits: WorkerLimits) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, nice, setrlimit};

@@ -108,15 +108,16 @@ fn of_plugin(lines: &[&str]) -> Option<Cause> {
     of_python(lines, false).or_else(|| of_javascript(lines))
 }
 
-/// Returns true if nothing else follows a cause than what a runtime adds to it.
+/// Returns true if only lines that a language runtime adds follow the cause.
 fn is_end(rest: &[&str]) -> bool {
     let is_of_runtime = |line: &&str| line.starts_with(NOTE) || line.starts_with(ABORT);
     rest.iter().all(|line| line.trim().is_empty() || is_of_runtime(line))
 }
 
-/// Reads the innermost frame of the last stack, and the first line below the frames. What follows
-/// is the rest of the text if the error is known to have ended the guest. Otherwise it is other
-/// output, so the error was handled.
+/// Reads the last Python traceback: its innermost frame, and the first line below the frames, which
+/// is the error message. If the error is known to have ended the guest, any further lines belong to
+/// the message. Otherwise, further lines show that the guest handled the error and continued; the
+/// function then returns `None`.
 fn of_python(lines: &[&str], ended_guest: bool) -> Option<Cause> {
     let begin = lines.iter().rposition(|line| line.trim_start().starts_with(TRACEBACK))?;
     let stack = &lines[begin + 1..];
@@ -192,8 +193,8 @@ fn javascript_frame(line: &str) -> Option<Place<'_>> {
     parse_place(place)
 }
 
-/// Reads the last panic: its place, and the lines below it. Returns the number of lines before it
-/// as well.
+/// Reads the last panic: its place in the source, and the lines below it. Also returns the number
+/// of lines before the panic.
 fn of_rust(lines: &[&str]) -> Option<(usize, Cause)> {
     let begin = lines.iter().rposition(|line| line.contains("panicked at "))?;
     let (_, place) = lines[begin].split_once("panicked at ")?;

@@ -28,7 +28,7 @@ pub(super) fn invalid_description(message: &str) -> Rejection {
 
 /// The schemas of a description, and what describes its endpoints.
 pub(crate) struct Schemas {
-    /// The weight that further schemas may have.
+    /// Number of bytes of memory that further schemas may take; see [`SCHEMAS_WEIGHT`].
     left: u64,
 }
 

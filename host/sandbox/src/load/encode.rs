@@ -48,7 +48,7 @@ pub(crate) fn encode_component(module: &[u8]) -> Result<Vec<u8>, Rejection> {
         .map_err(|error| {
             Rejection::new(
                 "core-module",
-                &format!("it cannot be made a component: {error:#}"),
+                &format!("it cannot be converted to a component: {error:#}"),
                 "build it for `wasm32-unknown-unknown`, `wasm32-wasip1` or `wasm32-wasip2`, and \
                  import only functions of its component type and of WASI",
             )

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_descriptions_are_rejected() {
+    fn invalid_openapi_descriptions_of_routes_are_rejected() {
         for (openapi, problem) in [
             (json!({}), "missing field `operation`"),
             (json!({ "operation": { "parameters": [{ "name": "a" }] } }), "missing field `in`"),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_has_one_description_in_all_routes() {
+    fn routes_that_describe_one_schema_differently_are_rejected() {
         let with = |schema: Value| returning(item(), json!({ "Item": schema }));
         let texts = with(json!({ "type": "string" }));
         let numbers = with(json!({ "type": "number" }));

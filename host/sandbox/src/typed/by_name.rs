@@ -24,7 +24,7 @@ impl<T> Named for (String, T) {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ByName<T> {
     parts: Vec<T>,
-    /// The places of the parts, in the order of their names.
+    /// The indexes of the parts, sorted by the names of the parts.
     sorted: Vec<usize>,
 }
 

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_text_of_a_place_counts() {
+    fn first_documentation_of_a_type_is_used() {
         let json = r#"{
             "worlds": {
                 "a": {

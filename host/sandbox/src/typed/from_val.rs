@@ -40,7 +40,7 @@ impl Converter {
     fn take(&mut self, bytes: usize) -> Result<(), ValueError> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
             let allowed = self.max_bytes;
-            ValueError::limit(format!("the result has more than the limit of {allowed} bytes"))
+            ValueError::limit(format!("the result exceeds the limit of {allowed} bytes"))
         })?;
         Ok(())
     }

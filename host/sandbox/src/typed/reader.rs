@@ -27,7 +27,7 @@ impl TypeReader {
         Self { limit, left: limit }
     }
 
-    /// Returns the number of types, fields and cases that were read.
+    /// Returns the number of types, fields and cases that were read so far.
     pub(crate) fn count(&self) -> usize {
         self.limit - self.left
     }

@@ -128,8 +128,8 @@ fn item<'d>(docs: Option<&'d TypeDocs>, name: &str) -> Option<&'d str> {
     docs?.items.get(name).map(String::as_str)
 }
 
-/// Adds the documentation of the names of an `enum` to its schema, a line for each. Together they
-/// are as long as the documentation of one type.
+/// Adds the documentation of the names of an `enum` to the description of its schema, one line per
+/// name. All lines together are limited to the maximum length of the documentation of one type.
 fn with_items(schema: Value, docs: Option<&TypeDocs>) -> Value {
     let names = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let lines = names.filter_map(|name| item(docs, name).map(|text| (name, text)));

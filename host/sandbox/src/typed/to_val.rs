@@ -285,7 +285,7 @@ fn float(value: &Value) -> Result<f64, ValueError> {
     value.as_f64().ok_or_else(|| ValueError::expected("a number", value))
 }
 
-/// Converts a number to the nearest one of the type.
+/// Converts a number to the nearest `f32`.
 fn single_float(value: &Value) -> Result<Val, ValueError> {
     let number = float(value)?;
     if number.abs() > f64::from(f32::MAX) {

@@ -21,7 +21,7 @@ pub(crate) struct ValuesMemory<'m> {
     copies: u64,
     allowed: u64,
     used: u64,
-    /// The bytes that the meter has counted, once for each copy.
+    /// The number of bytes that the values take, with one share for each copy of them.
     counted: u64,
 }
 
@@ -47,7 +47,7 @@ impl<'m> ValuesMemory<'m> {
         let used = self.used.saturating_add(bytes as u64);
         if used > self.allowed {
             return Err(ValueError::limit(format!(
-                "the arguments take more than the limit of {} bytes in memory; pass less at once",
+                "the arguments exceed the limit of {} bytes in memory; pass less at once",
                 self.allowed
             )));
         }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn each_copy_counts() {
+    fn memory_of_converted_values_includes_each_copy() {
         let mut meter = meter();
         let mut memory = ValuesMemory::new(&mut meter, 2);
         assert_eq!(memory.allowed(), 14 << 20);

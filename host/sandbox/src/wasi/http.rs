@@ -58,7 +58,7 @@ struct OutgoingRequests {
     gate: Option<Arc<Gate>>,
     /// The calls of the requests.
     calls: ConcurrentCalls,
-    /// Places for calls that are made at once.
+    /// Permits for host calls that the guest makes concurrently.
     places: Arc<Semaphore>,
     /// Bytes of the bodies in memory.
     held_bytes: Arc<AtomicU64>,
@@ -164,7 +164,7 @@ impl OutgoingRequests {
 }
 
 impl NewestRequest {
-    /// Returns the request, unless the guest can take its response.
+    /// Returns the request if its response has not arrived yet, else `None`.
     fn under_way(mut self) -> Option<Self> {
         matches!(self.arrived.try_recv(), Err(TryRecvError::Empty)).then_some(self)
     }
@@ -273,8 +273,9 @@ fn too_many_bytes(allowed: u64) -> Failure {
     Failure::new(code::LIMIT, text).with_details(details)
 }
 
-/// Returns the error of a request whose call unwinds the guest. The guest does not go on, so it
-/// never sees an error that no execution after this one has.
+/// Returns the error of a request whose host call unwinds the guest. The guest ends before it reads
+/// the error. It must never read it, since a later execution with the same journal would not get
+/// this error.
 fn lost() -> Error {
     Error::InternalError(Some("the host lost the request".to_owned()))
 }

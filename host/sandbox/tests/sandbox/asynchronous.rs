@@ -103,7 +103,7 @@ async fn endless_yielding_exceeds_the_cpu_limit() {
 }
 
 #[tokio::test]
-async fn guest_that_waits_for_nothing_ends_with_its_call() {
+async fn dropping_a_call_ends_an_async_guest_that_nothing_would_wake() {
     let wait = "(i32.or (i32.const 2) (i32.shl (call $set) (i32.const 4)))";
     let plugin = load(guest::async_node(wait, "(unreachable)")).await.unwrap();
     for _ in 0..MORE_THAN_PLACES {
@@ -179,7 +179,7 @@ async fn both_abis_run_in_one_sandbox() {
 }
 
 #[tokio::test]
-async fn proposals_of_the_asynchronous_abi_are_rejected_with_the_switches_of_toolchains() {
+async fn component_with_unsupported_async_instructions_is_rejected_with_a_compiler_flag_to_use() {
     let text = r#"(component
         (core func (canon error-context.drop))
         (instance $empty)

@@ -153,7 +153,7 @@ async fn a_guest_that_holds_little_grows_beside_guests_that_hold_all() {
 /// are few values of JSON, so that their conversion waits for no turn.
 const HALF_ITEMS: usize = 900;
 
-/// Returns arguments of [`typed`] with this many records, whose fields are absent.
+/// Returns arguments for [`typed`]: a list of this many records, with all fields absent.
 fn records(items: usize) -> Value {
     json!({ "items": vec![json!({}); items] })
 }
@@ -209,7 +209,7 @@ async fn arguments_of_typed_components_are_memory_of_guests() {
 }
 
 #[tokio::test]
-async fn arguments_are_converted_when_the_guest_has_memory() {
+async fn typed_call_waits_for_memory_before_it_converts_its_arguments() {
     let (sandbox, app) = (sandbox(), app());
     let [first, second] = ALMOST_ALL_PAGES.map(keeps);
     let (first, second) = (load(&sandbox, first).await, load(&sandbox, second).await);

@@ -123,12 +123,12 @@ async fn nodes_leave_nothing_behind(imports: &str) {
 }
 
 #[tokio::test]
-async fn node_leaves_nothing_behind() {
+async fn node_leaves_no_marks_for_the_next_guest() {
     nodes_leave_nothing_behind(SEND).await;
 }
 
 #[tokio::test]
-async fn node_with_the_asynchronous_abi_leaves_nothing_behind() {
+async fn node_with_the_asynchronous_abi_leaves_no_marks_for_the_next_guest() {
     nodes_leave_nothing_behind(&format!("{} {SEND}", guest::TASK_CANCEL)).await;
 }
 
@@ -142,7 +142,7 @@ async fn call(
 }
 
 #[tokio::test]
-async fn typed_function_leaves_nothing_behind() {
+async fn typed_function_leaves_no_marks_for_the_next_guest() {
     let (abi, sandbox) = (Abi::Synchronous, sandbox());
     let load =
         async |memory| load_into(&sandbox, rememberer::typed(abi, memory, PAGES)).await.unwrap();
@@ -188,7 +188,7 @@ async fn fill(plugin: &Arc<dyn Plugin>, limits: &Limits, end: &str) {
 }
 
 #[tokio::test]
-async fn asynchronous_function_leaves_nothing_behind() {
+async fn asynchronous_function_leaves_no_marks_for_the_next_guest() {
     let (abi, sandbox) = (Abi::Asynchronous, sandbox());
     let load = async |memory| {
         load_into(&sandbox, rememberer::typed(abi, memory, ASYNC_PAGES)).await.unwrap()

@@ -68,7 +68,7 @@ async fn message_of_the_level_panic_is_the_cause_of_a_trap() {
 }
 
 #[tokio::test]
-async fn rejection_of_a_description_that_panics_has_the_cause() {
+async fn load_error_of_a_plugin_that_panics_in_its_description_has_the_cause() {
     let panic = format!("{} (unreachable)", guest::panic("no schema"));
     let traceback = format!("{} (unreachable)", guest::say(TRACEBACK));
     let output = format!("{} (unreachable)", guest::say("loading\nno schema\n"));

@@ -39,7 +39,7 @@ fn parameters_are_the_fields_of_an_object() {
 }
 
 #[test]
-fn numbers_have_the_bounds_of_their_type() {
+fn number_schemas_have_the_bounds_of_their_type() {
     let byte = json!({ "type": "integer", "minimum": -128, "maximum": 127 });
     assert_eq!(of(WitType::Int(IntType::S8)), byte);
     let wide = of(WitType::Int(IntType::U64));

@@ -189,7 +189,7 @@ fn results_are_objects_with_ok_or_err() {
 /// 100,000 empty objects are 300 KB of JSON. As records with 100 absent fields, they would take
 /// half a gigabyte.
 #[test]
-fn absent_fields_count_toward_the_limit_of_memory() {
+fn absent_record_fields_count_toward_the_memory_limit_of_arguments() {
     let fields: Vec<(String, WitType)> =
         (0..100).map(|number| named(&format!("f{number}"), option(WitType::Bool))).collect();
     let params = [named("v", list(WitType::Record(fields)))];
