@@ -3,7 +3,6 @@
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::event::Decision;
 use wattle_graph::id::TaskId;

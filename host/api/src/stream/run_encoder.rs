@@ -71,7 +71,7 @@ impl<E: RunEncoder> EncodedStream<E> {
             }
             match self.tail.next().await {
                 Some(ClientTailItem::Event(event)) => {
-                    self.pending.extend(self.encoder.encode(&event).await)
+                    self.pending.extend(self.encoder.encode(&event).await);
                 }
                 Some(ClientTailItem::Heartbeat) => return Some(Ok(self.encoder.heartbeat())),
                 None => {
