@@ -74,7 +74,9 @@ async fn fold_graphs(
         seq = event.seq;
         let encoded = encoder.apply(&event, &EventState::default());
         if event.run == *run {
-            encoded.iter().for_each(|event| record_graph(&mut graphs, event));
+            for event in &encoded {
+                record_graph(&mut graphs, event);
+            }
         }
     }
     Ok(graphs)
