@@ -1,5 +1,8 @@
 //! Stdio servers, with the stand-in as the process.
 
+#[cfg(unix)]
+use std::{fs::File, io::Read as _};
+
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -41,12 +44,15 @@ async fn close_kills_the_process_group() {
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let script = format!("sleep 1000 > fifo & exec '{}'", program().display());
     let servers = servers(as_program("sh", &["-c", &script], folder.path()));
-    // The read ends when no process has the fifo open for writing.
-    let reader = tokio::task::spawn_blocking(move || std::fs::read(fifo).unwrap());
+    // The fifo opens once the background process has opened it for writing.
+    let opening = tokio::task::spawn_blocking(move || File::open(fifo).unwrap());
     names(&servers).await;
+    let mut fifo = timeout(SOON, opening).await.unwrap().unwrap();
+    // The read ends when no process has the fifo open for writing.
+    let reader = tokio::task::spawn_blocking(move || fifo.read(&mut [0]).unwrap());
     assert!(!reader.is_finished());
     servers.close().await;
-    assert!(timeout(SOON, reader).await.unwrap().unwrap().is_empty());
+    assert_eq!(timeout(SOON, reader).await.unwrap().unwrap(), 0);
 }
 
 #[tokio::test]
