@@ -46,5 +46,6 @@ pub struct Elicited {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The questions of the round.
-    pub asked: Elicitation,
+    #[serde(rename = "asked")]
+    pub elicitation: Elicitation,
 }

@@ -45,8 +45,9 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 
 /// The kind of an event, with its payload.
 ///
-/// The names of the variants in snake case are public: they are the `type` in the JSON of events
-/// and in streams, and the rules of projections refer to them.
+/// The names of the kinds are public: they are the `type` in the JSON of events and in streams, and
+/// the rules of projections refer to them. A name is that of the variant in snake case, or one that
+/// the variant declares.
 #[derive(Clone, Debug, PartialEq, Serialize, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -69,7 +70,9 @@ pub enum EventKind {
     /// A host call returned. The payload is its journal entry.
     Called(Box<Called>),
     /// A task raised an interrupt, and its guest was unwound.
-    Asked(Asked),
+    #[serde(rename = "asked")]
+    #[strum(serialize = "asked")]
+    InterruptRaised(InterruptRaised),
     /// An interrupt was answered.
     Answered(Answered),
     /// All writes of a superstep, an input or an edit were applied. The checkpoint has the values.
@@ -390,9 +393,9 @@ pub struct Tokens {
     pub output: u64,
 }
 
-/// See [`EventKind::Asked`].
+/// See [`EventKind::InterruptRaised`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct InterruptRaised {
     /// Stable id of the interrupt.
     pub interrupt: InterruptId,
     /// The task that raised the interrupt.

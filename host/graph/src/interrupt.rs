@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::event::{Answered, Asked};
+use crate::event::{Answered, InterruptRaised};
 use crate::id::{InterruptId, RunId};
 use crate::limit::Exceeded;
 use crate::schema::{Formats, Misfit, SchemaError, SchemaSource, StepBudget};
@@ -13,11 +13,11 @@ use crate::schema::{Formats, Misfit, SchemaError, SchemaSource, StepBudget};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interrupt {
     /// Payload of the `asked` event.
-    pub asked: Asked,
+    pub raised: InterruptRaised,
     /// Time of the `asked` event, in milliseconds since 1970.
-    pub asked_ms: i64,
+    pub raised_ms: i64,
     /// Sequence number of the `asked` event.
-    pub asked_seq: u64,
+    pub raised_seq: u64,
     /// The run in which the interrupt was raised.
     pub run: RunId,
     /// The answer; `None` until there is one.
@@ -129,14 +129,14 @@ pub fn match_answers(
     let budget = StepBudget::default();
     for (id, answer) in answers {
         let question = find_interrupt(open, id)?;
-        let interrupt = question.asked.interrupt.clone();
+        let interrupt = question.raised.interrupt.clone();
         if matched.iter().any(|answered| answered.interrupt == interrupt) {
             return Err(AnswerError::Duplicate { id: interrupt });
         }
         check_answer(question, answer, schemas, &budget)?;
         matched.push(Answered {
             interrupt,
-            task: question.asked.task.clone(),
+            task: question.raised.task.clone(),
             answer: answer.clone(),
             principal: None,
         });
@@ -148,14 +148,14 @@ fn find_interrupt<'q>(open: &[&'q Interrupt], id: &str) -> Result<&'q Interrupt,
     match open {
         [only] if id.is_empty() => Ok(only),
         _ if id.is_empty() => Err(AnswerError::Ambiguous {
-            pending: open.iter().map(|question| question.asked.interrupt.clone()).collect(),
+            pending: open.iter().map(|question| question.raised.interrupt.clone()).collect(),
         }),
         _ => find_open(open, id).ok_or_else(|| AnswerError::NotPending { id: id.to_owned() }),
     }
 }
 
 fn find_open<'q>(open: &[&'q Interrupt], id: &str) -> Option<&'q Interrupt> {
-    open.iter().find(|question| question.asked.interrupt.as_str() == id).copied()
+    open.iter().find(|question| question.raised.interrupt.as_str() == id).copied()
 }
 
 fn check_answer(
@@ -164,15 +164,15 @@ fn check_answer(
     schemas: &dyn SchemaSource,
     budget: &StepBudget,
 ) -> Result<(), AnswerError> {
-    let Some(schema) = &question.asked.response_schema else { return Ok(()) };
-    let id = &question.asked.interrupt;
+    let Some(schema) = &question.raised.response_schema else { return Ok(()) };
+    let id = &question.raised.interrupt;
     let refuse = |message: String| AnswerError::SchemaMismatch { id: id.clone(), message };
     let exceeded = |exceeded: Exceeded| {
         AnswerError::Limit(exceeded.of(&format!("the response schema of interrupt `{id}`")))
     };
     // An MCP server checks the formats of its schema, such as `email`, and elicits an invalid value
     // again.
-    let is_elicited = question.asked.elicited.is_some();
+    let is_elicited = question.raised.elicited.is_some();
     let formats = if is_elicited { Formats::Enforced } else { Formats::OfDraft };
     let schema = schemas.compiled(schema, formats).map_err(|error| match error {
         SchemaError::Broken(error) => refuse(format!("the schema itself is invalid: {error}")),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
-use crate::event::{Asked, Event, EventKind, Reopened, TaskFailed, TaskFinished};
+use crate::event::{Event, EventKind, InterruptRaised, Reopened, TaskFailed, TaskFinished};
 use crate::id::{CheckpointId, InterruptId, RunId, TaskId};
 use crate::interrupt::Interrupt;
 
@@ -67,7 +67,12 @@ impl Lineage {
         let mut open: Vec<&Interrupt> =
             self.interrupts.values().filter(|question| self.is_pending(question)).collect();
         open.sort_by_key(|question| {
-            (question.asked_seq, &question.asked.node, question.asked.call, &question.asked.task)
+            (
+                question.raised_seq,
+                &question.raised.node,
+                question.raised.call,
+                &question.raised.task,
+            )
         });
         open
     }
@@ -81,18 +86,18 @@ impl Lineage {
     pub fn is_waiting(&self, task: &TaskId) -> bool {
         self.interrupts
             .values()
-            .any(|question| question.asked.task == *task && self.is_pending(question))
+            .any(|question| question.raised.task == *task && self.is_pending(question))
     }
 
     /// Returns the tasks that have a pending interrupt.
     pub(crate) fn waiting(&self) -> BTreeSet<&TaskId> {
         let open = self.interrupts.values().filter(|question| self.is_pending(question));
-        open.map(|question| &question.asked.task).collect()
+        open.map(|question| &question.raised.task).collect()
     }
 
     /// Returns the interrupts of tasks that have not ended, answered or not.
     pub fn live_questions(&self) -> impl Iterator<Item = &Interrupt> {
-        self.interrupts.values().filter(|question| !self.has_ended(&question.asked.task))
+        self.interrupts.values().filter(|question| !self.has_ended(&question.raised.task))
     }
 
     /// Returns true if a task has finished, or if an error handler has replaced it.
@@ -101,7 +106,7 @@ impl Lineage {
     }
 
     fn is_pending(&self, question: &Interrupt) -> bool {
-        question.answer.is_none() && !self.has_ended(&question.asked.task)
+        question.answer.is_none() && !self.has_ended(&question.raised.task)
     }
 
     /// Returns true if a task has failed permanently and an error handler runs in its place.
@@ -113,7 +118,7 @@ impl Lineage {
         match kind {
             EventKind::TaskFinished(finished) => self.finish(finished),
             EventKind::TaskFailed(failed) => self.fail(failed),
-            EventKind::Asked(asked) => self.ask(asked, event),
+            EventKind::InterruptRaised(raised) => self.record_interrupt(raised, event),
             EventKind::Answered(answered) => {
                 if let Some(question) = self.interrupts.get_mut(&answered.interrupt) {
                     question.answer.get_or_insert_with(|| answered.answer.clone());
@@ -142,11 +147,11 @@ impl Lineage {
     }
 
     /// Records an interrupt. A re-execution that raises it again keeps its answer.
-    fn ask(&mut self, asked: &Asked, event: &Event) {
-        self.interrupts.entry(asked.interrupt.clone()).or_insert_with(|| Interrupt {
-            asked: asked.clone(),
-            asked_ms: event.at_ms,
-            asked_seq: event.seq,
+    fn record_interrupt(&mut self, raised: &InterruptRaised, event: &Event) {
+        self.interrupts.entry(raised.interrupt.clone()).or_insert_with(|| Interrupt {
+            raised: raised.clone(),
+            raised_ms: event.at_ms,
+            raised_seq: event.seq,
             run: event.run.clone(),
             answer: None,
         });
@@ -170,13 +175,13 @@ impl Lineage {
         }
         let Reopened { interrupts, tasks, .. } = reopened;
         let asking =
-            interrupts.iter().filter_map(|it| Some(self.interrupts.get(it)?.asked.task.clone()));
+            interrupts.iter().filter_map(|it| Some(self.interrupts.get(it)?.raised.task.clone()));
         let undone: BTreeSet<TaskId> = asking.chain(tasks.iter().cloned()).collect();
         // Interrupts that these tasks raised in the run depend on the removed answers.
         self.interrupts.retain(|id, question| {
             interrupts.contains(id)
                 || question.run != *run
-                || !undone.contains(&question.asked.task)
+                || !undone.contains(&question.raised.task)
         });
         for interrupt in interrupts {
             if let Some(question) = self.interrupts.get_mut(interrupt) {
@@ -197,7 +202,7 @@ impl Lineage {
             self.finished.remove(&task);
             let failed = self.failed.remove(&task);
             let Some(handler) = failed.and_then(|failed| failed.handler) else { return };
-            self.interrupts.retain(|_, question| question.asked.task != handler);
+            self.interrupts.retain(|_, question| question.raised.task != handler);
             task = handler;
         }
     }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::check::{AnyPlugin, check_toml};
 use crate::checkpoint::Checkpoint;
-use crate::event::{Asked, Event, EventKind, Send, TaskFailed, TaskFault, TaskFinished, Write};
+use crate::event::{
+    Event, EventKind, InterruptRaised, Send, TaskFailed, TaskFault, TaskFinished, Write,
+};
 use crate::failure::Failure;
 use crate::graph::Graph;
 use crate::id::{
@@ -121,8 +123,8 @@ pub(crate) fn failed(task: &Task) -> Event {
     }))
 }
 
-pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {
-    Asked {
+pub(crate) fn interrupt_raised(task: &TaskId, name: &str, call: u32) -> InterruptRaised {
+    InterruptRaised {
         interrupt: InterruptId::derive(task, &[], call),
         task: task.clone(),
         node: node(name),

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use wattle_graph::event::{Asked, Event, EventKind, RunStatus};
+use wattle_graph::event::{Event, EventKind, InterruptRaised, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId};
 
@@ -192,8 +192,8 @@ impl AgUiProjection {
                     value: json!({ "node": node, "message": message, "fraction": fraction }),
                 });
             }
-            TranscriptEvent::Interrupted(asked) => {
-                self.interrupts.insert(asked.interrupt.clone(), interrupt(*asked));
+            TranscriptEvent::Interrupted(raised) => {
+                self.interrupts.insert(raised.interrupt.clone(), interrupt(*raised));
             }
             TranscriptEvent::RunEnded { status, failure, .. } => {
                 events.extend(self.run_finished(status, failure));
@@ -406,16 +406,16 @@ fn end_text(voice: ContentKind, message_id: String, events: &mut Vec<AgUiEvent>)
     }
 }
 
-fn interrupt(asked: Asked) -> Interrupt {
+fn interrupt(raised: InterruptRaised) -> Interrupt {
     let words = |value: &Value| value.as_str().map(str::to_owned);
-    let message = words(&asked.payload).or_else(|| words(asked.payload.get("message")?));
+    let message = words(&raised.payload).or_else(|| words(raised.payload.get("message")?));
     Interrupt {
-        id: asked.interrupt.to_string(),
+        id: raised.interrupt.to_string(),
         reason: INPUT_REQUIRED,
         message,
         // The protocol has no boolean schemas.
-        response_schema: asked.response_schema.filter(Value::is_object),
-        expires_at: asked.expires_ms.map(format_time_with_millis),
-        metadata: json!({ "node": asked.node, "payload": asked.payload }),
+        response_schema: raised.response_schema.filter(Value::is_object),
+        expires_at: raised.expires_ms.map(format_time_with_millis),
+        metadata: json!({ "node": raised.node, "payload": raised.payload }),
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use wattle_graph::event::{Asked, Event, RunStatus};
+use wattle_graph::event::{Event, InterruptRaised, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 
@@ -241,7 +241,7 @@ impl AiSdkProjection {
                 data: json!({ "node": node, "message": message, "fraction": fraction }),
                 transient: true,
             }),
-            TranscriptEvent::Interrupted(asked) => interrupt_part(&asked),
+            TranscriptEvent::Interrupted(raised) => interrupt_part(&raised),
             TranscriptEvent::RunEnded { status, failure, reason } => {
                 finish_chunk(status, failure, reason)
             }
@@ -280,14 +280,14 @@ fn part_name(name: &str) -> String {
     format!("data-{own}{name}")
 }
 
-fn interrupt_part(asked: &Asked) -> Chunk {
-    let id = asked.interrupt.to_string();
+fn interrupt_part(raised: &InterruptRaised) -> Chunk {
+    let id = raised.interrupt.to_string();
     let data = json!({
         "id": id,
-        "node": asked.node,
-        "payload": asked.payload,
-        "responseSchema": asked.response_schema,
-        "expiresAt": asked.expires_ms.map(format_time_with_millis),
+        "node": raised.node,
+        "payload": raised.payload,
+        "responseSchema": raised.response_schema,
+        "expiresAt": raised.expires_ms.map(format_time_with_millis),
     });
     let kind = "data-interrupt".to_owned();
     Chunk::Data(DataPart { kind, id: Some(id), data, transient: false })

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wattle_graph::call::CallKind;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{
-    Asked, CallStarted, Called, Custom, Event, EventKind, Progress, RunEnded, RunReason,
+    CallStarted, Called, Custom, Event, EventKind, InterruptRaised, Progress, RunEnded, RunReason,
     RunStarted, RunStatus, Streamed, TaskFailed, TaskFault, TaskFinished, TaskStarted, Write,
 };
 use wattle_graph::failure::Failure;
@@ -40,8 +40,8 @@ pub(crate) fn checkpoint(values: Value) -> Checkpoint {
     serde_json::from_value(json!({ "meta": meta, "values": values })).unwrap()
 }
 
-pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {
-    Asked {
+pub(crate) fn interrupt_raised(task: &TaskId, name: &str, call: u32) -> InterruptRaised {
+    InterruptRaised {
         interrupt: InterruptId::derive(task, &[], call),
         task: task.clone(),
         node: node(name),
@@ -246,7 +246,7 @@ fn work() -> impl Strategy<Value = Event> {
         1 => task().prop_map(|number| emitted(number, "step", json!({ "id": "s" }))),
         1 => task().prop_map(|number| {
             let (task, name) = self::task(number);
-            event(EventKind::Asked(asked(&task, name, 0)))
+            event(EventKind::InterruptRaised(interrupt_raised(&task, name, 0)))
         }),
         1 => task().prop_map(|number| {
             let (task, name) = self::task(number);

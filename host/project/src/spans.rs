@@ -351,13 +351,13 @@ impl Projection for SpanBuilder<'_> {
                 self.open.insert(started.key(), (at_ms, started.clone()));
             }
             EventKind::Called(called) => self.called(called),
-            EventKind::Asked(asked) => {
-                if let Some(task) = self.tasks.get_mut(&asked.task) {
+            EventKind::InterruptRaised(raised) => {
+                if let Some(task) = self.tasks.get_mut(&raised.task) {
                     task.ended_ms = Some(at_ms);
                     task.outcome = "asked";
                 }
-                let content = Some(("question", content::json(&asked.payload)));
-                self.happened(&asked.task, at_ms, "asked".into(), content);
+                let content = Some(("question", content::json(&raised.payload)));
+                self.happened(&raised.task, at_ms, "asked".into(), content);
             }
             EventKind::Custom(custom) => {
                 let content = Some(("data", content::json(&custom.data)));

@@ -101,8 +101,8 @@ impl Transcript {
             }
             EventKind::Called(called) => self.finish_tool_call(called),
             // A fork repeats answered interrupts together with their answers.
-            EventKind::Asked(asked) if !asked.answered => {
-                self.output.push(TranscriptEvent::Interrupted(Box::new(asked.clone())));
+            EventKind::InterruptRaised(raised) if !raised.answered => {
+                self.output.push(TranscriptEvent::Interrupted(Box::new(raised.clone())));
             }
             EventKind::Custom(custom) => {
                 let (name, data) = (custom.name.clone(), custom.data.clone());

@@ -90,7 +90,7 @@ fn task_of(event: &Event) -> Option<&TaskId> {
     match &event.kind {
         EventKind::TaskFinished(finished) => Some(&finished.task),
         EventKind::TaskFailed(failed) => Some(&failed.task),
-        EventKind::Asked(asked) => Some(&asked.task),
+        EventKind::InterruptRaised(raised) => Some(&raised.task),
         EventKind::Answered(answered) => Some(&answered.task),
         _ => None,
     }

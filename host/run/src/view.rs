@@ -6,7 +6,7 @@ mod subgraphs;
 use std::collections::BTreeMap;
 
 use wattle_graph::checkpoint::CheckpointSource;
-use wattle_graph::event::{Asked, Event, EventKind, RunReason, RunStatus};
+use wattle_graph::event::{Event, EventKind, InterruptRaised, RunReason, RunStatus};
 use wattle_graph::id::{CallKey, CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
@@ -48,7 +48,7 @@ pub(crate) fn pending_with_graphs(
     let root = root.map(|question| (lineage.checkpoint.meta.namespace.clone(), question.clone()));
     let nested = subgraphs.active_interrupts().filter(|(_, question)| question.answer.is_none());
     let mut open: Vec<_> = root.chain(nested).collect();
-    open.sort_by_key(|(_, question)| question.asked_seq);
+    open.sort_by_key(|(_, question)| question.raised_seq);
     open
 }
 
@@ -59,13 +59,13 @@ pub(crate) fn interrupt_view(
     expires_ms: Option<i64>,
 ) -> InterruptView {
     InterruptView {
-        id: question.asked.interrupt.to_string(),
+        id: question.raised.interrupt.to_string(),
         namespace: namespace.clone(),
-        node: question.asked.node.clone(),
-        payload: question.asked.payload.clone(),
-        response_schema: question.asked.response_schema.clone(),
-        asked_ms: question.asked_ms,
-        expires_ms: expires_ms.or(question.asked.expires_ms),
+        node: question.raised.node.clone(),
+        payload: question.raised.payload.clone(),
+        response_schema: question.raised.response_schema.clone(),
+        asked_ms: question.raised_ms,
+        expires_ms: expires_ms.or(question.raised.expires_ms),
     }
 }
 
@@ -79,7 +79,8 @@ pub(crate) fn held_elicitations(
     let nested = subgraphs.active_interrupts().map(|(_, question)| question);
     let mut last: BTreeMap<CallKey, (u32, Interrupt)> = BTreeMap::new();
     for question in lineage.live_questions().cloned().chain(nested) {
-        let Asked { task, scope, call, elicited: Some(elicited), .. } = &question.asked else {
+        let InterruptRaised { task, scope, call, elicited: Some(elicited), .. } = &question.raised
+        else {
             continue;
         };
         let (call, round) = (CallKey::new(task, scope, *call), elicited.round);
@@ -93,10 +94,12 @@ pub(crate) fn held_elicitations(
             !calls.results.contains_key(call) && !calls.decisions.contains_key(call)
         })
     };
-    let is_held = |asked: &Asked| asked.elicited.as_ref().is_some_and(|it| it.asked.held.is_some());
+    let is_held = |raised: &InterruptRaised| {
+        raised.elicited.as_ref().is_some_and(|it| it.elicitation.held.is_some())
+    };
     let last = last.into_iter().filter(|(call, _)| goes_on(call));
     let last = last.map(|(_, (_, question))| question);
-    last.filter(|question| is_held(&question.asked)).collect()
+    last.filter(|question| is_held(&question.raised)).collect()
 }
 
 /// Returns the current checkpoint of a thread with the events since then.
@@ -242,8 +245,9 @@ pub(crate) fn logged_tasks<'e>(
                 let calls = calls_of(&mut past, &called.task, &called.scope);
                 calls.record_result(event.seq, (**called).clone());
             }
-            EventKind::Asked(asked) => {
-                calls_of(&mut past, &asked.task, &asked.scope).record_interrupt(asked, event.seq);
+            EventKind::InterruptRaised(raised) => {
+                calls_of(&mut past, &raised.task, &raised.scope)
+                    .record_interrupt(raised, event.seq);
             }
             EventKind::Settled(settled) => {
                 let calls = calls_of(&mut past, &settled.task, &settled.scope);

@@ -293,7 +293,7 @@ impl Connection {
         let is_start = match &event.kind {
             EventKind::RunStarted(_) if event.namespace.is_root() => true,
             EventKind::RunEnded(_) if event.namespace.is_root() => false,
-            EventKind::Asked(asked) if !asked.answered => false,
+            EventKind::InterruptRaised(raised) if !raised.answered => false,
             _ => return None,
         };
         if !is_start && self.channels == ReceivedChannels::All {

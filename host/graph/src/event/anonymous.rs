@@ -17,9 +17,9 @@ impl Event {
                 it.by.clear();
                 &mut it.principal
             }
-            EventKind::Asked(it) => {
+            EventKind::InterruptRaised(it) => {
                 if let Some(elicited) = &mut it.elicited {
-                    elicited.asked.state = None;
+                    elicited.elicitation.state = None;
                 }
                 return;
             }

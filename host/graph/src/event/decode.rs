@@ -63,7 +63,7 @@ fn decode<'de, D: Deserializer<'de>>(name: &str, payload: D) -> Result<EventKind
         "call_started" => EventKind::CallStarted(Deserialize::deserialize(payload)?),
         "streamed" => EventKind::Streamed(Deserialize::deserialize(payload)?),
         "called" => EventKind::Called(Deserialize::deserialize(payload)?),
-        "asked" => EventKind::Asked(Deserialize::deserialize(payload)?),
+        "asked" => EventKind::InterruptRaised(Deserialize::deserialize(payload)?),
         "answered" => EventKind::Answered(Deserialize::deserialize(payload)?),
         "checkpointed" => EventKind::Checkpointed(Deserialize::deserialize(payload)?),
         "reopened" => EventKind::Reopened(Deserialize::deserialize(payload)?),

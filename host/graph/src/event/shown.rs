@@ -2,14 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::{Asked, Event, EventKind};
+use super::{Event, EventKind, InterruptRaised};
 
 impl Event {
-    /// Returns the event without [`Asked::elicited`], which can hold a secret of an MCP server.
+    /// Returns the event without [`InterruptRaised::elicited`], which can hold a secret of an MCP
+    /// server.
     pub fn shown(&self) -> Cow<'_, Self> {
         match &self.kind {
-            EventKind::Asked(asked) if asked.elicited.is_some() => {
-                let kind = EventKind::Asked(Asked { elicited: None, ..asked.clone() });
+            EventKind::InterruptRaised(raised) if raised.elicited.is_some() => {
+                let kind = EventKind::InterruptRaised(InterruptRaised {
+                    elicited: None,
+                    ..raised.clone()
+                });
                 Cow::Owned(Self { kind, ..self.clone() })
             }
             _ => Cow::Borrowed(self),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::{asked, event};
+use crate::testing::{event, interrupt_raised};
 
 #[test]
 fn names_are_the_types_that_deserialization_accepts() {
@@ -88,7 +88,7 @@ fn json_has_the_name_of_the_event_as_its_type() {
     let from = CheckpointId(3);
     for kind in [
         EventKind::RunEnded(end),
-        EventKind::Asked(asked(&task, "n", 0)),
+        EventKind::InterruptRaised(interrupt_raised(&task, "n", 0)),
         EventKind::Forked(Forked { from, call: None, principal: None }),
     ] {
         let name = kind.name();

@@ -12,7 +12,9 @@ use crate::interrupt::{self, AnswerError, Interrupt};
 use crate::lineage::Lineage;
 use crate::plan::{Plan, plan};
 use crate::schema::{Formats, Schema, SchemaError, SchemaSource};
-use crate::testing::{ScriptedResult, asked, event, finished, graph, ready, start, thread};
+use crate::testing::{
+    ScriptedResult, event, finished, graph, interrupt_raised, ready, start, thread,
+};
 
 /// Compiles a schema whenever it is needed.
 struct Uncached;
@@ -41,7 +43,7 @@ fn two() -> (Graph, Lineage, [crate::plan::Task; 2]) {
     (graph, lineage, tasks)
 }
 
-fn answer(question: &crate::event::Asked, answer: Value) -> EventKind {
+fn answer(question: &crate::event::InterruptRaised, answer: Value) -> EventKind {
     let (interrupt, task) = (question.interrupt.clone(), question.task.clone());
     EventKind::Answered(Answered { interrupt, task, answer, principal: None })
 }
@@ -49,8 +51,8 @@ fn answer(question: &crate::event::Asked, answer: Value) -> EventKind {
 #[test]
 fn task_with_a_pending_interrupt_waits() {
     let (graph, mut lineage, [a, b]) = two();
-    let question = asked(&a.id, "a", 0);
-    lineage.apply(&event(EventKind::Asked(question.clone())));
+    let question = interrupt_raised(&a.id, "a", 0);
+    lineage.apply(&event(EventKind::InterruptRaised(question.clone())));
     let Plan::Tasks { all, runnable, waiting } = plan(&graph, &thread(), &lineage, 1) else {
         panic!("tasks are left")
     };
@@ -59,7 +61,7 @@ fn task_with_a_pending_interrupt_waits() {
 
     lineage.apply(&event(answer(&question, json!("yes"))));
     lineage.apply(&event(answer(&question, json!("too late"))));
-    lineage.apply(&event(EventKind::Asked(question.clone())));
+    lineage.apply(&event(EventKind::InterruptRaised(question.clone())));
     assert_eq!(lineage.answer_to(&question.interrupt), Some(&json!("yes")));
     assert_eq!(ready(&graph, &lineage).len(), 2);
 }
@@ -87,16 +89,16 @@ fn end_of_a_task_of_another_checkpoint_has_no_effect() {
 fn reopen_discards_the_answer_and_later_results() {
     let (graph, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
-    let question = asked(&a.id, "a", 1);
+    let question = interrupt_raised(&a.id, "a", 1);
     lineage.apply(&finished(&b, base, ScriptedResult::default()));
-    lineage.apply(&event(EventKind::Asked(question.clone())));
+    lineage.apply(&event(EventKind::InterruptRaised(question.clone())));
     let before = lineage.clone();
     lineage.apply(&event(answer(&question, json!(true))));
     lineage.apply(&finished(&a, base, ScriptedResult::default()));
     let next = crate::step::advance(&graph, &lineage, &BTreeMap::new(), crate::testing::at(2));
     lineage.apply(&event(EventKind::Checkpointed(Checkpointed::from(&next.unwrap().meta))));
-    let elsewhere = asked(&a.id, "later", 7);
-    lineage.apply(&event(EventKind::Asked(elsewhere)));
+    let elsewhere = interrupt_raised(&a.id, "later", 7);
+    lineage.apply(&event(EventKind::InterruptRaised(elsewhere)));
     lineage.apply(&event(EventKind::Reopened(Reopened {
         to: base,
         interrupts: vec![question.interrupt.clone()],
@@ -109,9 +111,9 @@ fn reopen_discards_the_answer_and_later_results() {
 #[test]
 fn answers_match_interrupts_by_id() {
     let (_, mut lineage, [a, b]) = two();
-    let mut first = asked(&a.id, "a", 0);
+    let mut first = interrupt_raised(&a.id, "a", 0);
     first.response_schema = Some(json!({ "type": "boolean" }));
-    let second = asked(&b.id, "b", 0);
+    let second = interrupt_raised(&b.id, "b", 0);
     let answers = |pairs: &[(&str, Value)]| -> BTreeMap<String, Value> {
         pairs.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect()
     };
@@ -123,7 +125,7 @@ fn answers_match_interrupts_by_id() {
         match_answers(&lineage.pending_interrupts(), &answers(&[("", json!(1))])),
         Err(AnswerError::NonePending)
     );
-    lineage.apply(&event(EventKind::Asked(first.clone())));
+    lineage.apply(&event(EventKind::InterruptRaised(first.clone())));
     let id = first.interrupt.as_str();
     let matched =
         match_answers(&lineage.pending_interrupts(), &answers(&[("", json!(true))])).unwrap();
@@ -135,7 +137,7 @@ fn answers_match_interrupts_by_id() {
     ));
     let wrong = match_answers(&lineage.pending_interrupts(), &answers(&[(id, json!("yes"))]));
     assert!(matches!(wrong, Err(AnswerError::SchemaMismatch { .. })));
-    lineage.apply(&event(EventKind::Asked(second)));
+    lineage.apply(&event(EventKind::InterruptRaised(second)));
     let vague = match_answers(&lineage.pending_interrupts(), &answers(&[("", json!(true))]));
     assert!(matches!(vague, Err(AnswerError::Ambiguous { pending }) if pending.len() == 2));
     assert_eq!(
@@ -156,12 +158,12 @@ fn answers_match_interrupts_by_id() {
 }
 
 /// Returns the event of elicitation round `number` of an MCP server.
-fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Asked {
+fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::InterruptRaised {
     let elicited = json!({ "round": number, "digest": "0".repeat(64), "server": "s", "tool": "t",
         "asked": { "questions": {} } });
     let elicited = serde_json::from_value(elicited).unwrap();
     let interrupt = InterruptId::elicited(&task.id, &[], call, number);
-    crate::event::Asked { interrupt, elicited, ..asked(&task.id, "a", call) }
+    crate::event::InterruptRaised { interrupt, elicited, ..interrupt_raised(&task.id, "a", call) }
 }
 
 #[test]
@@ -172,13 +174,13 @@ fn reopen_discards_later_interrupts_of_the_task() {
     // Two concurrent calls have raised interrupts. The answer to one leads to further interrupts.
     let (first, beside) = (round(&a, 0, 0), round(&a, 1, 0));
     for question in [&first, &beside] {
-        lineage.apply(&event(EventKind::Asked(question.clone())));
+        lineage.apply(&event(EventKind::InterruptRaised(question.clone())));
     }
     lineage.apply(&event(answer(&beside, json!("no"))));
     lineage.apply(&second(answer(&first, json!("yes"))));
-    let other = asked(&b.id, "b", 0);
-    for question in [&round(&a, 0, 1), &round(&a, 2, 0), &asked(&a.id, "a", 3), &other] {
-        lineage.apply(&second(EventKind::Asked(question.clone())));
+    let other = interrupt_raised(&b.id, "b", 0);
+    for question in [&round(&a, 0, 1), &round(&a, 2, 0), &interrupt_raised(&a.id, "a", 3), &other] {
+        lineage.apply(&second(EventKind::InterruptRaised(question.clone())));
     }
     lineage.apply(&second(EventKind::Reopened(Reopened {
         to: base,
@@ -188,17 +190,19 @@ fn reopen_discards_later_interrupts_of_the_task() {
     })));
     assert_eq!(lineage.answer_to(&beside.interrupt), Some(&json!("no")));
     let open = lineage.pending_interrupts();
-    let open: BTreeSet<&InterruptId> = open.iter().map(|it| &it.asked.interrupt).collect();
+    let open: BTreeSet<&InterruptId> = open.iter().map(|it| &it.raised.interrupt).collect();
     assert_eq!(open, BTreeSet::from([&first.interrupt, &other.interrupt]));
 }
 
 #[test]
 fn elicited_answers_must_match_their_format() {
     let (_, empty, [a, _]) = two();
-    for (mut question, is_taken) in [(asked(&a.id, "a", 0), true), (round(&a, 0, 0), false)] {
+    for (mut question, is_taken) in
+        [(interrupt_raised(&a.id, "a", 0), true), (round(&a, 0, 0), false)]
+    {
         let mut lineage = empty.clone();
         question.response_schema = Some(json!({ "format": "email" }));
-        lineage.apply(&event(EventKind::Asked(question)));
+        lineage.apply(&event(EventKind::InterruptRaised(question)));
         let answers = BTreeMap::from([(String::new(), json!("jane"))]);
         assert_eq!(match_answers(&lineage.pending_interrupts(), &answers).is_ok(), is_taken);
     }

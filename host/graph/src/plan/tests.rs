@@ -11,7 +11,8 @@ use crate::id::TaskId;
 use crate::lineage::Lineage;
 use crate::step::{advance, parent_outcome};
 use crate::testing::{
-    ScriptedResult, asked, at, event, failed, finished, graph, node, ready, start, thread,
+    ScriptedResult, at, event, failed, finished, graph, interrupt_raised, node, ready, start,
+    thread,
 };
 
 const HANDLED: &str = r#"
@@ -108,8 +109,8 @@ fn second_executor_does_not_revert_a_handled_failure() {
 fn reopen_discards_the_error_handlers_of_the_task() {
     let (graph, mut lineage, tasks) = begin();
     let base = lineage.checkpoint.meta.id;
-    let question = asked(&tasks[0].id, "a", 0);
-    lineage.apply(&event(EventKind::Asked(question.clone())));
+    let question = interrupt_raised(&tasks[0].id, "a", 0);
+    lineage.apply(&event(EventKind::InterruptRaised(question.clone())));
     lineage.apply(&failed(&tasks[1]));
     let made_good = ready(&graph, &lineage).remove(0);
     finish(&mut lineage, &made_good);
@@ -123,7 +124,7 @@ fn reopen_discards_the_error_handlers_of_the_task() {
     })));
     lineage.apply(&failed(&tasks[0]));
     let handler = ready(&graph, &lineage).remove(0);
-    lineage.apply(&event(EventKind::Asked(asked(&handler.id, "h", 0))));
+    lineage.apply(&event(EventKind::InterruptRaised(interrupt_raised(&handler.id, "h", 0))));
     assert_eq!(lineage.pending_interrupts().len(), 1, "a handled task has no pending interrupt");
     lineage.apply(&failed(&handler));
     lineage.apply(&event(EventKind::Reopened(Reopened {

@@ -11,8 +11,8 @@ use wattle_graph::id::RunId;
 use super::{AgUiEvent, AgUiProjection, unstarted};
 use crate::projection::{EventState, Projection as _};
 use crate::sample::{
-    asked, checkpoint, cut_and_recovered, event, log, run_ended, run_started, task_finished,
-    task_started, thread, tool_called, two_turns,
+    checkpoint, cut_and_recovered, event, interrupt_raised, log, run_ended, run_started,
+    task_finished, task_started, thread, tool_called, two_turns,
 };
 
 fn events(log: &[Event]) -> Vec<AgUiEvent> {
@@ -191,10 +191,10 @@ fn run_that_never_started_has_a_start_and_an_end() {
 #[test]
 fn run_finished_lists_pending_interrupts() {
     let task = "t".parse().unwrap();
-    let mut question = asked(&task, "agent", 0);
+    let mut question = interrupt_raised(&task, "agent", 0);
     question.payload = json!({ "message": "sure?" });
     question.response_schema = Some(json!(true));
-    let log = [event(EventKind::Asked(question)), run_ended(RunStatus::Interrupted)];
+    let log = [event(EventKind::InterruptRaised(question)), run_ended(RunStatus::Interrupted)];
     let end = events(&log).pop().unwrap();
     let outcome = serde_json::to_value(&end).unwrap()["outcome"].take();
     assert_eq!(outcome["type"], "interrupt");

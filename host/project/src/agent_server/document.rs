@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wattle_graph::event::Asked;
+use wattle_graph::event::InterruptRaised;
 
 /// Key of the pending interrupts among the values of a run.
 pub const INTERRUPT: &str = "__interrupt__";
@@ -48,12 +48,12 @@ pub struct Interrupt {
     pub response_schema: Option<Value>,
 }
 
-impl From<&Asked> for Interrupt {
-    fn from(asked: &Asked) -> Self {
+impl From<&InterruptRaised> for Interrupt {
+    fn from(raised: &InterruptRaised) -> Self {
         Self {
-            value: asked.payload.clone(),
-            id: asked.interrupt.to_string(),
-            response_schema: asked.response_schema.clone(),
+            value: raised.payload.clone(),
+            id: raised.interrupt.to_string(),
+            response_schema: raised.response_schema.clone(),
         }
     }
 }

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use wattle_graph::call::CallKind;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger};
 use wattle_graph::event::{
-    Answered, Asked, CallStarted, Called, Checkpointed, Custom, Event, EventKind, RunEnded,
-    RunReason, RunStarted, RunStatus, Streamed, SubgraphEnd, TaskFailed, TaskFault, TaskFinished,
-    TaskStarted, Tokens, Write,
+    Answered, CallStarted, Called, Checkpointed, Custom, Event, EventKind, InterruptRaised,
+    RunEnded, RunReason, RunStarted, RunStatus, Streamed, SubgraphEnd, TaskFailed, TaskFault,
+    TaskFinished, TaskStarted, Tokens, Write,
 };
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{
@@ -183,11 +183,11 @@ impl Sample {
 
     /// Returns the id of the interrupt.
     pub(super) fn question(&self) -> &str {
-        let asked = self.events.iter().find_map(|event| match &event.kind {
-            EventKind::Asked(asked) => Some(asked.interrupt.as_str()),
+        let raised = self.events.iter().find_map(|event| match &event.kind {
+            EventKind::InterruptRaised(raised) => Some(raised.interrupt.as_str()),
             _ => None,
         });
-        asked.unwrap()
+        raised.unwrap()
     }
 
     /// Replaces ids of tasks and checkpoints in a text by names.
@@ -356,7 +356,7 @@ impl Sample {
 
     pub(super) fn ask(&mut self, payload: Value) {
         let task = self.task();
-        self.push(EventKind::Asked(Asked {
+        self.push(EventKind::InterruptRaised(InterruptRaised {
             interrupt: InterruptId::derive(&task, &[], 0),
             task,
             node: self.node(),

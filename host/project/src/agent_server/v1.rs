@@ -128,7 +128,7 @@ impl V1 {
                         .retain(|nested, _| !nested.is_nested_in(&event.namespace));
                     self.start_checkpoints.insert(event.namespace.clone(), made.checkpoint);
                 }
-                EventKind::Asked(asked) => drop(self.note(event, asked)),
+                EventKind::InterruptRaised(raised) => drop(self.note(event, raised)),
                 EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
                 EventKind::Reopened(reopened) => self.reopen(&event.run, reopened),
                 _ => {}
@@ -359,8 +359,8 @@ impl Projection for V1 {
         self.begin(event);
         match &event.kind {
             // Clients see an interrupt of any graph as an interrupt of the run.
-            EventKind::Asked(asked) if asked.answered => drop(self.note(event, asked)),
-            EventKind::Asked(asked) => self.ask(event, asked),
+            EventKind::InterruptRaised(raised) if raised.answered => drop(self.note(event, raised)),
+            EventKind::InterruptRaised(raised) => self.ask(event, raised),
             EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
             _ if self.sees(&event.namespace) => self.show(event, state.checkpoint.as_ref()),
             _ => {}

@@ -15,7 +15,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{
-    Asked, Checkpointed, Custom, Event, EventKind, Progress, RunEnded, RunStatus, TaskFinished,
+    Checkpointed, Custom, Event, EventKind, InterruptRaised, Progress, RunEnded, RunStatus,
+    TaskFinished,
 };
 use wattle_graph::id::{Namespace, TaskId};
 
@@ -155,7 +156,7 @@ impl V2 {
             }
             EventKind::Custom(custom) if !is_message_event(custom) => self.custom(event, custom),
             EventKind::Progress(progress) => self.progress(event, progress),
-            EventKind::Asked(asked) if !asked.answered => self.ask(event, asked),
+            EventKind::InterruptRaised(raised) if !raised.answered => self.ask(event, raised),
             EventKind::Answered(answered) => {
                 let data = json!({ "interrupt_ids": [answered.interrupt] });
                 self.push_here(Channel::Input, "input.answered", event, data);
@@ -284,9 +285,9 @@ impl V2 {
         self.push_here(Channel::Custom(Some(name.to_owned())), "custom", event, data);
     }
 
-    fn ask(&mut self, event: &Event, asked: &Asked) {
+    fn ask(&mut self, event: &Event, raised: &InterruptRaised) {
         self.push_here(Channel::Updates, "updates", event, json!({}));
-        let Interrupt { id, value, response_schema } = asked.into();
+        let Interrupt { id, value, response_schema } = raised.into();
         let mut data = json!({ "interrupt_id": id, "payload": value });
         if let Some(schema) = response_schema {
             data["response_schema"] = schema;

@@ -8,7 +8,7 @@ use wattle_graph::event::{Event, EventKind};
 
 use super::{AiSdkProjection, Chunk, custom_part, part_name};
 use crate::projection::{EventState, Projection as _};
-use crate::sample::{asked, cut_and_recovered, log, two_turns};
+use crate::sample::{cut_and_recovered, interrupt_raised, log, two_turns};
 
 fn chunks(events: &[Event]) -> Vec<Chunk> {
     let mut stream = AiSdkProjection::new([]);
@@ -161,10 +161,10 @@ fn part_names_are_sanitized_and_avoid_reserved_names() {
 #[test]
 fn interrupt_becomes_a_data_part() {
     let task = "t".parse().unwrap();
-    let mut question = asked(&task, "agent", 0);
+    let mut question = interrupt_raised(&task, "agent", 0);
     question.payload = json!("sure?");
     question.expires_ms = Some(0);
-    let event = crate::sample::event(EventKind::Asked(question));
+    let event = crate::sample::event(EventKind::InterruptRaised(question));
     let chunk = serde_json::to_value(&chunks(&[event])[1]).unwrap();
     assert_eq!(chunk["type"], "data-interrupt");
     assert_eq!(chunk["id"], chunk["data"]["id"]);

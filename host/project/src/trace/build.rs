@@ -78,10 +78,10 @@ impl Tracer {
                 }
             }
             EventKind::Called(called) => self.called(event, called),
-            EventKind::Asked(asked) => {
-                if let Some(attempt) = self.attempt(event, &asked.task) {
+            EventKind::InterruptRaised(raised) => {
+                if let Some(attempt) = self.attempt(event, &raised.task) {
                     attempt.outcome = "asked".into();
-                    attempt.questions.push(asked.interrupt.to_string());
+                    attempt.questions.push(raised.interrupt.to_string());
                     self.entries += 1;
                 }
             }

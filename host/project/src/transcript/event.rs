@@ -1,7 +1,7 @@
 //! The events of a transcript.
 
 use serde_json::Value;
-use wattle_graph::event::{Asked, RunStatus};
+use wattle_graph::event::{InterruptRaised, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, RunId, TaskId};
 use wattle_graph::llm::FinishReason;
@@ -86,7 +86,7 @@ pub enum TranscriptEvent {
         fraction: Option<f64>,
     },
     /// An interrupt.
-    Interrupted(Box<Asked>),
+    Interrupted(Box<InterruptRaised>),
     /// The run ended or was interrupted; always the last event.
     RunEnded {
         /// Status of the run.

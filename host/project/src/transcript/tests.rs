@@ -1,14 +1,14 @@
 //! Tests of the transcript events that follow from each event.
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Asked, Event, EventKind, RunReason, RunStatus, SubgraphEnd};
+use wattle_graph::event::{Event, EventKind, InterruptRaised, RunReason, RunStatus, SubgraphEnd};
 use wattle_graph::id::{Namespace, NodeName, TaskId};
 use wattle_graph::llm::Delta;
 
 use super::{CompletionEnd, ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 use crate::sample::{
-    asked, call_piece, call_started, completed, event, not_completed, run_ended, run_started,
-    streamed, task_failed, task_finished, task_started, text, tool_call, tool_called,
+    call_piece, call_started, completed, event, interrupt_raised, not_completed, run_ended,
+    run_started, streamed, task_failed, task_finished, task_started, text, tool_call, tool_called,
 };
 
 fn say(events: &[Event]) -> Vec<TranscriptEvent> {
@@ -265,8 +265,9 @@ fn failed_task_ends_the_tasks_of_its_subgraph() {
 fn answered_interrupt_of_a_fork_is_left_out() {
     let task = TaskId::new("task-0").unwrap();
     let told = |answered| {
-        let question = Asked { answered, ..asked(&task, "agent", 0) };
-        let said = say(&[run_started(RunReason::Fork), event(EventKind::Asked(question))]);
+        let question = InterruptRaised { answered, ..interrupt_raised(&task, "agent", 0) };
+        let said =
+            say(&[run_started(RunReason::Fork), event(EventKind::InterruptRaised(question))]);
         said.iter().any(|said| matches!(said, TranscriptEvent::Interrupted(_)))
     };
     assert!(told(false));

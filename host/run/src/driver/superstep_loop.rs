@@ -326,7 +326,7 @@ impl SuperstepLoop {
     fn interrupts_by_task(&self) -> BTreeMap<TaskId, BTreeMap<InterruptId, Interrupt>> {
         let mut by_task: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for (id, question) in &self.state.lineage.interrupts {
-            let of_task = by_task.entry(question.asked.task.clone()).or_default();
+            let of_task = by_task.entry(question.raised.task.clone()).or_default();
             of_task.insert(id.clone(), question.clone());
         }
         by_task

@@ -27,7 +27,7 @@ impl Engine {
         let ThreadClaim { thread, request, .. } = slot;
         let questions: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
         let schemas =
-            questions.iter().filter_map(|question| question.asked.response_schema.as_ref());
+            questions.iter().filter_map(|question| question.raised.response_schema.as_ref());
         let is_long = are_large_values(answers.values()) || are_large_schemas(schemas);
         let cache = self.0.schemas.as_ref();
         let matched = block_in_place_in_turn(request.caller(app), is_long, || {
@@ -35,7 +35,8 @@ impl Engine {
         });
         let matched = matched.await.map_err(|error| answer_failure(&error, thread))?;
         let placed = matched.into_iter().filter_map(|answered| {
-            let is_answered = |question: &Interrupt| question.asked.interrupt == answered.interrupt;
+            let is_answered =
+                |question: &Interrupt| question.raised.interrupt == answered.interrupt;
             let (graph, _) = open.iter().find(|(_, question)| is_answered(question))?;
             let answered = Answered { principal: request.principal.clone(), ..answered };
             Some((graph.clone(), EventKind::Answered(answered)))
@@ -89,7 +90,7 @@ pub(in crate::engine) fn retain_pending(
     open: &[(Namespace, Interrupt)],
 ) {
     answers.retain(|id, _| {
-        open.iter().any(|(_, question)| question.asked.interrupt.as_str() == id.as_str())
+        open.iter().any(|(_, question)| question.raised.interrupt.as_str() == id.as_str())
     });
 }
 

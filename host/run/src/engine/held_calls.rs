@@ -99,8 +99,8 @@ impl Engine {
         let past = view::logged_tasks(&tuple.events);
         let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
         let held = view::held_elicitations(&past, &lineage, &subgraphs).into_iter();
-        let elicited = held.filter_map(|question| question.asked.elicited);
-        Ok(elicited.filter_map(|it| it.asked.held).collect())
+        let elicited = held.filter_map(|question| question.raised.elicited);
+        Ok(elicited.filter_map(|it| it.elicitation.held).collect())
     }
 
     /// Returns the host on which a thread continues its held calls: this one, or another live host that is not
@@ -115,15 +115,15 @@ impl Engine {
         if held.is_empty() {
             return Ok(None);
         }
-        held.sort_by_key(|it| it.answer.is_none() && !is_answered(&it.asked.interrupt));
+        held.sort_by_key(|it| it.answer.is_none() && !is_answered(&it.raised.interrupt));
         let names = self.0.ports.tools.held_calls(Some(thread)).into_iter();
         let names: BTreeSet<String> = names.map(|(_, name)| name).collect();
         let mut others = self.hosts().await?;
         others.retain(|host| host.holder != *self.holder() && !host.report.is_stopping);
         let place = |question: &Interrupt| {
-            let Elicited { host, asked, .. } = question.asked.elicited.as_deref()?;
+            let Elicited { host, elicitation, .. } = question.raised.elicited.as_deref()?;
             // A host with this name does not necessarily hold the call: it may have restarted.
-            if asked.held.as_ref().is_some_and(|name| names.contains(name)) {
+            if elicitation.held.as_ref().is_some_and(|name| names.contains(name)) {
                 return Some(self.holder().clone());
             }
             let other = others.iter().find(|other| Some(&other.holder.0) == host.as_ref())?;

@@ -335,7 +335,7 @@ impl TaskViewBuilder<'_> {
             Some(level) => level.task().map_or(level.node() == node.as_str(), |it| it == *task),
             None => {
                 let mut known = self.lineage.interrupts.iter();
-                known.any(|(id, known)| id.as_str() == question.id && known.asked.task == *task)
+                known.any(|(id, known)| id.as_str() == question.id && known.raised.task == *task)
             }
         }
     }
@@ -417,9 +417,9 @@ fn tasks_in_log(lineage: &Lineage) -> Vec<(TaskId, NodeName, u32)> {
     let mut known: Vec<(TaskId, NodeName, u32)> =
         finished.map(|task| (task.task.clone(), task.node.clone(), task.index)).collect();
     let failed = lineage.failed.values().map(|task| (task.task.clone(), task.node.clone(), 0));
-    let asked = lineage.interrupts.values().map(|question| &question.asked);
-    let asked = asked.map(|asked| (asked.task.clone(), asked.node.clone(), 0));
-    for task in failed.chain(asked) {
+    let raised = lineage.interrupts.values().map(|question| &question.raised);
+    let raised = raised.map(|raised| (raised.task.clone(), raised.node.clone(), 0));
+    for task in failed.chain(raised) {
         if !known.iter().any(|(id, ..)| *id == task.0) {
             known.push(task);
         }

@@ -164,9 +164,9 @@ fn scan_pending_calls(tuple: &CheckpointTuple) -> Vec<PendingCall> {
             EventKind::Called(called) => apply_result(&mut calls, called),
             // An elicitation in another call of the batch does not show that the task has
             // continued.
-            EventKind::Asked(asked) if asked.elicited.is_none() => {
+            EventKind::InterruptRaised(raised) if raised.elicited.is_none() => {
                 let goes_on = |begun: &StartedCall<'_>| {
-                    begun.failed.is_some() && begun.is_in_scope(&asked.task, &asked.scope)
+                    begun.failed.is_some() && begun.is_in_scope(&raised.task, &raised.scope)
                 };
                 calls.retain(|begun| !goes_on(begun));
             }

@@ -509,7 +509,7 @@ fn check_can_continue(
                  interrupt id",
                 head.record.id,
                 open.len(),
-                question.asked.interrupt
+                question.raised.interrupt
             ),
         ));
     }

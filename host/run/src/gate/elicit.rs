@@ -7,7 +7,7 @@
 
 use serde_json::json;
 use wattle_graph::elicitation::{Elicitation, Elicited};
-use wattle_graph::event::Asked;
+use wattle_graph::event::InterruptRaised;
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
 
@@ -28,7 +28,7 @@ pub(crate) struct AnsweredRounds {
     /// The server that elicits, and its tool.
     pub(crate) server_tool: Option<(String, String)>,
     /// Sequence number of the last interrupt; 0 without any.
-    pub(crate) asked_seq: u64,
+    pub(crate) raised_seq: u64,
     /// Size of all rounds in bytes.
     pub(crate) bytes: u64,
 }
@@ -50,7 +50,7 @@ impl CallEntry {
     /// it.
     pub(crate) fn last_round(&self) -> Option<Interrupt> {
         let last = self.round_interrupts().last();
-        last.filter(|last| self.last_start_seq.is_none_or(|begun| begun < last.asked_seq))
+        last.filter(|last| self.last_start_seq.is_none_or(|begun| begun < last.raised_seq))
     }
 
     /// Unwinds the guest if the last round of this call has no answer, before the call starts
@@ -65,7 +65,9 @@ impl CallEntry {
             return Ok(());
         }
         match self.round_interrupts().last() {
-            Some(Interrupt { asked, answer: None, .. }) => Err(Unwind::Suspended(asked.interrupt)),
+            Some(Interrupt { raised, answer: None, .. }) => {
+                Err(Unwind::Suspended(raised.interrupt))
+            }
             _ => Ok(()),
         }
     }
@@ -80,21 +82,23 @@ impl CallEntry {
         let mut found = AnsweredRounds::default();
         for known in self.round_interrupts() {
             let Some(answer) = &known.answer else {
-                return Err(Unwind::Suspended(known.asked.interrupt));
+                return Err(Unwind::Suspended(known.raised.interrupt));
             };
-            let elicited = known.asked.elicited.as_deref().filter(|elicited| {
+            let elicited = known.raised.elicited.as_deref().filter(|elicited| {
                 elicited.digest == self.request.digest && found.belong_to(elicited)
             });
             let Some(elicited) = elicited else {
-                return Err(self.other_call_divergence(&known.asked));
+                return Err(self.other_call_divergence(&known.raised));
             };
             found.bytes += approx_bytes(&json!(elicited)) + approx_bytes(answer);
             found
                 .server_tool
                 .get_or_insert_with(|| (elicited.server.clone(), elicited.tool.clone()));
-            found.asked_seq = known.asked_seq;
-            let answers = elicit::answers(&elicited.asked, answer);
-            found.rounds.push(ElicitationRound { elicitation: elicited.asked.clone(), answers });
+            found.raised_seq = known.raised_seq;
+            let answers = elicit::answers(&elicited.elicitation, answer);
+            found
+                .rounds
+                .push(ElicitationRound { elicitation: elicited.elicitation.clone(), answers });
         }
         Ok(found)
     }
@@ -110,17 +114,18 @@ impl CallEntry {
         &self,
         (server, tool): (&str, &str),
         round: usize,
-        asked: Elicitation,
+        elicitation: Elicitation,
         limits: &Limits,
     ) -> Result<Unwind, CallError> {
-        let question = elicit::round_interrupt(server, tool, round, &asked)?;
+        let question = elicit::round_interrupt(server, tool, round, &elicitation)?;
         let round = round as u32;
         let (server, tool) = (server.to_owned(), tool.to_owned());
-        let holder = self.task.log.holder().filter(|_| asked.held.is_some());
+        let holder = self.task.log.holder().filter(|_| elicitation.held.is_some());
         let host = holder.map(|holder| holder.0.clone());
-        let elicited = Elicited { round, digest: self.request.digest, server, tool, host, asked };
-        let asked = json!([question, elicited]);
-        self.task.count_bytes(approx_bytes(&asked), limits)?;
+        let elicited =
+            Elicited { round, digest: self.request.digest, server, tool, host, elicitation };
+        let logged = json!([question, elicited]);
+        self.task.count_bytes(approx_bytes(&logged), limits)?;
         self.task.check_log_size().await?;
         let interrupt = self.round_id(round);
         let put =
@@ -130,13 +135,13 @@ impl CallEntry {
 
     /// Returns the divergence of a call under whose number the log holds the interrupt of another
     /// call.
-    pub(crate) fn other_call_divergence(&self, asked: &Asked) -> Unwind {
-        let before = match asked.elicited.as_deref() {
+    pub(crate) fn other_call_divergence(&self, raised: &InterruptRaised) -> Unwind {
+        let before = match raised.elicited.as_deref() {
             Some(Elicited { digest, server, tool, .. }) => json!({
                 "function": self.request.function,
                 "request": { "server": server, "tool": tool, "digest": digest },
             }),
-            None => json!({ "function": InterruptRequest::FUNCTION, "request": asked.payload }),
+            None => json!({ "function": InterruptRequest::FUNCTION, "request": raised.payload }),
         };
         let now = json!({ "function": self.request.function, "request": self.request.journaled() });
         divergence(self.number, before, now)

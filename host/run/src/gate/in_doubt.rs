@@ -69,12 +69,12 @@ impl CallEntry {
     async fn settle_by_interrupt(&self, begun: u64) -> Result<Decision, Unwind> {
         let mut interrupt = self.interrupt_id();
         let task = &self.task;
-        while task.interrupt(&interrupt).is_some_and(|known| known.asked_seq < begun) {
+        while task.interrupt(&interrupt).is_some_and(|known| known.raised_seq < begun) {
             interrupt = interrupt.reissued();
         }
         if let Some(known) = task.interrupt(&interrupt) {
-            if known.asked.payload.get(IN_DOUBT_FIELD).is_none() {
-                return Err(self.other_call_divergence(&known.asked));
+            if known.raised.payload.get(IN_DOUBT_FIELD).is_none() {
+                return Err(self.other_call_divergence(&known.raised));
             }
             let answer = known.answer.ok_or(Unwind::Suspended(interrupt))?;
             // The answer was validated by the schema below.

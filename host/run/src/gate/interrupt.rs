@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wattle_graph::elicitation::Elicited;
-use wattle_graph::event::{Asked, Event, EventKind};
+use wattle_graph::event::{Event, EventKind, InterruptRaised};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
@@ -28,11 +28,11 @@ impl Gate {
         let call = self.reserve_call_numbers(1)?;
         let interrupt = InterruptId::derive(&task.task, &task.scope, call);
         if let Some(known) = task.interrupt(&interrupt) {
-            let same = known.asked.payload == question.payload
-                && known.asked.response_schema == question.response_schema;
+            let same = known.raised.payload == question.payload
+                && known.raised.response_schema == question.response_schema;
             if !same {
-                let asked = |payload: &Value| json!({ "function": InterruptRequest::FUNCTION, "request": payload });
-                let (known, now) = (asked(&known.asked.payload), asked(&question.payload));
+                let to_json = |payload: &Value| json!({ "function": InterruptRequest::FUNCTION, "request": payload });
+                let (known, now) = (to_json(&known.raised.payload), to_json(&question.payload));
                 return Err(divergence(call, known, now).into());
             }
             return known.answer.ok_or(Unwind::Suspended(interrupt).into());
@@ -59,7 +59,7 @@ impl TaskGate {
         }
         let expires_ms =
             self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
-        let asked = Asked {
+        let raised = InterruptRaised {
             interrupt: interrupt.clone(),
             task: self.task.clone(),
             node: self.node.clone(),
@@ -71,9 +71,15 @@ impl TaskGate {
             answered: false,
             elicited,
         };
-        let Event { at_ms: asked_ms, seq: asked_seq, run, .. } =
-            self.log.push_and_copy(EventKind::Asked(asked.clone()));
-        self.journal.record_interrupt(Interrupt { asked, asked_ms, asked_seq, run, answer: None });
+        let Event { at_ms: raised_ms, seq: raised_seq, run, .. } =
+            self.log.push_and_copy(EventKind::InterruptRaised(raised.clone()));
+        self.journal.record_interrupt(Interrupt {
+            raised,
+            raised_ms,
+            raised_seq,
+            run,
+            answer: None,
+        });
         self.log.flush().await;
         Unwind::Suspended(interrupt)
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Asked, Called, Decision, TaskFinished};
+use wattle_graph::event::{Called, Decision, InterruptRaised, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
@@ -174,8 +174,8 @@ impl Journal {
         let mut inner = self.lock();
         let JournalState { pending, interrupts, logged_tool_calls, tool_journals, .. } =
             &mut *inner;
-        let is_about = |it: &Asked, call: u32| it.call == call && keeps_pending(it);
-        pending.retain(|call, _| interrupts.values().any(|it| is_about(&it.asked, *call)));
+        let is_about = |it: &InterruptRaised, call: u32| it.call == call && keeps_pending(it);
+        pending.retain(|call, _| interrupts.values().any(|it| is_about(&it.raised, *call)));
         for calls in logged_tool_calls.values_mut() {
             calls.fail_attempt(false);
         }
@@ -310,8 +310,8 @@ impl Journal {
 
     /// Records an interrupt.
     pub(crate) fn record_interrupt(&self, question: Interrupt) {
-        self.observe_seq(question.asked_seq);
-        self.lock().interrupts.insert(question.asked.interrupt.clone(), question);
+        self.observe_seq(question.raised_seq);
+        self.lock().interrupts.insert(question.raised.interrupt.clone(), question);
     }
 
     /// Returns an interrupt that was raised since the journal was created.
@@ -323,14 +323,14 @@ impl Journal {
     /// created, by its guest or by the tools below.
     pub(crate) fn last_interrupt_seq(&self) -> Option<u64> {
         let inner = self.lock();
-        let own = inner.interrupts.values().map(|it| it.asked_seq).max();
+        let own = inner.interrupts.values().map(|it| it.raised_seq).max();
         let below = inner.tool_journals.values().filter_map(|journal| journal.last_interrupt_seq());
         own.max(below.max())
     }
 
     /// Returns true if an MCP server has elicited since the journal was created.
     pub(crate) fn has_elicited(&self) -> bool {
-        self.lock().interrupts.values().any(|it| it.asked.elicited.is_some())
+        self.lock().interrupts.values().any(|it| it.raised.elicited.is_some())
     }
 
     /// Raises `newest_seq` to the sequence number of a start or an interrupt.
@@ -426,9 +426,9 @@ mod tests {
         let mut past = LoggedCalls::default();
         past.record_start(0, 0, 1);
         past.record_start(1, 0, 2);
-        let asked =
+        let raised =
             json!({ "interrupt": "i", "task": "t", "node": "n", "call": 1, "payload": "?" });
-        past.record_interrupt(&serde_json::from_value(asked).unwrap(), 3);
+        past.record_interrupt(&serde_json::from_value(raised).unwrap(), 3);
         past.fail_attempt(false);
         assert_eq!((past.last_start_seq(0), past.last_start_seq(1)), (None, Some(2)));
     }
@@ -438,13 +438,13 @@ mod tests {
         let mut past = LoggedCalls::default();
         past.record_start(0, 0, 1);
         past.record_start(1, 0, 2);
-        let question = |call: u32, held: Option<&str>| -> Asked {
-            let asked = json!({ "questions": {}, "held": held });
+        let question = |call: u32, held: Option<&str>| -> InterruptRaised {
+            let elicitation = json!({ "questions": {}, "held": held });
             let elicited = json!({ "round": 0, "digest": Digest::of(b""), "server": "s",
-                "tool": "t", "asked": asked });
-            let asked = json!({ "interrupt": "i", "task": "t", "node": "n", "call": call,
+                "tool": "t", "asked": elicitation });
+            let raised = json!({ "interrupt": "i", "task": "t", "node": "n", "call": call,
                 "payload": "?", "elicited": elicited });
-            serde_json::from_value(asked).unwrap()
+            serde_json::from_value(raised).unwrap()
         };
         past.record_interrupt(&question(0, None), 3);
         past.record_interrupt(&question(1, Some("name")), 4);

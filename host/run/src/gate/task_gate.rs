@@ -79,15 +79,15 @@ impl TaskGate {
     pub(crate) fn last_suspension_of_tool(&self, call: u32) -> Option<u64> {
         let mut path = self.scope.clone();
         path.push(call);
-        let before = self.interrupts.values().filter(|it| it.asked.scope.starts_with(&path));
-        let before = before.map(|it| it.asked_seq).max();
+        let before = self.interrupts.values().filter(|it| it.raised.scope.starts_with(&path));
+        let before = before.map(|it| it.raised_seq).max();
         before.max(self.journal.tool_journal(call).last_interrupt_seq())
     }
 
     /// Returns true if an MCP server has elicited in the task.
     pub(crate) fn has_elicited(&self) -> bool {
         let mut questions = self.interrupts.values();
-        questions.any(|it| it.asked.elicited.is_some()) || self.journal.has_elicited()
+        questions.any(|it| it.raised.elicited.is_some()) || self.journal.has_elicited()
     }
 
     /// Returns the path of a call; see [`call_path`].

@@ -55,10 +55,10 @@ pub fn event_memory_bytes(kind: &EventKind) -> u64 {
                 started.summary.len() as u64 + started.request.as_ref().map_or(0, weight)
             }
             EventKind::Called(called) => call(called),
-            EventKind::Asked(asked) => {
-                let elicited = asked.elicited.as_deref();
-                weight(&asked.payload)
-                    + asked.response_schema.as_ref().map_or(0, weight)
+            EventKind::InterruptRaised(raised) => {
+                let elicited = raised.elicited.as_deref();
+                weight(&raised.payload)
+                    + raised.response_schema.as_ref().map_or(0, weight)
                     + elicited.map_or(0, |elicited| weight(&serde_json::json!(elicited)))
             }
             EventKind::Answered(answered) => weight(&answered.answer),

@@ -361,9 +361,9 @@ fn call_events(events: &[&Event]) -> BTreeMap<TaskId, Vec<CallEvent>> {
 
 /// Returns the tasks with a tool that raised an interrupt.
 fn asked_by_tools(events: &[&Event]) -> BTreeSet<TaskId> {
-    let asked = events.iter().filter_map(|event| match &event.kind {
-        EventKind::Asked(asked) if !asked.scope.is_empty() => Some(asked.task.clone()),
+    let raised = events.iter().filter_map(|event| match &event.kind {
+        EventKind::InterruptRaised(raised) if !raised.scope.is_empty() => Some(raised.task.clone()),
         _ => None,
     });
-    asked.collect()
+    raised.collect()
 }

@@ -226,10 +226,10 @@ impl Superstep<'_> {
         let past = self.logged.task(&task.id).cloned().unwrap_or_default();
         let context = Arc::new(self.step_context(&task.id));
         let questions = self.lineage.interrupts.iter();
-        let asked = questions.filter(|(_, question)| question.asked.task == task.id);
+        let raised = questions.filter(|(_, question)| question.raised.task == task.id);
         let history = TaskHistory {
             journal: Arc::new(Journal::for_replay(past.calls_by_scope)),
-            interrupts: Arc::new(asked.map(|(id, it)| (id.clone(), it.clone())).collect()),
+            interrupts: Arc::new(raised.map(|(id, it)| (id.clone(), it.clone())).collect()),
             failed_attempts: 0,
         };
         let number = self.logged.attempt_of(&task.id);

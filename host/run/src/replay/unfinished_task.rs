@@ -18,7 +18,7 @@ enum RecordedEnd<'r> {
     /// The node failed, and was not tried again.
     Failed(&'r TaskFailed),
     /// The node waits for answers to these questions.
-    Asked(Vec<&'r Value>),
+    Interrupted(Vec<&'r Value>),
 }
 
 impl RecordedEnd<'_> {
@@ -26,7 +26,7 @@ impl RecordedEnd<'_> {
     fn to_json(&self) -> Value {
         match self {
             Self::Failed(failed) => failure_json(failed.fault, &failed.failure),
-            Self::Asked(questions) => json!({ "questions": questions }),
+            Self::Interrupted(questions) => json!({ "questions": questions }),
         }
     }
 }
@@ -74,9 +74,9 @@ impl Superstep<'_> {
             // Time, memory and the size of the log are not those of the recorded run.
             Some(_) => return Err("the host ended the task, such as at a limit or a timeout"),
             None if self.lineage.is_waiting(&task.id) => {
-                let open = self.lineage.pending_interrupts().into_iter().map(|it| &it.asked);
-                let own = open.filter(|asked| asked.task == task.id);
-                RecordedEnd::Asked(own.map(|asked| &asked.payload).collect())
+                let open = self.lineage.pending_interrupts().into_iter().map(|it| &it.raised);
+                let own = open.filter(|raised| raised.task == task.id);
+                RecordedEnd::Interrupted(own.map(|raised| &raised.payload).collect())
             }
             None => return Err("the task has not ended"),
         };
@@ -112,11 +112,11 @@ impl Superstep<'_> {
         };
         let message = match recorded {
             RecordedEnd::Failed(_) => "the node fails in another way than when it was recorded",
-            RecordedEnd::Asked(_) => "the node asked when it was recorded, and fails now",
+            RecordedEnd::Interrupted(_) => "the node asked when it was recorded, and fails now",
         };
         match (recorded, ended) {
             // A question that the log does not hold is a divergence, so this one is recorded.
-            (RecordedEnd::Asked(_), GuestError::Unwound(Unwind::Suspended(_))) => None,
+            (RecordedEnd::Interrupted(_), GuestError::Unwound(Unwind::Suspended(_))) => None,
             (RecordedEnd::Failed(_), ended @ (GuestError::Failure(_) | GuestError::Trap(_))) => {
                 let (fault, failure) = logged_failure(node, ended);
                 let now = failure_json(fault, &failure);

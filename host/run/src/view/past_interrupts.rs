@@ -69,23 +69,23 @@ impl InterruptHistory<'_> {
                     known.graph == *graph || known.graph.is_nested_in(graph)
                 });
             }
-            EventKind::Asked(asked) => {
+            EventKind::InterruptRaised(raised) => {
                 let new = || PastInterrupt {
                     graph: graph.clone(),
                     interrupt: Interrupt {
-                        asked: asked.clone(),
-                        asked_ms: event.at_ms,
-                        asked_seq: event.seq,
+                        raised: raised.clone(),
+                        raised_ms: event.at_ms,
+                        raised_seq: event.seq,
                         run: event.run.clone(),
                         answer: None,
                     },
-                    is_pending: !asked.answered,
+                    is_pending: !raised.answered,
                     last_run_end: None,
                 };
-                self.interrupts.entry(asked.interrupt.clone()).or_insert_with(new);
+                self.interrupts.entry(raised.interrupt.clone()).or_insert_with(new);
             }
             EventKind::Answered(answered) => {
-                self.clear_pending(|known| known.interrupt.asked.interrupt == answered.interrupt);
+                self.clear_pending(|known| known.interrupt.raised.interrupt == answered.interrupt);
             }
             EventKind::TaskFinished(done) => {
                 self.clear_pending(|known| known.belongs_to(graph, &done.task, &done.node));
@@ -150,7 +150,7 @@ impl InterruptHistory<'_> {
         };
         let last = self.interrupts.into_values().filter(is_last);
         let mut last: Vec<_> = last.map(|known| (known.graph, known.interrupt)).collect();
-        last.sort_by_key(|(_, question)| question.asked_seq);
+        last.sort_by_key(|(_, question)| question.raised_seq);
         last
     }
 }
@@ -158,14 +158,14 @@ impl InterruptHistory<'_> {
 impl PastInterrupt {
     /// Returns true if a task of a graph, or the subgraph that the task runs, raised the interrupt.
     fn belongs_to(&self, graph: &Namespace, task: &TaskId, node: &NodeName) -> bool {
-        let own = self.graph == *graph && self.interrupt.asked.task == *task;
+        let own = self.graph == *graph && self.interrupt.raised.task == *task;
         own || self.graph.is_run_by(graph, task, node)
     }
 
     /// Returns the task of a graph that raised the interrupt or whose subgraph raised it.
     fn owning_task(&self, graph: &Namespace) -> String {
         match self.graph.child_of(graph) {
-            None => self.interrupt.asked.task.to_string(),
+            None => self.interrupt.raised.task.to_string(),
             Some(level) => {
                 level.task().map_or_else(|| level.node().to_owned(), |task| task.to_string())
             }
@@ -211,9 +211,9 @@ mod tests {
 
     #[track_caller]
     fn check(graph: &str, lines: &[(&str, &str, &str, &str)], expected: &[&str]) {
-        let asked = past_interrupts(&Namespace::new(graph), CheckpointId(1), &log(lines));
+        let raised = past_interrupts(&Namespace::new(graph), CheckpointId(1), &log(lines));
         let ids: Vec<&str> =
-            asked.iter().map(|(_, question)| question.asked.interrupt.as_str()).collect();
+            raised.iter().map(|(_, question)| question.raised.interrupt.as_str()).collect();
         assert_eq!(ids, expected);
     }
 

@@ -160,31 +160,31 @@ impl SubgraphLog {
 
     /// Returns the interrupts of the current superstep, answered or not.
     fn interrupts(&self) -> Vec<Interrupt> {
-        let mut asked: BTreeMap<&InterruptId, Interrupt> = BTreeMap::new();
+        let mut raised: BTreeMap<&InterruptId, Interrupt> = BTreeMap::new();
         for event in &self.events {
             match &event.kind {
-                EventKind::Checkpointed(_) => asked.clear(),
+                EventKind::Checkpointed(_) => raised.clear(),
                 EventKind::TaskFinished(done) => {
-                    asked.retain(|_, question| question.asked.task != done.task);
+                    raised.retain(|_, question| question.raised.task != done.task);
                 }
-                EventKind::Asked(it) => {
-                    asked.entry(&it.interrupt).or_insert_with(|| Interrupt {
-                        asked: it.clone(),
-                        asked_ms: event.at_ms,
-                        asked_seq: event.seq,
+                EventKind::InterruptRaised(it) => {
+                    raised.entry(&it.interrupt).or_insert_with(|| Interrupt {
+                        raised: it.clone(),
+                        raised_ms: event.at_ms,
+                        raised_seq: event.seq,
                         run: event.run.clone(),
                         answer: None,
                     });
                 }
                 EventKind::Answered(answered) => {
-                    if let Some(question) = asked.get_mut(&answered.interrupt) {
+                    if let Some(question) = raised.get_mut(&answered.interrupt) {
                         question.answer.get_or_insert_with(|| answered.answer.clone());
                     }
                 }
                 _ => {}
             }
         }
-        asked.into_values().collect()
+        raised.into_values().collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Asked, Event, TaskFailed, TaskFinished, TaskStarted};
+use wattle_graph::event::{Event, InterruptRaised, TaskFailed, TaskFinished, TaskStarted};
 use wattle_graph::id::{CheckpointId, Namespace, TaskId};
 use wattle_graph::plan::tasks_of;
 
@@ -61,8 +61,8 @@ impl V1 {
     }
 
     /// Adds an interrupt to the updates of its graph and of the parent graphs.
-    pub(super) fn ask(&mut self, event: &Event, asked: &Asked) {
-        let Some(shown) = self.note(event, asked).filter(|_| self.has(Mode::Updates)) else {
+    pub(super) fn ask(&mut self, event: &Event, raised: &InterruptRaised) {
+        let Some(shown) = self.note(event, raised).filter(|_| self.has(Mode::Updates)) else {
             return;
         };
         let levels = event.namespace.ancestors();
@@ -74,15 +74,15 @@ impl V1 {
     }
 
     /// Records an interrupt. Returns `None` if the interrupt was recorded before.
-    pub(super) fn note(&mut self, event: &Event, asked: &Asked) -> Option<Interrupt> {
-        if self.interrupts.iter().any(|question| question.id == asked.interrupt) {
+    pub(super) fn note(&mut self, event: &Event, raised: &InterruptRaised) -> Option<Interrupt> {
+        if self.interrupts.iter().any(|question| question.id == raised.interrupt) {
             return None;
         }
-        let shown = Interrupt::from(asked);
-        let mut tasks = vec![asked.task.clone()];
+        let shown = Interrupt::from(raised);
+        let mut tasks = vec![raised.task.clone()];
         tasks.extend(self.tasks_around(&event.namespace));
         self.interrupts.push(RaisedInterrupt {
-            id: asked.interrupt.clone(),
+            id: raised.interrupt.clone(),
             interrupt: shown.clone(),
             tasks,
             run: event.run.clone(),

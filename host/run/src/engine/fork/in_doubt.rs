@@ -94,8 +94,10 @@ fn restart_obstacle(
         *task == call.task && scope == call.scope && number == call.call
     };
     let (seq, elicited) = known.tuple.events.iter().rev().find_map(|event| match &event.kind {
-        EventKind::Asked(asked) if is_meant(&asked.task, &asked.scope, asked.call) => {
-            Some((event.seq, asked.elicited.as_deref()))
+        EventKind::InterruptRaised(raised)
+            if is_meant(&raised.task, &raised.scope, raised.call) =>
+        {
+            Some((event.seq, raised.elicited.as_deref()))
         }
         EventKind::Settled(it) if is_meant(&it.task, &it.scope, it.call) => Some((event.seq, None)),
         _ => None,
@@ -103,7 +105,7 @@ fn restart_obstacle(
     let begun = calls_of_scope(known, call).and_then(|past| past.last_start_seq(call.call));
     match elicited.filter(|_| begun < Some(seq)) {
         // The server ended its side of the call with the elicitation.
-        Some(Elicited { asked: Elicitation { held: None, .. }, .. }) => None,
+        Some(Elicited { elicitation: Elicitation { held: None, .. }, .. }) => None,
         Some(_) => Some(("that waits for the answer of a person", "answer")),
         None => doubt,
     }

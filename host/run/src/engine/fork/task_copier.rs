@@ -2,8 +2,8 @@
 //! original one, so that it is not counted twice.
 
 use wattle_graph::event::{
-    Answered, Asked, CallStarted, Called, Event, EventKind, Settled, Streamed, TaskFailed,
-    TaskFinished, TaskStarted,
+    Answered, CallStarted, Called, Event, EventKind, InterruptRaised, Settled, Streamed,
+    TaskFailed, TaskFinished, TaskStarted,
 };
 use wattle_graph::id::{
     CheckpointId, InterruptId, Namespace, TaskId, completion_message_id, path_of_call,
@@ -62,20 +62,20 @@ impl TaskCopier<'_> {
             self.add_called(calls, has, &mut rows);
             self.add_in_doubt(scope, calls, has, &mut rows);
         }
-        let questions = lineage.interrupts.values().filter(|it| it.asked.task == *self.old);
+        let questions = lineage.interrupts.values().filter(|it| it.raised.task == *self.old);
         // An interrupt about a call does not apply once the call was started again. An elicitation
         // applies until its call has a result, however often the call is started.
         let has_served = |it: &Interrupt| {
-            let Asked { scope, call, elicited, .. } = &it.asked;
+            let InterruptRaised { scope, call, elicited, .. } = &it.raised;
             if elicited.is_some() {
                 return part.has_succeeded(&path_of_call(scope, *call));
             }
             let calls = part.task.calls_by_scope.get(scope);
-            calls.and_then(|calls| calls.last_start_seq(*call)) > Some(it.asked_seq)
+            calls.and_then(|calls| calls.last_start_seq(*call)) > Some(it.raised_seq)
         };
         let questions = questions.filter(|it| !has_served(it));
         for question in
-            questions.filter(|it| part.includes(&path_of_call(&it.asked.scope, it.asked.call)))
+            questions.filter(|it| part.includes(&path_of_call(&it.raised.scope, it.raised.call)))
         {
             self.add_interrupt(question, &mut rows);
         }
@@ -87,8 +87,8 @@ impl TaskCopier<'_> {
     /// arguments.
     pub(super) fn answered_interrupts(&self, lineage: &Lineage) -> CopiedEvents {
         let mut rows = CopiedEvents::new();
-        let own = lineage.interrupts.values().filter(|it| it.asked.task == *self.old);
-        for question in own.filter(|it| it.answer.is_some() && it.asked.elicited.is_none()) {
+        let own = lineage.interrupts.values().filter(|it| it.raised.task == *self.old);
+        for question in own.filter(|it| it.answer.is_some() && it.raised.elicited.is_none()) {
             self.add_interrupt(question, &mut rows);
         }
         self.with_task_start(rows)
@@ -124,19 +124,20 @@ impl TaskCopier<'_> {
     }
 
     fn add_interrupt(&self, question: &Interrupt, rows: &mut CopiedEvents) {
-        let Interrupt { asked, asked_seq, answer, .. } = question;
-        let interrupt = match &asked.elicited {
-            Some(it) => InterruptId::elicited(self.new, &asked.scope, asked.call, it.round),
-            None => InterruptId::derive(self.new, &asked.scope, asked.call),
+        let Interrupt { raised, raised_seq, answer, .. } = question;
+        let interrupt = match &raised.elicited {
+            Some(it) => InterruptId::elicited(self.new, &raised.scope, raised.call, it.round),
+            None => InterruptId::derive(self.new, &raised.scope, raised.call),
         };
         let task = self.new.clone();
         let (answered, again) = (answer.is_some(), interrupt.clone());
-        let again = Asked { interrupt: again, task: task.clone(), answered, ..asked.clone() };
-        rows.push((*asked_seq, EventKind::Asked(again)));
+        let again =
+            InterruptRaised { interrupt: again, task: task.clone(), answered, ..raised.clone() };
+        rows.push((*raised_seq, EventKind::InterruptRaised(again)));
         if let Some(answer) = answer.clone() {
-            let principal = self.answered_by(&asked.interrupt);
+            let principal = self.answered_by(&raised.interrupt);
             let again = Answered { interrupt, task, answer, principal };
-            rows.push((*asked_seq, EventKind::Answered(again)));
+            rows.push((*raised_seq, EventKind::Answered(again)));
         }
     }
 

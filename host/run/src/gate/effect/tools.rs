@@ -586,10 +586,10 @@ async fn settle_in_doubt(
     let Some(begun) = entry.last_start_seq else { return Ok(None) };
     // The server ended its side of the call with the last round, and the call has not started
     // since.
-    if !known.is_held() && begun < known.asked_seq {
+    if !known.is_held() && begun < known.raised_seq {
         return Ok(None);
     }
-    match entry.settle(context.grants.in_doubt, begun.max(known.asked_seq)).await? {
+    match entry.settle(context.grants.in_doubt, begun.max(known.raised_seq)).await? {
         Decision::Retry => Ok(None),
         Decision::Fail => Err(entry.in_doubt_failure().into()),
         Decision::Answer { answer } => serde_json::from_value(answer).map(Some).map_err(|error| {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wattle_graph::event::{Asked, Called, Decision};
+use wattle_graph::event::{Called, Decision, InterruptRaised};
 
 use super::forget::{drop_trailing_rollbacks, forget_failed, is_in_doubt, is_rolled_back};
 
@@ -55,12 +55,12 @@ impl LoggedCalls {
 
     /// Records an interrupt that a call raises. A call that elicits has continued, so an earlier
     /// decision about it no longer applies.
-    pub(crate) fn record_interrupt(&mut self, asked: &Asked, seq: u64) {
-        if keeps_pending(asked) {
-            self.pending_interrupts.insert(asked.call, seq);
+    pub(crate) fn record_interrupt(&mut self, raised: &InterruptRaised, seq: u64) {
+        if keeps_pending(raised) {
+            self.pending_interrupts.insert(raised.call, seq);
         }
-        if asked.elicited.is_some() {
-            self.decisions.remove(&asked.call);
+        if raised.elicited.is_some() {
+            self.decisions.remove(&raised.call);
         }
         self.newest_seq = self.newest_seq.max(seq);
     }
@@ -119,12 +119,12 @@ impl LoggedCalls {
             !begun.is_empty()
         });
         self.decisions.retain(|_, (decided, _)| *decided < seq);
-        self.pending_interrupts.retain(|_, asked| *asked < seq);
+        self.pending_interrupts.retain(|_, raised_seq| *raised_seq < seq);
         self.newest_seq = self.newest_seq.min(seq.saturating_sub(1));
     }
 }
 
 /// Returns true if a call stays open over failed attempts while this interrupt has no answer.
-pub(super) fn keeps_pending(asked: &Asked) -> bool {
-    asked.elicited.as_ref().is_none_or(|elicited| elicited.asked.held.is_some())
+pub(super) fn keeps_pending(raised: &InterruptRaised) -> bool {
+    raised.elicited.as_ref().is_none_or(|elicited| elicited.elicitation.held.is_some())
 }

@@ -8,8 +8,8 @@ use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 use wattle_run::limit::{self, Limits};
 use wattle_suite::guests;
-use wattle_suite::place::MISDEEDS;
 use wattle_suite::server::sandbox;
+use wattle_suite::workspace::MISDEEDS;
 use wattle_suite::world::{World, failure};
 
 const TOUCH: &str = r#"

@@ -322,7 +322,7 @@ async fn a_stale_answer_after_a_cancel_does_not_affect_the_reuse() {
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
-    let has_asked = |kind: &EventKind| matches!(kind, EventKind::Asked(_));
+    let has_asked = |kind: &EventKind| matches!(kind, EventKind::InterruptRaised(_));
     let mut newest = world.engine.watch(&run.thread);
     while world.count(&run.thread, has_asked).await == 0 {
         newest.changed().await.unwrap();

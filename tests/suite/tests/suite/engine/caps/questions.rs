@@ -62,7 +62,7 @@ async fn answer(world: &World, ended: &EndedRun, count: usize) -> EndedRun {
 }
 
 fn asked(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::Asked(_))
+    matches!(kind, EventKind::InterruptRaised(_))
 }
 
 #[tokio::test]

@@ -25,8 +25,7 @@ async fn a_call_continues_with_the_answer_of_a_person() {
         let payload = json!({ "message": "Sure?", "server": "far", "tool": "book" });
         assert_eq!(questions(&ended)[0].payload, payload);
         let events = world.events(&thread).await;
-        let is_round =
-            |kind: &EventKind| matches!(kind, EventKind::Asked(asked) if asked.elicited.is_some());
+        let is_round = |kind: &EventKind| matches!(kind, EventKind::InterruptRaised(asked) if asked.elicited.is_some());
         let asked = events.iter().find(|event| is_round(&event.kind)).unwrap();
         let shown = json!(asked.shown());
         assert_eq!((&shown["payload"], shown.get("elicited")), (&payload, None));

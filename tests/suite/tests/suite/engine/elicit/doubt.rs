@@ -175,7 +175,7 @@ async fn a_call_in_doubt_is_listed_with_a_waiting_call_of_its_batch() {
     let mut world = world_of(ONE, plugin, &desk, InDoubtPolicy::Fail);
     desk.hangs.store(1, Ordering::SeqCst);
     let run = world.begin(json!({})).await.unwrap();
-    let is_asked = |kind: &EventKind| matches!(kind, EventKind::Asked(_));
+    let is_asked = |kind: &EventKind| matches!(kind, EventKind::InterruptRaised(_));
     while desk.counts().0 < 2 || world.count(&run.thread, is_asked).await == 0 {
         tokio::task::yield_now().await;
     }

@@ -189,7 +189,8 @@ async fn an_interrupt_of_a_subgraph_whose_failure_is_handled_is_discarded() {
     let ended = world.run(json!({})).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["log"], json!(["handled"]));
-    let asked = world.count(&ended.run.thread, |kind| matches!(kind, EventKind::Asked(_))).await;
+    let asked =
+        world.count(&ended.run.thread, |kind| matches!(kind, EventKind::InterruptRaised(_))).await;
     assert_eq!(asked, 1);
     let view = world.engine.thread(&ended.run.thread).await.unwrap().unwrap();
     assert!(view.interrupts.is_empty());
