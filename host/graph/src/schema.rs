@@ -22,10 +22,10 @@ mod ahead;
 mod budget;
 mod cost;
 mod error;
+mod json_pointer;
 mod options;
 mod outline;
 mod pattern;
-mod place;
 pub mod reference;
 mod unique;
 
@@ -231,32 +231,32 @@ fn refused(error: &ValidationError<'_>) -> SchemaError {
         }
         // The description of the validator would name keywords of the schema of schemas.
         (ValidationErrorKind::AnyOf { .. }, value) => {
-            let place = error.instance_path().to_string();
-            let is_type = place.ends_with("/type");
-            SchemaError::Broken(if is_type { bad_type(value, &place) } else { describe(error) })
+            let pointer = error.instance_path().to_string();
+            let is_type = pointer.ends_with("/type");
+            SchemaError::Broken(if is_type { bad_type(value, &pointer) } else { describe(error) })
         }
         _ => SchemaError::Broken(describe(error)),
     }
 }
 
 /// Returns the description of a `type` that is neither a type nor a list of different types.
-fn bad_type(value: &Value, place: &str) -> String {
+fn bad_type(value: &Value, pointer: &str) -> String {
     let names = match value {
         Value::Array(names) => names.as_slice(),
         one => std::slice::from_ref(one),
     };
     let is_type = |name: &&Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
-    let place = cut(place.to_owned());
+    let pointer = cut(pointer.to_owned());
     match names.iter().find(|name| !is_type(name)) {
         Some(Value::String(name)) => {
             let known = suggest::hint(name, "the types are", TYPES.iter().copied());
             format!(
-                "`{}` at `{place}` is not a type; {known}",
+                "`{}` at `{pointer}` is not a type; {known}",
                 cut(name.escape_debug().to_string())
             )
         }
         _ => format!(
-            "`type` at `{place}` is neither a type nor a list of different types; the types are: {}",
+            "`type` at `{pointer}` is neither a type nor a list of different types; the types are: {}",
             suggest::quoted_names(TYPES.iter())
         ),
     }
@@ -264,9 +264,9 @@ fn bad_type(value: &Value, place: &str) -> String {
 
 /// Returns a description of a violation, with its location.
 pub fn describe(error: &ValidationError<'_>) -> String {
-    let place = error.instance_path().to_string();
+    let pointer = error.instance_path().to_string();
     let text = cut(error.to_string());
-    if place.is_empty() { text } else { format!("{text} at `{}`", cut(place)) }
+    if pointer.is_empty() { text } else { format!("{text} at `{}`", cut(pointer)) }
 }
 
 /// Truncates a long text.

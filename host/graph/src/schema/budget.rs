@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::limit::{Exceeded, SCHEMA_STEPS};
-use crate::schema::place::Place;
+use crate::schema::json_pointer::JsonPointer;
 
 /// Steps that validations may still take. Validations that share a budget take at most
 /// [`SCHEMA_STEPS`] steps together.
@@ -19,13 +19,13 @@ impl Default for StepBudget {
 }
 
 impl StepBudget {
-    /// Takes steps for a part of a value. `place` is the location of the part.
-    pub(super) fn take(&self, steps: u64, place: &Place<'_>) -> Result<(), Exceeded> {
+    /// Takes steps for a part of a value. `pointer` is the location of the part.
+    pub(super) fn take(&self, steps: u64, pointer: &JsonPointer<'_>) -> Result<(), Exceeded> {
         let left = self.left.get().checked_sub(steps);
         self.left.set(left.unwrap_or_default());
         left.map(drop).ok_or_else(|| {
             let message = format!(
-                "validating takes more than {SCHEMA_STEPS} steps, reached at `{place}`: make the \
+                "validating takes more than {SCHEMA_STEPS} steps, reached at `{pointer}`: make the \
                  value smaller, write fewer values at once, or make the schema simpler"
             );
             Exceeded::new("schema_steps", SCHEMA_STEPS, message)

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::limit::{Exceeded, SCHEMA_RECURSION};
 use crate::schema::budget::StepBudget;
+use crate::schema::json_pointer::JsonPointer;
 use crate::schema::outline::{Id, Outline, Part, steps_of, text_steps};
 use crate::schema::pattern;
-use crate::schema::place::Place;
 
 /// Counts the steps of a validation, and fails if the budget has fewer left. Counting takes no more
 /// steps than the budget has.
@@ -22,7 +22,7 @@ pub(super) fn count(
     budget: &StepBudget,
 ) -> Result<u64, Exceeded> {
     let mut count = Count { outline, budget, known: HashMap::new() };
-    count.apply(0, value, &Place::ROOT, 0)
+    count.apply(0, value, &JsonPointer::ROOT, 0)
 }
 
 struct Count<'o> {
@@ -40,66 +40,66 @@ impl Count<'_> {
         &mut self,
         id: Id,
         value: &Value,
-        place: &Place<'_>,
+        pointer: &JsonPointer<'_>,
         depth: u64,
     ) -> Result<u64, Exceeded> {
         let part = &self.outline.parts[id];
         let key = (id, std::ptr::from_ref(value));
         let remembers = part.shared && (value.is_object() || value.is_array());
-        if let Some(told) = self.known.get(&key).filter(|_| remembers).copied() {
-            self.budget.take(1, place)?;
-            return Ok(told);
+        if let Some(steps) = self.known.get(&key).filter(|_| remembers).copied() {
+            self.budget.take(1, pointer)?;
+            return Ok(steps);
         }
         if depth > SCHEMA_RECURSION {
             let message = format!(
-                "the schema is applied more than {SCHEMA_RECURSION} levels deep at `{place}`: \
+                "the schema is applied more than {SCHEMA_RECURSION} levels deep at `{pointer}`: \
                  flatten the value, or the schema"
             );
             return Err(Exceeded::new("schema_recursion", SCHEMA_RECURSION, message));
         }
         let own = own_steps(part, value);
-        self.budget.take(own, place)?;
-        let mut told = own;
+        self.budget.take(own, pointer)?;
+        let mut steps = own;
         for _ in 0..part.looks {
             for same in &part.same {
-                told = told.saturating_add(self.apply(*same, value, place, depth + 1)?);
+                steps = steps.saturating_add(self.apply(*same, value, pointer, depth + 1)?);
             }
         }
         let inner = match value {
-            Value::Object(fields) => self.members(part, fields, place, depth + 1)?,
-            Value::Array(items) => self.items(part, items, place, depth + 1)?,
+            Value::Object(fields) => self.members(part, fields, pointer, depth + 1)?,
+            Value::Array(items) => self.items(part, items, pointer, depth + 1)?,
             _ => 0,
         };
-        told = told.saturating_add(inner);
+        steps = steps.saturating_add(inner);
         if remembers {
-            self.known.insert(key, told);
+            self.known.insert(key, steps);
         }
-        Ok(told)
+        Ok(steps)
     }
 
     fn members(
         &mut self,
         part: &Part,
         fields: &Map<String, Value>,
-        place: &Place<'_>,
+        pointer: &JsonPointer<'_>,
         depth: u64,
     ) -> Result<u64, Exceeded> {
-        let mut told = 0_u64;
+        let mut steps = 0_u64;
         let every = !part.by_pattern.is_empty() || !part.other_members.is_empty();
         if every || part.names.is_some() {
             for (name, value) in fields {
-                let place = place.key(name);
+                let pointer = pointer.key(name);
                 let own = 1 + pattern::steps(name, part.member_patterns);
-                self.budget.take(own, &place)?;
-                told = told.saturating_add(own);
+                self.budget.take(own, &pointer)?;
+                steps = steps.saturating_add(own);
                 let has_own = part.members.contains_key(name);
                 let others = if has_own { &[][..] } else { &part.other_members };
                 for id in part.by_pattern.iter().chain(others) {
-                    told = told.saturating_add(self.apply(*id, value, &place, depth)?);
+                    steps = steps.saturating_add(self.apply(*id, value, &pointer, depth)?);
                 }
                 if let Some(id) = part.names {
                     let name = Value::String(name.clone());
-                    told = told.saturating_add(self.apply(id, &name, &place, depth)?);
+                    steps = steps.saturating_add(self.apply(id, &name, &pointer, depth)?);
                 }
             }
         }
@@ -107,40 +107,40 @@ impl Count<'_> {
         if part.members.len() < fields.len() {
             for (name, id) in &part.members {
                 if let Some(value) = fields.get(name) {
-                    let inner = self.apply(*id, value, &place.key(name), depth)?;
-                    told = told.saturating_add(inner);
+                    let inner = self.apply(*id, value, &pointer.key(name), depth)?;
+                    steps = steps.saturating_add(inner);
                 }
             }
         } else {
             for (name, value) in fields {
                 if let Some(id) = part.members.get(name) {
-                    let inner = self.apply(*id, value, &place.key(name), depth)?;
-                    told = told.saturating_add(inner);
+                    let inner = self.apply(*id, value, &pointer.key(name), depth)?;
+                    steps = steps.saturating_add(inner);
                 }
             }
         }
-        Ok(told)
+        Ok(steps)
     }
 
     fn items(
         &mut self,
         part: &Part,
         items: &[Value],
-        place: &Place<'_>,
+        pointer: &JsonPointer<'_>,
         depth: u64,
     ) -> Result<u64, Exceeded> {
-        let mut told = 0_u64;
+        let mut steps = 0_u64;
         for (index, value) in items.iter().enumerate() {
             let prefix = part.prefix.get(index);
             if prefix.is_none() && part.items.is_empty() {
                 break;
             }
-            let place = place.index(index);
+            let pointer = pointer.index(index);
             for id in prefix.into_iter().chain(&part.items) {
-                told = told.saturating_add(self.apply(*id, value, &place, depth)?);
+                steps = steps.saturating_add(self.apply(*id, value, &pointer, depth)?);
             }
         }
-        Ok(told)
+        Ok(steps)
     }
 }
 

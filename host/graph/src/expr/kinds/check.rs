@@ -13,22 +13,23 @@ use crate::suggest;
 /// condition that does not parse.
 pub(crate) fn problems(condition: &str, channel: &dyn Fn(&str) -> Kinds) -> Vec<String> {
     let Ok((expression, _)) = parsed(condition) else { return Vec::new() };
-    let mut walk = Walk { channel, variables: Vec::new(), problems: Vec::new() };
-    let result = walk.expression(&expression);
+    let mut checker = KindChecker { channel, variables: Vec::new(), problems: Vec::new() };
+    let result = checker.expression(&expression);
     if !result.meets(Kinds::BOOL) {
-        walk.problems.push(format!("the result is {result}, not bool"));
+        checker.problems.push(format!("the result is {result}, not bool"));
     }
-    walk.problems
+    checker.problems
 }
 
-struct Walk<'a> {
+/// Determines the kinds of expressions, and collects operations that never succeed.
+struct KindChecker<'a> {
     channel: &'a dyn Fn(&str) -> Kinds,
     /// Variables of the enclosing macros.
     variables: Vec<(String, Kinds)>,
     problems: Vec<String>,
 }
 
-impl Walk<'_> {
+impl KindChecker<'_> {
     /// Returns the kinds that an expression can have. After a problem, that is any.
     fn expression(&mut self, expression: &Expression) -> Kinds {
         match &expression.expr {

@@ -12,14 +12,14 @@ pub(super) enum Segment<'p> {
 /// The location of a value inside of a JSON document: a path whose segments are linked on the call
 /// stack.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
-    parent: Option<&'p Place<'p>>,
+pub(super) struct JsonPointer<'p> {
+    parent: Option<&'p JsonPointer<'p>>,
     segment: Option<Segment<'p>>,
 }
 
-impl<'p> Place<'p> {
+impl<'p> JsonPointer<'p> {
     /// The location of the whole document.
-    pub(super) const ROOT: Place<'static> = Place { parent: None, segment: None };
+    pub(super) const ROOT: JsonPointer<'static> = JsonPointer { parent: None, segment: None };
 
     pub(super) fn key(&'p self, key: &'p str) -> Self {
         Self { parent: Some(self), segment: Some(Segment::Key(key)) }
@@ -31,13 +31,13 @@ impl<'p> Place<'p> {
 }
 
 /// Writes `/` for the whole value, and otherwise a JSON pointer.
-impl Display for Place<'_> {
+impl Display for JsonPointer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut segments = Vec::new();
-        let mut place = Some(self);
-        while let Some(at) = place {
+        let mut pointer = Some(self);
+        while let Some(at) = pointer {
             segments.extend(at.segment);
-            place = at.parent;
+            pointer = at.parent;
         }
         if segments.is_empty() {
             return f.write_char('/');
