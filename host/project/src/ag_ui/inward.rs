@@ -150,7 +150,7 @@ pub fn new_messages(messages: &[Value], known: Option<&[Value]>) -> Result<Vec<V
     let read =
         read.map(|(position, message)| Envelope::of(message).map_err(|why| invalid(position, why)));
     let envelopes: Vec<Envelope<'_>> = read.collect::<Result<_, _>>()?;
-    let mut known = known.map(Known::of);
+    let mut known = known.map(KnownMessages::of);
     let first_new = known.as_ref().map_or(0, |known| known.first_new(&envelopes));
     let mut new = Vec::new();
     for (position, envelope) in envelopes.iter().enumerate() {
@@ -171,15 +171,15 @@ pub fn new_messages(messages: &[Value], known: Option<&[Value]>) -> Result<Vec<V
     Ok(new)
 }
 
-/// The messages of a thread.
+/// The messages of a thread, to which those of a client are compared.
 #[derive(Default)]
-struct Known {
+struct KnownMessages {
     ids: BTreeSet<String>,
     /// Names of the tools of calls without a result, by the ids of the calls.
     open_calls: BTreeMap<String, String>,
 }
 
-impl Known {
+impl KnownMessages {
     fn of(messages: &[Value]) -> Self {
         let mut known = Self::default();
         for message in messages.iter().filter_map(MessageView::of) {

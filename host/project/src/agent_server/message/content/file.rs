@@ -11,7 +11,7 @@ const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
 const MEDIA_TYPES: &[&str] = &["mime_type", "mimeType", "media_type", "mediaType"];
 
 /// Names of the field with the data or the URL of a file, in order of precedence.
-const PLACES: &[&str] = &[
+const SOURCE_FIELDS: &[&str] = &[
     "data",
     "base64",
     "bytes",
@@ -64,17 +64,17 @@ const ANY_PICTURE: &str = "image/*";
 /// Schemes of URLs that providers fetch.
 const SCHEMES: &[&str] = &["https", "http", "gs"];
 
-/// Location of the data of a file.
+/// Where the data of a file is.
 #[derive(Clone, Copy)]
-enum Place<'b> {
+enum FileSource<'b> {
     /// In the block, as base64.
-    Here(&'b str),
+    Base64(&'b str),
     /// At a URL.
-    Address(&'b str),
+    Url(&'b str),
     /// In a data URL without base64.
-    Escaped,
+    EscapedDataUrl,
     /// Not in the block.
-    Nowhere,
+    Missing,
 }
 
 /// Converts a block with a file to an image or text part. Returns `None` for a file that models
@@ -84,7 +84,7 @@ enum Place<'b> {
 ///
 /// Returns a message about an invalid image.
 pub(super) fn read(kind: &str, block: &Map<String, Value>) -> Result<Option<Value>, String> {
-    let (place, own_type) = place(block);
+    let (source, own_type) = file_source(block);
     let is_picture_block = PICTURE_BLOCKS.contains(&kind);
     let declared = || essence(find(block, MEDIA_TYPES)?);
     let format = || is_picture_block.then(|| find(block, &["format"])).flatten();
@@ -92,27 +92,33 @@ pub(super) fn read(kind: &str, block: &Map<String, Value>) -> Result<Option<Valu
     let media_type = media_type.or_else(|| essence(&format!("image/{}", format()?)));
     let is_of = |types: &[&str]| media_type.as_deref().is_some_and(|it| types.contains(&it));
     if (is_picture_block || is_of(PICTURES)) && !is_of(&[DRAWING]) {
-        return match place {
-            Place::Nowhere if !is_picture_block || is_kept_elsewhere(block) => Ok(None),
-            Place::Address(url) if !is_picture_block && !is_reachable(url) => Ok(None),
-            place => picture(place, media_type).map(Some),
+        return match source {
+            FileSource::Missing if !is_picture_block || is_stored_by_provider(block) => Ok(None),
+            FileSource::Url(url) if !is_picture_block && !is_reachable(url) => Ok(None),
+            source => picture(source, media_type).map(Some),
         };
     }
-    Ok(text(block, place, media_type.as_deref()).map(|text| json!({ "text": text })))
+    Ok(text(block, source, media_type.as_deref()).map(|text| json!({ "text": text })))
 }
 
-/// Returns the location of a file, and the media type of its data URL.
-fn place(block: &Map<String, Value>) -> (Place<'_>, Option<String>) {
-    let Some(text) = find(block, PLACES).map(str::trim) else { return (Place::Nowhere, None) };
+/// Returns where the data of a file is, and the media type of its data URL.
+fn file_source(block: &Map<String, Value>) -> (FileSource<'_>, Option<String>) {
+    let Some(text) = find(block, SOURCE_FIELDS).map(str::trim) else {
+        return (FileSource::Missing, None);
+    };
     let is_data = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
     if !is_data {
-        let is_address = text.contains("://");
-        let place = if is_address { Place::Address(text) } else { Place::Here(text) };
-        return (place, None);
+        let is_url = text.contains("://");
+        let source = if is_url { FileSource::Url(text) } else { FileSource::Base64(text) };
+        return (source, None);
     }
     let (head, data) = text[5..].split_once(',').unwrap_or_default();
-    let place = if head.ends_with(";base64") { Place::Here(data) } else { Place::Escaped };
-    (place, essence(head))
+    let source = if head.ends_with(";base64") {
+        FileSource::Base64(data)
+    } else {
+        FileSource::EscapedDataUrl
+    };
+    (source, essence(head))
 }
 
 /// Returns the value of the first of these fields that is a string. Searches the block and the
@@ -133,7 +139,7 @@ fn essence(text: &str) -> Option<String> {
 }
 
 /// Returns true if the block refers to a file that a provider stores.
-fn is_kept_elsewhere(block: &Map<String, Value>) -> bool {
+fn is_stored_by_provider(block: &Map<String, Value>) -> bool {
     find(block, &["file_id", "fileId"]).is_some() || find(block, &["source_type"]) == Some("id")
 }
 
@@ -142,9 +148,9 @@ fn is_reachable(url: &str) -> bool {
     SCHEMES.iter().any(|it| scheme.eq_ignore_ascii_case(it))
 }
 
-fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String> {
-    let (url, media_type) = match place {
-        Place::Here(data) => {
+fn picture(source: FileSource<'_>, media_type: Option<String>) -> Result<Value, String> {
+    let (url, media_type) = match source {
+        FileSource::Base64(data) => {
             let damaged = "its data is not base64; give the bytes of the image, or its URL";
             let data = encoded::standard(data).ok_or(damaged)?;
             let by_bytes = || encoded::picture_type(&data).map(str::to_owned);
@@ -152,20 +158,20 @@ fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String
             let media_type = by_bytes().or(media_type).ok_or(nameless)?;
             (format!("data:{media_type};base64,{data}"), media_type)
         }
-        Place::Address(url) if is_reachable(url) => {
+        FileSource::Url(url) if is_reachable(url) => {
             (url.to_owned(), media_type.unwrap_or_else(|| ANY_PICTURE.to_owned()))
         }
-        Place::Address(url) => {
+        FileSource::Url(url) => {
             return Err(format!(
                 "models cannot fetch `{url:.80}`; give a URL that begins with `https://`, or \
                  the bytes as base64"
             ));
         }
-        Place::Escaped => {
+        FileSource::EscapedDataUrl => {
             let why = "its data URL must have the form `data:image/png;base64,...`";
             return Err(why.to_owned());
         }
-        Place::Nowhere => {
+        FileSource::Missing => {
             let why = "it has neither data nor a URL; give the bytes of the image as base64";
             return Err(why.to_owned());
         }
@@ -180,9 +186,13 @@ fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String
 }
 
 /// Returns the text of a file, below the file name if it has one.
-fn text(block: &Map<String, Value>, place: Place<'_>, media_type: Option<&str>) -> Option<String> {
-    let decoded = || match place {
-        Place::Here(data) if media_type.is_some_and(is_text) => encoded::text(data),
+fn text(
+    block: &Map<String, Value>,
+    source: FileSource<'_>,
+    media_type: Option<&str>,
+) -> Option<String> {
+    let decoded = || match source {
+        FileSource::Base64(data) if media_type.is_some_and(is_text) => encoded::text(data),
         _ => None,
     };
     let text = plain(block).map(str::to_owned).or_else(decoded)?;
