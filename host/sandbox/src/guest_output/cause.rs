@@ -42,9 +42,9 @@ pub(crate) struct Cause {
     pub(crate) column: Option<u32>,
 }
 
-/// A place in a source file.
+/// A location in a source file.
 #[derive(Default)]
-struct Place<'a> {
+struct SourceLocation<'a> {
     file: Option<&'a str>,
     line: Option<u32>,
     column: Option<u32>,
@@ -57,16 +57,20 @@ impl Cause {
         let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, json)| json);
         let number = |name: &str| field(name).and_then(|json| json.parse().ok());
         let file: Option<String> = field("file").and_then(|json| serde_json::from_str(json).ok());
-        let place = Place { file: file.as_deref(), line: number("line"), column: number("column") };
-        Self::at(text, &place)
+        let location = SourceLocation {
+            file: file.as_deref(),
+            line: number("line"),
+            column: number("column"),
+        };
+        Self::at(text, &location)
     }
 
-    fn at(text: &str, place: &Place<'_>) -> Self {
+    fn at(text: &str, location: &SourceLocation<'_>) -> Self {
         Self {
             text: sanitize(text.trim(), MAX_TEXT_CHARS),
-            file: place.file.map(|file| sanitize(file, MAX_FILE_CHARS)),
-            line: place.line,
-            column: place.column,
+            file: location.file.map(|file| sanitize(file, MAX_FILE_CHARS)),
+            line: location.line,
+            column: location.column,
         }
     }
 
@@ -126,15 +130,15 @@ fn of_python(lines: &[&str], ended_guest: bool) -> Option<Cause> {
         return None;
     }
     let frames = stack.iter().take_while(|line| line.starts_with(' '));
-    let place = frames.filter_map(|line| python_frame(line)).last().unwrap_or_default();
-    Some(Cause::at(stack[text], &place))
+    let location = frames.filter_map(|line| python_frame(line)).last().unwrap_or_default();
+    Some(Cause::at(stack[text], &location))
 }
 
 /// Parses `File "app.py", line 12, in run`.
-fn python_frame(line: &str) -> Option<Place<'_>> {
+fn python_frame(line: &str) -> Option<SourceLocation<'_>> {
     let (file, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
     let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
-    Some(Place { file: Some(file), line: Some(digits.parse().ok()?), column: None })
+    Some(SourceLocation { file: Some(file), line: Some(digits.parse().ok()?), column: None })
 }
 
 /// Reads the message of the exception in a panic, and the innermost frame of its stack.
@@ -144,8 +148,8 @@ fn of_quickjs(lines: &[&str]) -> Option<Cause> {
     let (text, rest) = debugged_text(rest)?;
     let stack = rest.split_once(QUICKJS_STACK).and_then(|(_, stack)| debugged_text(stack));
     let stack = stack.map(|(stack, _)| stack).unwrap_or_default();
-    let place = stack.lines().find_map(javascript_frame).unwrap_or_default();
-    Some(Cause::at(&text, &place))
+    let location = stack.lines().find_map(javascript_frame).unwrap_or_default();
+    Some(Cause::at(&text, &location))
 }
 
 /// Reads a text as Rust's `Debug` shows it, after its first quotation mark. Returns it with what
@@ -153,9 +157,9 @@ fn of_quickjs(lines: &[&str]) -> Option<Cause> {
 fn debugged_text(shown: &str) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut letters = shown.char_indices();
-    while let Some((place, letter)) = letters.next() {
+    while let Some((index, letter)) = letters.next() {
         match letter {
-            '"' => return Some((text, &shown[place + 1..])),
+            '"' => return Some((text, &shown[index + 1..])),
             '\\' => match letters.next()?.1 {
                 'n' => text.push('\n'),
                 't' => text.push('\t'),
@@ -184,26 +188,26 @@ fn of_javascript(lines: &[&str]) -> Option<Cause> {
 }
 
 /// Parses `at run (app.js:12:5)` and `run@app.js:12:5`.
-fn javascript_frame(line: &str) -> Option<Place<'_>> {
+fn javascript_frame(line: &str) -> Option<SourceLocation<'_>> {
     let line = line.trim();
-    let place = match line.strip_prefix("at ") {
+    let location = match line.strip_prefix("at ") {
         Some(frame) => frame.strip_suffix(')')?.split_once(" (")?.1,
         None => line.split_once('@').filter(|(function, _)| !function.contains(' '))?.1,
     };
-    parse_place(place)
+    parse_location(location)
 }
 
-/// Reads the last panic: its place in the source, and the lines below it. Also returns the number
-/// of lines before the panic.
+/// Reads the last panic: its location in the source, and the lines below it. Also returns the
+/// number of lines before the panic.
 fn of_rust(lines: &[&str]) -> Option<(usize, Cause)> {
     let begin = lines.iter().rposition(|line| line.contains("panicked at "))?;
-    let (_, place) = lines[begin].split_once("panicked at ")?;
-    let place = parse_place(place.strip_suffix(':')?)?;
+    let (_, location) = lines[begin].split_once("panicked at ")?;
+    let location = parse_location(location.strip_suffix(':')?)?;
     let below = &lines[begin + 1..];
     let is_text = |line: &&str| !line.is_empty() && !line.starts_with(NOTE);
     let end = below.iter().position(|line| !is_text(line)).unwrap_or(below.len());
     let (text, rest) = below.split_at(end);
-    is_end(rest).then(|| (begin, Cause::at(&text.join("\n"), &place)))
+    is_end(rest).then(|| (begin, Cause::at(&text.join("\n"), &location)))
 }
 
 /// Parses the last `Assertion failed: rows > 0 (main.c: run: 12)` of wasi-libc.
@@ -213,18 +217,23 @@ fn of_c(lines: &[&str]) -> Option<Cause> {
     if !is_end(rest) {
         return None;
     }
-    let (text, place) = line.strip_suffix(')')?.rsplit_once(" (")?;
-    let (file, rest) = place.split_once(": ")?;
+    let (text, location) = line.strip_suffix(')')?.rsplit_once(" (")?;
+    let (file, rest) = location.split_once(": ")?;
     let (_, number) = rest.rsplit_once(": ")?;
-    let place = Place { file: Some(file), line: Some(number.parse().ok()?), column: None };
-    Some(Cause::at(text, &place))
+    let location =
+        SourceLocation { file: Some(file), line: Some(number.parse().ok()?), column: None };
+    Some(Cause::at(text, &location))
 }
 
 /// Parses `src/lib.rs:12:5`.
-fn parse_place(text: &str) -> Option<Place<'_>> {
+fn parse_location(text: &str) -> Option<SourceLocation<'_>> {
     let (rest, column) = text.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
-    Some(Place { file: Some(file), line: Some(line.parse().ok()?), column: column.parse().ok() })
+    Some(SourceLocation {
+        file: Some(file),
+        line: Some(line.parse().ok()?),
+        column: column.parse().ok(),
+    })
 }
 
 #[cfg(test)]

@@ -135,20 +135,20 @@ impl PackageDocs {
 
 /// The name of a function or a type, after the short name of its interface; `None` for one of the
 /// component itself.
-type Place<'d> = (Option<&'d str>, &'d str);
+type QualifiedName<'d> = (Option<&'d str>, &'d str);
 
 /// The documentation of a package, by name. Neither the number of worlds nor that of interfaces
 /// delays a search.
 #[derive(Debug, Default)]
 pub(crate) struct DocsIndex<'d> {
-    functions: HashMap<Place<'d>, Option<&'d str>>,
-    types: HashMap<Place<'d>, &'d TypeDocs>,
+    functions: HashMap<QualifiedName<'d>, Option<&'d str>>,
+    types: HashMap<QualifiedName<'d>, &'d TypeDocs>,
     /// Types of the interfaces of the package; `None` for a name that several of them have.
-    unplaced_types: HashMap<&'d str, Option<&'d TypeDocs>>,
+    unqualified_types: HashMap<&'d str, Option<&'d TypeDocs>>,
 }
 
 impl<'d> DocsIndex<'d> {
-    /// Of several texts for one place, the first one counts: that of an interface of the package,
+    /// Of several texts for one name, the first one counts: that of an interface of the package,
     /// and then those of its worlds, of which exports come before imports.
     pub(crate) fn new(docs: &'d PackageDocs) -> Self {
         let mut index = Self::default();
@@ -158,8 +158,8 @@ impl<'d> DocsIndex<'d> {
             index.add_types(Some(name), &interface.types, &mut known);
             for type_name in interface.types.keys() {
                 let docs = index.types.get(&(Some(name.as_str()), type_name.as_str())).copied();
-                let unplaced = index.unplaced_types.entry(type_name);
-                unplaced.and_modify(|docs| *docs = None).or_insert(docs);
+                let unqualified = index.unqualified_types.entry(type_name);
+                unqualified.and_modify(|docs| *docs = None).or_insert(docs);
             }
         }
         for world in docs.worlds.values() {
@@ -184,7 +184,7 @@ impl<'d> DocsIndex<'d> {
         }
     }
 
-    /// Adds types. Of equal documentation, all places have the same reference, which is in `known`.
+    /// Adds types. Of equal documentation, all names have the same reference, which is in `known`.
     fn add_types(
         &mut self,
         interface: Option<&'d str>,
@@ -209,12 +209,12 @@ impl<'d> DocsIndex<'d> {
     /// types of another one under the same name.
     pub(crate) fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&'d TypeDocs> {
         let own = self.types.get(&(interface, name)).copied();
-        own.or_else(|| self.unplaced_types.get(name).copied().flatten())
+        own.or_else(|| self.unqualified_types.get(name).copied().flatten())
     }
 }
 
 /// The documentation of types, by their structure: the engine knows types without their names.
-/// Documentation is told apart by its reference, since texts can be long: [`DocsIndex`] returns the
+/// Documentation is compared by its reference, since texts can be long: [`DocsIndex`] returns the
 /// same one for equal documentation.
 #[derive(Debug, Default)]
 pub(crate) struct DocsOfTypes<'a> {
