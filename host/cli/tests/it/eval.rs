@@ -25,13 +25,14 @@ const CASES: &str = r#"
 const LOOKS: u32 = 1_200;
 const PAUSE: Duration = Duration::from_millis(25);
 
-struct Ended {
+/// The exit code of a command, with what it wrote.
+struct CommandOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl From<Output> for Ended {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let Output { status, stdout, stderr } = output;
@@ -46,7 +47,7 @@ fn command(fixture: &Fixture, args: &[&str]) -> Command {
 }
 
 /// Runs the binary in the folder of a server.
-async fn wattle(fixture: &Fixture, args: &[&str]) -> Ended {
+async fn wattle(fixture: &Fixture, args: &[&str]) -> CommandOutput {
     let mut command = command(fixture, args);
     tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap().into()
 }
@@ -63,7 +64,7 @@ fn slow_cases() -> String {
 }
 
 /// Starts the binary with the slow cases. Sends Ctrl-C when the second case runs.
-async fn interrupted(fixture: &Fixture, more: &[&str]) -> Ended {
+async fn interrupted(fixture: &Fixture, more: &[&str]) -> CommandOutput {
     let args = [&["eval", "greeter", "--json"], more].concat();
     let mut command = tokio::process::Command::from(command(fixture, &args));
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -92,9 +93,9 @@ async fn greeter(cases: &str) -> Fixture {
     fixture
 }
 
-fn report(ended: &Ended) -> Value {
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    serde_json::from_str(&ended.stdout).unwrap()
+fn report(output: &CommandOutput) -> Value {
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    serde_json::from_str(&output.stdout).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,20 +176,20 @@ async fn a_case_that_times_out_is_cancelled_and_fails() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_cancels_the_running_case_and_shows_what_was_measured() {
     let fixture = greeter(&slow_cases()).await;
-    let ended = interrupted(&fixture, &[]).await;
-    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let output = interrupted(&fixture, &[]).await;
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!((&report["summary"]["count"], &report["unmeasured"]), (&json!(1), &json!(2)));
     assert_eq!(report["runs"][0]["name"], "first");
-    assert!(ended.stderr.contains("cancelling the running cases"), "{}", ended.stderr);
+    assert!(output.stderr.contains("cancelling the running cases"), "{}", output.stderr);
     assert_eq!(fixture.get("/api/v1/threads").await.1["items"], json!([]), "nothing is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_that_ctrl_c_cancels_can_be_kept() {
     let fixture = greeter(&slow_cases()).await;
-    let ended = interrupted(&fixture, &["--keep", "--only", "endless"]).await;
-    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    let output = interrupted(&fixture, &["--keep", "--only", "endless"]).await;
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
     let threads = fixture.get("/api/v1/threads").await.1;
     let [kept] = threads["items"].as_array().unwrap().as_slice() else { panic!("{threads}") };
     let thread = kept["thread"].as_str().unwrap();
@@ -200,9 +201,9 @@ async fn a_case_that_ctrl_c_cancels_can_be_kept() {
 async fn missing_apps_cases_and_files_are_named() {
     let fixture = greeter(CASES).await;
     let check = async |args: &[&str], code: i32, text: &str| {
-        let ended = wattle(&fixture, args).await;
-        assert_eq!(ended.code, Some(code), "{args:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(text), "{args:?}: {}", ended.stderr);
+        let output = wattle(&fixture, args).await;
+        assert_eq!(output.code, Some(code), "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains(text), "{args:?}: {}", output.stderr);
     };
     check(&["eval", "nobody"], 4, "there is no app `nobody`").await;
     check(&["eval", "greeter", "--only", "x"], 4, "the cases are greets, asks").await;

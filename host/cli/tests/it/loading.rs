@@ -36,9 +36,9 @@ use crate::native_sandbox::NativeSandbox;
 struct SlowSandbox {
     released: Semaphore,
     /// Number of slow compilations in progress.
-    now: AtomicUsize,
+    running: AtomicUsize,
     /// Maximum number of slow compilations at once.
-    most: AtomicUsize,
+    max_running: AtomicUsize,
     /// The components that were compiled.
     compiled: Mutex<BTreeSet<Bytes>>,
 }
@@ -47,8 +47,8 @@ impl SlowSandbox {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             released: Semaphore::new(0),
-            now: AtomicUsize::new(0),
-            most: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+            max_running: AtomicUsize::new(0),
             compiled: Mutex::default(),
         })
     }
@@ -60,25 +60,25 @@ impl SlowSandbox {
 
     /// Waits until this number of slow components is being compiled.
     async fn compiles(&self, components: usize) {
-        while self.now.load(Ordering::SeqCst) != components {
+        while self.running.load(Ordering::SeqCst) != components {
             yield_now().await;
         }
     }
 
     async fn compile_slowly(&self) {
-        let _ended = Ended(self);
-        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
+        let _guard = CompilationGuard(self);
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.max_running.fetch_max(running, Ordering::SeqCst);
         self.released.acquire().await.unwrap().forget();
     }
 }
 
 /// Counts the end of a slow compilation, which can be aborted.
-struct Ended<'a>(&'a SlowSandbox);
+struct CompilationGuard<'a>(&'a SlowSandbox);
 
-impl Drop for Ended<'_> {
+impl Drop for CompilationGuard<'_> {
     fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::SeqCst);
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -256,7 +256,7 @@ async fn a_folder_of_slow_components_delays_no_other_file() {
     assert!(matches!(fixture.server.reload().await[..], [Change::Removed { .. }]));
     assert!(loading(&fixture).await.is_null());
     slow.compiles(0).await;
-    assert_eq!(slow.most.load(Ordering::SeqCst), SLOW_PLACES);
+    assert_eq!(slow.max_running.load(Ordering::SeqCst), SLOW_PLACES);
 }
 
 #[tokio::test]

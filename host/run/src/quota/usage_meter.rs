@@ -181,22 +181,23 @@ mod tests {
 
     use super::*;
 
-    struct Asked {
+    /// A meter with the number of its measurements.
+    struct CountingMeter {
         meter: UsageMeter,
-        asked: AtomicUsize,
+        measurements: AtomicUsize,
         is_shared: bool,
     }
 
-    impl Asked {
+    impl CountingMeter {
         fn new(is_shared: bool) -> Self {
-            Self { meter: UsageMeter::default(), asked: AtomicUsize::new(0), is_shared }
+            Self { meter: UsageMeter::default(), measurements: AtomicUsize::new(0), is_shared }
         }
 
         /// Adds 1 to the usage under a cap of 10, while the store reports `stored`. Returns false
         /// if the cap refuses it.
         async fn take(&self, now_ms: u64, stored: u64, mentioned: bool) -> bool {
             let measure = || {
-                self.asked.fetch_add(1, Ordering::Relaxed);
+                self.measurements.fetch_add(1, Ordering::Relaxed);
                 std::future::ready(Ok(stored))
             };
             let interval_ms = limit::MEASURE_INTERVAL_MS;
@@ -204,27 +205,27 @@ mod tests {
             self.meter.charge(1, 10, times, mentioned, measure).await.unwrap().is_ok()
         }
 
-        fn asked(&self) -> usize {
-            self.asked.load(Ordering::Relaxed)
+        fn measurements(&self) -> usize {
+            self.measurements.load(Ordering::Relaxed)
         }
     }
 
     #[tokio::test]
     async fn store_is_measured_again_only_at_the_cap_after_a_pause() {
-        let meter = Asked::new(false);
+        let meter = CountingMeter::new(false);
         for _ in 0..6 {
             assert!(meter.take(0, 4, true).await);
         }
         assert!(!meter.take(1, 4, true).await);
-        assert_eq!(meter.asked(), 1);
+        assert_eq!(meter.measurements(), 1);
         assert!(meter.take(limit::MEASURE_INTERVAL_MS, 4, true).await, "the store has shrunk");
         assert!(meter.take(10 * limit::MEASURE_AGE_MS, 4, true).await);
-        assert_eq!(meter.asked(), 2);
+        assert_eq!(meter.measurements(), 2);
     }
 
     #[tokio::test]
     async fn usage_added_without_a_check_counts_until_the_next_measurement() {
-        let meter = Asked::new(false);
+        let meter = CountingMeter::new(false);
         assert!(meter.take(0, 0, true).await);
         meter.meter.add_unchecked(9);
         assert!(!meter.take(0, 0, true).await);
@@ -233,16 +234,16 @@ mod tests {
 
     #[tokio::test]
     async fn usage_of_other_hosts_counts_after_the_measurement_expires() {
-        let meter = Asked::new(true);
+        let meter = CountingMeter::new(true);
         assert!(meter.take(0, 0, true).await);
         assert!(meter.take(limit::MEASURE_AGE_MS - 1, 10, true).await);
         assert!(!meter.take(limit::MEASURE_AGE_MS, 10, true).await);
-        assert_eq!(meter.asked(), 2);
+        assert_eq!(meter.measurements(), 2);
     }
 
     #[tokio::test]
     async fn unmentioned_usage_counts_until_it_expires() {
-        let meter = Asked::new(false);
+        let meter = CountingMeter::new(false);
         for minute in 0..10 {
             assert!(meter.take(minute * limit::METER_SLOT_MS, 0, false).await);
         }
