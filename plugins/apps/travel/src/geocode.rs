@@ -8,7 +8,7 @@ mod turn;
 use wattle_plugin::prelude::{Failure, clock, log};
 
 use crate::block::Location;
-use crate::geocode::cache::{Known, key};
+use crate::geocode::cache::{CachedResult, key};
 use crate::geocode::nominatim::{Answer, Nominatim};
 
 /// Number of consecutive failures after which the service counts as down. Further requests would
@@ -44,8 +44,8 @@ impl Geocoder {
             return Ok(None);
         }
         match cache::get(&key, clock::now_ms())? {
-            Some(Known::Place(location)) => return Ok(Some(location)),
-            Some(Known::Nowhere) => return Ok(None),
+            Some(CachedResult::Place(location)) => return Ok(Some(location)),
+            Some(CachedResult::NotFound) => return Ok(None),
             None => {}
         }
         if self.stopped {

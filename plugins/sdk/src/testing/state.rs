@@ -30,7 +30,7 @@ pub(super) type Pictures = Vec<(String, Vec<u8>)>;
 pub(super) type Blob = (String, Vec<u8>);
 
 /// A document of the memory.
-pub(super) struct Kept {
+pub(super) struct MemoryEntry {
     pub(super) item: Item,
     pub(super) expires_ms: Option<i64>,
     /// Sliding expiry: lifetime after a read, in milliseconds.
@@ -57,7 +57,7 @@ pub(super) struct State {
     pub(super) answers: VecDeque<Value>,
     pub(super) settings: Map<String, Value>,
     pub(super) blobs: BTreeMap<String, Blob>,
-    pub(super) memory: BTreeMap<(Vec<String>, String), Kept>,
+    pub(super) memory: BTreeMap<(Vec<String>, String), MemoryEntry>,
     pub(super) threads: BTreeMap<String, Thread>,
     pub(super) events: Vec<(String, Value)>,
     pub(super) notes: Notes,
@@ -157,12 +157,12 @@ pub(super) fn with<R>(work: impl FnOnce(&mut State) -> R) -> Result<R, Failure> 
 /// the script.
 pub(super) fn play<A, R>(
     script: impl FnOnce(&State) -> Option<Script<A, R>>,
-    asked: &A,
+    call: &A,
     method: &str,
 ) -> Result<R, Failure> {
     let script = with(|state| script(state))?.ok_or_else(|| {
         Failure::unsupported(format!("the fake host has no script; set one with `{method}`"))
     })?;
     let mut script = script.borrow_mut();
-    script(asked)
+    script(call)
 }

@@ -10,25 +10,25 @@ use wattle_plugin::prelude::{
     runs, tool,
 };
 
-use crate::message::{Said, Talk, asking, spoken, user};
+use crate::message::{NewMessages, Talk, asking, spoken, user};
 
 /// The graph of the other agent, which is also its `subagent_type`.
 const RESEARCHER: &str = "researcher";
 
 /// Requests the tool `task`. Ends once the conversation has a tool result.
 #[node]
-pub(crate) fn supervisor(_context: &Context, talk: Talk) -> Result<Outcome<Said>, Failure> {
+pub(crate) fn supervisor(_context: &Context, talk: Talk) -> Result<Outcome<NewMessages>, Failure> {
     if talk.has_answer() {
-        return Ok(Outcome::new(Said::one(spoken("sup-2", "Research complete.")?)));
+        return Ok(Outcome::new(NewMessages::one(spoken("sup-2", "Research complete.")?)));
     }
     let order = json!({"subagent_type": RESEARCHER, "description": "research v3 streaming"});
-    Ok(Outcome::new(Said::one(asking("sup-1", "tc-task-1", "task", order))).goto("tools"))
+    Ok(Outcome::new(NewMessages::one(asking("sup-1", "tc-task-1", "task", order))).goto("tools"))
 }
 
 /// Writes the result of the research.
 #[node]
-pub(crate) fn researcher(_context: &Context, _input: Empty) -> Result<Said, Failure> {
-    Ok(Said::one(spoken("res-1", "v3 streaming is event-typed and thread-centric.")?))
+pub(crate) fn researcher(_context: &Context, _input: Empty) -> Result<NewMessages, Failure> {
+    Ok(NewMessages::one(spoken("res-1", "v3 streaming is event-typed and thread-centric.")?))
 }
 
 /// Arguments of `task`.

@@ -18,11 +18,11 @@ impl Talk {
 
 /// Output of scripted models: the messages to append.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub(crate) struct Said {
+pub(crate) struct NewMessages {
     messages: Vec<Value>,
 }
 
-impl Said {
+impl NewMessages {
     /// Creates an output with one message.
     pub(crate) fn one(message: Value) -> Self {
         Self { messages: vec![message] }

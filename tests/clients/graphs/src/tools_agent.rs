@@ -4,16 +4,16 @@ use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, ToolContext, ToolOutput, json, node, tool,
 };
 
-use crate::message::{Said, Talk, asking, spoken};
+use crate::message::{NewMessages, Talk, asking, spoken};
 
 /// Requests a search. Ends once the conversation has a tool result.
 #[node]
-pub(crate) fn searcher(_context: &Context, talk: Talk) -> Result<Outcome<Said>, Failure> {
+pub(crate) fn searcher(_context: &Context, talk: Talk) -> Result<Outcome<NewMessages>, Failure> {
     if talk.has_answer() {
-        return Ok(Outcome::new(Said::one(spoken("ai-tools-done", "done.")?)));
+        return Ok(Outcome::new(NewMessages::one(spoken("ai-tools-done", "done.")?)));
     }
     let call = asking("ai-tools-call", "tc-1", "search", json!({"query": "v3"}));
-    Ok(Outcome::new(Said::one(call)).goto("tools"))
+    Ok(Outcome::new(NewMessages::one(call)).goto("tools"))
 }
 
 /// Arguments of `search`.

@@ -18,18 +18,18 @@ pub(crate) struct Comparison {
 
 /// Returns all comparisons of a query, in order of appearance.
 pub(super) fn comparisons(query: &Query) -> Vec<Comparison> {
-    let mut walk = Walk::default();
+    let mut visitor = ComparisonVisitor::default();
     // The visitor never breaks.
-    let _ = query.visit(&mut walk);
-    walk.found
+    let _ = query.visit(&mut visitor);
+    visitor.found
 }
 
 #[derive(Default)]
-struct Walk {
+struct ComparisonVisitor {
     found: Vec<Comparison>,
 }
 
-impl Visitor for Walk {
+impl Visitor for ComparisonVisitor {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
@@ -51,7 +51,7 @@ impl Visitor for Walk {
     }
 }
 
-impl Walk {
+impl ComparisonVisitor {
     fn note<'a>(&mut self, side: &Expr, values: impl IntoIterator<Item = &'a Expr>) {
         let Some(column) = column(side) else { return };
         let values = values.into_iter().filter_map(literal);

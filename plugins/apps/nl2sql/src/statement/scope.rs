@@ -24,7 +24,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 use wattle_plugin::sql::Dialect;
 
-use self::relation::{Ctes, Known, Relation, implied, lower, namesake};
+use self::relation::{Ctes, Relation, Resolver, implied, lower, namesake};
 use crate::knowledge::Knowledge;
 
 /// The tables, fields and errors of a query.
@@ -87,7 +87,7 @@ pub(super) fn examine(
     knowledge: &Knowledge,
     names: &BTreeSet<String>,
 ) -> Findings {
-    let mut walk = Walk {
+    let mut visitor = ScopeVisitor {
         knowledge,
         names,
         is_sqlite: !matches!(dialect, Dialect::Postgres),
@@ -103,8 +103,8 @@ pub(super) fn examine(
         findings: Findings::default(),
     };
     // The visitor never breaks.
-    let _ = query.visit(&mut walk);
-    walk.findings
+    let _ = query.visit(&mut visitor);
+    visitor.findings
 }
 
 /// Returns the aliases of all projections of a query, in lower case.
@@ -158,7 +158,7 @@ impl Scope {
         Self {
             outputs: outputs.collect(),
             relations,
-            condition: select.selection.as_ref().map(place),
+            condition: select.selection.as_ref().map(expr_address),
             knows_outputs: false,
         }
     }
@@ -188,7 +188,8 @@ struct Frame {
     select: Option<usize>,
 }
 
-struct Walk<'a> {
+/// Traversal of the tree of a statement.
+struct ScopeVisitor<'a> {
     knowledge: &'a Knowledge,
     /// Names in double quotes that were in MySQL's quotes.
     names: &'a BTreeSet<String>,
@@ -216,7 +217,7 @@ struct Walk<'a> {
     findings: Findings,
 }
 
-impl Visitor for Walk<'_> {
+impl Visitor for ScopeVisitor<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -232,7 +233,7 @@ impl Visitor for Walk<'_> {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let Some(frame) = self.frames.last() else { return ControlFlow::Continue(()) };
-        let relations = self.known(&frame.ctes).relations(&select.from);
+        let relations = self.resolver(&frame.ctes).relations(&select.from);
         for relation in &relations {
             if let Some(table) = &relation.table {
                 self.findings.aliases.insert(relation.name.clone(), table.clone());
@@ -283,7 +284,7 @@ impl Visitor for Walk<'_> {
                 self.unknown_table(name.to_string());
             }
             TableFactor::Derived { lateral: false, subquery, .. } => {
-                self.apart.insert(address(subquery));
+                self.apart.insert(query_address(subquery));
             }
             TableFactor::Derived { .. }
             | TableFactor::NestedJoin { .. }
@@ -294,7 +295,7 @@ impl Visitor for Walk<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if self.windows.contains(&place(expression)) {
+        if self.windows.contains(&expr_address(expression)) {
             self.open_windows += 1;
         }
         if self.is_condition(expression) {
@@ -302,7 +303,7 @@ impl Visitor for Walk<'_> {
         }
         self.note_texts(expression);
         match expression {
-            Expr::Identifier(name) if !self.labels.contains(&place(expression)) => {
+            Expr::Identifier(name) if !self.labels.contains(&expr_address(expression)) => {
                 self.bare(name, expression);
             }
             Expr::CompoundIdentifier(parts) => {
@@ -315,7 +316,7 @@ impl Visitor for Walk<'_> {
             }
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 let parts = access_chain.iter().filter_map(|access| match access {
-                    AccessExpr::Dot(part) => Some(place(part)),
+                    AccessExpr::Dot(part) => Some(expr_address(part)),
                     AccessExpr::Subscript(_) => None,
                 });
                 self.labels.extend(parts);
@@ -326,18 +327,17 @@ impl Visitor for Walk<'_> {
     }
 
     fn post_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if self.windows.contains(&place(expression)) {
+        if self.windows.contains(&expr_address(expression)) {
             self.open_windows -= 1;
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Traversal of the tree.
-impl Walk<'_> {
+impl ScopeVisitor<'_> {
     fn frame(&mut self, query: &Query) -> Frame {
-        let body = self.bodies.remove(&address(query));
-        let is_apart = self.apart.remove(&address(query)) || body.is_some();
+        let body = self.bodies.remove(&query_address(query));
+        let is_apart = self.apart.remove(&query_address(query)) || body.is_some();
         let (around, outer) = match self.frames.last() {
             Some(frame) => {
                 let mut outer = frame.outer.clone();
@@ -350,8 +350,8 @@ impl Walk<'_> {
         };
         let mut ctes = body.unwrap_or(around);
         if let Some(with) = &query.with {
-            let (all, bodies) = self.known(&ctes).with(with);
-            let queries = with.cte_tables.iter().map(|cte| address(&cte.query));
+            let (all, bodies) = self.resolver(&ctes).with(with);
+            let queries = with.cte_tables.iter().map(|cte| query_address(&cte.query));
             self.bodies.extend(queries.zip(bodies));
             ctes = all;
         }
@@ -360,8 +360,8 @@ impl Walk<'_> {
     }
 
     /// Returns a resolver for a position with these visible CTEs.
-    fn known<'k>(&'k self, ctes: &'k Ctes) -> Known<'k> {
-        Known { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
+    fn resolver<'k>(&'k self, ctes: &'k Ctes) -> Resolver<'k> {
+        Resolver { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
     }
 
     fn add(&mut self, scope: Scope) -> usize {
@@ -395,7 +395,8 @@ impl Walk<'_> {
     }
 
     fn is_condition(&self, expression: &Expr) -> bool {
-        self.innermost().is_some_and(|it| self.scopes[it].condition == Some(place(expression)))
+        self.innermost()
+            .is_some_and(|it| self.scopes[it].condition == Some(expr_address(expression)))
     }
 
     /// Returns the visible scopes, the nearest first.
@@ -416,13 +417,13 @@ impl Walk<'_> {
             if let SelectItem::UnnamedExpr(expression) = item
                 && let Some(field) = namesake(expression, self.is_sqlite)
             {
-                self.namesakes.insert(place(field), std::ptr::eq(field, expression));
+                self.namesakes.insert(expr_address(field), std::ptr::eq(field, expression));
             }
         }
         for window in &select.named_window {
             if let NamedWindowExpr::WindowSpec(window) = &window.1 {
-                self.windows.extend(window.partition_by.iter().map(place));
-                self.windows.extend(window.order_by.iter().map(|it| place(&it.expr)));
+                self.windows.extend(window.partition_by.iter().map(expr_address));
+                self.windows.extend(window.order_by.iter().map(|it| expr_address(&it.expr)));
             }
         }
     }
@@ -432,17 +433,17 @@ impl Walk<'_> {
         for argument in arguments {
             let FunctionArg::ExprNamed { name, operator, .. } = argument else { continue };
             if !matches!(operator, FunctionArgOperator::Colon | FunctionArgOperator::Value) {
-                self.labels.insert(place(name));
+                self.labels.insert(expr_address(name));
             }
         }
     }
 }
 
-fn address(query: &Query) -> usize {
+fn query_address(query: &Query) -> usize {
     std::ptr::from_ref(query) as usize
 }
 
-fn place(expression: &Expr) -> usize {
+fn expr_address(expression: &Expr) -> usize {
     std::ptr::from_ref(expression) as usize
 }
 

@@ -18,12 +18,12 @@ pub(crate) struct Folded {
     /// Sequence number of the last folded event; 0 if there is none.
     pub(crate) cursor: u64,
     /// The last run that ended.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) run_end: Option<RunEnd>,
 }
 
 /// End of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ended {
+pub(crate) struct RunEnd {
     pub(crate) run: String,
     /// `completed`, `failed`, `cancelled` or `interrupted`.
     pub(crate) status: String,
@@ -92,22 +92,22 @@ fn begin(folded: &mut Folded, event: &Event, call: &CallStarted, fate: &Fate<'_>
         return;
     }
     let is_model = call.kind.is_model();
-    let (asked, answered) = types(is_model);
+    let (start_type, result_type) = types(is_model);
     let step = step_of_call(is_model, &call.summary);
     match fate {
         Fate::Answered(called) => {
             let payload =
                 if is_model { payload::prompt(called) } else { payload::tool_request(called) };
-            folded.rows.push(row(event, step, asked, payload));
+            folded.rows.push(row(event, step, start_type, payload));
         }
         Fate::Lost(end) => {
             let name = if is_model { "purpose" } else { "method" };
             let id = format!("{}:{}", call.task, call.call);
             let payload = json!({ "call_id": id, name: call.summary });
-            folded.rows.push(row(event, step, asked, payload.clone()));
+            folded.rows.push(row(event, step, start_type, payload.clone()));
             let mut lost = payload;
             lost["error"] = json!({ "code": "lost", "message": "the run ended before the answer" });
-            folded.rows.push(Row { at_ms: end.at_ms, ..row(event, step, answered, lost) });
+            folded.rows.push(Row { at_ms: end.at_ms, ..row(event, step, result_type, lost) });
         }
         Fate::UnderWay => {}
     }
@@ -153,17 +153,17 @@ fn add(folded: &mut Folded, event: &Event) {
         }
         EventKind::RunEnded(end) => {
             let (run, status) = (event.run.clone(), end.status.clone());
-            let ended = Ended { run, status, failure: end.failure.clone() };
-            folded.rows.extend(last_row(event, &ended));
-            folded.ended = Some(ended);
+            let run_end = RunEnd { run, status, failure: end.failure.clone() };
+            folded.rows.extend(last_row(event, &run_end));
+            folded.run_end = Some(run_end);
         }
         _ => {}
     }
 }
 
 /// Returns the row of a run that did not complete. A completed run has emitted its own row.
-fn last_row(event: &Event, ended: &Ended) -> Option<Row> {
-    match (ended.status.as_str(), &ended.failure) {
+fn last_row(event: &Event, run_end: &RunEnd) -> Option<Row> {
+    match (run_end.status.as_str(), &run_end.failure) {
         ("completed", _) => None,
         ("cancelled", _) => Some(row(event, "failed", "session_cancelled", json!({}))),
         (_, failure) => {

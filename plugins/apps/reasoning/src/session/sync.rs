@@ -10,7 +10,7 @@ use wattle_plugin::prelude::{Failure, Value, json, params, runs, sql};
 use wattle_plugin::runs::Thread;
 use wattle_plugin::sql::Transaction;
 
-use crate::audit::{self, Ended, Folded, Turns, fold};
+use crate::audit::{self, Folded, RunEnd, Turns, fold};
 use crate::session::{self, Session, TurnRow, clarification, status, turn};
 use crate::state::{self, Turn};
 use crate::{DATABASE, task, time};
@@ -55,7 +55,7 @@ pub(crate) fn sync(
         let is_applied = apply(&session, &folded)?;
         session = session::find(tenant, &session.id)?
             .ok_or_else(|| Failure::not_found("the session is gone"))?;
-        if is_applied && folded.ended.is_some() {
+        if is_applied && folded.run_end.is_some() {
             let thread = runs::thread(&session.id)?;
             return Ok((session, thread));
         }
@@ -128,7 +128,7 @@ fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
     let newest = Some(session::newest_turn(&session.id)?.id);
     let turns = Turns { by_run, newest };
     // The thread is read before the transaction, which blocks other writers.
-    let thread = match &folded.ended {
+    let thread = match &folded.run_end {
         Some(_) => runs::thread(&session.id)?,
         None => None,
     };
@@ -144,10 +144,10 @@ fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
         return Ok(false);
     }
     audit::append(&transaction, &session.id, &folded.rows, &turns)?;
-    if let (Some(ended), Some(thread)) = (&folded.ended, thread)
-        && let Some(turn_id) = turns.by_run.get(&ended.run).or(turns.newest.as_ref())
+    if let (Some(run_end), Some(thread)) = (&folded.run_end, thread)
+        && let Some(turn_id) = turns.by_run.get(&run_end.run).or(turns.newest.as_ref())
     {
-        settle(&transaction, &session.id, turn_id, ended, &thread)?;
+        settle(&transaction, &session.id, turn_id, run_end, &thread)?;
     }
     transaction.commit()?;
     Ok(true)
@@ -158,19 +158,19 @@ fn settle(
     transaction: &Transaction,
     session_id: &str,
     turn_id: &str,
-    ended: &Ended,
+    run_end: &RunEnd,
     thread: &Thread,
 ) -> Result<(), Failure> {
     let asked = thread.channel::<state::Clarification>("clarification")?;
     let result = thread.channel::<Value>("model_output")?;
-    let (status, result, error) = match (ended.status.as_str(), asked, result) {
+    let (status, result, error) = match (run_end.status.as_str(), asked, result) {
         ("completed", Some(asked), _) => {
             clarification::ask(transaction, session_id, turn_id, &asked)?;
             (status::WAITING, None, None)
         }
         ("completed", None, Some(result)) => (status::COMPLETED, Some(result), None),
         ("cancelled", ..) => (status::CANCELLED, None, None),
-        _ => (status::FAILED, None, Some(error_of(ended))),
+        _ => (status::FAILED, None, Some(error_of(run_end))),
     };
     task::abandon(transaction, session_id, turn_id)?;
     turn::settle(transaction, turn_id, status, result.as_ref(), error.as_ref())?;
@@ -178,13 +178,13 @@ fn settle(
     let plan = thread.state.get("plan_state").cloned().unwrap_or_default();
     let intent = thread.state.get("intent").cloned().unwrap_or_default();
     let context = json!({ "intent": intent, "plan_state": plan }).to_string();
-    transaction.execute(SET_CONTEXT, params![context, time::now()?, &ended.run]).map(|_| ())
+    transaction.execute(SET_CONTEXT, params![context, time::now()?, &run_end.run]).map(|_| ())
 }
 
 /// Returns the code and the message of a failed run. A reason from the app takes precedence over
 /// the host's message, which also names nodes and plugins.
-fn error_of(ended: &Ended) -> Value {
-    let Some(failure) = &ended.failure else {
+fn error_of(run_end: &RunEnd) -> Value {
+    let Some(failure) = &run_end.failure else {
         return json!({ "code": Value::Null, "message": "the run ended without a result" });
     };
     let reason = failure.details.as_ref().and_then(|details| details.get("reason")?.as_str());

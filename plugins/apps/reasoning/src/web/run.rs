@@ -33,37 +33,45 @@ pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
             return Ok(waiting(&session, &newest, &asked));
         }
         match turn_to_run(&session, newest, body.user_input.as_deref())? {
-            Next::Answered(turn) => outcome(&session, &turn),
-            Next::Run(turn) => start(tenant, session, &turn),
+            TurnDecision::Answered(turn) => outcome(&session, &turn),
+            TurnDecision::Run(turn) => start(tenant, session, &turn),
         }
     })
 }
 
-enum Next {
+/// What a request does with a turn.
+enum TurnDecision {
     /// The turn is completed, and the request has no new input.
     Answered(TurnRow),
     Run(TurnRow),
 }
 
-fn turn_to_run(session: &Session, newest: TurnRow, said: Option<&str>) -> Result<Next, Refusal> {
+fn turn_to_run(
+    session: &Session,
+    newest: TurnRow,
+    user_input: Option<&str>,
+) -> Result<TurnDecision, Refusal> {
     if session.status == status::CANCELLED {
         return Err(Refusal::conflict("会话已取消，请创建新的会话"));
     }
-    let Some(said) = said else {
+    let Some(user_input) = user_input else {
         // A failed turn is retried.
         let is_over = newest.status == status::COMPLETED;
-        return Ok(if is_over { Next::Answered(newest) } else { Next::Run(newest) });
+        return Ok(if is_over {
+            TurnDecision::Answered(newest)
+        } else {
+            TurnDecision::Run(newest)
+        });
     };
-    let said = input(said)?;
-    if newest.status == status::CREATED && newest.user_input == said {
-        return Ok(Next::Run(newest));
+    let user_input = input(user_input)?;
+    if newest.status == status::CREATED && newest.user_input == user_input {
+        return Ok(TurnDecision::Run(newest));
     }
-    Ok(Next::Run(TurnRow::fresh(session::next_turn_no(&newest), said)))
+    Ok(TurnDecision::Run(TurnRow::fresh(session::next_turn_no(&newest), user_input)))
 }
 
 /// Starts a run of the turn and waits for it. Another request that reads the session can record the
-/// run in the meantime. After a crash in between nothing is lost, because the state of the run has
-/// its turn.
+/// run first. After a crash in between nothing is lost, because the state of the run has its turn.
 fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Outcome, Refusal> {
     let works_for = Turn {
         session_id: session.id.clone(),

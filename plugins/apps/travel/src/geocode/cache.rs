@@ -22,11 +22,11 @@ const PUT: &str = "INSERT INTO geocode_cache (query, lat, lng, found, fetched_ms
 
 /// A cached result.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Known {
+pub(super) enum CachedResult {
     /// The place.
     Place(Location),
     /// There is no such place.
-    Nowhere,
+    NotFound,
 }
 
 /// Returns the cache key of a query. The geocoder ignores case and white space.
@@ -35,7 +35,7 @@ pub(super) fn key(query: &str) -> String {
 }
 
 /// Returns the cached result of a query, unless it has expired.
-pub(super) fn get(key: &str, now_ms: i64) -> Result<Option<Known>, Failure> {
+pub(super) fn get(key: &str, now_ms: i64) -> Result<Option<CachedResult>, Failure> {
     let rows = sql::database(DATABASE).query(GET, params![key])?;
     let Some(row) = rows.first() else { return Ok(None) };
     let (found, fetched_ms): (bool, i64) = (row.get("found")?, row.get("fetched_ms")?);
@@ -43,8 +43,8 @@ pub(super) fn get(key: &str, now_ms: i64) -> Result<Option<Known>, Failure> {
     if now_ms.saturating_sub(fetched_ms) > holds_ms {
         return Ok(None);
     }
-    let place = || Ok(Known::Place(Location { lat: row.get("lat")?, lng: row.get("lng")? }));
-    if found { place().map(Some) } else { Ok(Some(Known::Nowhere)) }
+    let place = || Ok(CachedResult::Place(Location { lat: row.get("lat")?, lng: row.get("lng")? }));
+    if found { place().map(Some) } else { Ok(Some(CachedResult::NotFound)) }
 }
 
 /// Stores a result.

@@ -81,15 +81,15 @@ fn unreadable(error: RewritingError) -> HtmlError {
 
 /// The position of the reader in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum InsertionMode {
     /// Before `<html>`, where models write explanations.
-    Before,
+    BeforeHtml,
     /// Between `<html>` and `</body>`.
-    Inside,
+    InHtml,
     /// After `</body>`, where browsers still add text to the body.
-    Behind,
+    AfterBody,
     /// After `</html>`.
-    After,
+    AfterHtml,
 }
 
 /// The treatment of the content of an element.
@@ -117,7 +117,7 @@ struct Open {
 struct Reader {
     wanted: OwnedWanted,
     parts: Parts,
-    place: Place,
+    mode: InsertionMode,
     /// Open elements, the innermost last.
     open: Vec<Open>,
     next: u64,
@@ -141,7 +141,7 @@ impl Reader {
         Self {
             wanted: OwnedWanted { thumbnail, pictures: pictures.clone(), replaces_link },
             parts: Parts::default(),
-            place: Place::Before,
+            mode: InsertionMode::BeforeHtml,
             open: Vec::new(),
             next: 0,
             captured: Default::default(),
@@ -193,14 +193,16 @@ impl Reader {
 
     /// Processes a start tag.
     fn begin(&mut self, name: &str, attributes: &[Attribute]) -> Kind {
-        match (name, self.place) {
+        match (name, self.mode) {
             _ if self.is_closed() => Kind::Hidden,
-            ("html", Place::Before) => {
-                self.place = Place::Inside;
+            ("html", InsertionMode::BeforeHtml) => {
+                self.mode = InsertionMode::InHtml;
                 self.parts.html = Some(self.tag(name, attributes));
                 Kind::Unwrapped
             }
-            (_, Place::Before | Place::After) | ("html" | "head", _) => Kind::Unwrapped,
+            (_, InsertionMode::BeforeHtml | InsertionMode::AfterHtml) | ("html" | "head", _) => {
+                Kind::Unwrapped
+            }
             ("body", _) => {
                 if self.parts.body.is_none() {
                     self.parts.body = Some(self.tag(name, attributes));
@@ -268,10 +270,10 @@ impl Reader {
     fn text(&mut self, text: &TextChunk<'_>) {
         let is_plain = matches!(text.text_type(), TextType::Data | TextType::CDataSection);
         let text = text.as_str();
-        let is_between = match self.place {
-            Place::Inside => self.parts.body.is_none(),
-            Place::Behind => true,
-            Place::Before | Place::After => return,
+        let is_between = match self.mode {
+            InsertionMode::InHtml => self.parts.body.is_none(),
+            InsertionMode::AfterBody => true,
+            InsertionMode::BeforeHtml | InsertionMode::AfterHtml => return,
         };
         match self.open.last().map(|open| open.kind) {
             Some(Kind::Captured) => self.captured.1.push_str(text),
@@ -314,9 +316,11 @@ impl Reader {
     }
 
     fn leave(&mut self, name: &str) {
-        match (name, self.place) {
-            ("body", Place::Inside) => self.place = Place::Behind,
-            ("html", Place::Inside | Place::Behind) => self.place = Place::After,
+        match (name, self.mode) {
+            ("body", InsertionMode::InHtml) => self.mode = InsertionMode::AfterBody,
+            ("html", InsertionMode::InHtml | InsertionMode::AfterBody) => {
+                self.mode = InsertionMode::AfterHtml;
+            }
             _ => {}
         }
     }

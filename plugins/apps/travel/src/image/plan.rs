@@ -48,7 +48,7 @@ struct Item {
 
 /// A plan that was paid for and that gave no image. The next attempt uses it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct SavedPlan {
     /// Model that made the plan, as `provider:model (attempts=n)`.
     model: String,
     /// One plan for each block.
@@ -70,7 +70,7 @@ pub(crate) struct Planned {
 
 /// A block in the request.
 #[derive(Serialize)]
-struct Told<'a> {
+struct PromptBlock<'a> {
     block_id: &'a str,
     #[serde(rename = "type")]
     kind: crate::block::BlockType,
@@ -84,7 +84,7 @@ pub(crate) fn plan(
     guide: Option<&str>,
     targets: &[&Block],
 ) -> Result<Structured<Vec<Planned>>, Failure> {
-    let blocks: Vec<Told<'_>> = targets.iter().map(|block| told(block)).collect();
+    let blocks: Vec<PromptBlock<'_>> = targets.iter().map(|block| prompt_block(block)).collect();
     let user = serde_json::to_string_pretty(&json!({ "title": guide, "blocks": blocks }))?;
     let system = fill(prompt::IMAGE_PLAN, &[])?;
     let check = |plan: &Plan| violations(plan, targets);
@@ -96,7 +96,7 @@ pub(crate) fn plan(
     Ok(Structured { value: planned.collect(), model })
 }
 
-impl Kept {
+impl SavedPlan {
     /// Keeps a plan for the next attempt.
     pub(crate) fn of(plan: &Structured<Vec<Planned>>) -> Self {
         Self { model: plan.model.clone(), pictures: plan.value.clone() }
@@ -110,8 +110,8 @@ impl Kept {
     }
 }
 
-fn told(block: &Block) -> Told<'_> {
-    Told {
+fn prompt_block(block: &Block) -> PromptBlock<'_> {
+    PromptBlock {
         block_id: &block.block_id,
         kind: block.kind,
         title: &block.title,

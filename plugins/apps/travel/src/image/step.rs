@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, ToolContext, ToolOutput};
 
 use crate::channel::{IMAGE_MODE, IMAGE_PLAN, IMAGES, State};
-use crate::image::plan::{Kept, Planned, plan};
+use crate::image::plan::{Planned, SavedPlan, plan};
 use crate::image::{ImageAsset, mode, target};
 use crate::task::Structured;
 use crate::tool::answer::answer_and_forget;
@@ -36,9 +36,9 @@ pub(crate) fn planned(
         );
         return Ok(Err(ToolOutput::error(text)));
     }
-    let kept = state.image_plan.as_ref().and_then(|kept| kept.fitting(&targets));
-    if let Some(kept) = kept {
-        return Ok(Ok(kept));
+    let saved = state.image_plan.as_ref().and_then(|saved| saved.fitting(&targets));
+    if let Some(saved) = saved {
+        return Ok(Ok(saved));
     }
     let guide = state.context.as_ref().map(|video| video.title.as_str());
     plan(guide, &targets).map(Ok)
@@ -46,7 +46,7 @@ pub(crate) fn planned(
 
 /// Returns the output for no image at all, and keeps the plan for the next attempt.
 pub(crate) fn none(text: String, plan: &Structured<Vec<Planned>>) -> ToolOutput {
-    ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(Kept::of(plan)))
+    ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(SavedPlan::of(plan)))
 }
 
 /// Returns the output with the prepared images. `more` has the fields that only one tool has.

@@ -25,7 +25,7 @@ const RATE_LIMIT: &str = "Rate Limit Exceeded";
 
 /// The used fields of a search response. The service may send `null` for each.
 #[derive(Deserialize)]
-struct Found {
+struct SearchResponse {
     results: Vec<Photo>,
 }
 
@@ -142,8 +142,8 @@ fn read(
         return Err(Miss::RateLimited);
     }
     let other = |failure: Failure| Miss::Other(failure.message);
-    let found: Found = response.ok().map_err(other)?.json().map_err(other)?;
-    let photo = found.results.into_iter().next();
+    let response: SearchResponse = response.ok().map_err(other)?.json().map_err(other)?;
+    let photo = response.results.into_iter().next();
     let photo = photo.ok_or_else(|| Miss::Other("nothing was found".to_owned()))?;
     photo
         .asset(planned, sources)

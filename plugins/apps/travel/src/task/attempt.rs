@@ -87,9 +87,9 @@ impl Candidate<'_> {
             // The next prompt lists all errors, so the host does not repair the completion.
             let request = ask(errors)?.candidate(self.number).without_repair();
             let answer = request.retries(allowed - attempts - 1).complete();
-            let asked = Asked::of(&answer);
-            attempts += asked.tries;
-            model = asked.model.unwrap_or(model);
+            let reported = ReportedAttempts::of(&answer);
+            attempts += reported.tries;
+            model = reported.model.unwrap_or(model);
             let (last, is_over) = match judge(answer, &read)? {
                 Verdict::Good(value) => {
                     let model = format!("{model} (attempts={attempts})");
@@ -137,12 +137,12 @@ fn judge<T>(
 }
 
 /// The model and the number of tries, if the host reports them.
-struct Asked {
+struct ReportedAttempts {
     model: Option<String>,
     tries: u32,
 }
 
-impl Asked {
+impl ReportedAttempts {
     fn of(answer: &Result<Completion, Failure>) -> Self {
         let attempts = match answer {
             Ok(completion) => completion.extra.get("attempts"),
@@ -185,7 +185,7 @@ impl GaveUp {
 }
 
 fn all_failed(task: Task, failed: &[GaveUp]) -> Failure {
-    let told: Vec<String> = failed.iter().map(GaveUp::sentence).collect();
-    let message = format!("no model could do task `{}`: {}", task.name, told.join(" | "));
+    let sentences: Vec<String> = failed.iter().map(GaveUp::sentence).collect();
+    let message = format!("no model could do task `{}`: {}", task.name, sentences.join(" | "));
     Failure::new(TASK_FAILED, message).with_details(json!({ "task": task.name, "models": failed }))
 }

@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::memory::{Item, Search};
-use crate::testing::state::{Kept, with};
+use crate::testing::state::{MemoryEntry, with};
 
 /// Matches any single part of a namespace.
 const ANY_PART: &str = "*";
 
 pub(crate) fn get(namespace: &[String], key: &str) -> Result<Option<Item>, Failure> {
     with(|state| {
-        let (place, now_ms) = ((namespace.to_vec(), key.to_owned()), state.now_ms);
-        let kept = state.memory.get_mut(&place).filter(|kept| is_alive(now_ms, kept))?;
-        Some(read(now_ms, kept))
+        let (entry_key, now_ms) = ((namespace.to_vec(), key.to_owned()), state.now_ms);
+        let entry = state.memory.get_mut(&entry_key).filter(|entry| is_alive(now_ms, entry))?;
+        Some(read(now_ms, entry))
     })
 }
 
@@ -49,9 +49,9 @@ fn write(
     refresh_ms: Option<u64>,
 ) -> Result<(), Failure> {
     with(|state| {
-        let place = (namespace.to_vec(), key.to_owned());
-        let old = state.memory.get(&place).filter(|kept| is_alive(state.now_ms, kept));
-        let created_ms = old.map_or(state.now_ms, |kept| kept.item.created_ms);
+        let entry_key = (namespace.to_vec(), key.to_owned());
+        let old = state.memory.get(&entry_key).filter(|entry| is_alive(state.now_ms, entry));
+        let created_ms = old.map_or(state.now_ms, |entry| entry.item.created_ms);
         let item = Item {
             namespace: namespace.to_vec(),
             key: key.to_owned(),
@@ -61,7 +61,7 @@ fn write(
             score: None,
         };
         let expires_ms = ttl_ms.map(|ttl_ms| state.now_ms.saturating_add_unsigned(ttl_ms));
-        state.memory.insert(place, Kept { item, expires_ms, refresh_ms });
+        state.memory.insert(entry_key, MemoryEntry { item, expires_ms, refresh_ms });
     })
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn search(search: Search) -> Result<Vec<Item>, Failure> {
     };
     let mut found: Vec<Item> = with(|state| {
         let now_ms = state.now_ms;
-        let alive = state.memory.values_mut().filter(|kept| is_alive(now_ms, kept));
-        alive.filter(|kept| fits(&kept.item)).map(|kept| read(now_ms, kept)).collect()
+        let alive = state.memory.values_mut().filter(|entry| is_alive(now_ms, entry));
+        alive.filter(|entry| fits(&entry.item)).map(|entry| read(now_ms, entry)).collect()
     })?;
     if let Some(wanted) = wanted {
         for item in &mut found {
@@ -107,24 +107,24 @@ pub(crate) fn list_namespaces(
         namespace.len() >= prefix.len() && namespace.iter().zip(prefix).all(fits)
     };
     with(|state| {
-        let alive = state.memory.values().filter(|kept| is_alive(state.now_ms, kept));
-        let under = alive.map(|kept| &kept.item.namespace).filter(|namespace| begins(namespace));
+        let alive = state.memory.values().filter(|entry| is_alive(state.now_ms, entry));
+        let under = alive.map(|entry| &entry.item.namespace).filter(|namespace| begins(namespace));
         let found: BTreeSet<Vec<String>> =
             under.map(|namespace| namespace.iter().take(depth).cloned().collect()).collect();
         found.into_iter().skip(offset as usize).take(limit as usize).collect()
     })
 }
 
-fn is_alive(now_ms: i64, kept: &Kept) -> bool {
-    kept.expires_ms.is_none_or(|expires_ms| expires_ms > now_ms)
+fn is_alive(now_ms: i64, entry: &MemoryEntry) -> bool {
+    entry.expires_ms.is_none_or(|expires_ms| expires_ms > now_ms)
 }
 
 /// Returns a document, and restarts its sliding expiry.
-fn read(now_ms: i64, kept: &mut Kept) -> Item {
-    if let Some(refresh_ms) = kept.refresh_ms {
-        kept.expires_ms = Some(now_ms.saturating_add_unsigned(refresh_ms));
+fn read(now_ms: i64, entry: &mut MemoryEntry) -> Item {
+    if let Some(refresh_ms) = entry.refresh_ms {
+        entry.expires_ms = Some(now_ms.saturating_add_unsigned(refresh_ms));
     }
-    kept.item.clone()
+    entry.item.clone()
 }
 
 /// Returns the fraction of the words that a document contains in its key, field names or values.

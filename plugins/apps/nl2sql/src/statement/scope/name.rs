@@ -4,7 +4,7 @@
 use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _, TableFactor};
 
 use crate::statement::scope::relation::{Relation, lower, unfolded};
-use crate::statement::scope::{Missing, Walk, place};
+use crate::statement::scope::{Missing, ScopeVisitor, expr_address};
 
 /// Schemas of the tables in the allowlist, as a statement may write them.
 const SCHEMAS: [&str; 2] = ["main", "public"];
@@ -18,7 +18,7 @@ const CATALOG_FUNCTIONS: &str = "pg_";
 /// Hidden columns of every table of SQLite.
 const HIDDEN_COLUMNS: [&str; 3] = ["rowid", "oid", "_rowid_"];
 
-impl Walk<'_> {
+impl ScopeVisitor<'_> {
     pub(super) fn is_known(&self, name: &ObjectName) -> bool {
         let parts: Option<Vec<&Ident>> = name.0.iter().map(|part| part.as_ident()).collect();
         match parts.as_deref() {
@@ -33,7 +33,7 @@ impl Walk<'_> {
 
     fn is_cte(&self, name: &ObjectName) -> bool {
         let ctes = self.frames.last().map(|frame| &frame.ctes);
-        ctes.is_some_and(|ctes| self.known(ctes).cte(name).is_some())
+        ctes.is_some_and(|ctes| self.resolver(ctes).cte(name).is_some())
     }
 
     /// Returns true if a function is permitted in `FROM`. The host decides what the function may
@@ -97,7 +97,7 @@ impl Walk<'_> {
         is_sure: bool,
     ) {
         // In a cast the field gives the column its name, but no alias can follow it.
-        let is_item = self.namesakes.get(&place(expression)).copied();
+        let is_item = self.namesakes.get(&expr_address(expression)).copied();
         let tables = if is_sure && is_item != Some(false) { self.tables() } else { Vec::new() };
         self.findings.missing.push(Missing {
             name,
@@ -112,7 +112,7 @@ impl Walk<'_> {
         let wanted = lower(name);
         let is_quoted = name.quote_style == Some('"') && !self.names.contains(&name.value);
         let may_be_text = is_quoted && self.is_sqlite;
-        let is_value = may_be_text && self.values.contains(&place(expression));
+        let is_value = may_be_text && self.values.contains(&expr_address(expression));
         let is_output = !is_value && self.is_output(&wanted, may_be_text);
         if is_output || self.is_hidden(&wanted, may_be_text) {
             return;

@@ -105,14 +105,14 @@ pub(super) type Ctes = BTreeMap<String, Columns>;
 
 /// Resolver of names at one position.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct Resolver<'a> {
     pub(super) knowledge: &'a Knowledge,
     pub(super) is_sqlite: bool,
     /// Visible CTEs.
     pub(super) ctes: &'a Ctes,
 }
 
-impl<'a> Known<'a> {
+impl<'a> Resolver<'a> {
     /// Returns the columns of the CTE with a name. A name with a schema is never a CTE.
     pub(super) fn cte(self, name: &ObjectName) -> Option<&'a Columns> {
         let [part] = name.0.as_slice() else { return None };
@@ -129,7 +129,7 @@ impl<'a> Known<'a> {
         if !self.is_sqlite && !with.recursive {
             let mut bodies = Vec::with_capacity(with.cte_tables.len());
             for cte in &with.cte_tables {
-                let columns = self.seeing(&ctes).defined(cte);
+                let columns = self.with_ctes(&ctes).defined(cte);
                 bodies.push(ctes.clone());
                 ctes.insert(lower(&cte.alias.name), columns);
             }
@@ -139,7 +139,7 @@ impl<'a> Known<'a> {
             ctes.insert(lower(&cte.alias.name), Columns::any());
         }
         for cte in in_order(&with.cte_tables) {
-            let columns = self.seeing(&ctes).defined(cte);
+            let columns = self.with_ctes(&ctes).defined(cte);
             ctes.insert(lower(&cte.alias.name), columns);
         }
         let inside = |cte: &Cte| {
@@ -156,11 +156,11 @@ impl<'a> Known<'a> {
     }
 
     /// Returns a resolver with other visible CTEs.
-    fn seeing<'c>(self, ctes: &'c Ctes) -> Known<'c>
+    fn with_ctes<'c>(self, ctes: &'c Ctes) -> Resolver<'c>
     where
         'a: 'c,
     {
-        Known { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
+        Resolver { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
     }
 
     /// Returns the columns of a CTE definition.
@@ -226,7 +226,7 @@ impl<'a> Known<'a> {
     fn query(self, query: &Query) -> Columns {
         let Some(with) = &query.with else { return self.body(&query.body) };
         let (ctes, _) = self.with(with);
-        self.seeing(&ctes).body(&query.body)
+        self.with_ctes(&ctes).body(&query.body)
     }
 
     fn body(self, body: &SetExpr) -> Columns {

@@ -11,7 +11,7 @@ use sqlparser::ast::{
 };
 
 use crate::statement::scope::relation::{Relation, lower};
-use crate::statement::scope::{Walk, place};
+use crate::statement::scope::{ScopeVisitor, expr_address};
 
 /// Functions that return numbers.
 const NUMBERS: &[&str] = &[
@@ -49,7 +49,7 @@ enum Comparison {
     Order,
 }
 
-impl Walk<'_> {
+impl ScopeVisitor<'_> {
     /// Records the names in a comparison that may be texts.
     pub(super) fn note_texts(&mut self, expression: &Expr) {
         match expression {
@@ -94,7 +94,7 @@ impl Walk<'_> {
         if let Expr::Identifier(name) = side
             && self.may_be_text(name, other, comparison)
         {
-            self.values.insert(place(side));
+            self.values.insert(expr_address(side));
         }
     }
 

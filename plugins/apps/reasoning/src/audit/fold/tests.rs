@@ -154,7 +154,7 @@ fn lost_call_has_two_rows() {
         ]
     );
     assert_eq!(folded.rows[1].payload["error"]["code"], "lost");
-    assert_eq!(folded.ended.unwrap().status, "cancelled");
+    assert_eq!(folded.run_end.unwrap().status, "cancelled");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn failed_run_has_a_row_with_its_error() {
     assert_eq!(types(&folded), ["session_failed"]);
     assert_eq!(folded.rows[0].payload["error"]["message"], "llm summary failed: down");
     let well = fold(&events(1, &[json!({"type": "run_ended", "status": "completed"})])).unwrap();
-    assert!(well.rows.is_empty() && well.ended.is_some());
+    assert!(well.rows.is_empty() && well.run_end.is_some());
 }
 
 #[test]
