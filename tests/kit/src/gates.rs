@@ -9,10 +9,11 @@ use wattle_graph::failure::Failure;
 /// The failpoints of a test. A failpoint has the name of a call and applies to one call.
 #[derive(Default)]
 pub struct Gates {
-    wishes: Mutex<Vec<(String, Wish)>>,
+    failpoints: Mutex<Vec<(String, Failpoint)>>,
 }
 
-enum Wish {
+/// What a failpoint does with its call.
+enum Failpoint {
     /// Pauses the call. A message on `open` makes it fail, a closed channel lets it continue.
     Hold {
         reached: oneshot::Sender<()>,
@@ -54,21 +55,21 @@ impl Held {
 
 impl Gates {
     /// Locks the failpoints and ignores poisoning: no code that can panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Wish)>> {
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Failpoint)>> {
+        self.failpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pauses the next call with this name.
     pub fn hold(&self, call: &str) -> Gate {
         let (tell, reached) = oneshot::channel();
         let (keep, open) = oneshot::channel();
-        self.lock().push((call.to_owned(), Wish::Hold { reached: tell, open }));
+        self.lock().push((call.to_owned(), Failpoint::Hold { reached: tell, open }));
         Gate { reached, open: keep }
     }
 
     /// Fails the next call with this name.
     pub fn fail(&self, call: &str) {
-        self.lock().push((call.to_owned(), Wish::Fail));
+        self.lock().push((call.to_owned(), Failpoint::Fail));
     }
 
     /// Returns true if no failpoint is left.
@@ -83,15 +84,15 @@ impl Gates {
     ///
     /// `internal` if the test requests a failure.
     pub async fn pass(&self, call: &str) -> Result<(), Failure> {
-        let wish = {
-            let mut wishes = self.lock();
-            let place = wishes.iter().position(|(name, _)| name == call);
-            place.map(|place| wishes.remove(place).1)
+        let failpoint = {
+            let mut failpoints = self.lock();
+            let index = failpoints.iter().position(|(name, _)| name == call);
+            index.map(|index| failpoints.remove(index).1)
         };
-        let fails = match wish {
+        let fails = match failpoint {
             None => false,
-            Some(Wish::Fail) => true,
-            Some(Wish::Hold { reached, open }) => {
+            Some(Failpoint::Fail) => true,
+            Some(Failpoint::Hold { reached, open }) => {
                 // Sending fails only if the test has dropped the gate.
                 let _ = reached.send(());
                 open.await.is_ok()

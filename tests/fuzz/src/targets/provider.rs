@@ -21,7 +21,7 @@ use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::InMemoryBlobs;
 
-use crate::targets::stream::{self, said, told};
+use crate::targets::stream::{self, content_of_completion, content_of_deltas};
 
 /// Providers, by the lowest bits of the first byte.
 const KINDS: [(&str, ProviderKind); 4] = [
@@ -68,7 +68,11 @@ pub fn run(bytes: &[u8]) {
     match answer {
         Ok(_) if status != StatusCode::OK => panic!("a completion in spite of status {status}"),
         Ok(answer) if streams => {
-            assert_eq!(said(&answer), told(&pieces), "the deltas differ from the completion");
+            assert_eq!(
+                content_of_completion(&answer),
+                content_of_deltas(&pieces),
+                "the deltas differ from the completion"
+            );
         }
         Ok(_) => {}
         Err(failure) => {

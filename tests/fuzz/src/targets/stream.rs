@@ -34,50 +34,54 @@ pub(super) fn check(recorded: &Recorded, bytes: &[u8]) {
     let singles: Vec<&[u8]> = bytes.chunks(bytes.len().div_ceil(CHUNKS).max(1)).collect();
     let single = read(&singles);
     assert_eq!(whole, single, "byte by byte");
-    if let (Ok(answer), told) = whole {
-        assert_eq!(said(&answer), told, "the deltas differ from the completion");
+    if let (Ok(answer), emitted) = whole {
+        assert_eq!(
+            content_of_completion(&answer),
+            emitted,
+            "the deltas differ from the completion"
+        );
     }
 }
 
 /// The content of a completion or of its deltas.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct CompletionContent {
     text: String,
     reasoning: String,
     calls: usize,
 }
 
-fn read(recorded: &Recorded, pieces: &[&[u8]]) -> (Result<Completion, Failure>, Said) {
+fn read(recorded: &Recorded, pieces: &[&[u8]]) -> (Result<Completion, Failure>, CompletionContent) {
     let pieces = pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect();
     let (answer, deltas) = crate::wait(recorded.read(pieces));
-    (answer, told(&deltas))
+    (answer, content_of_deltas(&deltas))
 }
 
-pub(super) fn told(deltas: &[Delta]) -> Said {
-    let mut said = Said::default();
+pub(super) fn content_of_deltas(deltas: &[Delta]) -> CompletionContent {
+    let mut content = CompletionContent::default();
     for delta in deltas {
         match delta {
-            Delta::Text { text } => said.text.push_str(text),
-            Delta::Reasoning { text } => said.reasoning.push_str(text),
-            Delta::ToolCall { id, .. } => said.calls += usize::from(id.is_some()),
+            Delta::Text { text } => content.text.push_str(text),
+            Delta::Reasoning { text } => content.reasoning.push_str(text),
+            Delta::ToolCall { id, .. } => content.calls += usize::from(id.is_some()),
             // Text of these deltas was reasoning.
-            Delta::Restart => said = Said::default(),
+            Delta::Restart => content = CompletionContent::default(),
             other => panic!("unknown delta: {other:?}"),
         }
     }
-    said
+    content
 }
 
-pub(super) fn said(answer: &Completion) -> Said {
-    let mut said = Said::default();
+pub(super) fn content_of_completion(answer: &Completion) -> CompletionContent {
+    let mut content = CompletionContent::default();
     for part in &answer.parts {
         match part {
-            Part::Text(text) => said.text.push_str(text),
-            Part::Reasoning(text) => said.reasoning.push_str(text),
+            Part::Text(text) => content.text.push_str(text),
+            Part::Reasoning(text) => content.reasoning.push_str(text),
             // A call without a name is not emitted.
-            Part::ToolCall(call) => said.calls += usize::from(!call.name.is_empty()),
+            Part::ToolCall(call) => content.calls += usize::from(!call.name.is_empty()),
             _ => {}
         }
     }
-    said
+    content
 }

@@ -42,12 +42,13 @@ pub(super) enum Times {
 /// A condition on a request or on an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
-    pub(super) place: Place,
+    pub(super) selector: Selector,
     pub(super) test: Test,
 }
 
+/// The part of a message that a condition examines.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Selector {
     /// A JSON pointer into the body.
     Pointer(String),
     Header(String),
@@ -190,14 +191,14 @@ fn begun(head: &str) -> Result<Exchange, String> {
 }
 
 fn condition(line: &str) -> Result<Condition, String> {
-    let (place, rest) = match line.strip_prefix("header ") {
+    let (selector, rest) = match line.strip_prefix("header ") {
         Some(rest) => {
             let (name, rest) = rest.split_once(' ').ok_or("the condition has no operator")?;
-            (Place::Header(name.to_owned()), rest)
+            (Selector::Header(name.to_owned()), rest)
         }
         None => {
             let (pointer, rest) = line.split_once(' ').ok_or("the condition has no operator")?;
-            (Place::Pointer(pointer.to_owned()), rest)
+            (Selector::Pointer(pointer.to_owned()), rest)
         }
     };
     let json = |text: &str| {
@@ -213,7 +214,7 @@ fn condition(line: &str) -> Result<Condition, String> {
         },
         _ => return Err(format!("unknown operator `{rest}`")),
     };
-    Ok(Condition { place, test })
+    Ok(Condition { selector, test })
 }
 
 /// Reads the cases of a folder, sorted by name. Files whose names begin with `_` are included by
@@ -253,11 +254,11 @@ mod tests {
         );
         let [first, second] = case.exchanges.as_slice() else { panic!("{case:?}") };
         assert_eq!((first.times, first.status, first.head.len()), (Times::Any, 400, 3));
-        let pointer = |text: &str| Place::Pointer(text.to_owned());
+        let pointer = |text: &str| Selector::Pointer(text.to_owned());
         let expected = [
-            Condition { place: pointer("/a/0"), test: Test::Is(json!({ "b": 1 })) },
-            Condition { place: Place::Header("x-key".into()), test: Test::Has("k".into()) },
-            Condition { place: pointer("/c"), test: Test::Absent },
+            Condition { selector: pointer("/a/0"), test: Test::Is(json!({ "b": 1 })) },
+            Condition { selector: Selector::Header("x-key".into()), test: Test::Has("k".into()) },
+            Condition { selector: pointer("/c"), test: Test::Absent },
         ];
         assert_eq!(first.conditions, expected);
         assert_eq!(first.headers, [("x-a".to_owned(), "b".to_owned())]);

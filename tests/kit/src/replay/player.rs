@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::parse::{Case, Condition, Exchange, Place, Test, Times};
+use super::parse::{Case, Condition, Exchange, Selector, Test, Times};
 
 /// A case that is being replayed.
 #[derive(Debug)]
@@ -131,9 +131,9 @@ impl Player {
 
 impl Condition {
     pub(super) fn holds(&self, header: &dyn Fn(&str) -> Option<String>, body: &Value) -> bool {
-        let value = match &self.place {
-            Place::Pointer(pointer) => body.pointer(pointer).cloned(),
-            Place::Header(name) => header(name).map(Value::String),
+        let value = match &self.selector {
+            Selector::Pointer(pointer) => body.pointer(pointer).cloned(),
+            Selector::Header(name) => header(name).map(Value::String),
         };
         match (&self.test, value) {
             (Test::Is(expected), Some(value)) => *expected == value,

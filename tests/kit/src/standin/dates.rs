@@ -4,7 +4,7 @@ use jiff::{ToSpan, civil::Date};
 
 /// A date in a text. `date` is `None` for a relative date if today is unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ParsedDate {
     pub(super) date: Option<Date>,
     /// Index of the first character after the date.
     pub(super) end: usize,
@@ -36,7 +36,7 @@ const TODAY_REACH: usize = 24;
 const TODAY_WORDS: &[&str] = &["今天", "今日", "当前", "现在", "today", "current", "now"];
 
 /// Parses the date that begins at `start`.
-pub(super) fn scan(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
+pub(super) fn scan(chars: &[char], start: usize, today: Option<Date>) -> Option<ParsedDate> {
     if start > 0 && chars[start].is_ascii_alphanumeric() {
         // A date does not begin inside of a number or a word.
         let before = chars[start - 1];
@@ -66,7 +66,7 @@ pub(super) fn today_in(text: &str) -> Option<Date> {
 }
 
 /// Parses `2025-01-10`, `2025/1/10`, `2025.01.10` and `2025年1月10日`.
-fn full(chars: &[char], start: usize) -> Option<Found> {
+fn full(chars: &[char], start: usize) -> Option<ParsedDate> {
     let (year, at) = integer(chars, start, 4)?;
     let separator = *chars.get(at).filter(|c| matches!(c, '-' | '/' | '.' | '年'))?;
     if at - start != 4 {
@@ -80,11 +80,11 @@ fn full(chars: &[char], start: usize) -> Option<Found> {
     }
     let (day, at) = integer(chars, at + 1, 2)?;
     let date = valid(year, month, day)?;
-    Some(Found { date: Some(date), end: skip_day_word(chars, at) })
+    Some(ParsedDate { date: Some(date), end: skip_day_word(chars, at) })
 }
 
 /// Parses `1月10日` and `1/10`. The year is the latest one with which the date is not in the future.
-fn month_and_day(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
+fn month_and_day(chars: &[char], start: usize, today: Option<Date>) -> Option<ParsedDate> {
     let (month, at) = integer(chars, start, 2)?;
     let separator = *chars.get(at).filter(|c| matches!(c, '月' | '/'))?;
     let (day, at) = integer(chars, at + 1, 2)?;
@@ -93,26 +93,26 @@ fn month_and_day(chars: &[char], start: usize, today: Option<Date>) -> Option<Fo
     }
     // 2024 is a leap year, so 29 February is valid.
     valid(2024, month, day)?;
-    Some(Found { date: latest(month, day, today), end: skip_day_word(chars, at) })
+    Some(ParsedDate { date: latest(month, day, today), end: skip_day_word(chars, at) })
 }
 
 /// Parses `3天前` and `3 days ago`.
-fn days_ago(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
+fn days_ago(chars: &[char], start: usize, today: Option<Date>) -> Option<ParsedDate> {
     let (days, at) = integer(chars, start, 3)?;
     let end = ["天前", "天以前", " 天前", " days ago", " day ago"]
         .iter()
         .find_map(|word| starts_with(chars, at, word).then(|| at + word.chars().count()))?;
-    Some(Found { date: today.and_then(|today| shift(today, -i64::from(days))), end })
+    Some(ParsedDate { date: today.and_then(|today| shift(today, -i64::from(days))), end })
 }
 
-fn relative_word(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
+fn relative_word(chars: &[char], start: usize, today: Option<Date>) -> Option<ParsedDate> {
     let (word, days) = WORDS.iter().find(|(word, _)| starts_with(chars, start, word))?;
     let end = start + word.chars().count();
-    Some(Found { date: today.and_then(|today| shift(today, *days)), end })
+    Some(ParsedDate { date: today.and_then(|today| shift(today, *days)), end })
 }
 
 /// Parses `Jan 10, 2025`, `January 10th` and `10 Jan 2025`.
-fn english(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
+fn english(chars: &[char], start: usize, today: Option<Date>) -> Option<ParsedDate> {
     let (month, day, at) = if let Some((month, at)) = month_name(chars, start) {
         let (day, at) = integer(chars, skip_spaces(chars, at), 2)?;
         (month, day, at)
@@ -131,9 +131,9 @@ fn english(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
         && end - year_at == 4
         && (1990..2100).contains(&year)
     {
-        return Some(Found { date: valid(year, month, day), end });
+        return Some(ParsedDate { date: valid(year, month, day), end });
     }
-    Some(Found { date: latest(month, day, today), end: at })
+    Some(ParsedDate { date: latest(month, day, today), end: at })
 }
 
 /// Full names of the months.
@@ -213,8 +213,8 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         let chars: Vec<char> = text.chars().collect();
-        let found = scan(&chars, 0, Some(date(2025, 1, 15)));
-        let shown = found.and_then(|found| found.date).map(|date| date.to_string());
+        let parsed = scan(&chars, 0, Some(date(2025, 1, 15)));
+        let shown = parsed.and_then(|parsed| parsed.date).map(|date| date.to_string());
         assert_eq!(shown.as_deref().unwrap_or(""), expected, "{text}");
     }
 
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn relative_dates_without_today_are_recognized_but_unknown() {
         let chars: Vec<char> = "昨天买".chars().collect();
-        let found = scan(&chars, 0, None).unwrap();
-        assert_eq!((found.date, found.end), (None, 2));
+        let parsed = scan(&chars, 0, None).unwrap();
+        assert_eq!((parsed.date, parsed.end), (None, 2));
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn work_out(
     pictures: &BTreeMap<String, String>,
     fault: Option<&Fault>,
 ) -> Answer {
-    if let Some(next) = tools::next(question, fault) {
+    if let Some(next) = tools::next_step(question, fault) {
         return finish(question, next.content, next.asks, next.rule);
     }
     let (shape, schema) = shape::wanted(question);

@@ -2,7 +2,7 @@
 
 /// A number in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ParsedNumber {
     pub(super) value: f64,
     /// Index of the first character after the number.
     pub(super) end: usize,
@@ -11,11 +11,11 @@ pub(super) struct Found {
 }
 
 /// Parses the number that begins at `start`.
-pub(super) fn scan(chars: &[char], start: usize) -> Option<Found> {
+pub(super) fn scan(chars: &[char], start: usize) -> Option<ParsedNumber> {
     scan_digits(chars, start).or_else(|| scan_numerals(chars, start))
 }
 
-fn scan_digits(chars: &[char], start: usize) -> Option<Found> {
+fn scan_digits(chars: &[char], start: usize) -> Option<ParsedNumber> {
     let mut end = start;
     let mut text = String::new();
     while let Some(c) = chars.get(end) {
@@ -31,7 +31,7 @@ fn scan_digits(chars: &[char], start: usize) -> Option<Found> {
     }
     let value = text.parse::<f64>().ok()?;
     let (factor, end) = multiplier(chars, end);
-    Some(Found { value: value * factor, end, numerals_only: false })
+    Some(ParsedNumber { value: value * factor, end, numerals_only: false })
 }
 
 fn is_digit(chars: &[char], at: usize) -> bool {
@@ -51,14 +51,14 @@ fn multiplier(chars: &[char], mut end: usize) -> (f64, usize) {
         end += 1;
     }
     let letter = chars.get(end).is_some_and(|c| matches!(c, 'k' | 'K'));
-    let word_goes_on = chars.get(end + 1).is_some_and(char::is_ascii_alphanumeric);
-    if letter && !word_goes_on { (factor * 1_000.0, end + 1) } else { (factor, end) }
+    let word_continues = chars.get(end + 1).is_some_and(char::is_ascii_alphanumeric);
+    if letter && !word_continues { (factor * 1_000.0, end + 1) } else { (factor, end) }
 }
 
-fn scan_numerals(chars: &[char], start: usize) -> Option<Found> {
+fn scan_numerals(chars: &[char], start: usize) -> Option<ParsedNumber> {
     let length = chars[start..].iter().take_while(|c| is_numeral(**c)).count();
     let value = chinese(&chars[start..start + length])?;
-    Some(Found { value, end: start + length, numerals_only: true })
+    Some(ParsedNumber { value, end: start + length, numerals_only: true })
 }
 
 fn is_numeral(c: char) -> bool {
@@ -128,9 +128,9 @@ mod tests {
 
     fn check(text: &str, value: f64, rest: &str) {
         let chars: Vec<char> = text.chars().collect();
-        let found = scan(&chars, 0).unwrap_or_else(|| panic!("no number in {text}"));
-        assert!((found.value - value).abs() < 1e-9, "{text}: {} is not {value}", found.value);
-        assert_eq!(chars[found.end..].iter().collect::<String>(), rest, "{text}");
+        let number = scan(&chars, 0).unwrap_or_else(|| panic!("no number in {text}"));
+        assert!((number.value - value).abs() < 1e-9, "{text}: {} is not {value}", number.value);
+        assert_eq!(chars[number.end..].iter().collect::<String>(), rest, "{text}");
     }
 
     #[test]

@@ -6,25 +6,30 @@ use super::question::{Ask, Question};
 
 /// A scripted completion.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ScriptedCompletion {
     pub(super) content: String,
     pub(super) reasoning: String,
     pub(super) asks: Vec<Ask>,
 }
 
 /// Returns the completion for a line of the script.
-pub(super) fn answer(question: &Question, line: Option<&Value>) -> Said {
+pub(super) fn answer(question: &Question, line: Option<&Value>) -> ScriptedCompletion {
     match line {
-        None => Said::default(),
-        Some(Value::String(content)) => Said { content: content.clone(), ..Said::default() },
+        None => ScriptedCompletion::default(),
+        Some(Value::String(content)) => {
+            ScriptedCompletion { content: content.clone(), ..ScriptedCompletion::default() }
+        }
         Some(document) => match document.get("tool_calls").and_then(Value::as_array) {
-            None => Said { content: document.to_string(), ..Said::default() },
+            None => ScriptedCompletion {
+                content: document.to_string(),
+                ..ScriptedCompletion::default()
+            },
             Some(calls) => {
                 let text = |name: &str| {
                     document.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
                 };
                 let asks = calls.iter().enumerate().map(|(index, call)| ask(question, index, call));
-                Said {
+                ScriptedCompletion {
                     content: text("content"),
                     reasoning: text("reasoning"),
                     asks: asks.collect(),
@@ -58,16 +63,16 @@ mod tests {
     #[test]
     fn lines_are_texts_json_values_or_tool_calls() {
         let question = Question::default();
-        let said = |line: Value| answer(&question, Some(&line));
-        assert_eq!(said(json!("hi")).content, "hi");
-        assert_eq!(said(json!({"a": 1})).content, "{\"a\":1}");
+        let completion = |line: Value| answer(&question, Some(&line));
+        assert_eq!(completion(json!("hi")).content, "hi");
+        assert_eq!(completion(json!({"a": 1})).content, "{\"a\":1}");
         let calls = json!({"content": "wait", "tool_calls": [
             {"name": "add", "arguments": {"a": 1}}, {"id": "x", "name": "bad", "arguments": "{"},
         ]});
-        let asked = said(calls);
-        assert_eq!(asked.content, "wait");
+        let with_calls = completion(calls);
+        assert_eq!(with_calls.content, "wait");
         let expected = [("call_0_0", "add", "{\"a\":1}"), ("x", "bad", "{")];
-        let found: Vec<_> = asked
+        let found: Vec<_> = with_calls
             .asks
             .iter()
             .map(|ask| (ask.id.as_str(), ask.name.as_str(), ask.arguments.as_str()))

@@ -38,17 +38,17 @@ pub(super) struct Dialogue<'q> {
     /// The last user message.
     pub(super) user: &'q str,
     /// The tool calls since the last user message, grouped by message of the model.
-    pub(super) rounds: Vec<Vec<Asked<'q>>>,
+    pub(super) rounds: Vec<Vec<AnsweredCall<'q>>>,
 }
 
 /// A tool call and its result.
-pub(super) struct Asked<'q> {
+pub(super) struct AnsweredCall<'q> {
     pub(super) ask: &'q Ask,
     pub(super) answer: &'q str,
 }
 
 /// The output of the rules.
-pub(super) struct Next {
+pub(super) struct RuleOutput {
     pub(super) content: String,
     pub(super) asks: Vec<Ask>,
     pub(super) rule: &'static str,
@@ -61,8 +61,9 @@ impl<'q> Dialogue<'q> {
         let since = &question.turns[last.map_or(0, |index| index + 1)..];
         let asking = since.iter().enumerate().filter(|(_, turn)| !turn.asks.is_empty());
         let rounds = asking.map(|(index, turn)| {
-            let asked = |ask| Asked { ask, answer: answer_to(ask, &since[index + 1..]) };
-            turn.asks.iter().map(asked).collect()
+            let with_answer =
+                |ask| AnsweredCall { ask, answer: answer_to(ask, &since[index + 1..]) };
+            turn.asks.iter().map(with_answer).collect()
         });
         Self { question, user: question.last_user_text(), rounds: rounds.collect() }
     }
@@ -80,18 +81,18 @@ fn answer_to<'q>(ask: &Ask, later: &'q [Turn]) -> &'q str {
 
 /// Returns the next step of a model with tools. Returns `None` if no tools are offered, the request
 /// has a response schema, or no rule applies.
-pub(super) fn next(question: &Question, fault: Option<&Fault>) -> Option<Next> {
+pub(super) fn next_step(question: &Question, fault: Option<&Fault>) -> Option<RuleOutput> {
     if question.tools.is_empty() || question.schema.is_some() {
         return None;
     }
     let dialogue = Dialogue::new(question);
     let mut rules = RULES.iter();
-    let (rule, made) = rules.find_map(|(name, rule)| Some((*name, rule(&dialogue)?)))?;
-    Some(match (made, fault) {
+    let (rule, next_move) = rules.find_map(|(name, rule)| Some((*name, rule(&dialogue)?)))?;
+    Some(match (next_move, fault) {
         (_, Some(Fault::Content { text })) => {
-            Next { content: text.clone(), asks: Vec::new(), rule }
+            RuleOutput { content: text.clone(), asks: Vec::new(), rule }
         }
-        (Move::Say(content), _) => Next { content, asks: Vec::new(), rule },
+        (Move::Say(content), _) => RuleOutput { content, asks: Vec::new(), rule },
         (Move::Call(calls), fault) => called(question, String::new(), calls, fault, rule),
         (Move::Announce(words, calls), fault) => called(question, words, calls, fault, rule),
     })
@@ -103,16 +104,16 @@ fn called(
     calls: Vec<(String, String)>,
     fault: Option<&Fault>,
     rule: &'static str,
-) -> Next {
+) -> RuleOutput {
     let is_bent = matches!(fault, Some(Fault::InvalidJsonContent));
-    Next { content, asks: asks(question, calls, is_bent), rule }
+    RuleOutput { content, asks: asks(question, calls, is_bent), rule }
 }
 
 /// Creates tool calls whose ids depend only on the conversation.
 fn asks(question: &Question, calls: Vec<(String, String)>, is_bent: bool) -> Vec<Ask> {
-    let place = question.turns.len();
+    let position = question.turns.len();
     let ask = |(index, (name, arguments)): (usize, (String, String))| {
-        let text = format!("{place} {index} {name} {arguments} {}", question.all_text());
+        let text = format!("{position} {index} {name} {arguments} {}", question.all_text());
         let id = format!("call_{}", &blake3::hash(text.as_bytes()).to_hex()[..20]);
         let arguments = if is_bent { "{\"unexpected\":".to_owned() } else { arguments };
         Ask { id, name, arguments }
@@ -138,12 +139,12 @@ pub(super) fn check(question: &Question) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     for turn in &question.turns {
         if turn.speaker == Speaker::Tool {
-            let place = open.iter().position(|id| *id == turn.answers);
-            let place = place.ok_or(
+            let position = open.iter().position(|id| *id == turn.answers);
+            let position = position.ok_or(
                 "messages with role 'tool' must be a response to a preceding message with \
                  'tool_calls'.",
             )?;
-            open.remove(place);
+            open.remove(position);
             continue;
         }
         if !open.is_empty() {
@@ -170,7 +171,7 @@ pub(super) fn arguments(ask: &Ask) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::{check, next};
+    use super::{check, next_step};
     use crate::standin::faults::Fault;
     use crate::standin::question::{Ask, Offer, Question, Speaker, Turn};
 
@@ -180,7 +181,7 @@ mod tests {
         Question { tools: vec![offer], turns, ..Question::default() }
     }
 
-    fn asked(question: &mut Question, asks: Vec<Ask>) {
+    fn push_calls(question: &mut Question, asks: Vec<Ask>) {
         let turn = Turn::new(Speaker::Assistant, String::new(), Vec::new());
         question.turns.push(Turn { asks, ..turn });
     }
@@ -189,22 +190,22 @@ mod tests {
     fn the_script_of_the_user_is_followed_turn_by_turn() {
         let mut question =
             question("please\ncall echo {\"text\":\"a\"}\ncall fly\nthen\ncall echo x");
-        let first = next(&question, None).unwrap();
+        let first = next_step(&question, None).unwrap();
         let calls: Vec<_> =
             first.asks.iter().map(|ask| (ask.name.as_str(), ask.arguments.as_str())).collect();
         assert_eq!(calls, [("echo", "{\"text\":\"a\"}"), ("fly", "{}")]);
         let ids: Vec<String> = first.asks.iter().map(|ask| ask.id.clone()).collect();
         assert_ne!(ids[0], ids[1]);
-        asked(&mut question, first.asks);
+        push_calls(&mut question, first.asks);
         assert!(check(&question).unwrap_err().contains(&ids[1]));
         question.turns.push(Turn::answer(ids[1].clone(), "no wings".to_owned()));
         question.turns.push(Turn::answer(ids[0].clone(), "a".to_owned()));
         check(&question).unwrap();
-        let second = next(&question, None).unwrap();
+        let second = next_step(&question, None).unwrap();
         assert_eq!(second.asks[0].arguments, "x");
-        asked(&mut question, second.asks.clone());
+        push_calls(&mut question, second.asks.clone());
         question.turns.push(Turn::answer(second.asks[0].id.clone(), "bad".to_owned()));
-        let last = next(&question, None).unwrap();
+        let last = next_step(&question, None).unwrap();
         assert_eq!(last.content, "The tools answered:\necho: a\nfly: no wings\necho: bad");
     }
 
@@ -212,20 +213,20 @@ mod tests {
     fn again_repeats_the_script() {
         let mut question = question("call echo\nagain");
         for _ in 0..3 {
-            let asks = next(&question, None).unwrap().asks;
+            let asks = next_step(&question, None).unwrap().asks;
             question.turns.push(Turn::answer(String::new(), String::new()));
             assert_eq!(asks.len(), 1);
-            asked(&mut question, asks);
+            push_calls(&mut question, asks);
         }
     }
 
     #[test]
     fn faults_change_arguments_and_text() {
         let question = question("call echo");
-        let bent = next(&question, Some(&Fault::InvalidJsonContent)).unwrap();
+        let bent = next_step(&question, Some(&Fault::InvalidJsonContent)).unwrap();
         assert_eq!(bent.asks[0].arguments, "{\"unexpected\":");
         let text = Fault::Content { text: "no".to_owned() };
-        assert!(next(&question, Some(&text)).unwrap().asks.is_empty());
+        assert!(next_step(&question, Some(&text)).unwrap().asks.is_empty());
     }
 
     #[test]
@@ -237,7 +238,7 @@ mod tests {
         orphan.turns.push(Turn::answer("a".to_owned(), "1".to_owned()));
         assert!(check(&orphan).is_err());
         let mut later = question("hi");
-        asked(&mut later, vec![Ask { id: "a".to_owned(), ..Ask::default() }]);
+        push_calls(&mut later, vec![Ask { id: "a".to_owned(), ..Ask::default() }]);
         later.turns.push(Turn::new(Speaker::User, "and?".to_owned(), Vec::new()));
         later.turns.push(Turn::answer("a".to_owned(), "1".to_owned()));
         assert!(check(&later).is_err());

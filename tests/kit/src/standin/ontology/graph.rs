@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::classes::{ATTRIBUTES, CLASSES, Capability, Class, attribute_of, class};
 use super::relations::{self, PROPERTIES, Property};
-use super::search::Wish;
+use super::search::SearchParams;
 
 /// Calls a tool.
 pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
     let items = match name {
-        "graph.list_data_attributes" => attributes(&Wish::read(arguments)?),
+        "graph.list_data_attributes" => attributes(&SearchParams::read(arguments)?),
         "graph.get_data_attribute_related_ontologies" => {
             codes(arguments, "attributeCodes")?.iter().map(|code| related(code)).collect()
         }
-        "graph.list_ontologies" => ontologies(&Wish::read(arguments)?),
+        "graph.list_ontologies" => ontologies(&SearchParams::read(arguments)?),
         "graph.get_ontology_details" => {
             let known = codes(arguments, "ontologyCodes")?;
             known.iter().filter_map(|code| class(code)).map(details).collect()
@@ -34,8 +34,8 @@ fn codes(arguments: &Value, name: &str) -> Result<Vec<String>, String> {
     Ok(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-fn attributes(wish: &Wish) -> Vec<Value> {
-    let found = wish.best(ATTRIBUTES, |known| (known.name, known.description));
+fn attributes(params: &SearchParams) -> Vec<Value> {
+    let found = params.best(ATTRIBUTES, |known| (known.name, known.description));
     let item = |(score, known): (f64, &super::classes::Attribute)| {
         json!({ "code": known.code, "name": known.name, "description": known.description,
                 "score": score })
@@ -43,8 +43,8 @@ fn attributes(wish: &Wish) -> Vec<Value> {
     found.into_iter().map(item).collect()
 }
 
-fn ontologies(wish: &Wish) -> Vec<Value> {
-    let found = wish.best(CLASSES, |known| (known.name, known.description));
+fn ontologies(params: &SearchParams) -> Vec<Value> {
+    let found = params.best(CLASSES, |known| (known.name, known.description));
     let item = |(score, known): (f64, &Class)| {
         let mut item = brief(known.code, known.name, known.description);
         item["score"] = json!(score);

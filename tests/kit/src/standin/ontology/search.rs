@@ -12,7 +12,7 @@ const TOP_N: usize = 10;
 
 /// The parameters of a search.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct SearchParams {
     query: String,
     top_n: usize,
     /// Maximum distance to the best score; 0 for no maximum.
@@ -23,7 +23,7 @@ pub(super) struct Wish {
     w_dense: f64,
 }
 
-impl Wish {
+impl SearchParams {
     /// Parses the arguments of a search.
     pub(super) fn read(arguments: &Value) -> Result<Self, String> {
         let query = arguments["query"].as_str().ok_or("`query` is missing")?;
@@ -73,12 +73,12 @@ impl Wish {
 
 /// Returns the number of common bigrams relative to the shorter text.
 fn alike(query: &str, text: &str) -> f64 {
-    let (asked, there) = (pairs(query), pairs(text));
-    let least = asked.len().min(there.len());
+    let (in_query, in_text) = (pairs(query), pairs(text));
+    let least = in_query.len().min(in_text.len());
     if least == 0 {
         return 0.0;
     }
-    asked.intersection(&there).count() as f64 / least as f64
+    in_query.intersection(&in_text).count() as f64 / least as f64
 }
 
 fn pairs(text: &str) -> BTreeSet<(char, char)> {
@@ -90,12 +90,12 @@ fn pairs(text: &str) -> BTreeSet<(char, char)> {
 mod tests {
     use serde_json::json;
 
-    use super::Wish;
+    use super::SearchParams;
     use crate::standin::ontology::classes::ATTRIBUTES;
 
     fn check(query: &str, expected: &[&str]) {
-        let wish = Wish::read(&json!({"query": query, "top_n": 3})).unwrap();
-        let found = wish.best(ATTRIBUTES, |known| (known.name, known.description));
+        let params = SearchParams::read(&json!({"query": query, "top_n": 3})).unwrap();
+        let found = params.best(ATTRIBUTES, |known| (known.name, known.description));
         let codes: Vec<&str> = found.iter().map(|(_, known)| known.code).collect();
         assert!(codes.starts_with(expected), "{query}: {found:?}");
         if expected.is_empty() {
@@ -114,9 +114,11 @@ mod tests {
 
     #[test]
     fn distant_results_are_dropped_on_request() {
-        let all = Wish::read(&json!({"query": "客户电话", "top_n": 20})).unwrap();
-        let near = Wish::read(&json!({"query": "客户电话", "top_n": 20, "relative_diff": 0.1}));
-        let count = |wish: &Wish| wish.best(ATTRIBUTES, |a| (a.name, a.description)).len();
+        let all = SearchParams::read(&json!({"query": "客户电话", "top_n": 20})).unwrap();
+        let near =
+            SearchParams::read(&json!({"query": "客户电话", "top_n": 20, "relative_diff": 0.1}));
+        let count =
+            |params: &SearchParams| params.best(ATTRIBUTES, |a| (a.name, a.description)).len();
         assert!(count(&near.unwrap()) < count(&all));
     }
 }

@@ -6,7 +6,7 @@ mod read;
 use serde_json::{Value, json};
 
 use self::read::Item;
-use super::{Asked, Dialogue, Move, arguments};
+use super::{AnsweredCall, Dialogue, Move, arguments};
 use crate::standin::question::Speaker;
 
 /// The tool that converts a parsed date to a timestamp.
@@ -40,15 +40,15 @@ pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     if let Some(question) = items.iter().find_map(question) {
         return Some(Move::Say(question));
     }
-    let asked: Vec<&Asked<'_>> = dialogue.rounds.iter().flatten().collect();
+    let calls: Vec<&AnsweredCall<'_>> = dialogue.rounds.iter().flatten().collect();
     if dialogue.rounds.is_empty() {
         return Some(Move::Call(first(&items, dialogue.offers(PARSE))));
     }
-    let saves = asked.iter().filter(|asked| asked.ask.name == SAVE);
+    let saves = calls.iter().filter(|call| call.ask.name == SAVE);
     if saves.clone().count() < items.len() {
-        return Some(Move::Call(second(&items, &asked)));
+        return Some(Move::Call(second(&items, &calls)));
     }
-    let reports: Vec<String> = saves.map(|asked| report(asked)).collect();
+    let reports: Vec<String> = saves.map(|call| report(call)).collect();
     Some(Move::Say(reports.join("\n\n")))
 }
 
@@ -86,9 +86,9 @@ fn first(items: &[Item], can_parse: bool) -> Vec<(String, String)> {
 }
 
 /// Returns the calls of the second turn: items with a date are saved with their timestamps.
-fn second(items: &[Item], asked: &[&Asked<'_>]) -> Vec<(String, String)> {
-    let parsed = asked.iter().filter(|asked| asked.ask.name == PARSE);
-    let mut timestamps = parsed.map(|asked| document(asked.answer).get("timestamp").cloned());
+fn second(items: &[Item], calls: &[&AnsweredCall<'_>]) -> Vec<(String, String)> {
+    let parsed = calls.iter().filter(|call| call.ask.name == PARSE);
+    let mut timestamps = parsed.map(|call| document(call.answer).get("timestamp").cloned());
     let dated = items.iter().filter(|item| item.date.is_some());
     dated.map(|item| save(item, timestamps.next().flatten())).collect()
 }
@@ -108,8 +108,8 @@ fn save(item: &Item, date: Option<Value>) -> (String, String) {
     (SAVE.to_owned(), call.to_string())
 }
 
-fn report(asked: &Asked<'_>) -> String {
-    let answer = document(asked.answer);
+fn report(call: &AnsweredCall<'_>) -> String {
+    let answer = document(call.answer);
     let text = |pointer: &str| match answer.pointer(pointer) {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
@@ -125,8 +125,8 @@ fn report(asked: &Asked<'_>) -> String {
             text("/data/fields/收支"),
         );
     }
-    let remark = arguments(asked.ask).get("remark").cloned().unwrap_or_default();
-    let reason = answer.get("message").and_then(Value::as_str).unwrap_or(asked.answer);
+    let remark = arguments(call.ask).get("remark").cloned().unwrap_or_default();
+    let reason = answer.get("message").and_then(Value::as_str).unwrap_or(call.answer);
     format!("❌ {}：{reason}", remark.as_str().unwrap_or_default())
 }
 

@@ -1,11 +1,11 @@
 //! The model for the application `travel`: it calls the tools in sequence until the page exists. It
 //! derives the completed steps from the conversation and from the system prompt.
 
-mod wish;
+mod request;
 
 use serde_json::{Value, json};
 
-use self::wish::Wish;
+use self::request::TravelRequest;
 use super::{Dialogue, Move};
 use crate::standin::question::{Ask, Question, Speaker, Turn};
 
@@ -39,12 +39,12 @@ pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     if let Some(next) = story.after_failure() {
         return Some(next);
     }
-    let image = if story.wish.generated { GENERATE } else { SEARCH };
+    let image = if story.request.generated { GENERATE } else { SEARCH };
     let steps = [PARSE, CRAWL, BUILD, RESOLVE, image, PAGE];
     let next = steps.into_iter().find(|step| !story.is_done(step));
     Some(match next {
         None => Move::Say(story.closing()),
-        Some(PARSE) if story.wish.url.is_none() => Move::Say(ASKING.to_owned()),
+        Some(PARSE) if story.request.url.is_none() => Move::Say(ASKING.to_owned()),
         Some(CRAWL) if story.output(PARSE)["count"] == 0 => Move::Say(ASKING.to_owned()),
         Some(step) => story.call(step),
     })
@@ -52,7 +52,7 @@ pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
 
 /// The progress of a guide.
 struct Story<'q> {
-    wish: Wish<'q>,
+    request: TravelRequest<'q>,
     /// Completed steps according to the system prompt; empty if they belong to another video.
     finished: Vec<&'q str>,
     /// Tool calls for the video, oldest first.
@@ -74,22 +74,26 @@ impl Made<'_> {
 
 impl<'q> Story<'q> {
     fn read(question: &'q Question) -> Self {
-        let wish = Wish::read(question);
+        let request = TravelRequest::read(question);
         let turns = &question.turns;
         let last = turns.iter().rposition(|turn| turn.speaker == Speaker::User).unwrap_or(0);
-        let asked = turns.iter().enumerate().skip(wish.since);
-        let made = asked.flat_map(|(place, turn)| {
-            let later = &turns[place + 1..];
+        let since = turns.iter().enumerate().skip(request.since);
+        let made = since.flat_map(|(position, turn)| {
+            let later = &turns[position + 1..];
             let one = move |ask: &'q Ask| Made {
                 tool: &ask.name,
                 answer: answer_to(ask, later),
-                is_new: place > last,
+                is_new: position > last,
             };
             turn.asks.iter().map(one)
         });
         let finished = question.system.lines().rev().find_map(|line| line.strip_prefix(FINISHED));
-        let finished = finished.filter(|_| !wish.is_another_video).unwrap_or_default();
-        Self { finished: finished.split(',').map(str::trim).collect(), made: made.collect(), wish }
+        let finished = finished.filter(|_| !request.is_another_video).unwrap_or_default();
+        Self {
+            finished: finished.split(',').map(str::trim).collect(),
+            made: made.collect(),
+            request,
+        }
     }
 
     fn is_done(&self, step: &str) -> bool {
@@ -102,8 +106,8 @@ impl<'q> Story<'q> {
             return true;
         }
         let must_be_new = match step {
-            SEARCH | GENERATE => self.wish.pictures_again,
-            PAGE => self.wish.page_again,
+            SEARCH | GENERATE => self.request.pictures_again,
+            PAGE => self.request.page_again,
             _ => false,
         };
         let mut made = self.made.iter().filter(|made| is_same(made.tool));
@@ -136,7 +140,7 @@ impl<'q> Story<'q> {
         let named = NAMES.iter().find(|tool| **tool != last.tool && last.answer.contains(**tool));
         match named {
             Some(tool) if failures < MAX_FAILURES => {
-                let tool = if *tool == SEARCH && self.wish.generated { GENERATE } else { tool };
+                let tool = if *tool == SEARCH && self.request.generated { GENERATE } else { tool };
                 Some(self.call(tool))
             }
             _ => {
@@ -148,12 +152,12 @@ impl<'q> Story<'q> {
 
     fn call(&self, tool: &str) -> Move {
         let arguments = match tool {
-            PARSE => json!({"userText": self.wish.text}),
+            PARSE => json!({"userText": self.request.text}),
             CRAWL => match self.output(PARSE)["videoUrls"].as_array() {
                 Some(urls) => json!({ "videoUrls": urls }),
-                None => json!({"userText": self.wish.text}),
+                None => json!({"userText": self.request.text}),
             },
-            SEARCH | GENERATE => match self.wish.count {
+            SEARCH | GENERATE => match self.request.count {
                 Some(count) => json!({ "count": count }),
                 None => json!({}),
             },

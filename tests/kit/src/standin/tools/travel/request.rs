@@ -19,7 +19,7 @@ const MAX_COUNT: u64 = 6;
 
 /// The request of a user.
 #[derive(Debug)]
-pub(super) struct Wish<'q> {
+pub(super) struct TravelRequest<'q> {
     /// The message with the newest URL, or the last message if there is no URL.
     pub(super) text: &'q str,
     /// A URL of a video in the message.
@@ -38,34 +38,36 @@ pub(super) struct Wish<'q> {
     pub(super) page_again: bool,
 }
 
-impl<'q> Wish<'q> {
+impl<'q> TravelRequest<'q> {
     /// Parses all messages of the user.
     pub(super) fn read(question: &'q Question) -> Self {
         let turns = question.turns.iter().enumerate();
         let said: Vec<(usize, &str)> = turns
             .filter(|(_, turn)| turn.speaker == Speaker::User)
-            .map(|(place, turn)| (place, turn.text.as_str()))
+            .map(|(position, turn)| (position, turn.text.as_str()))
             .collect();
-        let addressed: Vec<(usize, &str, &str)> =
-            said.iter().filter_map(|(place, text)| Some((*place, *text, url(text)?))).collect();
+        let addressed: Vec<(usize, &str, &str)> = said
+            .iter()
+            .filter_map(|(position, text)| Some((*position, *text, url(text)?)))
+            .collect();
         let newest = addressed.last().copied();
         // A repeated URL continues the guide of the first message with it.
         let same =
             addressed.iter().rev().take_while(|(.., url)| Some(*url) == newest.map(|it| it.2));
         let begun = same.last().copied();
         let last = said.last().map_or("", |(_, text)| *text);
-        let since = begun.map_or(0, |(place, ..)| place);
+        let since = begun.map_or(0, |(position, ..)| position);
         let words = words(last);
         let speaks =
             |of: &[&str]| words.iter().any(|word| of.iter().any(|it| word.starts_with(it)));
         let is_again =
             url(last).is_none() && words.iter().any(|word| AGAIN.contains(&word.as_str()));
-        let about = said.iter().filter(|(place, _)| *place >= since).map(|(_, text)| *text);
+        let about = said.iter().filter(|(position, _)| *position >= since).map(|(_, text)| *text);
         Self {
             text: newest.map_or(last, |(_, text, _)| text),
             url: newest.map(|(.., url)| url),
             since,
-            is_another_video: addressed.iter().any(|(place, ..)| *place < since),
+            is_another_video: addressed.iter().any(|(position, ..)| *position < since),
             generated: about.rev().find_map(wants_made).unwrap_or(false),
             count: count(&words),
             pictures_again: is_again && speaks(&PICTURES),
@@ -97,41 +99,43 @@ fn wants_made(text: &str) -> Option<bool> {
 /// Returns the number before a word for images, with at most one word in between.
 fn count(words: &[String]) -> Option<u64> {
     let is_picture = |word: &String| PICTURES.iter().any(|it| word.starts_with(it));
-    let place = words.iter().position(is_picture)?;
-    let before = words[place.saturating_sub(2)..place].iter();
+    let index = words.iter().position(is_picture)?;
+    let before = words[index.saturating_sub(2)..index].iter();
     let number = before.rev().find_map(|word| word.parse().ok())?;
     (1..=MAX_COUNT).contains(&number).then_some(number)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Wish, count, words};
+    use super::{TravelRequest, count, words};
     use crate::standin::question::{Question, Speaker, Turn};
 
-    fn wish(texts: &[&'static str]) -> Wish<'static> {
+    fn request(texts: &[&'static str]) -> TravelRequest<'static> {
         let turn = |text: &&str| Turn::new(Speaker::User, (*text).to_owned(), Vec::new());
         let turns = texts.iter().map(turn).collect();
         let question = Box::leak(Box::new(Question { turns, ..Question::default() }));
-        Wish::read(question)
+        TravelRequest::read(question)
     }
 
     #[test]
     fn new_urls_begin_a_guide() {
-        let first = wish(&["hi", "see https://youtu.be/aaaaaaaaaaa."]);
+        let first = request(&["hi", "see https://youtu.be/aaaaaaaaaaa."]);
         assert_eq!((first.url, first.since), (Some("https://youtu.be/aaaaaaaaaaa"), 1));
         let again =
-            wish(&["https://youtu.be/aaaaaaaaaaa", "go on", "https://youtu.be/aaaaaaaaaaa"]);
+            request(&["https://youtu.be/aaaaaaaaaaa", "go on", "https://youtu.be/aaaaaaaaaaa"]);
         assert_eq!((again.since, again.is_another_video), (0, false));
-        let other = wish(&["https://youtu.be/aaaaaaaaaaa", "https://youtu.be/bbbbbbbbbbb"]);
+        let other = request(&["https://youtu.be/aaaaaaaaaaa", "https://youtu.be/bbbbbbbbbbb"]);
         assert_eq!((other.since, other.is_another_video), (1, true));
     }
 
     #[test]
     fn images_are_generated_only_on_request() {
-        assert!(!wish(&["Create a travel guide from this video: https://youtu.be/x"]).generated);
-        assert!(wish(&["https://youtu.be/x with AI pictures"]).generated);
-        assert!(wish(&["https://youtu.be/x", "generate images instead"]).generated);
-        assert!(!wish(&["https://youtu.be/x with AI pictures", "other photos please"]).generated);
+        assert!(!request(&["Create a travel guide from this video: https://youtu.be/x"]).generated);
+        assert!(request(&["https://youtu.be/x with AI pictures"]).generated);
+        assert!(request(&["https://youtu.be/x", "generate images instead"]).generated);
+        assert!(
+            !request(&["https://youtu.be/x with AI pictures", "other photos please"]).generated
+        );
         assert_eq!(count(&words("please make 3 new pictures")), Some(3));
         assert_eq!(count(&words("9 images")), None);
     }
