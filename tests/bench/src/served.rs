@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::process::Command;
 use wattle_kit::process::Program;
 use wattle_suite::guests;
-use wattle_suite::place::Place;
+use wattle_suite::workspace::Workspace;
 
 use crate::usage::Usage;
 
@@ -17,7 +17,7 @@ pub(crate) struct Served {
     pub(crate) url: String,
     program: Program,
     /// The folder of the server, which is deleted with this value.
-    _place: Place,
+    _workspace: Workspace,
 }
 
 impl Served {
@@ -28,16 +28,16 @@ impl Served {
 
     /// Starts a server with the given settings of `[store]`.
     pub(crate) async fn start_on(store: &str) -> Result<Self> {
-        let place = Place::new();
-        place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
-        place.write("wattle.toml", toml(store));
+        let workspace = Workspace::new();
+        workspace.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
+        workspace.write("wattle.toml", toml(store));
         let mut command = Command::new(binary()?);
-        command.args(["serve", "--json", "--no-watch"]).current_dir(place.root()).env_clear();
+        command.args(["serve", "--json", "--no-watch"]).current_dir(workspace.root()).env_clear();
         let mut program = Program::start(command)?;
         let line = program.ready(|line| line.starts_with('{')).await?;
         let ready: Value = serde_json::from_str(&line)?;
         let url = ready["address"].as_str().with_context(|| format!("no address: {line}"))?;
-        Ok(Self { url: url.to_owned(), program, _place: place })
+        Ok(Self { url: url.to_owned(), program, _workspace: workspace })
     }
 
     /// Returns the resource usage so far.

@@ -9,8 +9,8 @@ use wattle_kit::picture::png_with_text;
 use wattle_kit::standin::Entry;
 
 use crate::answer::Answer;
-use crate::place;
 use crate::server::{Setup, TestServer};
+use crate::workspace;
 
 /// The path that starts a run.
 pub const INVOKE: &str = "/api/ai/asset-graph/invoke";
@@ -63,7 +63,7 @@ pub fn confirmed(rows: &Value, portfolio: i64) -> Value {
 /// Creates a server with the configuration that the application ships, mounted at `/`.
 pub async fn example() -> Setup {
     let setup = Setup::without_models().await;
-    let mut config = place::shipped("asset", &setup.standin);
+    let mut config = workspace::shipped("asset", &setup.standin);
     config.insert("apps.asset.mount", "/");
     setup.with(&config.to_string())
 }
@@ -142,7 +142,7 @@ impl TestServer {
     ///
     /// If it cannot be opened.
     pub async fn sqlite(&self) -> SqliteConnection {
-        open_sqlite(&self.setup.place.data().join("asset.db")).await
+        open_sqlite(&self.setup.workspace.data().join("asset.db")).await
     }
 
     /// Returns all rows of a table of the SQLite file, ordered by id.

@@ -9,7 +9,7 @@ use tokio::process::Command;
 use wattle_kit::error::Error;
 use wattle_kit::process::Program;
 
-use crate::place::{ENVIRONMENT, Place};
+use crate::workspace::{ENVIRONMENT, Workspace};
 
 /// Returns the path of the binary that cargo built, in the parent of the test executable's folder.
 ///
@@ -30,15 +30,15 @@ pub fn path() -> PathBuf {
 }
 
 /// Returns a command that runs the binary in a folder, without the environment of the test.
-fn command(place: &Place, args: &[&str]) -> Command {
+fn command(workspace: &Workspace, args: &[&str]) -> Command {
     let mut command = Command::new(path());
-    command.args(args).current_dir(place.root()).env_clear().envs(ENVIRONMENT).env("TZ", "UTC");
+    command.args(args).current_dir(workspace.root()).env_clear().envs(ENVIRONMENT).env("TZ", "UTC");
     command
 }
 
 /// The result of a command.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct CommandOutput {
     /// The exit code; -1 after a signal.
     pub code: i32,
     /// The standard output, for programs.
@@ -47,7 +47,7 @@ pub struct Ended {
     pub stderr: String,
 }
 
-impl Ended {
+impl CommandOutput {
     /// Parses the standard output as JSON.
     ///
     /// # Panics
@@ -65,7 +65,7 @@ impl Ended {
     }
 }
 
-impl From<Output> for Ended {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
@@ -80,8 +80,8 @@ impl From<Output> for Ended {
 /// # Panics
 ///
 /// If it cannot be started.
-pub async fn run(place: &Place, args: &[&str]) -> Ended {
-    command(place, args).kill_on_drop(true).output().await.expect("the binary starts").into()
+pub async fn run(workspace: &Workspace, args: &[&str]) -> CommandOutput {
+    command(workspace, args).kill_on_drop(true).output().await.expect("the binary starts").into()
 }
 
 /// Runs a command to its end with a text on standard input.
@@ -89,8 +89,8 @@ pub async fn run(place: &Place, args: &[&str]) -> Ended {
 /// # Panics
 ///
 /// If it cannot be started.
-pub async fn run_with_stdin(place: &Place, args: &[&str], stdin: &str) -> Ended {
-    let mut command = command(place, args);
+pub async fn run_with_stdin(workspace: &Workspace, args: &[&str], stdin: &str) -> CommandOutput {
+    let mut command = command(workspace, args);
     command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let mut pipe = child.stdin.take().expect("a pipe");
@@ -104,8 +104,8 @@ pub async fn run_with_stdin(place: &Place, args: &[&str], stdin: &str) -> Ended 
 /// # Panics
 ///
 /// If it cannot be started.
-pub fn start(place: &Place, args: &[&str]) -> Program {
-    Program::start(command(place, args)).expect("the binary starts")
+pub fn start(workspace: &Workspace, args: &[&str]) -> Program {
+    Program::start(command(workspace, args)).expect("the binary starts")
 }
 
 /// A server in a process of its own.
@@ -121,8 +121,8 @@ pub struct Served {
 /// # Panics
 ///
 /// If it does not become ready.
-pub async fn serve(place: &Place) -> Served {
-    try_serve(place).await.unwrap_or_else(|error| panic!("the server comes up: {error}"))
+pub async fn serve(workspace: &Workspace) -> Served {
+    try_serve(workspace).await.unwrap_or_else(|error| panic!("the server comes up: {error}"))
 }
 
 /// Starts `wattle serve`, which may fail, for example because its port is taken.
@@ -134,8 +134,8 @@ pub async fn serve(place: &Place) -> Served {
 /// # Panics
 ///
 /// If it becomes ready and does not print its address.
-pub async fn try_serve(place: &Place) -> Result<Served, Error> {
-    let mut program = Program::start(command(place, &["serve", "--json"]))?;
+pub async fn try_serve(workspace: &Workspace) -> Result<Served, Error> {
+    let mut program = Program::start(command(workspace, &["serve", "--json"]))?;
     let line = program.ready(|line| line.starts_with('{')).await?;
     let ready: Value = serde_json::from_str(&line).expect("JSON");
     let url = ready["address"].as_str().expect("an address").to_owned();

@@ -87,7 +87,7 @@ pub async fn with_kills(
             killed.program.kill().await.expect("the program can be killed");
         }
         "start" => {
-            let started = binary::serve(&scene.place).await;
+            let started = binary::serve(&scene.workspace).await;
             assert_eq!(started.url, address, "the new server has the same address");
             server = Some(started);
         }

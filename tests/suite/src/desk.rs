@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::guests;
-use crate::place::Place;
 use crate::server::{Setup, TestServer};
+use crate::workspace::Workspace;
 
 /// The path of model requests at the stand-in.
 pub const MODEL_PATH: &str = "/v1/chat/completions";
@@ -51,12 +51,12 @@ impl Desk {
     }
 
     /// Writes the app and its plugins into the plugins folder.
-    pub fn put(&self, place: &Place) {
+    pub fn put(&self, workspace: &Workspace) {
         for (package, file) in PLUGINS {
-            place.write(file, guests::bytes(package));
+            workspace.write(file, guests::bytes(package));
         }
-        place.write("plugins/apps/desk/graph.toml", self.graph());
-        place.write("plugins/apps/desk/app.toml", self.app());
+        workspace.write("plugins/apps/desk/graph.toml", self.graph());
+        workspace.write("plugins/apps/desk/app.toml", self.app());
     }
 
     /// Returns the operator's part of the configuration, in which the tools may reach only the
@@ -130,7 +130,7 @@ impl Setup {
     /// Creates a server with the app.
     pub async fn desk(desk: &Desk) -> Self {
         let setup = Self::bare().await;
-        desk.put(&setup.place);
+        desk.put(&setup.workspace);
         let toml = desk.toml(setup.standin.addr.port());
         setup.with(&toml)
     }

@@ -6,8 +6,8 @@ use wattle_kit::standin::{Entry, Handle};
 
 use crate::answer::Answer;
 use crate::guests;
-use crate::place::{self, Place};
 use crate::server::{Setup, TestServer};
+use crate::workspace::{self, Workspace};
 
 /// The path that sends a message.
 pub const CHAT: &str = "/api/chat";
@@ -41,12 +41,12 @@ const PLUGINS: [(&str, &str); 3] = [
 ];
 
 /// Writes the plugins and secrets to the files that [`configuration`] names.
-pub fn put(place: &Place) {
+pub fn put(workspace: &Workspace) {
     for (package, file) in PLUGINS {
-        place.write(file, guests::bytes(package));
+        workspace.write(file, guests::bytes(package));
     }
-    place.write("feishu-id", "cli_suite");
-    place.write("feishu-secret", format!("{APP_SECRET}\n"));
+    workspace.write("feishu-id", "cli_suite");
+    workspace.write("feishu-secret", format!("{APP_SECRET}\n"));
 }
 
 /// Environment variables that the shipped configuration names, with values that the stand-in
@@ -59,7 +59,7 @@ pub const VARIABLES: [(&str, &str); 3] = [
 
 /// Returns the shipped configuration with a table of the stand-in and no other changes.
 pub fn shipped(standin: &Handle) -> Configuration {
-    let mut config = place::shipped("expense", standin);
+    let mut config = workspace::shipped("expense", standin);
     config.replace("apps.expense.settings.lark_app_token", "app1");
     config.replace("apps.expense.settings.lark_table_id", "tbl1");
     config
@@ -90,7 +90,7 @@ impl Setup {
     /// Creates a server with the expense application and a changed configuration.
     pub async fn expense_with(change: impl FnOnce(&mut Configuration)) -> Self {
         let setup = Self::bare().await;
-        put(&setup.place);
+        put(&setup.workspace);
         let mut config = configuration(&setup.standin);
         change(&mut config);
         setup.with(&config.to_string())

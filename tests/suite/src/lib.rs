@@ -8,7 +8,7 @@
 //! * [`world`]: an engine with these parts, which can be killed and started again.
 //! * [`guests`]: the WebAssembly guests that `cargo xtask guests` builds.
 //! * [`misdeeds`]: misdeeds of guests in every language, and how the host ends them.
-//! * [`place`]: a folder with a configuration whose services are a stand-in.
+//! * [`workspace`]: a temporary folder with a configuration whose services are a stand-in.
 //! * [`server`]: a whole server in the process of the test, with real components.
 //! * [`asset`]: the asset application's endpoints and tables, as a client sees them.
 //! * [`desk`]: an agent with the tools of test guests, as an app of standalone plugins.
@@ -43,10 +43,10 @@ pub mod misdeeds;
 pub mod mortal;
 pub mod native;
 pub mod nl2sql;
-pub mod place;
 pub mod reasoning;
 pub mod scene;
 pub mod scripted;
 pub mod server;
 pub mod travel;
+pub mod workspace;
 pub mod world;

@@ -8,8 +8,8 @@ use wattle_kit::standin::{Fault, FaultRule, Pattern};
 
 use crate::answer::Answer;
 use crate::guests;
-use crate::place;
 use crate::server::{Setup, TestServer};
+use crate::workspace;
 
 /// The path that asks a question.
 pub const CHAT: &str = "/api/chat";
@@ -65,7 +65,7 @@ components = {{ nl2sql = "{component}" }}
 /// Creates a server with the configuration that the application ships, mounted at `/`.
 pub async fn example() -> Setup {
     let setup = Setup::without_models().await;
-    let mut config = place::shipped("nl2sql", &setup.standin);
+    let mut config = workspace::shipped("nl2sql", &setup.standin);
     config.insert("apps.nl2sql.mount", "/");
     setup.with(&config.to_string())
 }
@@ -196,7 +196,8 @@ impl TestServer {
     ///
     /// If there are not `wanted` files within five seconds, or one is not JSON.
     pub async fn node_io(&self, session: &str, wanted: usize) -> Vec<(PathBuf, Value)> {
-        self.node_io_in(&self.setup.place.data().join("local_logs/node_io"), session, wanted).await
+        self.node_io_in(&self.setup.workspace.data().join("local_logs/node_io"), session, wanted)
+            .await
     }
 
     /// Waits for the node-I/O files of a session below another folder, like

@@ -9,8 +9,8 @@ use wattle_kit::standin::{Entry, Handle, Pattern};
 use crate::answer::Answer;
 use crate::asset::{open_sqlite, sqlite_rows};
 use crate::guests;
-use crate::place;
 use crate::server::{Setup, TestServer};
+use crate::workspace;
 
 /// The path that creates sessions. The application is mounted below its name, because `/api/v1`
 /// belongs to the host.
@@ -62,7 +62,7 @@ components = {{ reasoning = "{component}" }}
 /// Creates a server with the configuration that the application ships.
 pub async fn example() -> Setup {
     let setup = Setup::without_models().await;
-    let config = place::shipped("reasoning", &setup.standin);
+    let config = workspace::shipped("reasoning", &setup.standin);
     setup.with(&config.to_string())
 }
 
@@ -99,7 +99,7 @@ impl TestServer {
 
     /// Returns all rows of a table of the application.
     pub async fn reasoning_rows(&self, table: &str) -> Vec<Value> {
-        let file = self.setup.place.data().join("reasoning.db");
+        let file = self.setup.workspace.data().join("reasoning.db");
         sqlite_rows(&mut open_sqlite(&file).await, table).await
     }
 

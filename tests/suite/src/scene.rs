@@ -9,7 +9,7 @@ use wattle_kit::standin::{self, Gate, Handle, Outcome};
 
 use crate::answer::Answer;
 use crate::binary::{self, Served};
-use crate::place::Place;
+use crate::workspace::Workspace;
 
 /// Maximum number of polls for a condition.
 const LOOKS: u32 = 600;
@@ -23,7 +23,7 @@ const PORT_ATTEMPTS: u32 = 5;
 /// A folder, its services, and a client.
 pub struct Scene {
     /// The test folder.
-    pub place: Place,
+    pub workspace: Workspace,
     /// The stand-in of the services.
     pub standin: Handle,
     /// The client of the servers.
@@ -36,15 +36,15 @@ impl Scene {
     /// # Panics
     ///
     /// If the services cannot be started, or the folder cannot be created.
-    pub async fn new(put: impl FnOnce(&Place, &Handle) -> String) -> Self {
+    pub async fn new(put: impl FnOnce(&Workspace, &Handle) -> String) -> Self {
         let standin = standin::Server::start(standin::Config::default()).await;
         let standin = standin.expect("the services start");
-        let place = Place::new();
-        place.share_compiled_code();
-        let toml = put(&place, &standin);
-        place.write("wattle.toml", toml);
+        let workspace = Workspace::new();
+        workspace.share_compiled_code();
+        let toml = put(&workspace, &standin);
+        workspace.write("wattle.toml", toml);
         let client = Client::builder().no_proxy().build().expect("a client");
-        Self { place, standin, client }
+        Self { workspace, standin, client }
     }
 
     /// Starts the server on a port that it keeps after a restart.
@@ -53,15 +53,15 @@ impl Scene {
     ///
     /// If no port is free, or the server does not become ready.
     pub async fn serve_on_lasting_port(&self) -> Served {
-        let file = self.place.config();
+        let file = self.workspace.config();
         let toml = std::fs::read_to_string(&file).expect("the configuration");
         let mut last = None;
         for _ in 0..PORT_ATTEMPTS {
             let port = lasting_port().expect("a free port");
             let listen = format!("listen = \"127.0.0.1:{port}\"");
-            self.place.write("wattle.toml", toml.replace("listen = \"127.0.0.1:0\"", &listen));
+            self.workspace.write("wattle.toml", toml.replace("listen = \"127.0.0.1:0\"", &listen));
             // Another test may have taken the port in the meantime.
-            match binary::try_serve(&self.place).await {
+            match binary::try_serve(&self.workspace).await {
                 Ok(served) => {
                     assert!(served.url.ends_with(&format!(":{port}")), "{}", served.url);
                     return served;
@@ -139,6 +139,6 @@ impl Scene {
         let gone = self.standin.wait_for_request(|it| it.outcome == Outcome::Abandoned);
         gone.await.expect("a request that was cut");
         gate.into_iter().for_each(Gate::open);
-        binary::serve(&self.place).await
+        binary::serve(&self.workspace).await
     }
 }

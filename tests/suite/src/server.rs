@@ -15,7 +15,7 @@ use wattle_run::ports::{Net, Sandbox};
 use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
 
 use crate::answer::Answer;
-use crate::place::{self, Place};
+use crate::workspace::{self, Workspace};
 use crate::world::START_MS;
 
 /// Maximum number of polls for something that a server does in the background.
@@ -30,7 +30,7 @@ pub const TENANT: &str = "x-tenant";
 /// A server before it is started.
 pub struct Setup {
     /// The folder of the server.
-    pub place: Place,
+    pub workspace: Workspace,
     /// The stand-in of the services.
     pub standin: Handle,
     /// The clock, which starts on 2025-01-15 at half past ten in Shanghai.
@@ -52,7 +52,7 @@ impl Setup {
     /// If the stand-in cannot be started.
     pub async fn bare() -> Self {
         let setup = Self::without_models().await;
-        Self { toml: place::base_toml(&setup.standin), ..setup }
+        Self { toml: workspace::base_toml(&setup.standin), ..setup }
     }
 
     /// Creates a server without apps and models, for a configuration that an application ships.
@@ -63,8 +63,8 @@ impl Setup {
     pub async fn without_models() -> Self {
         let standin = standin::Server::start(standin::Config::default()).await;
         Self {
-            place: Place::new(),
-            toml: place::HEAD_TOML.to_owned(),
+            workspace: Workspace::new(),
+            toml: workspace::HEAD_TOML.to_owned(),
             standin: standin.expect("the stand-in starts"),
             clock: ManualClock::at_ms(START_MS).in_zone("Asia/Shanghai"),
             keys: "",
@@ -81,15 +81,15 @@ impl Setup {
     /// Creates a server with the asset application on any database.
     pub async fn asset_on(sql_url: &str) -> Self {
         let setup = Self::bare().await;
-        let toml = place::asset_toml(&setup.standin, sql_url);
+        let toml = workspace::asset_toml(&setup.standin, sql_url);
         setup.with(&toml)
     }
 
     /// Creates a server with an app of the misdeeds guest that has these graphs.
     pub async fn misdeeds(graphs: &str) -> Self {
         let setup = Self::bare().await;
-        setup.place.add_misdeeds(graphs);
-        let toml = place::misdeeds_toml(&setup.standin);
+        setup.workspace.add_misdeeds(graphs);
+        let toml = workspace::misdeeds_toml(&setup.standin);
         setup.with(&toml)
     }
 
@@ -122,8 +122,8 @@ impl Setup {
     ///
     /// If the configuration is not valid.
     pub fn config(&self) -> Config {
-        self.place.write("wattle.toml", &self.toml);
-        config::read(Some(&self.place.config())).expect("the configuration is valid")
+        self.workspace.write("wattle.toml", &self.toml);
+        config::read(Some(&self.workspace.config())).expect("the configuration is valid")
     }
 
     /// Returns the options of the server.
@@ -132,7 +132,7 @@ impl Setup {
         let env = move |name: &str| match name {
             "SUITE_KEYS" => Some(keys.to_owned()),
             _ => {
-                let known = place::ENVIRONMENT.iter().find(|(known, _)| *known == name);
+                let known = workspace::ENVIRONMENT.iter().find(|(known, _)| *known == name);
                 known.map(|(_, value)| (*value).to_owned())
             }
         };
@@ -187,9 +187,9 @@ pub fn sandbox() -> Arc<dyn Sandbox> {
     static SHARED: Mutex<Option<Arc<dyn Sandbox>>> = Mutex::new(None);
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let sandbox = shared.get_or_insert_with(|| {
-        let cache_dir = place::compiled_code();
+        let cache_dir = workspace::compiled_code();
         std::fs::create_dir_all(&cache_dir).expect("a folder for compiled code");
-        let cache = Some(CodeCacheConfig { directory: cache_dir, key: place::CODE_KEY });
+        let cache = Some(CodeCacheConfig { directory: cache_dir, key: workspace::CODE_KEY });
         let config = SandboxConfig { cache, ..SandboxConfig::default() };
         wattle_sandbox::Sandbox::new(&config).expect("a sandbox")
     });

@@ -12,9 +12,9 @@ pub use talk::{Stream, Talk};
 
 use crate::answer::Answer;
 use crate::guests;
-use crate::place::{self, Place};
 use crate::scene::Scene;
 use crate::server::{Setup, TestServer};
+use crate::workspace::{self, Workspace};
 
 /// The path that creates and lists sessions.
 pub const SESSIONS: &str = "/api/sessions";
@@ -70,21 +70,21 @@ pub const SECRETS: [(&str, &str); 2] =
     [("apify-token", "apify-token-of-the-suite"), ("unsplash-key", "unsplash-key-of-the-suite")];
 
 /// Writes the plugin and the secrets to the files that [`config::configuration`] names.
-pub fn put(place: &Place) {
-    place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
+pub fn put(workspace: &Workspace) {
+    workspace.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
     for (file, secret) in SECRETS {
-        place.write(file, format!("{secret}\n"));
+        workspace.write(file, format!("{secret}\n"));
     }
 }
 
 /// Returns a folder for the real binary, whose runs continue while a page reconnects to a server that
 /// was started again.
 pub async fn scene() -> Scene {
-    Scene::new(|place, standin| {
-        put(place);
+    Scene::new(|workspace, standin| {
+        put(workspace);
         let mut config = config::configuration(standin);
         config.replace("apps.travel.settings.disconnect_grace_ms", 60_000);
-        [place::base_toml(standin), config.to_string()].concat()
+        [workspace::base_toml(standin), config.to_string()].concat()
     })
     .await
 }
@@ -103,7 +103,7 @@ impl Setup {
     /// Creates a server with the travel application and a changed configuration.
     pub async fn travel_with(change: impl FnOnce(&mut Configuration)) -> Self {
         let setup = Self::bare().await;
-        put(&setup.place);
+        put(&setup.workspace);
         let mut config = config::configuration(&setup.standin);
         change(&mut config);
         setup.with(&config.to_string())

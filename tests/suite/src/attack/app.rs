@@ -4,7 +4,7 @@ use wattle_kit::standin::Handle;
 
 use super::hostile::Hostile;
 use crate::guests;
-use crate::place::{self, MISDEEDS, Place};
+use crate::workspace::{self, MISDEEDS, Workspace};
 
 /// The name of the attackers' app.
 pub const APP: &str = "misdeeds";
@@ -187,32 +187,33 @@ fn graphs() -> String {
 }
 
 /// Writes the app with all graphs into the plugins folder.
-pub fn put_app(place: &Place) {
-    place.write("plugins/misdeeds/migrations/0001_notes.sql", "CREATE TABLE notes (text TEXT);");
-    place.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
-    place.write("plugins/misdeeds/graph.toml", graphs());
-    place.write("plugins/misdeeds/app.toml", MANIFEST);
+pub fn put_app(workspace: &Workspace) {
+    workspace
+        .write("plugins/misdeeds/migrations/0001_notes.sql", "CREATE TABLE notes (text TEXT);");
+    workspace.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
+    workspace.write("plugins/misdeeds/graph.toml", graphs());
+    workspace.write("plugins/misdeeds/app.toml", MANIFEST);
 }
 
 /// Replaces the app by a newer version, in which the graph `call_then_wait` has one more channel.
-pub fn put_newer_app(place: &Place) {
+pub fn put_newer_app(workspace: &Workspace) {
     let more = "[graphs.call_then_wait.channels.more]\n";
-    place.write("plugins/misdeeds/graph.toml", format!("{}{more}", graphs()));
+    workspace.write("plugins/misdeeds/graph.toml", format!("{}{more}", graphs()));
 }
 
 /// Writes the app whose runs and web handlers wait into the plugins folder.
-pub fn put_crowd(place: &Place) {
-    place.write("plugins/crowd/crowd.wasm", guests::bytes(MISDEEDS));
-    place.write("plugins/crowd/graph.toml", CROWD_GRAPH);
-    place.write("plugins/crowd/app.toml", CROWD_MANIFEST);
+pub fn put_crowd(workspace: &Workspace) {
+    workspace.write("plugins/crowd/crowd.wasm", guests::bytes(MISDEEDS));
+    workspace.write("plugins/crowd/graph.toml", CROWD_GRAPH);
+    workspace.write("plugins/crowd/app.toml", CROWD_MANIFEST);
 }
 
 /// Writes the apps that call tools of hostile servers into the plugins folder.
-pub fn put_callers(place: &Place) {
-    place.write("plugins/tools.wasm", guests::bytes("wattle-guest-tools"));
+pub fn put_callers(workspace: &Workspace) {
+    workspace.write("plugins/tools.wasm", guests::bytes("wattle-guest-tools"));
     for name in TOOL_SERVERS {
-        place.write(&format!("plugins/{name}/graph.toml"), CALLER);
-        place.write(
+        workspace.write(&format!("plugins/{name}/graph.toml"), CALLER);
+        workspace.write(
             &format!("plugins/{name}/app.toml"),
             format!(
                 "[app]\nname = \"{name}\"\nversion = \"0.1.0\"\ndoc = \"calls tools\"\n\
@@ -225,7 +226,7 @@ pub fn put_callers(place: &Place) {
 /// Returns the configuration. Limits have their defaults, except the timeouts of MCP servers and
 /// the places for runs.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
-    let mut text = place::base_toml(standin);
+    let mut text = workspace::base_toml(standin);
     let base = format!("http://{}", hostile.address);
     for name in MODELS {
         text.push_str(&format!(

@@ -59,7 +59,7 @@ async fn refused(host: &Host) -> Result<Vec<Refused>> {
 /// Writes many files that are not plugins, and overwrites a plugin chunk by chunk while the host
 /// reads it. The host refuses each file with its reason. Then restores the folder.
 pub(super) async fn many_and_half(host: Arc<Host>) -> Result<()> {
-    let plugins = host.place.plugins();
+    let plugins = host.workspace.plugins();
     for number in 0..FILES {
         fs::write(plugins.join(format!("{JUNK}{number}.wasm")), format!("text {number}"))?;
     }
@@ -86,7 +86,7 @@ pub(super) async fn many_and_half(host: Arc<Host>) -> Result<()> {
     for number in 0..FILES {
         fs::remove_file(plugins.join(format!("{JUNK}{number}.wasm")))?;
     }
-    app::put_app(&host.place);
+    app::put_app(&host.workspace);
     until("the app is loaded again", || async {
         let is_ours = |it: &Refused| it.name.starts_with(JUNK) || it.name == APP;
         let is_over = !refused(&host).await?.iter().any(is_ours);
@@ -98,12 +98,12 @@ pub(super) async fn many_and_half(host: Arc<Host>) -> Result<()> {
 /// Writes components that take minutes to compile. Meanwhile the host loads a plugin that compiles
 /// quickly. Then removes all of them.
 pub(super) async fn slow_components(host: Arc<Host>) -> Result<()> {
-    let plugins = host.place.plugins();
+    let plugins = host.workspace.plugins();
     let first = NEXT_SLOW.fetch_add(SLOW, Ordering::SeqCst);
     let mut slow = Vec::new();
     for number in first..first + SLOW {
         let name = format!("slow-{number}");
-        host.place.write(&format!("plugins/{name}.wasm"), slow_component(number));
+        host.workspace.write(&format!("plugins/{name}.wasm"), slow_component(number));
         slow.push(name);
     }
     until("slow components are being loaded", || async {
@@ -115,7 +115,7 @@ pub(super) async fn slow_components(host: Arc<Host>) -> Result<()> {
     .await?;
     let mut quick = guests::bytes("wattle-guest-tools").to_vec();
     quick.extend(CUSTOM_SECTION);
-    host.place.write("plugins/quick.wasm", quick);
+    host.workspace.write("plugins/quick.wasm", quick);
     until("another plugin is loaded", || async {
         let (status, found) = host.get("/api/v1/plugins/quick").await?;
         ensure!(matches!(status, 200 | 404 | 503), "{status}: {found}");

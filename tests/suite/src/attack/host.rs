@@ -16,7 +16,7 @@ use wattle_kit::standin::{self, Handle};
 use super::app::{self, APP};
 use super::honest::{Honest, answer};
 use super::hostile::Hostile;
-use crate::place::{ENVIRONMENT, Place};
+use crate::workspace::{ENVIRONMENT, Workspace};
 
 /// The address from which attackers connect. The host identifies callers without keys by their
 /// addresses. On Linux, all addresses of 127.0.0.0/8 are local.
@@ -30,7 +30,7 @@ pub const MOST_RSS_BYTES: u64 = 1_000_000_000;
 /// A running host.
 pub struct Host {
     /// The folder of the host.
-    pub place: Place,
+    pub workspace: Workspace,
     /// The address on which the host listens.
     pub address: SocketAddr,
     /// The stand-ins of services that are not hostile.
@@ -46,7 +46,7 @@ pub struct Host {
 /// A folder with the attackers' app, and the services that its configuration names.
 pub struct Prepared {
     /// The folder.
-    pub place: Place,
+    pub workspace: Workspace,
     /// The stand-ins of services that are not hostile.
     pub standin: Handle,
     hostile: Hostile,
@@ -61,13 +61,13 @@ impl Prepared {
     pub async fn new() -> Result<Self> {
         let standin = standin::Server::start(standin::Config::default()).await?;
         let hostile = Hostile::start().await;
-        let place = Place::new();
-        place.share_compiled_code();
-        app::put_app(&place);
-        app::put_callers(&place);
-        app::put_crowd(&place);
-        place.write("wattle.toml", app::toml(&standin, &hostile));
-        Ok(Self { place, standin, hostile })
+        let workspace = Workspace::new();
+        workspace.share_compiled_code();
+        app::put_app(&workspace);
+        app::put_callers(&workspace);
+        app::put_crowd(&workspace);
+        workspace.write("wattle.toml", app::toml(&standin, &hostile));
+        Ok(Self { workspace, standin, hostile })
     }
 
     /// Starts the host.
@@ -76,9 +76,9 @@ impl Prepared {
     ///
     /// If it does not listen.
     pub async fn start(self, binary: &Path) -> Result<Host> {
-        let Self { place, standin, hostile } = self;
+        let Self { workspace, standin, hostile } = self;
         let mut command = Command::new(binary);
-        command.args(["serve", "--json"]).current_dir(place.root());
+        command.args(["serve", "--json"]).current_dir(workspace.root());
         command.env_clear().envs(ENVIRONMENT).env("TZ", "UTC");
         let mut program = Program::start(command)?;
         let line = program.ready(|line| line.starts_with('{')).await?;
@@ -86,7 +86,7 @@ impl Prepared {
         let address = ready["address"].as_str().and_then(|it| it.strip_prefix("http://"));
         let address = address.with_context(|| format!("no address: {line}"))?.parse()?;
         Ok(Host {
-            place,
+            workspace,
             address,
             standin,
             hostile,
@@ -216,7 +216,7 @@ impl Host {
     /// If the process cannot be killed.
     pub async fn kill(self) -> Result<Prepared> {
         self.program.into_inner().kill().await?;
-        Ok(Prepared { place: self.place, standin: self.standin, hostile: self.hostile })
+        Ok(Prepared { workspace: self.workspace, standin: self.standin, hostile: self.hostile })
     }
 
     /// Asks the host to stop, like a supervisor, and waits until it has exited. A stop that the

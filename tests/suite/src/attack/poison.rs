@@ -38,7 +38,7 @@ pub async fn poisoned(binary: &Path, threads: usize) -> Result<(Prepared, Gate)>
     }
     gate.arrived(threads).await?;
     let prepared = host.kill().await?;
-    app::put_newer_app(&prepared.place);
-    fs::remove_dir_all(prepared.place.data().join("versions").join(APP))?;
+    app::put_newer_app(&prepared.workspace);
+    fs::remove_dir_all(prepared.workspace.data().join("versions").join(APP))?;
     Ok((prepared, gate))
 }

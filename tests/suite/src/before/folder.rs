@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::host::APP;
 use crate::guests;
-use crate::place::Place;
+use crate::workspace::Workspace;
 
 /// The part of a data folder that is packed. A host creates the rest again: locks, compiled code,
 /// the secret of links, and databases of plugins.
@@ -69,8 +69,8 @@ pub fn pack(data: &Path, exported: &str, manifest: &Value) -> io::Result<()> {
 /// # Panics
 ///
 /// If the packed data folder does not exist.
-pub fn unpack(place: &Place) {
-    unpack_below(&folder().join("data"), "data", place);
+pub fn unpack(workspace: &Workspace) {
+    unpack_below(&folder().join("data"), "data", workspace);
 }
 
 /// Writes the app into the plugins folder, in the version to which its threads are pinned.
@@ -78,13 +78,13 @@ pub fn unpack(place: &Place) {
 /// # Panics
 ///
 /// If the data folder has no version of the app.
-pub fn put_kept_app(place: &Place) {
-    let versions = place.data().join("versions").join(APP);
+pub fn put_kept_app(workspace: &Workspace) {
+    let versions = workspace.data().join("versions").join(APP);
     for version in entries(&versions) {
         for file in entries(&version) {
             let name = name_of(&file);
             let bytes = fs::read(&file).expect("a file of the version");
-            place.write(&format!("plugins/{APP}/{name}"), bytes);
+            workspace.write(&format!("plugins/{APP}/{name}"), bytes);
         }
     }
 }
@@ -107,14 +107,14 @@ fn write(to: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, compress_prepend_size(bytes))
 }
 
-fn unpack_below(from: &Path, to: &str, place: &Place) {
+fn unpack_below(from: &Path, to: &str, workspace: &Workspace) {
     for path in entries(from) {
         let name = name_of(&path);
         if path.is_dir() {
-            unpack_below(&path, &format!("{to}/{name}"), place);
+            unpack_below(&path, &format!("{to}/{name}"), workspace);
         } else {
             let name = name.strip_suffix(ENDING).unwrap_or(&name);
-            place.write(&format!("{to}/{name}"), unpacked(&path));
+            workspace.write(&format!("{to}/{name}"), unpacked(&path));
         }
     }
 }

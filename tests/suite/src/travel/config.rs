@@ -3,7 +3,7 @@
 use wattle_kit::configuration::Configuration;
 use wattle_kit::standin::Handle;
 
-use crate::place;
+use crate::workspace;
 
 /// Environment variables that the shipped configuration names, with keys that the stand-in accepts.
 pub const KEYS: [(&str, &str); 4] = [
@@ -15,7 +15,7 @@ pub const KEYS: [(&str, &str); 4] = [
 
 /// Returns the shipped configuration, in which only addresses and paths are those of the test.
 pub fn shipped(standin: &Handle) -> Configuration {
-    place::shipped("travel", standin)
+    workspace::shipped("travel", standin)
 }
 
 /// Returns the shipped configuration as most tests need it: with the models that the routes name

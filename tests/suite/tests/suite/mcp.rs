@@ -11,9 +11,9 @@ use tokio::time::timeout;
 use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern};
 use wattle_suite::binary::{self, Served};
 use wattle_suite::desk::{Desk, last_words, message, tool_messages};
-use wattle_suite::place;
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::workspace;
 
 /// The longest wait for the end of processes.
 const SOON: Duration = Duration::from_mins(1);
@@ -149,21 +149,21 @@ async fn a_program_offers_tools_and_receives_only_its_secrets() {
 /// processes of the program hold open. A shell runs `script`, in which `PROGRAM` is replaced with
 /// the path of the program.
 async fn with_program(script: &str) -> (Scene, Served, Receiver) {
-    let scene = Scene::new(|place, standin| {
+    let scene = Scene::new(|workspace, standin| {
         let desk = Desk { granted: "[\"mcp:probe/*\"]".to_owned(), ..Desk::default() };
-        desk.put(place);
+        desk.put(workspace);
         let program = binary::path().with_file_name("wattle-standin-mcp");
         let script = script.replace("PROGRAM", &format!("'{}'", program.display()));
-        let pipe = place.root().join("pipe");
+        let pipe = workspace.root().join("pipe");
         let script = format!("exec 3> '{}'; echo up >&3; {script}", pipe.display());
         let probe = format!("[mcp.probe]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n");
-        [place::base_toml(standin), desk.toml(standin.addr.port()), probe].concat()
+        [workspace::base_toml(standin), desk.toml(standin.addr.port()), probe].concat()
     })
     .await;
-    let pipe = scene.place.root().join("pipe");
+    let pipe = scene.workspace.root().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let mut held = OpenOptions::new().open_receiver(&pipe).unwrap();
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let mut start = message(None, "call echo {\"text\":\"a\"}");
     start["wait"] = true.into();
     let run = scene.post(&server, "/api/v1/apps/desk/runs", &start).await.expect(200);

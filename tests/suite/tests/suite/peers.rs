@@ -11,7 +11,7 @@ use wattle_kit::process::Program;
 use wattle_suite::binary::{self, Served};
 use wattle_suite::desk::{Desk, message, tool_messages};
 use wattle_suite::scene::Scene;
-use wattle_suite::{guests, place};
+use wattle_suite::{guests, workspace};
 
 /// How long a server may take. It starts within three seconds, and slowly on a busy machine.
 const PATIENCE: &str = "120s";
@@ -36,10 +36,10 @@ async fn over_http(python: &Path) -> (Program, String) {
 /// Prepares an agent with the tools of three servers: `stateless` over HTTP, `handshake` as the
 /// same server with the handshake of sessions, and the program `session`.
 async fn scene(python: &Path, address: &str) -> Scene {
-    Scene::new(|place, standin| {
+    Scene::new(|workspace, standin| {
         let granted = json!(["mcp:stateless/*", "mcp:handshake/*", "mcp:session/*"]).to_string();
         let desk = Desk { granted, ..Desk::default() };
-        desk.put(place);
+        desk.put(workspace);
         let servers = format!(
             "[mcp.stateless]\nurl = \"{address}/mcp\"\nprivate = true\ntimeout = \"{PATIENCE}\"\n\
              [mcp.handshake]\nurl = \"{address}/mcp\"\nprivate = true\nhandshake = true\n\
@@ -49,7 +49,7 @@ async fn scene(python: &Path, address: &str) -> Scene {
             python.display(),
             script().display()
         );
-        [place::base_toml(standin), desk.toml(standin.addr.port()), servers].concat()
+        [workspace::base_toml(standin), desk.toml(standin.addr.port()), servers].concat()
     })
     .await
 }
@@ -75,7 +75,7 @@ async fn questions_of_tools_survive_a_kill_of_the_host() {
     let python = need!(clients::python(PEERS, "python"));
     let (_peer, address) = over_http(&python).await;
     let scene = scene(&python, &address).await;
-    let mut server = binary::serve(&scene.place).await;
+    let mut server = binary::serve(&scene.workspace).await;
     let mut asked = Vec::new();
     for (peer, tool) in [("stateless", "book"), ("handshake", "ask"), ("session", "book")] {
         for (answer, result) in [
@@ -96,7 +96,7 @@ async fn questions_of_tools_survive_a_kill_of_the_host() {
     // host. Their calls are repeated, since the tools declare that a repeated call has no further
     // effect.
     server.program.kill().await.unwrap();
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     for (thread, answer, result) in asked {
         let path = format!("/api/v1/threads/{thread}/resume");
         let body = json!({ "answers": { "": answer }, "wait": true });
@@ -113,7 +113,7 @@ async fn a_question_through_a_missing_session_is_an_error() {
     let python = need!(clients::python(PEERS, "python"));
     let (_peer, address) = over_http(&python).await;
     let scene = scene(&python, &address).await;
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let (status, content) = told(&call(&scene, &server, "mcp:stateless/ask").await);
     assert_eq!(status, "error");
     assert!(content.contains("elicitation via server-initiated requests"), "{content}");

@@ -101,7 +101,7 @@ async fn setup() -> Setup {
     for (package, file) in
         [("wattle-std", "std/std.wasm"), ("wattle-guest-tools", "tools/tools/tools.wasm")]
     {
-        setup.place.write(&format!("plugins/{file}"), guests::bytes(package));
+        setup.workspace.write(&format!("plugins/{file}"), guests::bytes(package));
     }
     setup
 }
@@ -110,8 +110,8 @@ async fn setup() -> Setup {
 async fn serve(cases: &[Case], kind: &str, model: &str, replays: &Replays) -> TestServer {
     let setup = setup().await;
     let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
-    setup.place.write("plugins/apps/replays/graph.toml", graphs);
-    setup.place.write("plugins/apps/replays/app.toml", app("replays", cases));
+    setup.workspace.write("plugins/apps/replays/graph.toml", graphs);
+    setup.workspace.write("plugins/apps/replays/app.toml", app("replays", cases));
     let providers: String = cases.iter().map(|case| provider(case, kind, model, replays)).collect();
     let app = "[apps.replays]\npath = \"plugins/apps/replays\"\n";
     setup.with(&format!("{app}{providers}")).start().await
@@ -278,8 +278,8 @@ async fn mcp(
             "[app]\nname = \"{name}\"\nversion = \"0.1.0\"\ndoc = \"{area}\"\n\
              [needs.plugins.std]\nllm = [\"{route}\"]\ntools = [\"mcp:{name}/*\"]\n"
         );
-        setup.place.write(&format!("{app}/app.toml"), needs);
-        setup.place.write(&format!("{app}/graph.toml"), graph(case, route));
+        setup.workspace.write(&format!("{app}/app.toml"), needs);
+        setup.workspace.write(&format!("{app}/graph.toml"), graph(case, route));
         let server = case.all("server").join("\n");
         let reach = reach(case);
         toml.push_str(&format!(

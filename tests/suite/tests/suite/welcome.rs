@@ -25,8 +25,10 @@ examples = ["write this down"]
 async fn served(more: &str) -> Result<TestServer, LeftOut> {
     clients::page("welcome")?;
     let setup = Setup::expense().await;
-    setup.place.write("plugins/notes/app.toml", NOTES);
-    setup.place.write("plugins/notes/page/dist/index.html", "<!doctype html><html><head></head>");
+    setup.workspace.write("plugins/notes/app.toml", NOTES);
+    setup
+        .workspace
+        .write("plugins/notes/page/dist/index.html", "<!doctype html><html><head></head>");
     let path = guests::root().join("plugins/apps/welcome");
     let table = format!("[apps.welcome]\npath = \"{}\"\n{more}", path.display());
     Ok(setup.with(&table).start().await)

@@ -11,8 +11,8 @@ use wattle_run::ports::{Clock as _, Store as _};
 use wattle_store::RedbStore;
 use wattle_suite::before::{self, APP, HELD, MORE, errand};
 use wattle_suite::guests;
-use wattle_suite::place::{MISDEEDS, Place};
 use wattle_suite::server::TestServer;
+use wattle_suite::workspace::{MISDEEDS, Workspace};
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -23,7 +23,7 @@ async fn main() -> Result<()> {
 
 async fn write() -> Result<()> {
     let (setup, _replays) = before::setup().await;
-    put_app(&setup.place);
+    put_app(&setup.workspace);
     let server = setup.start().await;
     threads::make(&server).await;
     let requests = documents::make(&server).await;
@@ -55,7 +55,7 @@ async fn write() -> Result<()> {
 
     let TestServer { running, setup, .. } = server;
     running.shutdown().await;
-    let data = setup.place.data();
+    let data = setup.workspace.data();
     let store = RedbStore::open(data.join("wattle.redb"))?;
     store.compact().await?;
     // Dropping the last handle closes the file.
@@ -64,12 +64,12 @@ async fn write() -> Result<()> {
     Ok(())
 }
 
-fn put_app(place: &Place) {
+fn put_app(workspace: &Workspace) {
     let file = |name: &str| format!("plugins/{APP}/{name}");
-    place.write(&file("app.toml"), include_str!("app.toml"));
-    place.write(&file("graph.toml"), include_str!("graph.toml"));
-    place.write(&file("misdeeds.wasm"), guests::bytes(MISDEEDS));
-    place.write(&file("tools.wasm"), guests::bytes("wattle-guest-tools"));
+    workspace.write(&file("app.toml"), include_str!("app.toml"));
+    workspace.write(&file("graph.toml"), include_str!("graph.toml"));
+    workspace.write(&file("misdeeds.wasm"), guests::bytes(MISDEEDS));
+    workspace.write(&file("tools.wasm"), guests::bytes("wattle-guest-tools"));
 }
 
 /// Leaves the call of each of two threads in doubt by a restart, and settles one by an answer and

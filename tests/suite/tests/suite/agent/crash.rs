@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use wattle_kit::standin::Pattern;
 use wattle_suite::binary::{self, Served};
 use wattle_suite::desk::{Desk, MODEL_PATH, message, tool_messages};
-use wattle_suite::place;
 use wattle_suite::scene::Scene;
+use wattle_suite::workspace;
 
 async fn scene() -> Scene {
-    Scene::new(|place, standin| {
+    Scene::new(|workspace, standin| {
         let desk = Desk { nested: "[\"tools/*\"]".to_owned(), ..Desk::default() };
-        desk.put(place);
-        [place::base_toml(standin), desk.toml(standin.addr.port())].concat()
+        desk.put(workspace);
+        [workspace::base_toml(standin), desk.toml(standin.addr.port())].concat()
     })
     .await
 }
@@ -38,7 +38,7 @@ async fn kill_between_model_turns_repeats_no_finished_turn() {
     let second_turn =
         Pattern { body_contains: Some("tool_call_id".into()), ..Pattern::path(MODEL_PATH) };
     let gate = scene.standin.gate(second_turn);
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let url = format!("{}/count/effect", scene.standin.base_url);
     let (run, thread) = say(&scene, &server, &format!("call effect {{\"url\":\"{url}\"}}")).await;
     gate.arrived(1).await.unwrap();
@@ -53,7 +53,7 @@ async fn kill_between_model_turns_repeats_no_finished_turn() {
 async fn kill_between_the_effect_and_the_result_of_a_tool_repeats_no_effect() {
     let scene = scene().await;
     let gate = scene.standin.gate(Pattern::path("/count/held"));
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let base = &scene.standin.base_url;
     // The tool calls two others: one has had its effect, and one is in progress.
     let calls = json!({ "calls": [

@@ -66,7 +66,7 @@ async fn each_misdeed_has_its_own_message_and_the_conversation_continues() {
 #[tokio::test]
 async fn tools_cannot_read_files_environment_or_secrets() {
     let server = Setup::desk(&Desk::default()).await.start().await;
-    let config = server.setup.place.config().display().to_string();
+    let config = server.setup.workspace.config().display().to_string();
     let run = server
         .chat(&format!(
             "call files {{\"path\":\"{config}\"}}\n\

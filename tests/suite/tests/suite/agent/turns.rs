@@ -73,7 +73,7 @@ async fn the_graph_of_the_documentation_runs() {
     let setup = Setup::desk(&Desk::default()).await;
     let readme = std::fs::read_to_string(guests::root().join("plugins/std/README.md")).unwrap();
     let graph = readme.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    setup.place.write("plugins/apps/desk/graph.toml", graph);
+    setup.workspace.write("plugins/apps/desk/graph.toml", graph);
     let server = setup.start().await;
     let run = server.chat("call echo {\"text\":\"a\"}").await;
     assert_eq!(contents(&run), ["a"]);

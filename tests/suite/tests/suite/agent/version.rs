@@ -16,7 +16,7 @@ async fn a_thread_continues_with_the_tools_of_its_version() {
     // Another component under the same name, whose `echo` returns another text.
     server
         .setup
-        .place
+        .workspace
         .write("plugins/tools/tools/tools.wasm", guests::bytes("wattle-guest-shadow"));
     let server = server.restart().await;
     let approve = json!({ "": { "decision": "approve" } });

@@ -84,7 +84,7 @@ INSERT INTO "Position" VALUES (4, '0700.HK', '腾讯', 100, 300, 'HKD', 'stable'
 #[tokio::test]
 async fn s0_92_former_tables_are_renamed_and_keep_their_rows() {
     let setup = Setup::asset().await;
-    let mut database = open_sqlite(&setup.place.data().join("asset.db")).await;
+    let mut database = open_sqlite(&setup.workspace.data().join("asset.db")).await;
     sqlx::raw_sql(AssertSqlSafe(FORMER)).execute(&mut database).await.unwrap();
     drop(database);
     let server = setup.start().await;

@@ -8,7 +8,7 @@ use wattle_suite::answer::Answer;
 use wattle_suite::asset::{open_sqlite, picture, sqlite_rows};
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
-use wattle_suite::{browser, place};
+use wattle_suite::{browser, workspace};
 
 /// The default path of the application.
 const PREFIX: &str = "/apps/asset/";
@@ -174,11 +174,11 @@ async fn a_page_reports_a_lost_server_and_continues() {
 async fn a_page_reports_a_killed_server_and_continues() {
     need!(clients::page("asset"));
     let scene = Scene::new(|_, standin| {
-        [place::base_toml(standin), place::asset_toml(standin, "sqlite:asset.db")].concat()
+        [workspace::base_toml(standin), workspace::asset_toml(standin, "sqlite:asset.db")].concat()
     });
     let scene = scene.await;
     need!(browser::with_kills("asset.js", "outlives", &scene, PREFIX).await);
-    let mut database = open_sqlite(&scene.place.data().join("asset.db")).await;
+    let mut database = open_sqlite(&scene.workspace.data().join("asset.db")).await;
     let stored = sqlite_rows(&mut database, "Operation").await;
     assert_eq!(stored.len(), 1, "the trade is stored once: {stored:?}");
 }

@@ -10,7 +10,7 @@ use super::calm;
 #[tokio::test]
 async fn changed_compiled_code_is_never_executed() {
     let prepared = Prepared::new().await.unwrap();
-    let cache = prepared.place.data().join("cache");
+    let cache = prepared.workspace.data().join("cache");
     // A cache of its own replaces the one that tests share.
     fs::remove_file(&cache).unwrap();
     let host = prepared.start(&binary::path()).await.unwrap();

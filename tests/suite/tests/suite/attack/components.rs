@@ -19,17 +19,17 @@ const COMPONENTS: u32 = 2;
 #[tokio::test]
 async fn a_host_with_slow_components_serves_the_other_apps() {
     let prepared = Prepared::new().await.unwrap();
-    let place = &prepared.place;
-    let toml = fs::read_to_string(place.config()).unwrap();
+    let workspace = &prepared.workspace;
+    let toml = fs::read_to_string(workspace.config()).unwrap();
     let waits = "load_wait = \"10m\"";
     assert!(toml.contains(waits), "{toml}");
-    place.write("wattle.toml", toml.replace(waits, "load_wait = \"0s\""));
+    workspace.write("wattle.toml", toml.replace(waits, "load_wait = \"0s\""));
     for number in 0..COMPONENTS {
-        place.write(&format!("plugins/slow-{number}.wasm"), slow_component(FIRST + number));
+        workspace.write(&format!("plugins/slow-{number}.wasm"), slow_component(FIRST + number));
     }
     let manifest = "[app]\nname = \"slow\"\nversion = \"1\"\n[components]\nslow = \"slow.wasm\"\n";
-    place.write("plugins/slow/slow.wasm", slow_component(FIRST + COMPONENTS));
-    place.write("plugins/slow/app.toml", manifest);
+    workspace.write("plugins/slow/slow.wasm", slow_component(FIRST + COMPONENTS));
+    workspace.write("plugins/slow/app.toml", manifest);
 
     let host = prepared.start(&binary::path()).await.unwrap();
     let get = async |path: &str| -> (u16, Value) { host.get(path).await.unwrap() };

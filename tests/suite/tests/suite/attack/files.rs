@@ -7,8 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use wattle_suite::guests;
-use wattle_suite::place::MISDEEDS;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::workspace::MISDEEDS;
 
 use super::calm;
 
@@ -21,9 +21,9 @@ fn app(setup: &Setup, name: &str, head: &str, tables: &str) {
         "[app]\nname = \"{name}\"\nversion = \"1\"\n{head}\n[components]\n{name} = \"{name}.wasm\"\n\
          {tables}\n"
     );
-    setup.place.write(&format!("plugins/{name}/{name}.wasm"), guests::bytes(MISDEEDS));
-    setup.place.write(&format!("plugins/{name}/graph.toml"), calm::HONEST);
-    setup.place.write(&format!("plugins/{name}/app.toml"), manifest);
+    setup.workspace.write(&format!("plugins/{name}/{name}.wasm"), guests::bytes(MISDEEDS));
+    setup.workspace.write(&format!("plugins/{name}/graph.toml"), calm::HONEST);
+    setup.workspace.write(&format!("plugins/{name}/app.toml"), manifest);
 }
 
 async fn problems(server: &TestServer) -> Vec<(String, String)> {
@@ -42,11 +42,11 @@ fn of<'a>(problems: &'a [(String, String)], path: &str) -> &'a str {
 #[tokio::test]
 async fn only_plain_files_of_the_folder_are_loaded() {
     let setup = Setup::misdeeds(calm::HONEST).await;
-    let outer = setup.place.root();
-    let plugins = setup.place.plugins();
-    setup.place.write("outside/graph.toml", calm::HONEST);
-    setup.place.write("outside/app.toml", "[app]\nname = \"far\"\nversion = \"1\"\n");
-    setup.place.write("outside/0001_x.sql", "CREATE TABLE loot (id INTEGER);");
+    let outer = setup.workspace.root();
+    let plugins = setup.workspace.plugins();
+    setup.workspace.write("outside/graph.toml", calm::HONEST);
+    setup.workspace.write("outside/app.toml", "[app]\nname = \"far\"\nversion = \"1\"\n");
+    setup.workspace.write("outside/0001_x.sql", "CREATE TABLE loot (id INTEGER);");
 
     fs::create_dir_all(plugins.join("x")).unwrap();
     symlink("/dev/zero", plugins.join("x/endless.wasm")).unwrap();
@@ -102,7 +102,7 @@ async fn only_plain_files_of_the_folder_are_loaded() {
 async fn parts_of_an_app_are_limited_together() {
     const KEYS: usize = 20_000;
     let setup = Setup::misdeeds(calm::HONEST).await;
-    let plugins = setup.place.plugins();
+    let plugins = setup.workspace.plugins();
     let sparse = |path: &str, bytes: u64| {
         let path = plugins.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -120,11 +120,11 @@ async fn parts_of_an_app_are_limited_together() {
     sparse("texts/p", 256 << 10);
     let keys: String = (0..KEYS).map(|key| format!("{key}=\"p\"\n")).collect();
     let graph = format!("{}[graphs.honest.nodes.counter.with_files]\n{keys}", calm::HONEST);
-    setup.place.write("plugins/texts/graph.toml", graph);
+    setup.workspace.write("plugins/texts/graph.toml", graph);
     app(&setup, "parts", "", "");
     let parts: String = (0..1_000).map(|part| format!("c{part} = \"parts.wasm\"\n")).collect();
     let manifest = format!("[app]\nname = \"parts\"\nversion = \"1\"\n[components]\n{parts}");
-    setup.place.write("plugins/parts/app.toml", manifest);
+    setup.workspace.write("plugins/parts/app.toml", manifest);
     app(&setup, "page", "", "[page]\ntitle = \"Page\"\nfolder = \"page\"");
     for number in 0..1_001 {
         fs::create_dir_all(plugins.join(format!("page/page/{number}"))).unwrap();
@@ -151,13 +151,13 @@ async fn parts_of_an_app_are_limited_together() {
 async fn many_new_files_are_checked_and_reported() {
     let setup = Setup::misdeeds(calm::HONEST).await;
     for number in 0..MANY {
-        setup.place.write(&format!("plugins/f{number}.wasm"), format!("text {number}"));
+        setup.workspace.write(&format!("plugins/f{number}.wasm"), format!("text {number}"));
     }
     let server = setup.start().await;
     assert_eq!(problems(&server).await.len(), MANY);
     calm::honest_run(&server).await;
     // Unchanged files are not checked again; the replaced file is.
-    server.setup.place.write("plugins/f7.wasm", guests::bytes(MISDEEDS));
+    server.setup.workspace.write("plugins/f7.wasm", guests::bytes(MISDEEDS));
     let changes = server.running.reload().await;
     assert!(changes.len() <= 2, "{changes:?}");
     assert_eq!(problems(&server).await.len(), MANY - 1);

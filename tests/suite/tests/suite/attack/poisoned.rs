@@ -34,18 +34,18 @@ async fn a_thread_that_cannot_be_recovered_is_set_aside_and_can_be_retried() {
     let (_, ready) = host.get("/readyz").await.unwrap();
     assert_eq!((&ready["status"], &ready["recovery"]), (&"ready".into(), &recovery), "{ready}");
 
-    let show = async || binary::run(&host.place, &["thread", "show", &thread]).await;
+    let show = async || binary::run(&host.workspace, &["thread", "show", &thread]).await;
     let shown = show().await;
     assert_eq!(shown.code, 0, "{shown:?}");
     for words in ["aside    since", "because  unavailable", "wattle thread retry"] {
         assert!(shown.stdout.contains(words), "{shown:?}");
     }
-    let retry = async || binary::run(&host.place, &["thread", "retry", &thread]).await;
+    let retry = async || binary::run(&host.workspace, &["thread", "retry", &thread]).await;
     let refused = retry().await;
     assert!(refused.code != 0 && refused.stderr.contains("is not loaded"), "{refused:?}");
 
     // The host reloads the old version of the app on its own.
-    app::put_app(&host.place);
+    app::put_app(&host.workspace);
     gate.open();
     let retried = calm::until(async || {
         let retried = retry().await;

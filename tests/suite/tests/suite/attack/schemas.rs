@@ -95,12 +95,12 @@ async fn an_app_with_a_schema_that_doubles_is_refused_and_others_load() {
         "{{ \"$ref\" = \"#/$defs/d30\", \"$defs\" = {{ d0 = {{ type = \"object\" }}{defs} }} }}"
     );
     let setup = wattle_suite::server::Setup::misdeeds(calm::HONEST).await;
-    setup.place.write("plugins/hostile/graph.toml", with_channel(&schema));
-    setup.place.write(
+    setup.workspace.write("plugins/hostile/graph.toml", with_channel(&schema));
+    setup.workspace.write(
         "plugins/hostile/misdeeds.wasm",
-        wattle_suite::guests::bytes(wattle_suite::place::MISDEEDS),
+        wattle_suite::guests::bytes(wattle_suite::workspace::MISDEEDS),
     );
-    setup.place.write(
+    setup.workspace.write(
         "plugins/hostile/app.toml",
         "[app]\nname = \"hostile\"\nversion = \"0.1.0\"\ndoc = \"a schema that doubles\"\n\
          [components]\nmisdeeds = \"misdeeds.wasm\"\n",

@@ -6,8 +6,8 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use reqwest::{Certificate, Client, ClientBuilder, Version};
 use tokio::time::timeout;
 use wattle::server::Server;
-use wattle_suite::place::Place;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::workspace::Workspace;
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -18,9 +18,9 @@ fn make() -> (String, String) {
     (cert.pem(), signing_key.serialize_pem())
 }
 
-fn write(place: &Place, (cert, key): &(String, String)) {
-    place.write("cert.pem", cert);
-    place.write("key.pem", key);
+fn write(workspace: &Workspace, (cert, key): &(String, String)) {
+    workspace.write("cert.pem", cert);
+    workspace.write("key.pem", key);
 }
 
 async fn setup() -> Setup {
@@ -45,7 +45,7 @@ async fn get(
 async fn certificates_are_replaced_while_the_server_runs() {
     let (first, second) = (make(), make());
     let setup = setup().await;
-    write(&setup.place, &first);
+    write(&setup.workspace, &first);
     let server = setup.start().await;
     assert!(server.running.url().starts_with("https://"));
     assert_eq!(get(&server, &first.0, |it| it).await, Some(Version::HTTP_2));
@@ -56,14 +56,14 @@ async fn certificates_are_replaced_while_the_server_runs() {
     assert!(plain.is_err(), "no HTTP without TLS");
 
     // Certificate and key do not match while the files are replaced one after the other.
-    server.setup.place.write("cert.pem", &second.0);
+    server.setup.workspace.write("cert.pem", &second.0);
     let replaced = async {
         // The server checks the files each second, so at least two checks happen in this time.
         for _ in 0..30 {
             assert!(get(&server, &first.0, |it| it).await.is_some(), "the old one is kept");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        server.setup.place.write("key.pem", &second.1);
+        server.setup.workspace.write("key.pem", &second.1);
         while get(&server, &second.0, |it| it).await.is_none() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -76,14 +76,14 @@ async fn certificates_are_replaced_while_the_server_runs() {
 #[tokio::test]
 async fn commands_reach_a_server_over_tls() {
     let setup = setup().await;
-    write(&setup.place, &make());
+    write(&setup.workspace, &make());
     let server = setup.start().await;
     let config = server.setup.config();
     let remote = wattle::client::find_server(&config).await.unwrap().expect("a running server");
     assert!(remote.address().starts_with("https://127.0.0.1:"));
     // A client that trusts another certificate does not accept the server.
     let mut config = config;
-    server.setup.place.write("other.pem", make().0);
+    server.setup.workspace.write("other.pem", make().0);
     config.server.tls.as_mut().unwrap().cert = "other.pem".into();
     assert!(wattle::client::find_server(&config).await.unwrap().is_none());
 }
@@ -98,10 +98,10 @@ async fn invalid_certificates_fail_the_start_with_the_setting() {
     let missing = told(&setup).await;
     assert!(missing.contains("`server.tls.cert`"), "{missing}");
     let (first, second) = (make(), make());
-    write(&setup.place, &(first.0.clone(), second.1));
+    write(&setup.workspace, &(first.0.clone(), second.1));
     let mixed = told(&setup).await;
     assert!(mixed.contains("`server.tls.key`") && mixed.contains("must be the key"), "{mixed}");
-    write(&setup.place, &(first.1, first.0));
+    write(&setup.workspace, &(first.1, first.0));
     let swapped = told(&setup).await;
     assert!(swapped.contains("`server.tls.cert`"), "{swapped}");
 }
@@ -109,7 +109,7 @@ async fn invalid_certificates_fail_the_start_with_the_setting() {
 #[tokio::test]
 async fn tls_does_not_replace_api_keys() {
     let setup = setup().await;
-    write(&setup.place, &make());
+    write(&setup.workspace, &make());
     let setup = setup.replace("listen = \"127.0.0.1:0\"", "listen = \"0.0.0.0:0\"");
     let started = Box::pin(Server::start(setup.config(), setup.options())).await;
     let error = started.err().expect("an error at start").to_string();

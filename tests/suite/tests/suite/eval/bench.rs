@@ -94,7 +94,7 @@ impl Bench {
 
     async fn run(&self) -> Outcome {
         let args = ["eval", self.app, "--json", "--quiet", "--concurrency", "4"];
-        let run = binary::run(&self.server.setup.place, &args);
+        let run = binary::run(&self.server.setup.workspace, &args);
         let ended = timeout(LIMIT, run).await.expect("the data set ends in time");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         Outcome::of(&ended.json())

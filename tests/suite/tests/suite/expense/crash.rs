@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::binary::{self, Served};
 use wattle_suite::expense::{self, CHAT, MODEL_PATH, RECORDS_PATH};
-use wattle_suite::place;
 use wattle_suite::scene::Scene;
+use wattle_suite::workspace;
 
 async fn scene() -> Scene {
-    Scene::new(|place, standin| {
-        expense::put(place);
-        [place::base_toml(standin), expense::configuration(standin).to_string()].concat()
+    Scene::new(|workspace, standin| {
+        expense::put(workspace);
+        [workspace::base_toml(standin), expense::configuration(standin).to_string()].concat()
     })
     .await
 }
@@ -38,7 +38,7 @@ async fn s2_28_a_kill_between_a_record_and_its_response_creates_no_second_record
     let scene = scene().await;
     let hang = FaultRule::new(Pattern::path(RECORDS_PATH), Fault::HangAfter).times(1);
     scene.standin.fault(hang);
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     tell_in_vain(&scene, &server, "昨天打车花了20元");
     scene.until_so("the record", async || scene.standin.feishu_records().len() == 1).await;
     let server = scene.kill_and_restart(server, None).await;
@@ -60,7 +60,7 @@ async fn s2_28_a_kill_between_a_record_and_its_response_creates_no_second_record
 #[tokio::test]
 async fn s2_28_a_kill_before_the_reply_creates_no_second_record() {
     let scene = scene().await;
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let last = Pattern { body_contains: Some("rec1".to_owned()), ..Pattern::path(MODEL_PATH) };
     let gate = scene.standin.gate(last);
     tell_in_vain(&scene, &server, "昨天打车花了20元");

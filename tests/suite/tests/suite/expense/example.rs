@@ -9,7 +9,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 async fn shipped() -> Setup {
     let setup = Setup::without_models().await;
-    expense::put(&setup.place);
+    expense::put(&setup.workspace);
     let config = expense::shipped(&setup.standin);
     setup.with(&config.to_string())
 }

@@ -7,7 +7,7 @@ use wattle_kit::standin::{Fault, FaultRule, Pattern, feishu_refusal};
 use wattle_suite::expense::{self, MODEL_PATH, SEARCH_PATH};
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
-use wattle_suite::{browser, place};
+use wattle_suite::{browser, workspace};
 
 /// The path of the page on the main address. The application is mounted at `/` as well.
 const PAGE: &str = "/apps/expense/";
@@ -94,9 +94,9 @@ async fn a_lost_server_is_reported_and_reconnected() {
 #[tokio::test]
 async fn a_killed_server_is_reported_and_the_conversation_continues() {
     need!(clients::page("expense"));
-    let scene = Scene::new(|place, standin| {
-        expense::put(place);
-        [place::base_toml(standin), expense::configuration(standin).to_string()].concat()
+    let scene = Scene::new(|workspace, standin| {
+        expense::put(workspace);
+        [workspace::base_toml(standin), expense::configuration(standin).to_string()].concat()
     });
     let scene = scene.await;
     need!(browser::with_kills("expense.js", "outlives", &scene, PAGE).await);

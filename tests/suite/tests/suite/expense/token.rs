@@ -47,7 +47,7 @@ async fn s2_28_a_refused_token_is_renewed_once_and_the_record_is_created() {
 #[tokio::test]
 async fn s2_26_wrong_credentials_are_an_output_and_no_failure() {
     let setup = Setup::expense().await;
-    setup.place.write("feishu-secret", "bad-secret");
+    setup.workspace.write("feishu-secret", "bad-secret");
     let server = setup.start().await;
     let reply = server.tell("打车20元").await;
     assert!(reply.text.starts_with("❌"), "{}", reply.text);
@@ -76,7 +76,7 @@ async fn tokens_and_secrets_appear_in_no_event_state_or_file() {
     for rest in ["", "/state", "/trace", "/history?state=true", "/events?until=idle"] {
         seen.push(server.get(&path(rest)).await.expect(200).to_string());
     }
-    let data = server.setup.place.data();
+    let data = server.setup.workspace.data();
     for file in std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path()) {
         if file.is_file() {
             seen.push(String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned());

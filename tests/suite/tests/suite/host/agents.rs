@@ -75,16 +75,16 @@ const PAUSE_MS: u64 = 4_000;
 /// Creates a server with the reference graphs and a graph that calls a model.
 pub(super) async fn setup() -> Setup {
     let mut setup = Setup::bare().await;
-    setup.place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
+    setup.workspace.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
     let clients = guests::root().join("tests/clients");
     for (app, folder) in APPS {
         for file in ["app.toml", "graph.toml"] {
             let content = std::fs::read(clients.join(folder).join(file)).unwrap();
-            setup.place.write(&format!("apps/{app}/{file}"), content);
+            setup.workspace.write(&format!("apps/{app}/{file}"), content);
         }
         setup = setup.with(&format!("[apps.{app}]\npath = \"apps/{app}\"\n"));
     }
-    setup.place.write("apps/reference/reference.wasm", guests::bytes("wattle-app-reference"));
+    setup.workspace.write("apps/reference/reference.wasm", guests::bytes("wattle-app-reference"));
     setup
 }
 

@@ -2,7 +2,7 @@
 
 use wattle_suite::binary;
 use wattle_suite::guests;
-use wattle_suite::place::{HEAD_TOML, MISDEEDS, Place};
+use wattle_suite::workspace::{HEAD_TOML, MISDEEDS, Workspace};
 
 /// A graph of one node that counts.
 const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
@@ -28,33 +28,33 @@ fn script(said: &str) -> String {
 
 #[tokio::test]
 async fn an_app_is_built_and_run_again_after_each_change() {
-    let place = Place::new();
-    place.share_compiled_code();
-    place.write("wattle.toml", HEAD_TOML);
-    place.write("counts/app.toml", manifest());
-    place.write("counts/graph.toml", COUNT);
-    place.write("counts/src/build.sh", script("first"));
-    let mut dev = binary::start(&place, &["dev", "counts", "--input", "@input.json"]);
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
+    workspace.write("wattle.toml", HEAD_TOML);
+    workspace.write("counts/app.toml", manifest());
+    workspace.write("counts/graph.toml", COUNT);
+    workspace.write("counts/src/build.sh", script("first"));
+    let mut dev = binary::start(&workspace, &["dev", "counts", "--input", "@input.json"]);
     let mut sees = async |part: &str| dev.ready(|line| line.contains(part)).await.unwrap();
 
     // The component is built, and what is wrong with the input is told.
     sees("first").await;
     sees("nodes").await;
     sees("cannot read `input.json`").await;
-    place.write("input.json", "{\"number\": 5}");
+    workspace.write("input.json", "{\"number\": 5}");
     sees("\"number\": 6").await;
     sees("counter finished").await;
 
-    place.write("counts/graph.toml", format!("{COUNT}{COUNT_TWICE}"));
+    workspace.write("counts/graph.toml", format!("{COUNT}{COUNT_TWICE}"));
     sees("\"number\": 7").await;
 
     // After a build that fails, the app stays as it was.
-    place.write("counts/src/build.sh", "echo second; exit 3");
+    workspace.write("counts/src/build.sh", "echo second; exit 3");
     sees("`sh src/build.sh` failed: exit status: 3").await;
-    place.write("input.json", "{\"number\": 10}");
+    workspace.write("input.json", "{\"number\": 10}");
     sees("\"number\": 12").await;
 
-    place.write("counts/src/build.sh", script("third"));
+    workspace.write("counts/src/build.sh", script("third"));
     sees("third").await;
     sees("as before").await;
 }

@@ -3,9 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use wattle_suite::binary::{self, Ended};
+use wattle_suite::binary::{self, CommandOutput};
 use wattle_suite::guests;
-use wattle_suite::place::{HEAD_TOML, Place};
+use wattle_suite::workspace::{HEAD_TOML, Workspace};
 
 /// A graph of one node that sends a request, asks, calls a model, and asks again.
 const QUESTIONS: &str = r#"
@@ -61,25 +61,25 @@ const FILES: &str = r#"
 {"name": "has-no-variable", "input": {"call": {"tool": "place_variable", "arguments": {"name": "REGION"}}}, "expect": {"/state/results/0/text": "null"}}
 "#;
 
-fn place(graph: &str) -> Place {
-    let place = Place::new();
-    place.share_compiled_code();
-    place.add_misdeeds(graph);
-    place.write("wattle.toml", format!("{HEAD_TOML}[apps.misdeeds]\n"));
-    place
+fn workspace(graph: &str) -> Workspace {
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
+    workspace.add_misdeeds(graph);
+    workspace.write("wattle.toml", format!("{HEAD_TOML}[apps.misdeeds]\n"));
+    workspace
 }
 
-async fn run(place: &Place, args: &[&str]) -> Ended {
-    binary::run(place, args).await
+async fn run(workspace: &Workspace, args: &[&str]) -> CommandOutput {
+    binary::run(workspace, args).await
 }
 
 #[tokio::test]
 async fn cases_answer_the_calls_of_their_runs() {
-    let place = place(QUESTIONS);
-    place.write("plugins/misdeeds/tests/cases.jsonl", CASES);
-    let ended = run(&place, &["test", "misdeeds", "--json"]).await;
-    assert_eq!(ended.code, 1, "{}", ended.text());
-    let report = ended.json();
+    let workspace = workspace(QUESTIONS);
+    workspace.write("plugins/misdeeds/tests/cases.jsonl", CASES);
+    let output = run(&workspace, &["test", "misdeeds", "--json"]).await;
+    assert_eq!(output.code, 1, "{}", output.text());
+    let report = output.json();
     assert_eq!((&report["passed"], &report["failed"]), (&json!(2), &json!(3)), "{report:#}");
     let test = |name: &str| -> &Value {
         let tests = report["tests"].as_array().unwrap();
@@ -98,61 +98,61 @@ async fn cases_answer_the_calls_of_their_runs() {
         (&json!("/calls/1"), &json!("a"))
     );
     assert_eq!(test("fails-as-a-service-does")["failure"]["code"], "timeout");
-    let threads = run(&place, &["thread", "list", "--json"]).await.json();
+    let threads = run(&workspace, &["thread", "list", "--json"]).await.json();
     assert_eq!(threads["items"], json!([]), "tests leave no threads");
 
-    let only = run(&place, &["test", "misdeeds", "--only", "answered"]).await;
+    let only = run(&workspace, &["test", "misdeeds", "--only", "answered"]).await;
     assert_eq!(only.code, 0, "{}", only.text());
     assert!(only.stdout.ends_with("1 passed, 0 failed\n"), "{}", only.text());
-    let unknown = run(&place, &["test", "misdeeds", "--only", "answerd"]).await;
+    let unknown = run(&workspace, &["test", "misdeeds", "--only", "answerd"]).await;
     assert_eq!(unknown.code, 4, "{}", unknown.text());
     assert!(unknown.stderr.contains("did you mean `answered`?"), "{}", unknown.text());
 }
 
 #[tokio::test]
 async fn a_case_leaves_the_folders_of_typed_components_as_they_are() {
-    let place = Place::new();
-    place.share_compiled_code();
-    place.write("plugins/shop.wasm", guests::bytes("wattle-guest-typed"));
-    place.write("plugins/desk/desk.wasm", guests::bytes("wattle-guest-tools"));
-    place.write("plugins/desk/app.toml", DESK);
-    place.write("plugins/desk/graph.toml", CALL);
-    place.write("plugins/desk/tests/cases.jsonl", FILES);
-    place.write("wattle.toml", format!("{HEAD_TOML}{FOLDER}"));
-    let reports = place.root().join("reports");
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
+    workspace.write("plugins/shop.wasm", guests::bytes("wattle-guest-typed"));
+    workspace.write("plugins/desk/desk.wasm", guests::bytes("wattle-guest-tools"));
+    workspace.write("plugins/desk/app.toml", DESK);
+    workspace.write("plugins/desk/graph.toml", CALL);
+    workspace.write("plugins/desk/tests/cases.jsonl", FILES);
+    workspace.write("wattle.toml", format!("{HEAD_TOML}{FOLDER}"));
+    let reports = workspace.root().join("reports");
     fs::create_dir(&reports).unwrap();
-    let ended = run(&place, &["test", "desk"]).await;
-    assert_eq!(ended.code, 0, "{}", ended.text());
+    let output = run(&workspace, &["test", "desk"]).await;
+    assert_eq!(output.code, 0, "{}", output.text());
     assert_eq!(fs::read_dir(&reports).unwrap().count(), 0);
 }
 
 #[tokio::test]
 async fn a_thread_becomes_a_test_of_later_code() {
-    let place = place(COUNT);
-    let ended = run(&place, &["run", "misdeeds", "--json", "--quiet"]).await;
-    assert_eq!(ended.code, 0, "{}", ended.text());
-    let thread = ended.json()["thread"].as_str().unwrap().to_owned();
-    let file = place.plugins().join("misdeeds/tests/count.thread");
+    let workspace = workspace(COUNT);
+    let output = run(&workspace, &["run", "misdeeds", "--json", "--quiet"]).await;
+    assert_eq!(output.code, 0, "{}", output.text());
+    let thread = output.json()["thread"].as_str().unwrap().to_owned();
+    let file = workspace.plugins().join("misdeeds/tests/count.thread");
     fs::create_dir(file.parent().unwrap()).unwrap();
     let path = file.to_str().unwrap();
     let args = ["thread", "export", &thread, "--as-test", "--file", path];
-    let exported = run(&place, &args).await;
+    let exported = run(&workspace, &args).await;
     assert_eq!(exported.code, 0, "{}", exported.text());
     let text = fs::read_to_string(&file).unwrap();
     assert!(!text.contains("uid:") && !text.contains("\n{\"code\""), "{text}");
 
-    let same = run(&place, &["test", "misdeeds", "--json"]).await;
+    let same = run(&workspace, &["test", "misdeeds", "--json"]).await;
     assert_eq!(same.code, 0, "{}", same.text());
     assert_eq!(same.json()["tests"][0]["replay"]["tasks"], 1);
 
     // A description changes the version of the graph, and nothing that its nodes do.
     let described = COUNT.replace("entry", "doc = \"counts\"\nentry");
-    place.write("plugins/misdeeds/graph.toml", described);
-    let same = run(&place, &["test", "misdeeds"]).await;
+    workspace.write("plugins/misdeeds/graph.toml", described);
+    let same = run(&workspace, &["test", "misdeeds"]).await;
     assert_eq!(same.code, 0, "{}", same.text());
 
-    place.write("plugins/misdeeds/graph.toml", format!("{COUNT}{COUNT_TWICE}"));
-    let other = run(&place, &["test", "misdeeds"]).await;
+    workspace.write("plugins/misdeeds/graph.toml", format!("{COUNT}{COUNT_TWICE}"));
+    let other = run(&workspace, &["test", "misdeeds"]).await;
     assert_eq!(other.code, 1, "{}", other.text());
     assert!(other.stdout.starts_with("failed  count ("), "{}", other.text());
     assert!(other.stdout.contains("the writes lead to another checkpoint"), "{}", other.text());
@@ -160,12 +160,12 @@ async fn a_thread_becomes_a_test_of_later_code() {
 
 #[tokio::test]
 async fn an_app_without_tests_and_a_thread_of_another_app_are_told() {
-    let place = place(COUNT);
-    let none = run(&place, &["test", "misdeeds"]).await;
+    let workspace = workspace(COUNT);
+    let none = run(&workspace, &["test", "misdeeds"]).await;
     assert_eq!(none.code, 4, "{}", none.text());
     assert!(none.stderr.contains("has no tests") && none.stderr.contains("--as-test"));
-    place.write("plugins/misdeeds/tests/broken.thread", "{}\n");
-    let broken = run(&place, &["test", "misdeeds"]).await;
+    workspace.write("plugins/misdeeds/tests/broken.thread", "{}\n");
+    let broken = run(&workspace, &["test", "misdeeds"]).await;
     assert_eq!(broken.code, 1, "{}", broken.text());
     assert!(broken.stdout.contains("is not a valid export record"), "{}", broken.text());
 }

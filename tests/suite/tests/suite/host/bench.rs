@@ -1,8 +1,8 @@
 //! `wattle bench` on a recorded run.
 
 use serde_json::json;
-use wattle_suite::binary::{self, Ended};
-use wattle_suite::place::{HEAD_TOML, Place};
+use wattle_suite::binary::{self, CommandOutput};
+use wattle_suite::workspace::{HEAD_TOML, Workspace};
 
 /// A graph of one node that counts.
 const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
@@ -12,24 +12,24 @@ const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
 const COUNT_TWICE: &str = "nodes.again = { node = \"counter\" }\n\
                            [[graphs.main.edges]]\nfrom = \"counter\"\nto = \"again\"\n";
 
-async fn run(place: &Place, args: &[&str]) -> Ended {
-    binary::run(place, args).await
+async fn run(workspace: &Workspace, args: &[&str]) -> CommandOutput {
+    binary::run(workspace, args).await
 }
 
 #[tokio::test]
 async fn a_recorded_run_is_measured_part_by_part() {
-    let place = Place::new();
-    place.share_compiled_code();
-    place.add_misdeeds(&format!("{COUNT}{COUNT_TWICE}"));
-    place.write("wattle.toml", format!("{HEAD_TOML}[apps.misdeeds]\n"));
-    let recorded = run(&place, &["run", "misdeeds", "--json", "--quiet"]).await;
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
+    workspace.add_misdeeds(&format!("{COUNT}{COUNT_TWICE}"));
+    workspace.write("wattle.toml", format!("{HEAD_TOML}[apps.misdeeds]\n"));
+    let recorded = run(&workspace, &["run", "misdeeds", "--json", "--quiet"]).await;
     assert_eq!(recorded.code, 0, "{}", recorded.text());
     let thread = recorded.json()["thread"].as_str().unwrap().to_owned();
-    let exported = run(&place, &["thread", "export", &thread, "--file", "run.jsonl"]).await;
+    let exported = run(&workspace, &["thread", "export", &thread, "--file", "run.jsonl"]).await;
     assert_eq!(exported.code, 0, "{}", exported.text());
 
     let bench = ["bench", "misdeeds", "run.jsonl", "--times", "2"];
-    let measured = run(&place, &[&bench[..], &["--json"]].concat()).await;
+    let measured = run(&workspace, &[&bench[..], &["--json"]].concat()).await;
     assert_eq!(measured.code, 0, "{}", measured.text());
     let report = measured.json();
     assert_eq!((&report["steps"], &report["times"]), (&json!(2), &json!(2)), "{report:#}");
@@ -43,7 +43,7 @@ async fn a_recorded_run_is_measured_part_by_part() {
     assert!(us("fastest") <= us("total") && us("total") <= us("slowest"), "{report:#}");
     assert!(report["bytes_per_step"].as_u64() > Some(0), "{report:#}");
 
-    let table = run(&place, &bench).await;
+    let table = run(&workspace, &bench).await;
     assert_eq!(table.code, 0, "{}", table.text());
     let lines: Vec<&str> = table.stdout.lines().collect();
     let parts: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().next()).collect();
@@ -51,12 +51,12 @@ async fn a_recorded_run_is_measured_part_by_part() {
     assert!(lines[7].contains("2 steps, executed 2 times"), "{}", table.text());
 
     // The current code is executed, and must do what was recorded.
-    place.write("plugins/misdeeds/graph.toml", COUNT);
-    let other = run(&place, &bench).await;
+    workspace.write("plugins/misdeeds/graph.toml", COUNT);
+    let other = run(&workspace, &bench).await;
     assert_eq!(other.code, 1, "{}", other.text());
     assert!(other.stderr.contains("its state differs"), "{}", other.text());
-    place.write("broken.jsonl", "{}\n");
-    let broken = run(&place, &["bench", "misdeeds", "broken.jsonl"]).await;
+    workspace.write("broken.jsonl", "{}\n");
+    let broken = run(&workspace, &["bench", "misdeeds", "broken.jsonl"]).await;
     assert_eq!(broken.code, 2, "{}", broken.text());
     assert!(broken.stderr.contains("is not a valid export record"), "{}", broken.text());
 }

@@ -2,48 +2,48 @@
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{self, Handle};
-use wattle_suite::binary::{self, Ended};
-use wattle_suite::place::{self, Place};
+use wattle_suite::binary::{self, CommandOutput};
+use wattle_suite::workspace::{self, Workspace};
 
 const SENTENCE: &str = r#"{"textInput": "昨天买入腾讯 100 股 320"}"#;
 
 /// A folder with the asset application and the misdeeds guest, at a fixed time.
 pub(super) struct Scene {
-    pub(super) place: Place,
+    pub(super) workspace: Workspace,
     standin: Handle,
 }
 
 impl Scene {
     pub(super) async fn new() -> Self {
         let standin = standin::Server::start(standin::Config::default()).await.unwrap();
-        let place = Place::new();
-        place.share_compiled_code();
+        let workspace = Workspace::new();
+        workspace.share_compiled_code();
         let clock = "[clock]\nfixed = \"2025-01-15T10:30:45+08:00\"\n";
         let toml = [
-            place::base_toml(&standin).replace("[clock]\n", clock),
-            place::asset_toml(&standin, "sqlite:asset.db"),
+            workspace::base_toml(&standin).replace("[clock]\n", clock),
+            workspace::asset_toml(&standin, "sqlite:asset.db"),
         ];
-        place.write("wattle.toml", toml.concat());
-        Self { place, standin }
+        workspace.write("wattle.toml", toml.concat());
+        Self { workspace, standin }
     }
 
-    pub(super) async fn run(&self, args: &[&str]) -> Ended {
-        binary::run(&self.place, args).await
+    pub(super) async fn run(&self, args: &[&str]) -> CommandOutput {
+        binary::run(&self.workspace, args).await
     }
 
     /// Starts a run that is interrupted by a review, and returns its thread.
     async fn waiting(&self) -> String {
-        let ended = self.run(&["run", "asset", "--json", "--quiet", "--input", SENTENCE]).await;
-        assert_eq!(ended.code, 5, "{}", ended.text());
-        ended.json()["thread"].as_str().unwrap().to_owned()
+        let output = self.run(&["run", "asset", "--json", "--quiet", "--input", SENTENCE]).await;
+        assert_eq!(output.code, 5, "{}", output.text());
+        output.json()["thread"].as_str().unwrap().to_owned()
     }
 }
 
 /// Compares a text with a snapshot, without the values that differ from run to run.
 fn snapshot(name: &str, scene: &Scene, text: &str) {
-    let folder = scene.place.root().canonicalize().unwrap();
+    let folder = scene.workspace.root().canonicalize().unwrap();
     let mut text = text.replace(&folder.display().to_string(), "[FOLDER]");
-    text = text.replace(&scene.place.root().display().to_string(), "[FOLDER]");
+    text = text.replace(&scene.workspace.root().display().to_string(), "[FOLDER]");
     text = text.replace(&scene.standin.addr.to_string(), "[STANDIN]");
     text = text.replace(&format!("port\":{}", scene.standin.addr.port()), "port\":[PORT]");
     insta::with_settings!({
@@ -78,7 +78,7 @@ fn confirmed(thread: &Value, portfolio: i64) -> String {
 
 /// Inserts a portfolio. The command line has no verb for data of the application.
 async fn portfolio(scene: &Scene) {
-    let file = scene.place.data().join("asset.db");
+    let file = scene.workspace.data().join("asset.db");
     let mut database = wattle_suite::asset::open_sqlite(&file).await;
     let insert = "INSERT INTO \"Portfolio\" (\"name\") VALUES ('长期')";
     sqlx::query(insert).execute(&mut database).await.unwrap();
@@ -87,22 +87,22 @@ async fn portfolio(scene: &Scene) {
 #[tokio::test]
 async fn an_interrupted_run_shows_how_to_resume_it() {
     let scene = Scene::new().await;
-    let ended = scene.run(&["run", "asset", "--input", SENTENCE]).await;
-    assert_eq!(ended.code, 5, "{}", ended.text());
-    assert!(ended.stderr.contains("wattle thread resume "), "{}", ended.stderr);
-    snapshot("run", &scene, &ended.text());
+    let output = scene.run(&["run", "asset", "--input", SENTENCE]).await;
+    assert_eq!(output.code, 5, "{}", output.text());
+    assert!(output.stderr.contains("wattle thread resume "), "{}", output.stderr);
+    snapshot("run", &scene, &output.text());
 }
 
 #[tokio::test]
 async fn inputs_can_come_from_files_and_stdin() {
     let scene = Scene::new().await;
-    scene.place.write("input.json", SENTENCE);
+    scene.workspace.write("input.json", SENTENCE);
     let of_file = scene.run(&["run", "asset", "--json", "--input", "@input.json"]).await;
     let piped = ["run", "asset/AssetGraph", "--json", "--quiet", "--input", "-"];
-    let of_stdin = binary::run_with_stdin(&scene.place, &piped, SENTENCE).await;
-    for ended in [&of_file, &of_stdin] {
-        assert_eq!(ended.code, 5, "{}", ended.text());
-        let row = ended.json()["interrupts"][0]["payload"]["rows"][0].clone();
+    let of_stdin = binary::run_with_stdin(&scene.workspace, &piped, SENTENCE).await;
+    for output in [&of_file, &of_stdin] {
+        assert_eq!(output.code, 5, "{}", output.text());
+        let row = output.json()["interrupts"][0]["payload"]["rows"][0].clone();
         assert_eq!(row["ticker"], "0700.HK");
     }
     assert!(of_file.stderr.contains("text_classify done"), "progress: {}", of_file.stderr);
@@ -118,9 +118,9 @@ async fn a_resume_finishes_the_run_and_a_second_one_is_refused() {
     portfolio(&scene).await;
     let view = scene.run(&["thread", "show", &thread, "--json"]).await.json();
     let answer = confirmed(&view, 1);
-    let ended = scene.run(&["thread", "resume", &thread, "--answer", &answer]).await;
-    assert_eq!(ended.code, 0, "{}", ended.text());
-    snapshot("resume", &scene, &ended.text());
+    let output = scene.run(&["thread", "resume", &thread, "--answer", &answer]).await;
+    assert_eq!(output.code, 0, "{}", output.text());
+    snapshot("resume", &scene, &output.text());
     let again = scene.run(&["thread", "resume", &thread, "--answer", &answer]).await;
     assert_eq!(again.code, 1, "{}", again.text());
     let again = scene.run(&["thread", "resume", &thread, "--answer", &answer, "--json"]).await;
@@ -135,9 +135,9 @@ async fn a_failed_run_has_its_own_exit_code() {
     // There is no such portfolio.
     let args =
         ["thread", "resume", &thread, "--answer", &confirmed(&view, 9), "--reopen", "--json"];
-    let ended = scene.run(&args).await;
-    assert_eq!(ended.code, 6, "{}", ended.text());
-    assert_eq!(ended.json()["failure"]["code"], "validation");
+    let output = scene.run(&args).await;
+    assert_eq!(output.code, 6, "{}", output.text());
+    assert_eq!(output.json()["failure"]["code"], "validation");
     let view = scene.run(&["thread", "show", &thread, "--json"]).await.json();
     assert_eq!(view["status"], "interrupted", "the interrupt is reopened");
 }
@@ -206,7 +206,7 @@ cases = [{ when = "state.number >", to = "counter" }]
 #[tokio::test]
 async fn a_bad_graph_shows_all_problems_with_their_lines() {
     let scene = Scene::new().await;
-    scene.place.add_misdeeds(BAD);
+    scene.workspace.add_misdeeds(BAD);
     let folder = "plugins/misdeeds";
     let checked = scene.run(&["graph", "check", folder]).await;
     assert_eq!(checked.code, 1);
@@ -222,7 +222,7 @@ async fn a_bad_graph_shows_all_problems_with_their_lines() {
 #[tokio::test]
 async fn plugins_are_listed_and_inspected() {
     let scene = Scene::new().await;
-    scene.place.add_misdeeds(super::sandbox::graphs().as_str());
+    scene.workspace.add_misdeeds(super::sandbox::graphs().as_str());
     let listed = scene.run(&["plugin", "list", "--json"]).await.json();
     let names: Vec<&Value> = listed.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["asset", "misdeeds"]);
@@ -256,13 +256,13 @@ async fn doctor_reports_problems_of_the_configuration() {
     let checks = scene.run(&["doctor", "--json"]).await.json();
     assert!(checks.as_array().unwrap().iter().all(|check| check["status"] == "ok"), "{checks}");
 
-    let toml = std::fs::read_to_string(scene.place.config()).unwrap();
+    let toml = std::fs::read_to_string(scene.workspace.config()).unwrap();
     let toml = toml
         .replace("127.0.0.1:0", "0.0.0.0:0")
         .replace("SUITE_MODEL_KEY", "NOT_SET")
         .replace("SUITE_MASSIVE_KEY", "NOT_SET_EITHER")
         .replace("sqlite:asset.db", "postgres://somebody:hunter2@127.0.0.1:1/asset");
-    scene.place.write("wattle.toml", toml);
+    scene.workspace.write("wattle.toml", toml);
     let ill = scene.run(&["doctor"]).await;
     assert_eq!(ill.code, 1, "{}", ill.text());
     assert!(!ill.text().contains("hunter2"), "{}", ill.text());
@@ -272,7 +272,7 @@ async fn doctor_reports_problems_of_the_configuration() {
 #[tokio::test]
 async fn commands_use_the_server_that_has_the_store_open() {
     let scene = Scene::new().await;
-    let mut server = binary::serve(&scene.place).await;
+    let mut server = binary::serve(&scene.workspace).await;
     let thread = scene.waiting().await;
     let listed = scene.run(&["thread", "list", "--json"]).await.json();
     assert_eq!(listed["items"][0]["thread"], thread.as_str());

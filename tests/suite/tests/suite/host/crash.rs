@@ -8,8 +8,8 @@ use wattle_suite::asset::{
     INVOKE, MASSIVE_PATH, RESUME, confirmed, open_sqlite, postgres_rows, sqlite_rows,
 };
 use wattle_suite::binary::{self, Served};
-use wattle_suite::place;
 use wattle_suite::scene::Scene;
+use wattle_suite::workspace;
 
 /// Creates a scene with both apps, so that one configuration serves all tests.
 async fn scene() -> Scene {
@@ -17,12 +17,12 @@ async fn scene() -> Scene {
 }
 
 async fn scene_on(sql_url: &str) -> Scene {
-    Scene::new(|place, standin| {
-        place.add_misdeeds(&super::sandbox::graphs());
+    Scene::new(|workspace, standin| {
+        workspace.add_misdeeds(&super::sandbox::graphs());
         let toml = [
-            place::base_toml(standin),
-            place::asset_toml(standin, sql_url),
-            place::misdeeds_toml(standin),
+            workspace::base_toml(standin),
+            workspace::asset_toml(standin, sql_url),
+            workspace::misdeeds_toml(standin),
         ];
         toml.concat()
     })
@@ -30,7 +30,7 @@ async fn scene_on(sql_url: &str) -> Scene {
 }
 
 async fn rows(scene: &Scene, table: &str) -> Vec<Value> {
-    let mut database = open_sqlite(&scene.place.data().join("asset.db")).await;
+    let mut database = open_sqlite(&scene.workspace.data().join("asset.db")).await;
     sqlite_rows(&mut database, table).await
 }
 
@@ -41,7 +41,7 @@ async fn a_review_is_confirmed_after_a_kill() {
     let calls = scene.standin.requests().len();
     server.program.kill().await.unwrap();
 
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let stored = scene.post(&server, RESUME, &body).await.expect(200);
     assert_eq!(stored["storeResult"], json!({ "success": true, "ids": [1] }));
     assert_eq!(scene.standin.requests().len(), calls, "no call is repeated");
@@ -54,7 +54,7 @@ async fn a_kill_during_a_node_repeats_no_model_call() {
     let scene = scene().await;
     let held = "/count/held";
     let gate = scene.standin.gate(Pattern::path(held));
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let url = format!("{}{held}", scene.standin.base_url);
     let input = json!({ "route": "chat", "text": "hello", "url": url });
     let start = json!({ "graph": "call_then_wait", "input": input });
@@ -77,7 +77,7 @@ async fn a_kill_during_a_node_repeats_no_model_call() {
 async fn a_kill_during_a_lookup_repeats_no_finished_call() {
     let scene = scene().await;
     let gate = scene.standin.gate(Pattern::model("light"));
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let text = json!({ "textInput": "买入澜山潮能 100 股 260" });
     scene.post_in_vain(&server, INVOKE, &text);
     gate.arrived(1).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_kill_during_a_lookup_repeats_no_finished_call() {
 
 /// Starts a server with a pending review, and returns it with the request that confirms the review.
 async fn confirming(scene: &Scene) -> (Served, Value) {
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let portfolio = scene.post(&server, "/api/portfolios", &json!({ "name": "崩溃" })).await;
     let portfolio = portfolio.body["id"].as_i64().unwrap();
     let text = json!({ "textInput": "买入腾讯 100 股 320" });
@@ -117,7 +117,7 @@ async fn a_kill_during_a_wait_for_the_database_writes_rows_once() {
     let (mut server, body) = confirming(&scene).await;
     // Another connection holds the write lock, so that the transaction of the node waits when the
     // server is killed.
-    let mut writer = open_sqlite(&scene.place.data().join("asset.db")).await;
+    let mut writer = open_sqlite(&scene.workspace.data().join("asset.db")).await;
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut writer).await.unwrap();
     scene.post_in_vain(&server, RESUME, &body);
     let history = format!("/api/v1/threads/{}/history?limit=1", body["threadId"].as_str().unwrap());
@@ -125,7 +125,7 @@ async fn a_kill_during_a_wait_for_the_database_writes_rows_once() {
     server.program.kill().await.unwrap();
     sqlx::raw_sql("ROLLBACK").execute(&mut writer).await.unwrap();
 
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let stored = scene.post(&server, RESUME, &body).await.expect(200);
     assert_eq!(stored["storeResult"], json!({ "success": true, "ids": [1] }));
     assert_eq!(rows(&scene, "Operation").await.len(), 1);
@@ -146,7 +146,7 @@ async fn a_kill_between_two_statements_on_postgres_writes_rows_once() {
     server.program.kill().await.unwrap();
     sqlx::raw_sql("ROLLBACK").execute(&mut holder).await.unwrap();
 
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let stored = scene.post(&server, RESUME, &body).await.expect(200);
     assert_eq!(stored["storeResult"]["success"], true);
     assert_eq!(postgres_rows(&url, "Operation").await.len(), 1);

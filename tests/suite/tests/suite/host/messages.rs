@@ -21,7 +21,7 @@ use wattle_plugin::Failure;
 use wattle_run::ports::Plugin;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, failure};
-use wattle_suite::{guests, place};
+use wattle_suite::{guests, workspace};
 
 use super::cli::Scene;
 
@@ -69,7 +69,7 @@ fn channel_and_branch(channel: &str, schema: &str, condition: &str) -> String {
 #[tokio::test]
 async fn a_panic_is_printed_once_with_its_text_file_and_line() {
     let scene = Scene::new().await;
-    scene.place.add_misdeeds(super::sandbox::graphs().as_str());
+    scene.workspace.add_misdeeds(super::sandbox::graphs().as_str());
     for quiet in [&[][..], &["--quiet"]] {
         let args = [&["run", "misdeeds/trap", "--input", "{}"][..], quiet].concat();
         let ended = scene.run(&args).await;
@@ -114,14 +114,14 @@ edges = [
 #[tokio::test]
 async fn components_that_cannot_be_loaded_are_problems_of_the_graph() {
     let scene = Scene::new().await;
-    let whole = guests::bytes(place::MISDEEDS);
-    scene.place.write("plugins/broken/app.toml", BROKEN_APP);
-    scene.place.write("plugins/broken/graph.toml", BROKEN_GRAPH);
-    scene.place.write("plugins/broken/cut.wasm", &whole[..whole.len() / 2]);
-    scene.place.write("plugins/broken/empty.wasm", "");
-    scene.place.write("plugins/broken/text.wasm", "text");
+    let whole = guests::bytes(workspace::MISDEEDS);
+    scene.workspace.write("plugins/broken/app.toml", BROKEN_APP);
+    scene.workspace.write("plugins/broken/graph.toml", BROKEN_GRAPH);
+    scene.workspace.write("plugins/broken/cut.wasm", &whole[..whole.len() / 2]);
+    scene.workspace.write("plugins/broken/empty.wasm", "");
+    scene.workspace.write("plugins/broken/text.wasm", "text");
     // A standalone plugin is a problem of graphs that use it.
-    scene.place.write("plugins/standalone.wasm", "text");
+    scene.workspace.write("plugins/standalone.wasm", "text");
     let checked = scene.run(&["graph", "check", "plugins/broken", "--json"]).await;
     assert_eq!(checked.code, 1, "{}", checked.text());
     let problems = checked.json()["problems"].clone();
@@ -140,7 +140,7 @@ async fn components_that_cannot_be_loaded_are_problems_of_the_graph() {
         assert!(problem["hint"].is_string(), "{problem}");
     }
     let graph = "[graphs.g]\nentry = \"counter\"\nchannels.number = {}\nnodes.counter = {}\n";
-    scene.place.add_misdeeds(graph);
+    scene.workspace.add_misdeeds(graph);
     let checked = scene.run(&["graph", "check", "plugins/misdeeds"]).await;
     assert_eq!(checked.code, 0, "{}", checked.text());
 }

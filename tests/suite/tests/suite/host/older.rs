@@ -17,8 +17,8 @@ use wattle_suite::before::{
     lacking, url,
 };
 use wattle_suite::binary;
-use wattle_suite::place::Place;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::workspace::Workspace;
 
 /// The threads without an active run: one of each kind.
 const KINDS: [&str; 28] = [
@@ -141,7 +141,7 @@ const LATER_MS: u32 = 3_600_000;
 /// Unpacks the folder into a test folder, and sets the clock to the time at which its host stopped.
 async fn unpacked() -> (Setup, Replays, Value) {
     let (setup, replays) = before::setup().await;
-    before::unpack(&setup.place);
+    before::unpack(&setup.workspace);
     let manifest = before::manifest();
     setup.clock.set_now_ms(manifest["clock_ms"].as_i64().unwrap());
     (setup, replays, manifest)
@@ -206,15 +206,15 @@ fn asked(server: &TestServer, path: &str) -> usize {
 }
 
 /// Runs a command of the real binary that must succeed, and returns its output.
-async fn command(place: &Place, args: &[&str]) -> Value {
-    let ended = binary::run(place, &[args, &["--json"]].concat()).await;
-    assert_eq!(ended.code, 0, "{args:?}: {}", ended.text());
-    ended.json()
+async fn command(workspace: &Workspace, args: &[&str]) -> Value {
+    let output = binary::run(workspace, &[args, &["--json"]].concat()).await;
+    assert_eq!(output.code, 0, "{args:?}: {}", output.text());
+    output.json()
 }
 
 /// Replays a thread from a file, with the results of its journal only.
-async fn replay(place: &Place, file: String) {
-    let report = command(place, &["replay", &file]).await;
+async fn replay(workspace: &Workspace, file: String) {
+    let report = command(workspace, &["replay", &file]).await;
     assert_eq!(report["divergences"], json!([]), "{file}: {report}");
     assert!(report["tasks"].as_u64() > Some(0), "{file}: {report}");
 }
@@ -272,21 +272,21 @@ async fn unfinished_runs_continue_and_replay() {
         let path = format!("/api/v1/threads/{thread}");
         server.get(&format!("{path}/verify")).await.expect(200);
         let export = server.get(&format!("{path}/export?code=false")).await.expect(200);
-        server.setup.place.write(&format!("{thread}.jsonl"), text(&export));
+        server.setup.workspace.write(&format!("{thread}.jsonl"), text(&export));
     }
     let TestServer { running, setup, .. } = server;
     running.shutdown().await;
-    let place = &setup.place;
-    place.share_compiled_code();
-    assert_eq!(command(place, &["store", "verify"]).await["damaged"], json!([]));
-    let replays = |thread: &str| replay(place, format!("{thread}.jsonl"));
+    let workspace = &setup.workspace;
+    workspace.share_compiled_code();
+    assert_eq!(command(workspace, &["store", "verify"]).await["damaged"], json!([]));
+    let replays = |thread: &str| replay(workspace, format!("{thread}.jsonl"));
     stream::iter(REPLAYED).for_each_concurrent(PROCESSES, replays).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_are_unchanged_and_due_work_starts() {
     let (setup, _replays, manifest) = unpacked().await;
-    before::put_kept_app(&setup.place);
+    before::put_kept_app(&setup.workspace);
     let server = with_key(setup.start().await, &manifest);
     let requests = manifest["requests"].as_array().unwrap();
     assert_eq!(requests.len(), DOCUMENTS.len());
@@ -328,7 +328,7 @@ async fn documents_are_unchanged_and_due_work_starts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cached_and_cancelled_results_are_reused() {
     let (setup, _replays, manifest) = unpacked().await;
-    before::put_kept_app(&setup.place);
+    before::put_kept_app(&setup.workspace);
     let server = with_key(setup.start().await, &manifest);
     let run = async |thread: &str, graph: &str, input: Value| {
         let start = json!({ "graph": graph, "input": input, "thread_id": thread, "wait": true });
@@ -349,11 +349,11 @@ async fn cached_and_cancelled_results_are_reused() {
 async fn the_store_is_intact_and_an_exported_thread_replays() {
     let (setup, _replays, _) = unpacked().await;
     setup.config();
-    let place = &setup.place;
-    place.share_compiled_code();
-    let survey = command(place, &["store", "verify"]).await;
+    let workspace = &setup.workspace;
+    workspace.share_compiled_code();
+    let survey = command(workspace, &["store", "verify"]).await;
     let threads = json!(KINDS.len() + CUT.len());
     assert_eq!((&survey["threads"], &survey["damaged"]), (&threads, &json!([])), "{survey}");
-    place.write("exported.jsonl", before::file("exported.jsonl"));
-    replay(place, "exported.jsonl".to_owned()).await;
+    workspace.write("exported.jsonl", before::file("exported.jsonl"));
+    replay(workspace, "exported.jsonl".to_owned()).await;
 }

@@ -23,7 +23,7 @@ examples = ["write this down"]
 async fn setup() -> Setup {
     let setup = Setup::bare().await;
     let file = |name: &str, content: &str| {
-        setup.place.write(&format!("plugins/notes/{name}"), content);
+        setup.workspace.write(&format!("plugins/notes/{name}"), content);
     };
     file("app.toml", APP);
     file("page/dist/index.html", INDEX);
@@ -147,7 +147,7 @@ async fn a_page_is_also_served_at_its_mount_and_on_its_own_address() {
 #[tokio::test]
 async fn a_page_that_is_not_built_names_the_build_command() {
     let setup = setup().await;
-    std::fs::remove_dir_all(setup.place.plugins().join("notes/page")).expect("removed");
+    std::fs::remove_dir_all(setup.workspace.plugins().join("notes/page")).expect("removed");
     let server = setup.start().await;
     let page = get(&server, "/apps/notes/").await;
     assert_eq!(page.status, 404);
@@ -159,7 +159,7 @@ async fn a_page_that_is_not_built_names_the_build_command() {
 #[tokio::test]
 async fn a_new_build_is_served_after_a_reload() {
     let server = setup().await.start().await;
-    server.setup.place.write("plugins/notes/page/dist/assets/main-3c4d.js", "new");
+    server.setup.workspace.write("plugins/notes/page/dist/assets/main-3c4d.js", "new");
     assert_eq!(get(&server, "/apps/notes/assets/main-3c4d.js").await.status, 404);
     assert_eq!(server.running.reload().await.len(), 1);
     assert_eq!(get(&server, "/apps/notes/assets/main-3c4d.js").await.status, 200);
@@ -173,9 +173,9 @@ async fn a_page_with_a_link_or_outside_of_its_folder_does_not_load() {
         ("\"/note/{id}\"", "\"note\"", "does not begin with"),
     ] {
         let setup = setup().await;
-        let notes = setup.place.plugins().join("notes");
+        let notes = setup.workspace.plugins().join("notes");
         std::os::unix::fs::symlink("/usr", notes.join("page/link")).expect("a link");
-        setup.place.write("plugins/notes/app.toml", APP.replace(from, to));
+        setup.workspace.write("plugins/notes/app.toml", APP.replace(from, to));
         let server = setup.start().await;
         let problems = get(&server, "/api/v1/problems").await;
         let message = problems.body[0]["message"].as_str().unwrap_or_default();

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use wattle_suite::binary;
 use wattle_suite::guests;
-use wattle_suite::place::{MISDEEDS, Place, misdeeds_toml};
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::workspace::{MISDEEDS, Workspace, misdeeds_toml};
 
 /// A graph of one node that counts.
 const COUNT: &str = "[graphs.count]\nentry = \"counter\"\n[graphs.count.channels.number]\n\
@@ -62,7 +62,7 @@ async fn watching() -> TestServer {
 /// Waits until the watcher reports changes. A change before its start is not reported.
 async fn seen(server: &TestServer, path: &str, content: &[u8]) {
     for _ in 0..100 {
-        server.setup.place.write(path, content);
+        server.setup.workspace.write(path, content);
         let problems =
             async { server.until("/api/v1/problems", |answer| answer.body != json!([])).await };
         if tokio::time::timeout(std::time::Duration::from_secs(1), problems).await.is_ok() {
@@ -90,13 +90,13 @@ async fn invalid_plugins_are_reported_with_a_hint_and_the_server_continues() {
     seen(&server, "plugins/first.wasm", b"no program").await;
     for (name, bytes, says) in impostors() {
         let file = format!("{name}.wasm");
-        server.setup.place.write(&format!("plugins/{file}"), bytes);
+        server.setup.workspace.write(&format!("plugins/{file}"), bytes);
         let message = problem(&server, &file).await;
         assert!(message.contains(&format!("`{name}`")), "{message}");
         assert!(message.contains(says), "{name}: {message}");
         assert!(message.contains("hint: "), "{name}: {message}");
     }
-    server.setup.place.add_misdeeds(COUNT);
+    server.setup.workspace.add_misdeeds(COUNT);
     server.until("/api/v1/apps/misdeeds", |answer| answer.status == 200).await;
     let run = server.run("misdeeds", "count", json!({ "number": 1 })).await;
     assert_eq!(run["state"]["number"], 2, "{run}");
@@ -104,12 +104,12 @@ async fn invalid_plugins_are_reported_with_a_hint_and_the_server_continues() {
 
 #[tokio::test]
 async fn invalid_plugins_are_refused_by_inspect_with_the_same_messages() {
-    let place = Place::new();
-    place.share_compiled_code();
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
     for (name, bytes, says) in impostors() {
         let file = format!("{name}.wasm");
-        place.write(&file, bytes);
-        let ended = binary::run(&place, &["plugin", "inspect", &file]).await;
+        workspace.write(&file, bytes);
+        let ended = binary::run(&workspace, &["plugin", "inspect", &file]).await;
         assert_eq!(ended.code, 1, "{}", ended.text());
         assert!(ended.stdout.is_empty(), "{}", ended.stdout);
         assert!(ended.stderr.contains(says) && ended.stderr.contains("hint: "), "{}", ended.stderr);
@@ -121,31 +121,34 @@ async fn a_new_app_is_loaded_and_a_broken_change_keeps_the_old_version() {
     let server = watching().await;
     assert_eq!(server.get("/api/v1/apps").await.body, json!([]));
     seen(&server, "plugins/first.wasm", b"no program").await;
-    server.setup.place.add_misdeeds(COUNT);
+    server.setup.workspace.add_misdeeds(COUNT);
     server.until("/api/v1/apps/misdeeds", |answer| answer.status == 200).await;
     let run = server.run("misdeeds", "count", json!({})).await;
     assert_eq!(run["state"]["number"], 1);
 
-    server.setup.place.write("plugins/misdeeds/misdeeds.wasm", "broken");
+    server.setup.workspace.write("plugins/misdeeds/misdeeds.wasm", "broken");
     problem(&server, "plugins/misdeeds").await;
     let run = server.run("misdeeds", "count", json!({})).await;
     assert_eq!((&run["status"], &run["state"]["number"]), (&json!("completed"), &json!(1)));
 
-    server.setup.place.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
-    server.setup.place.write("plugins/misdeeds/graph.toml", "[graphs.count]\nentry = \"nobody\"\n");
+    server.setup.workspace.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
+    server
+        .setup
+        .workspace
+        .write("plugins/misdeeds/graph.toml", "[graphs.count]\nentry = \"nobody\"\n");
     let wanted = |answer: &wattle_suite::answer::Answer| {
         message(&answer.body, "plugins/misdeeds").is_some_and(|it| it.contains("nobody"))
     };
     server.until("/api/v1/problems", wanted).await;
     assert_eq!(server.run("misdeeds", "count", json!({})).await["state"]["number"], 1);
 
-    server.setup.place.write("plugins/misdeeds/graph.toml", COUNT_TWICE);
+    server.setup.workspace.write("plugins/misdeeds/graph.toml", COUNT_TWICE);
     let mended =
         |answer: &wattle_suite::answer::Answer| message(&answer.body, "plugins/misdeeds").is_none();
     server.until("/api/v1/problems", mended).await;
     assert_eq!(server.run("misdeeds", "count", json!({})).await["state"]["number"], 2);
 
-    std::fs::remove_dir_all(server.setup.place.plugins().join("misdeeds")).unwrap();
+    std::fs::remove_dir_all(server.setup.workspace.plugins().join("misdeeds")).unwrap();
     server.until("/api/v1/apps/misdeeds", |answer| answer.status == 404).await;
 }
 
@@ -154,14 +157,14 @@ async fn a_standalone_plugin_serves_the_graphs_that_name_it() {
     let server = watching().await;
     seen(&server, "plugins/first.wasm", b"no program").await;
     let graph = COUNT.replace("nodes.counter]\n", "nodes.counter]\nplugin = \"shared\"\n");
-    server.setup.place.write("plugins/lender/graph.toml", graph);
+    server.setup.workspace.write("plugins/lender/graph.toml", graph);
     server
         .setup
-        .place
+        .workspace
         .write("plugins/lender/app.toml", "[app]\nname = \"lender\"\nversion = \"1\"\n");
     let message = problem(&server, "plugins/lender").await;
     assert!(message.contains("`shared`"), "{message}");
-    server.setup.place.write("plugins/shared.wasm", guests::bytes(MISDEEDS));
+    server.setup.workspace.write("plugins/shared.wasm", guests::bytes(MISDEEDS));
     server.until("/api/v1/apps/lender", |answer| answer.status == 200).await;
     assert_eq!(server.run("lender", "count", json!({})).await["state"]["number"], 1);
     let plugin = server.get("/api/v1/plugins/shared").await.expect(200);
@@ -181,7 +184,7 @@ async fn a_thread_keeps_its_pinned_version() {
     let graphs = super::sandbox::graphs();
     let changed =
         graphs.replace("[graphs.two_questions]\n", "[graphs.two_questions]\ndoc = \"new\"\n");
-    server.setup.place.add_misdeeds(&changed);
+    server.setup.workspace.add_misdeeds(&changed);
     server.running.reload().await;
     let graph = server.get("/api/v1/apps/misdeeds/graphs/two_questions").await.expect(200);
     assert_ne!(graph["version"], before["version"]);

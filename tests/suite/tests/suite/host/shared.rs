@@ -14,8 +14,8 @@ use wattle_kit::postgres::Postgres;
 use wattle_kit::standin::{Gate, Handle, Outcome, Pattern};
 use wattle_suite::answer::messages;
 use wattle_suite::binary::{self, Served};
-use wattle_suite::place::{self, Place};
 use wattle_suite::scene::Scene;
+use wattle_suite::workspace::{self, Workspace};
 
 /// The path of the services that the gate holds.
 const HELD: &str = "/count/held";
@@ -62,7 +62,7 @@ struct Pair {
     b: Served,
     scene: Scene,
     /// The folder of host B; the scene has the folder of host A.
-    place: Place,
+    workspace: Workspace,
     _postgres: Postgres,
 }
 
@@ -76,19 +76,19 @@ impl Pair {
     async fn start_with(more: &str) -> Result<Self, LeftOut> {
         let (postgres, database) = crate::asset::postgres::database()?;
         let store = format!("[store]\nurl = \"{database}\"\n{more}\n");
-        let scene = Scene::new(|place, standin| {
-            place.add_misdeeds(&(super::sandbox::graphs() + CHAIN));
-            share(place, standin, &store)
+        let scene = Scene::new(|workspace, standin| {
+            workspace.add_misdeeds(&(super::sandbox::graphs() + CHAIN));
+            share(workspace, standin, &store)
         })
         .await;
-        let place = Place::new();
-        place.share_compiled_code();
-        let apps = format!("plugins = \"{}\"", scene.place.plugins().display());
-        let toml = share(&place, &scene.standin, &store);
-        place.write("wattle.toml", toml.replace("plugins = \"plugins\"", &apps));
-        let a = binary::serve(&scene.place).await;
-        let b = binary::serve(&place).await;
-        Ok(Self { a, b, scene, place, _postgres: postgres })
+        let workspace = Workspace::new();
+        workspace.share_compiled_code();
+        let apps = format!("plugins = \"{}\"", scene.workspace.plugins().display());
+        let toml = share(&workspace, &scene.standin, &store);
+        workspace.write("wattle.toml", toml.replace("plugins = \"plugins\"", &apps));
+        let a = binary::serve(&scene.workspace).await;
+        let b = binary::serve(&workspace).await;
+        Ok(Self { a, b, scene, workspace, _postgres: postgres })
     }
 
     /// Starts a run on host A and waits until it reaches the gate. Returns the thread and the run.
@@ -122,9 +122,9 @@ impl Pair {
 }
 
 /// Writes what both hosts share: the configuration, and the secret of their links.
-fn share(place: &Place, standin: &Handle, store: &str) -> String {
-    place.write("data/link.key", [7; 32]);
-    [&place::base_toml(standin), &place::misdeeds_toml(standin), store].concat()
+fn share(workspace: &Workspace, standin: &Handle, store: &str) -> String {
+    workspace.write("data/link.key", [7; 32]);
+    [&workspace::base_toml(standin), &workspace::misdeeds_toml(standin), store].concat()
 }
 
 fn count(events: &[String], kind: &str) -> usize {

@@ -11,9 +11,9 @@ use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::binary;
 use wattle_suite::desk::{Desk, MODEL_PATH, message};
-use wattle_suite::place;
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::workspace;
 
 /// A script that calls a tool too early, then calls the tools in order; then the model reports the
 /// results of the tools.
@@ -278,15 +278,15 @@ async fn a_call_that_waits_for_a_person_gets_its_result_in_the_next_run() {
 
 #[tokio::test]
 async fn a_crash_during_an_answer_leaves_the_message_complete() {
-    let scene = Scene::new(|place, standin| {
+    let scene = Scene::new(|workspace, standin| {
         let desk = Desk::default();
-        desk.put(place);
-        [place::base_toml(standin), desk.toml(standin.addr.port())].concat()
+        desk.put(workspace);
+        [workspace::base_toml(standin), desk.toml(standin.addr.port())].concat()
     })
     .await;
     let gate = scene.standin.stream_gate(Pattern::path(MODEL_PATH));
     gate.release(2);
-    let mut server = binary::serve(&scene.place).await;
+    let mut server = binary::serve(&scene.workspace).await;
     let begun = message(None, "hello");
     let run = scene.post(&server, "/api/v1/apps/desk/runs", &begun).await.expect(202);
     let thread = run["thread"].as_str().unwrap();
@@ -297,7 +297,7 @@ async fn a_crash_during_an_answer_leaves_the_message_complete() {
         before.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
     }
     server.program.kill().await.unwrap();
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     gate.open();
     let read = reqwest::get(format!("{}{path}", server.url)).await.unwrap();
     let after = documents(&read.text().await.unwrap());

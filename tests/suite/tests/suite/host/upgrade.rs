@@ -26,7 +26,7 @@ fn unpacked(file: &str) -> Vec<u8> {
 async fn a_data_folder_of_format_3_keeps_its_contents() {
     let setup = setup().await;
     for file in ["wattle.redb", "memory.redb"] {
-        setup.place.write(&format!("data/{file}"), unpacked(file));
+        setup.workspace.write(&format!("data/{file}"), unpacked(file));
     }
     let server = setup.start().await;
     // The time at which the runs were to start is now in the past.

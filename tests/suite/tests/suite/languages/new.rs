@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use wattle_kit::need;
 use wattle_kit::needs::clients;
-use wattle_suite::binary::{self, Ended};
+use wattle_suite::binary::{self, CommandOutput};
 use wattle_suite::guests;
-use wattle_suite::place::{self, Place};
+use wattle_suite::workspace::{self, Workspace};
 
 /// Variables of the test that builds need: where programs are, and what cargo and rustup use.
 const PASSED_ON: [&str; 5] = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
 
 /// A new app.
 struct New {
-    place: Place,
+    workspace: Workspace,
     env: Vec<(String, String)>,
 }
 
@@ -26,18 +26,19 @@ impl New {
     /// Makes an app in a language with the binary.
     #[expect(clippy::disallowed_methods, reason = "a build runs programs of the machine")]
     async fn make(language: &str, kind: &str) -> Self {
-        let place = Place::new();
-        let made = binary::run(&place, &["new", "hello", "--lang", language, "--kind", kind]).await;
+        let workspace = Workspace::new();
+        let made =
+            binary::run(&workspace, &["new", "hello", "--lang", language, "--kind", kind]).await;
         assert_eq!(made.code, 0, "{}", made.text());
         let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
         let env = PASSED_ON.iter().filter_map(|name| variable(name)).collect();
-        let new = Self { place, env };
-        place::share_compiled_code(&new.folder().join(".wattle/data"));
+        let new = Self { workspace, env };
+        workspace::share_compiled_code(&new.folder().join(".wattle/data"));
         new
     }
 
     fn folder(&self) -> PathBuf {
-        self.place.root().join("hello")
+        self.workspace.root().join("hello")
     }
 
     fn set(&mut self, name: &str, value: impl Display) {
@@ -61,8 +62,8 @@ impl New {
         fs::create_dir_all(self.folder().join(".wattle/build")).unwrap();
     }
 
-    async fn wattle(&self, args: &[&str]) -> Ended {
-        binary::run(&self.place, args).await
+    async fn wattle(&self, args: &[&str]) -> CommandOutput {
+        binary::run(&self.workspace, args).await
     }
 
     /// Builds the app and runs its cases, and then a graph of it.

@@ -7,7 +7,7 @@ use wattle_suite::nl2sql::{CHAT, writes};
 use wattle_suite::server::{Setup, TestServer};
 
 async fn log(server: &TestServer) -> Vec<Value> {
-    let mut database = open_sqlite(&server.setup.place.data().join("nl2sql.db")).await;
+    let mut database = open_sqlite(&server.setup.workspace.data().join("nl2sql.db")).await;
     let rows: Vec<String> = sqlx::query_scalar(
         "SELECT json_object('session_id', session_id, 'admin_id', admin_id, 'message', message,
             'final_status', final_status, 'reason_code', reason_code, 'error_step', error_step,
@@ -146,7 +146,7 @@ async fn s4_46_the_variable_alone_sets_the_folder() {
     let variables = &[("NODE_IO_LOG_DIR", "elsewhere/node_io")];
     let server = Setup::nl2sql().await.start_with(variables).await;
     server.ask_in("files", "你好").await;
-    let data = server.setup.place.data();
+    let data = server.setup.workspace.data();
     let files = server.node_io_in(&data.join("elsewhere/node_io"), "files", 2).await;
     assert_eq!(files[0].1["step_name"], "intent_recognition");
     assert!(!data.join("local_logs").exists(), "nothing is written to the default folder");

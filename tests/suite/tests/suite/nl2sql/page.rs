@@ -4,7 +4,7 @@ use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_suite::scene::Scene;
 use wattle_suite::server::Setup;
-use wattle_suite::{browser, nl2sql, place};
+use wattle_suite::{browser, nl2sql, workspace};
 
 /// The path of the page on the main address.
 const PAGE: &str = "/apps/nl2sql/";
@@ -63,7 +63,7 @@ async fn a_page_reports_a_killed_server_and_continues() {
     need!(clients::page("nl2sql"));
     let scene = Scene::new(|_, standin| {
         let app = nl2sql::toml("sqlite:nl2sql.db", "sqlite:business.db");
-        [place::base_toml(standin), app].concat()
+        [workspace::base_toml(standin), app].concat()
     });
     let scene = scene.await;
     need!(browser::with_kills("nl2sql.js", "outlives", &scene, PAGE).await);

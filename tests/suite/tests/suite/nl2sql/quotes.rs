@@ -21,7 +21,7 @@ fn script(server: &TestServer, statements: &[&str]) {
 }
 
 async fn completed(server: &TestServer) -> i64 {
-    let mut database = open_sqlite(&server.setup.place.data().join("business.db")).await;
+    let mut database = open_sqlite(&server.setup.workspace.data().join("business.db")).await;
     let count = "SELECT COUNT(*) FROM orders WHERE status = 'completed'";
     let count = sqlx::query_scalar(count).fetch_one(&mut database).await;
     database.close().await.unwrap();

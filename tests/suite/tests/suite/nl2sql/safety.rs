@@ -7,7 +7,7 @@ use wattle_suite::nl2sql::writes;
 use wattle_suite::server::{Setup, TestServer};
 
 async fn orders(server: &TestServer) -> i64 {
-    let mut database = open_sqlite(&server.setup.place.data().join("business.db")).await;
+    let mut database = open_sqlite(&server.setup.workspace.data().join("business.db")).await;
     let count = sqlx::query_scalar("SELECT COUNT(*) FROM orders").fetch_one(&mut database).await;
     database.close().await.unwrap();
     count.unwrap()

@@ -8,7 +8,7 @@ use wattle_suite::answer::Answer;
 use wattle_suite::reasoning::{self, deciding};
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
-use wattle_suite::{browser, place};
+use wattle_suite::{browser, workspace};
 
 /// The path of the page on the main address. The path without the final `/` also works.
 const PAGE: &str = "/apps/reasoning/";
@@ -115,7 +115,7 @@ async fn s1_69_a_page_reports_a_lost_server_and_continues() {
 async fn s1_69_a_page_reports_a_killed_server_and_continues() {
     need!(clients::page("reasoning"));
     let scene = Scene::new(|_, standin| {
-        [place::base_toml(standin), reasoning::toml(standin, "sqlite:reasoning.db")].concat()
+        [workspace::base_toml(standin), reasoning::toml(standin, "sqlite:reasoning.db")].concat()
     });
     let scene = scene.await;
     need!(browser::with_kills("reasoning.js", "outlives", &scene, PAGE).await);

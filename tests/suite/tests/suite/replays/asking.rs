@@ -109,16 +109,16 @@ async fn a_question_can_be_answered_on_the_command_line() {
     let cases = cases("mcp-http");
     let replays = Replays::start(&cases).await.unwrap();
     let setup: Setup = mcp("mcp-http", &cases, None, |case: &Case| over_http(&replays, case)).await;
-    setup.place.share_compiled_code();
+    setup.workspace.share_compiled_code();
     setup.config();
     let input = input(&cases).to_string();
     let run = ["run", CASE, "--json", "--quiet", "--input", &input];
-    let asked = binary::run(&setup.place, &run).await;
+    let asked = binary::run(&setup.workspace, &run).await;
     assert_eq!(asked.code, 5, "{}", asked.text());
     let thread = asked.json()["thread"].as_str().unwrap().to_owned();
     let answer = accept().to_string();
     let resume = ["thread", "resume", &thread, "--json", "--quiet", "--answer", &answer];
-    let ended = binary::run(&setup.place, &resume).await;
+    let ended = binary::run(&setup.workspace, &resume).await;
     assert_eq!(ended.code, 0, "{}", ended.text());
     assert_eq!(tool_messages(&ended.json())[0]["content"], "3", "{}", ended.text());
 }

@@ -7,7 +7,7 @@ use wattle_kit::replay::{Case, Replays};
 use wattle_suite::binary::{self, Served};
 use wattle_suite::desk::last_words;
 use wattle_suite::scene::Scene;
-use wattle_suite::{guests, place};
+use wattle_suite::{guests, workspace};
 
 use super::{graph, provider, read};
 
@@ -18,25 +18,25 @@ const AREA: &str = "durable";
 async fn provider_state_survives_a_pause_a_kill_and_a_fork() {
     let cases = read(AREA);
     let replays = Replays::start(&cases).await.unwrap();
-    let scene = Scene::new(|place, standin| {
-        place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
-        place.write("plugins/tools/tools/tools.wasm", guests::bytes("wattle-guest-tools"));
-        place.write("plugins/apps/durable/app.toml", super::app(AREA, &cases));
+    let scene = Scene::new(|workspace, standin| {
+        workspace.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
+        workspace.write("plugins/tools/tools/tools.wasm", guests::bytes("wattle-guest-tools"));
+        workspace.write("plugins/apps/durable/app.toml", super::app(AREA, &cases));
         let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
-        place.write("plugins/apps/durable/graph.toml", graphs);
+        workspace.write("plugins/apps/durable/graph.toml", graphs);
         let providers = cases.iter().map(|case| {
             let kind = case.key("kind").expect("the case has a kind");
             provider(case, kind, "", &replays)
         });
         let app = "[apps.durable]\npath = \"plugins/apps/durable\"\n";
-        place::base_toml(standin) + app + &providers.collect::<String>()
+        workspace::base_toml(standin) + app + &providers.collect::<String>()
     })
     .await;
 
-    let mut server = binary::serve(&scene.place).await;
+    let mut server = binary::serve(&scene.workspace).await;
     let paused = join_all(cases.iter().map(|case| begin(&scene, &server, case))).await;
     server.program.kill().await.unwrap();
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let loops =
         cases.iter().zip(&paused).map(|(case, thread)| go_on(&scene, &server, case, thread));
     join_all(loops).await;

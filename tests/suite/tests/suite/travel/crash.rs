@@ -10,7 +10,7 @@ use wattle_suite::travel::{
 #[tokio::test]
 async fn s3_09_a_guide_is_completed_after_a_kill_without_repeated_payments() {
     let scene = travel::scene().await;
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let made = scene.post(&server, SESSIONS, &json!({})).await.expect(201);
     let session = made["id"].as_str().unwrap();
     let gate = scene.standin.gate(working_on("handbook_html_generation"));

@@ -88,7 +88,7 @@ async fn shipped() -> Setup {
 /// Prepares the shipped configuration with a change.
 async fn shipped_with(change: impl FnOnce(&mut Configuration)) -> Setup {
     let setup = Setup::without_models().await;
-    travel::put(&setup.place);
+    travel::put(&setup.workspace);
     let mut config = config::shipped(&setup.standin);
     change(&mut config);
     setup.with(&config.to_string())

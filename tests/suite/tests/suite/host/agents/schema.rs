@@ -107,7 +107,7 @@ async fn responses_conform_to_the_openapi_document() {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("NO_PROXY", "*")
         // The program writes notes to its current folder.
-        .current_dir(server.setup.place.root())
+        .current_dir(server.setup.workspace.root())
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let ended = tokio::select! {

@@ -65,7 +65,7 @@ async fn a_new_host_takes_over_runs_of_a_busy_host() {
     gate.arrived(RUNS).await.unwrap();
     assert_eq!(load(&pair.scene, &pair.a).await, RUNS);
 
-    pair.b = binary::serve(&pair.place).await;
+    pair.b = binary::serve(&pair.workspace).await;
     pair.a.program.ready(|line| line.contains("handed over")).await.unwrap();
     gate.open();
     let Pair { a, b, scene, .. } = &pair;

@@ -14,7 +14,7 @@ const LONG: &str = "lease = \"1h\"";
 /// Tells host A to stop, and waits until it starts no more supersteps: after that it removes the
 /// file with its address.
 async fn stopping(pair: &Pair) {
-    let file = pair.scene.place.root().join("data/server.json");
+    let file = pair.scene.workspace.root().join("data/server.json");
     assert!(file.exists());
     signal(&pair.a, "-TERM").await;
     pair.scene.until_so("the stop", async || !file.exists()).await;

@@ -64,7 +64,7 @@ async fn killed_at_each_place(scene: &Scene, mut server: Served, wish: &str) -> 
 
 async fn at_each_request(wish: &'static str, places: impl Fn(&Guide) -> Vec<usize>) {
     let scene = travel::scene().await;
-    let server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.workspace).await;
     let (mut server, first) = killed_at_each_place(&scene, server, wish).await;
     scene.standin.clear_faults();
     scene.standin.clear_requests();

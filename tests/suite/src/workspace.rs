@@ -24,11 +24,11 @@ pub const MISDEEDS: &str = "wattle-guest-misdeeds";
 pub const CODE_KEY: [u8; 32] = *b"compiled code of wattle's suite.";
 
 /// A temporary folder with `wattle.toml`, `plugins` and `data`.
-pub struct Place {
+pub struct Workspace {
     folder: TempDir,
 }
 
-impl Place {
+impl Workspace {
     /// Creates an empty folder.
     ///
     /// # Panics
@@ -36,10 +36,10 @@ impl Place {
     /// If the folder cannot be created.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("wattle-suite-").tempdir();
-        let place = Self { folder: folder.expect("a temporary folder") };
-        create(&place.plugins());
-        create(&place.data());
-        place
+        let workspace = Self { folder: folder.expect("a temporary folder") };
+        create(&workspace.plugins());
+        create(&workspace.data());
+        workspace
     }
 
     /// Returns the path of the folder.
@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-impl Default for Place {
+impl Default for Workspace {
     fn default() -> Self {
         Self::new()
     }
