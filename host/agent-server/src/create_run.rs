@@ -110,7 +110,7 @@ async fn delete_unused_thread(server: &AgentServer, thread: &ThreadId) {
 }
 
 /// Returns whether a thread has a run. For the thread of a cron run, another host may have created
-/// the run in the meantime.
+/// the run meanwhile.
 async fn has_runs(server: &AgentServer, thread: &ThreadId) -> Result<bool, ApiError> {
     Ok(!server.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
 }
@@ -196,7 +196,7 @@ pub(crate) async fn get_or_create_thread(
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
     match server.engine().create_thread(new).await {
         Ok(record) => Ok(record),
-        // Another request has created the thread in the meantime.
+        // Another request has created the thread meanwhile.
         Err(failure) if failure.code == code::CONFLICT => caller.thread(server, id).await,
         Err(failure) => Err(failure.into()),
     }

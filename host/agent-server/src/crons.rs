@@ -220,7 +220,7 @@ impl AgentServer {
             create_run::create_stateless(self, &caller, run.clone(), &request).await
         };
         match created {
-            // Another host has created the run in the meantime.
+            // Another host has created the run meanwhile.
             Err(_) if matches!(self.run_exists(&run).await, Ok(true)) => Ok(()),
             created => created.map(drop),
         }

@@ -20,9 +20,9 @@ const MAX_SEARCHED_STATES: usize = 1_000;
 /// Number of states that are read at a time. All of them are in memory.
 const READ_BATCH: usize = 16;
 
-/// Returns the namespace that a request names. A level without the path of a call stands for the
-/// subgraph that the states name for the task of this level. Of several such subgraphs, it stands
-/// for the interrupted one, or else for the newest one. A namespace that is not found is returned
+/// Returns the namespace that a request names. A level without the path of a call means the
+/// subgraph that the states name for the task of this level. Of several such subgraphs, it means
+/// the interrupted one, or else the newest one. A namespace that is not found is returned
 /// unchanged.
 ///
 /// # Errors

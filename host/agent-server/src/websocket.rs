@@ -415,7 +415,7 @@ impl CommandWorker {
             let context =
                 CommandContext { server: &self.server, caller: &self.caller, thread: &self.thread };
             let reply = execute(&context, &command).await;
-            // The receiver is gone if the client has disconnected.
+            // The receiver is dropped if the client has disconnected.
             let _ = replies.send(reply).await;
         }
     }

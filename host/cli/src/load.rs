@@ -441,7 +441,7 @@ impl LoaderInner {
         if migrations.is_empty() {
             return Ok(app);
         }
-        // Migrations have a semaphore of their own. Other files are read in the meantime.
+        // Migrations have a semaphore of their own. Other files are read while they run.
         turn.release();
         let name = app.loaded.app.name.clone();
         match self.migrations.apply(folder, &self.databases, &name, migrations).await {

@@ -141,7 +141,7 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
     let settings = AgentServerConfig { webhooks, unknown_keys: host.config.server.unknown_keys };
     let agent_server = AgentServer::with_config(state, settings);
     // Runs that an older version queued must precede those of new requests. If their takeover is
-    // slow, requests are served in the meantime.
+    // slow, requests are served before it ends.
     let starting = agent_server.clone();
     let start = tokio::spawn(async move { starting.start().await });
     if tokio::time::timeout(QUEUE_GRACE, start).await.is_err() {

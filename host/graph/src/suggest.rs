@@ -12,9 +12,9 @@ const TYPING_ERRORS: usize = 3;
 /// Characters of a name for each typing error. A shorter name with an error is another name.
 const CHARS_PER_ERROR: usize = 3;
 
-/// Returns the known name that `wanted` most likely stands for; `None` if no name is similar enough
-/// for a typing error. Of several equally similar names, the first one is returned. Case and the
-/// choice between `-` and `_` make no difference.
+/// Returns the known name that `wanted` most likely means; `None` if no name is similar enough for
+/// a typing error. Of several equally similar names, the first one is returned. Case and the choice
+/// between `-` and `_` make no difference.
 ///
 /// Names of more than [`SUGGESTION_CHARS`] characters, and all but the first [`SUGGESTED_FROM`]
 /// known names, are left out.

@@ -141,8 +141,8 @@ pub(crate) fn is_session_lost(error: &ServiceError) -> bool {
     }
 }
 
-/// Returns true if the session of a request is gone: it has ended, was lost, or the server does not know it. Unless the
-/// server does not know the session, it may have executed the request, and may have sent an elicitation for it.
+/// Returns true if the session of a request is unusable: it has ended, was lost, or the server does not know it. Unless
+/// the server does not know the session, it may have executed the request, and may have sent an elicitation for it.
 pub(crate) fn is_session_gone(error: &ServiceError) -> bool {
     ends_session(error) || is_session_lost(error) || is_session_unknown(error)
 }

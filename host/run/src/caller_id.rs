@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use wattle_graph::id::{AppName, Digest};
 use wattle_graph::principal::Principal;
 
-/// The identity of a caller: a digest of what the host knows of it. It has a fixed size and names
-/// nobody.
+/// The identity of a caller: a digest of what the host knows of it. It has a fixed size and reveals
+/// no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallerId(Digest);
@@ -47,7 +47,7 @@ impl CallerId {
         }
     }
 
-    /// Returns the caller of the work of an app that nobody asked for, such as its migrations.
+    /// Returns the caller of the work of an app that no caller requested, such as its migrations.
     #[must_use]
     pub fn of_app(app: &AppName) -> Self {
         Self::of(&json!({ "app": app }))
@@ -106,7 +106,7 @@ mod tests {
         assert_ne!(of(Some(&jane), &one), of(Some(&tenant), &one));
         assert_ne!(of(None, &one), of(None, &other));
         assert_eq!(of(None, &one), CallerId::of_app(&one));
-        // A web handler that starts a run for nobody adds only its app.
+        // A web handler that starts a run without a caller adds only its app.
         let handler = Principal { app: Some(one.clone()), ..Principal::default() };
         assert_eq!(of(Some(&handler), &one), of(None, &one));
     }

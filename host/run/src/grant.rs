@@ -247,7 +247,7 @@ fn read() -> MemoryAccess {
 
 impl MemoryRule {
     /// Returns true if the rule allows every namespace with this prefix. In a requested prefix, `*`
-    /// stands for any part, so only a `*` of the rule covers it.
+    /// means any part, so only a `*` of the rule covers it.
     pub fn covers(&self, prefix: &[String]) -> bool {
         let meets = |(own, part): (&String, &String)| own == WILDCARD || own == part;
         prefix.len() >= self.namespace.len() && self.namespace.iter().zip(prefix).all(meets)

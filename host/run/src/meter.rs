@@ -45,8 +45,8 @@
 //! order of arrival.
 //!
 //! The time of an owner counts only as long as other owners have work. An owner that comes, or
-//! comes back, starts with at least the time of the owner that has the least. So nobody saves up
-//! time for later, and nobody is behind for work that it did while the turns were free.
+//! comes back, starts with at least the time of the owner that has the least. So no owner saves up
+//! time for later, and none is behind for work that it did while the turns were free.
 //!
 //! While an owner has pieces that wait, no other owner gets ahead of it by more than the time of
 //! the longest piece on each turn and on one turn more. Such a lead is possible because a piece

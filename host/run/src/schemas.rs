@@ -57,8 +57,7 @@ impl SchemaCache {
         block_in_place_in_turn(owner, is_long, || self.compile_new(key, schema)).await
     }
 
-    /// Compiles a schema that is not in the cache, unless another caller has done so in the
-    /// meantime.
+    /// Compiles a schema that is not in the cache, unless another caller has done so meanwhile.
     fn compile_new(&self, key: Key, schema: &Value) -> Compiled {
         let known = self.entries().get(key);
         if let Some(known) = known {

@@ -1,9 +1,9 @@
 //! Host calls that are made beside a guest, while it computes or waits for something else.
 //!
 //! A host function ends its guest with an error. A request of `wasi:http` is made while the guest
-//! goes on, and its call ends the guest by its result. The calls are polled in the task of the guest
-//! and never without it. A guest call that is dropped therefore drops its calls at once, and none
-//! writes to the log of the thread afterwards.
+//! continues, and its call ends the guest by its result. The calls are polled in the task of the
+//! guest and never without it. A guest call that is dropped therefore drops its calls at once, and
+//! none writes to the log of the thread afterwards.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -67,7 +67,7 @@ const MAPPINGS_RESERVED: u64 = 8_000;
 /// Default limit of Linux on memory mappings.
 const DEFAULT_MAX_MAPPINGS: u64 = 65_530;
 
-/// The ABI of the functions of a component. Each has an engine of its own, because an engine that
+/// The ABI of the functions of a component. Each has its own engine, because an engine that
 /// supports asynchronous functions takes three times as long for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Abi {
@@ -227,8 +227,8 @@ fn max_mappings() -> u64 {
         .unwrap_or(DEFAULT_MAX_MAPPINGS)
 }
 
-/// Starts the ticker in a thread of its own: a task of the async runtime would be starved by the
-/// very guests that it must interrupt.
+/// Starts the ticker in a separate thread: a task of the async runtime would be starved by the very
+/// guests that it must interrupt.
 fn start_ticker(engine: EngineWeak) -> Result<(), Error> {
     let tick = move || {
         while let Some(engine) = engine.upgrade() {

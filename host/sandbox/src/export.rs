@@ -151,7 +151,7 @@ impl GuestInstance<'_> {
                 Abi::Synchronous => function.call_async(&mut self.store, parameters).await,
                 // Not `call_async`: when a call has failed or is dropped, it reads which task was
                 // running. If that was in a component inside of another, the record was on the
-                // stack of the guest, which is gone.
+                // stack of the guest, which is freed.
                 Abi::Asynchronous => {
                     self.store
                         .run_concurrent(async |tasks| {
@@ -231,7 +231,7 @@ impl GuestInstance<'_> {
 
 /// Waits for the responses that an ended guest did not wait for, and returns why it ended. A guest
 /// that trapped or asks a question is executed again, and must find their results in the journal
-/// then. After a cancel or the loss of the log, no request goes on.
+/// then. After a cancel or the loss of the log, no request continues.
 async fn settle<T>(store: &mut Store<HostState>, done: wasmtime::Result<T>) -> wasmtime::Result<T> {
     if let Err(error) = &done
         && let Some(TrapReason::Unwind(reason)) = error.downcast_ref()

@@ -159,7 +159,7 @@ impl HostState {
     }
 
     /// Waits for the responses of `wasi:http` that the ended guest did not wait for. A request that
-    /// it handed over with its body is made, so that the journal has a result for it.
+    /// it sent with its body is made, so that the journal has a result for it.
     ///
     /// # Errors
     ///

@@ -192,7 +192,7 @@ impl Backend for Postgres {
     ) -> Result<(), MigrationError> {
         self.ensure_own_tables().await?;
         let mut connection = self.pool.acquire().await?;
-        // What a migration leaves in its session ends with the session, also if nobody waits for
+        // What a migration leaves in its session ends with the session, also if no caller waits for
         // the migration any more.
         connection.close_on_drop();
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);

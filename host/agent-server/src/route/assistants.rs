@@ -111,7 +111,7 @@ async fn create(
     if let Some(record) = record.insert(server.ports(), &scope(&caller)).await? {
         return Ok(Json(record.to_body()));
     }
-    // Another host has created the assistant in the meantime.
+    // Another host has created the assistant meanwhile.
     match find_by_uuid(&server, &caller, id).await? {
         Ok(assistant) => on_existing(assistant, if_exists),
         Err(_) => Err(write_conflict(&id.to_string())),

@@ -112,7 +112,7 @@ pub(super) async fn cancel_runs(
     let future = async move {
         for run in selected {
             match cancel(&own, &run, rollback, caller.principal.as_ref()).await {
-                // The run has ended in the meantime.
+                // The run has ended meanwhile.
                 Err(error) if error.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
             }

@@ -114,7 +114,7 @@ impl DrawableGraph {
     }
 
     /// Returns the node at which the drawing starts. Removes the start node if its only edge is
-    /// unconditional and leads to another node.
+    /// unconditional and its target is another node.
     fn take_entry(&mut self) -> String {
         let edges: Vec<&Edge> = self.edges.iter().filter(|it| it.source == START_NODE).collect();
         match edges.as_slice() {

@@ -160,8 +160,8 @@ pub(super) async fn stream_response(
     Ok(run_stream::response(server, &thread, run, options, disconnect_guard))
 }
 
-/// Creates a run, even if the client disconnects in the meantime. Dropping the disconnect guard
-/// then cancels the run, if the request asks for this.
+/// Creates a run, even if the client disconnects meanwhile. Dropping the disconnect guard then
+/// cancels the run, if the request asks for this.
 async fn create_guarded(
     server: &AgentServer,
     caller: Caller,

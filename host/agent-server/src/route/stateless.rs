@@ -148,7 +148,7 @@ pub(super) async fn stream(
     ))
 }
 
-/// Creates a stateless run, even if the client disconnects in the meantime.
+/// Creates a stateless run, even if the client disconnects meanwhile.
 async fn create_guarded(
     server: &AgentServer,
     caller: Caller,

@@ -77,7 +77,7 @@ async fn create_with_history(
     };
     let record = match (server.engine().create_thread(new).await, id) {
         (Ok(record), _) => record,
-        // Another request has created the thread in the meantime.
+        // Another request has created the thread meanwhile.
         (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
             let known = caller.find_thread(server, id).await?;
             return known.map(|record| (record, none_ignored)).ok_or_else(|| failure.into());

@@ -85,7 +85,7 @@ async fn deliver_once(
         webhook.value.save_payload(ports, &payload).await?;
         let ready = WebhookRecord { has_payload: true, ..webhook.value.clone() };
         let Some(ready) = webhook_records(ports).replace(webhook, ready).await? else {
-            // If the run was deleted in the meantime, no other task deletes the payload.
+            // If the run was deleted meanwhile, no other task deletes the payload.
             if webhook_records(ports)
                 .get::<WebhookRecord>(webhook.value.run.as_str())
                 .await?

@@ -105,7 +105,7 @@ async fn asked(host: &Host, graph: &str) -> (String, String) {
 /// Creates a thread of `agent` with an answered and a pending interrupt. Returns the three ids.
 async fn asked_again(host: &Host) -> (String, String, String) {
     let (id, _) = asked(host, "agent").await;
-    // The node leads to the interrupt again.
+    // The node raises the interrupt again.
     let run = json!({ "assistant_id": "agent", "command": { "goto": "greet" } });
     host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
     let stale = pending(host, &id).await;

@@ -197,8 +197,8 @@ impl Keyring {
         let value = serde_json::to_value(&record)
             .map_err(|error| Failure::internal(format!("the key cannot be written: {error}")))?;
         put_item(ports, KEYS_NAMESPACE, &record.id, value, None).await?;
-        // Another host may have revoked the creator in the meantime. Either this read no longer
-        // finds the creator, or the next read of that host finds the new key.
+        // Another host may have revoked the creator meanwhile. Either this read no longer finds the
+        // creator, or the next read of that host finds the new key.
         if let Err(failure) = check_not_revoked(self.reload(ports).await?.as_ref(), creator) {
             self.delete_keys(ports, std::slice::from_ref(&record.id)).await?;
             return Err(failure);
@@ -230,9 +230,9 @@ impl Keyring {
             return Err(last_key_failure(revocation.tenant));
         }
         let mut keys = self.delete_keys(ports, &revoked.revoked).await?;
-        // Another host may have created descendants in the meantime. Each round revokes the keys
-        // that the keys of the previous round created. The maximum number of ancestors therefore
-        // limits the number of rounds.
+        // Another host may have created descendants meanwhile. Each round revokes the keys that the
+        // keys of the previous round created. The maximum number of ancestors therefore limits the
+        // number of rounds.
         for _ in 0..MAX_KEY_ANCESTORS {
             let more = select(&keys, revocation, now_ms).revoked;
             if more.is_empty() {
@@ -358,8 +358,8 @@ fn check_may_create(keys: &KeySet, creator: Option<&KeyRecord>) -> Result<(), Fa
     Ok(())
 }
 
-/// Checks that the creator was not revoked in the meantime: a revocation with descendants must not
-/// miss a key that is being created.
+/// Checks that the creator was not revoked meanwhile: a revocation with descendants must not miss a
+/// key that is being created.
 fn check_not_revoked(keys: &KeySet, creator: Option<&KeyRecord>) -> Result<(), Failure> {
     match creator {
         Some(creator) if keys.find(&creator.digest).is_none() => {

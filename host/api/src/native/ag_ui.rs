@@ -266,7 +266,7 @@ fn nothing_to_run(thread: &ThreadId) -> Problem {
     Problem::new(code::CONFLICT, text)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+#[expect(clippy::needless_pass_by_value, reason = "passed to `map_err`")]
 fn to_problem(error: InputError) -> Problem {
     let code = if error.is_conflict() { code::CONFLICT } else { code::INVALID };
     Problem::new(code, error.to_string())

@@ -37,7 +37,7 @@ struct RunClientsInner {
 struct ConnectedClients {
     connected: usize,
     /// Number of the client that connected last. At the end of a grace period, a changed number
-    /// shows that another client has connected in the meantime.
+    /// shows that another client has connected during the period.
     last_client: u64,
     /// Grace period. If a client sets none, the value of an earlier client is kept. `None` lets the
     /// run continue.

@@ -105,7 +105,7 @@ fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<Stri
         )));
     }
     let mut tables = BTreeSet::new();
-    // A plugin alone stands for its tables in all apps.
+    // A plugin without an app means its tables in all apps.
     let covers = |wanted: &GrantKey, table: &GrantKey| {
         wanted.plugin == table.plugin && (wanted.app.is_none() || wanted.app == table.app)
     };

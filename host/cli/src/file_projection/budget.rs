@@ -109,7 +109,7 @@ fn bytes_in(folders: &BTreeSet<FilesFolder>, limit: u64) -> u64 {
         let Ok(opened) = folder.open() else { continue };
         let mut remaining = vec![PathBuf::from(".")];
         while let Some(inside) = remaining.pop() {
-            // The path of a folder that has become a link meanwhile leads to nothing outside.
+            // The path of a folder that has become a link meanwhile reaches nothing outside.
             for entry in read_dir(&opened, &inside).into_iter().flatten().flatten() {
                 // Links are not followed.
                 let Ok(found) = entry.metadata() else { continue };

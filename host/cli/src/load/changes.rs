@@ -36,8 +36,8 @@ pub enum Change {
         /// Names of the sections.
         sections: Vec<&'static str>,
     },
-    /// A component is being compiled. Sent at the begin of the compilation, and again while it goes
-    /// on.
+    /// A component is being compiled. Sent at the begin of the compilation, and again while it
+    /// continues.
     Compiling {
         /// File of the component.
         path: PathBuf,
@@ -86,7 +86,7 @@ pub enum Change {
 /// Severity of a message about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// A load goes on.
+    /// A load is in progress.
     Progress,
     /// Nothing to do.
     Note,

@@ -3,8 +3,8 @@
 //!
 //! Files in the plugins folder are untrusted. The path of a file is resolved one component at a
 //! time from the app's folder, and no component may be a symbolic link. No file outside of the
-//! folder is therefore opened, even if a component is replaced in the meantime. Only regular files
-//! are opened: a device may have no end, and a pipe or a socket blocks its reader. At most `limit`
+//! folder is therefore opened, even if a component is replaced meanwhile. Only regular files are
+//! opened: a device may have no end, and a pipe or a socket blocks its reader. At most `limit`
 //! bytes are read, and a file that changes while it is read is rejected.
 
 use std::fs::{self, File, FileType, Metadata};

@@ -54,7 +54,8 @@ impl Watcher {
             Ok(events) => {
                 let roots = watched.lock().unwrap_or_else(PoisonError::into_inner);
                 if events.iter().any(|event| is_change(event, &roots)) {
-                    // An error means that a change is already waiting, or that nobody waits.
+                    // An error means that a change is already waiting, or that the receiver is
+                    // dropped.
                     let _ = sender.try_send(());
                 }
             }

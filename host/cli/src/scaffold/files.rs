@@ -152,7 +152,7 @@ mod tests {
             let output = build.outputs.values().next().unwrap();
             assert!(output.starts_with(".wattle"), "{language} {kind}: {}", output.display());
             assert!(build.watch.contains(&"src".into()));
-            // A lock file that somebody else has changed names other packages.
+            // A lock file that another program has changed names other packages.
             let is_npm = build.prepare.iter().any(|command| command.program == "npm");
             let lock = Path::new("package-lock.json").to_owned();
             assert_eq!(build.prepare_inputs.contains(&lock), is_npm, "{language} {kind}");

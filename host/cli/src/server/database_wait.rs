@@ -12,7 +12,7 @@ use crate::server::starting::{STARTING_REASON, Starting};
 /// Pause between two attempts. Each failed attempt is logged.
 const RETRY_PERIOD: Duration = Duration::from_secs(3);
 
-/// Reason with which requests are rejected in the meantime.
+/// Reason with which requests are rejected until the database is available.
 const WAITING_REASON: &str = "the host waits for the database of its store; try again";
 
 /// Waits until the store's database accepts connections.

@@ -171,7 +171,7 @@ fn reopen_discards_later_interrupts_of_the_task() {
     let (_, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let second = |kind| Event { run: RunId::new("second").unwrap(), ..event(kind) };
-    // Two concurrent calls have raised interrupts. The answer to one leads to further interrupts.
+    // Two concurrent calls have raised interrupts. The answer to one causes further interrupts.
     let (first, beside) = (round(&a, 0, 0), round(&a, 1, 0));
     for question in [&first, &beside] {
         lineage.apply(&event(EventKind::InterruptRaised(question.clone())));

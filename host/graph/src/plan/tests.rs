@@ -115,7 +115,7 @@ fn reopen_discards_the_error_handlers_of_the_task() {
     let made_good = ready(&graph, &lineage).remove(0);
     finish(&mut lineage, &made_good);
     let before = lineage.clone();
-    // The answer leads to a failure. Its error handler raises an interrupt and fails as well.
+    // The task fails after the answer. Its error handler raises an interrupt and fails as well.
     lineage.apply(&event(EventKind::Answered(crate::event::Answered {
         interrupt: question.interrupt.clone(),
         task: tasks[0].id.clone(),

@@ -28,7 +28,7 @@ pub(super) fn count(
 struct Count<'o> {
     outline: &'o Outline,
     budget: &'o StepBudget,
-    /// Steps of describing the violations of parts to which references lead, by part and value.
+    /// Steps of describing the violations of parts to which references point, by part and value.
     /// Like the validator, it caches only lists and objects.
     known: HashMap<(Id, *const Value), u64>,
 }

@@ -36,7 +36,7 @@ pub(super) struct Part {
     pub(super) patterns: u64,
     /// Whether the part reads a whole array (`uniqueItems`).
     pub(super) whole: bool,
-    /// Whether a reference leads to the part. The validator caches the results of such parts.
+    /// Whether a reference points to the part. The validator caches the results of such parts.
     pub(super) shared: bool,
     /// Parts that apply to the same value.
     pub(super) same: Vec<Id>,

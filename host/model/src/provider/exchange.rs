@@ -507,8 +507,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     }
 }
 
-/// Returns the bytes without leading white space and byte order mark. Each byte of the mark may come in a chunk of its
-/// own.
+/// Returns the bytes without leading white space and byte order mark. Each byte of the mark may come in a separate
+/// chunk.
 fn trim_bom(bytes: &[u8]) -> &[u8] {
     let is_lead = |byte: u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte);
     let start = bytes.iter().position(|byte| !is_lead(*byte));

@@ -30,8 +30,8 @@ use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, Thre
 /// continues.
 const RECOVERY_CONCURRENCY: usize = 16;
 
-/// Bytes of stored threads for which one permit of the semaphore stands. The semaphore bounds how
-/// much recovery reads at once.
+/// Bytes of stored threads that one permit of the semaphore covers. The semaphore bounds how much
+/// recovery reads at once.
 const PERMIT_BYTES: u64 = 1 << 10;
 
 /// Minimum interval between two recovery scans. With many hosts some lease is always close to
@@ -257,8 +257,8 @@ impl Engine {
         self.set_aside(thread).is_none_or(|aside| aside.retry_ms <= self.now_ms())
     }
 
-    /// Recovers a run once there is room for the thread in memory. The recovery is a task of its
-    /// own, so that reading a large thread does not delay other recoveries.
+    /// Recovers a run once there is room for the thread in memory. The recovery is a separate task,
+    /// so that reading a large thread does not delay other recoveries.
     async fn recover_when_room(
         &self,
         cut: OrphanedThread,

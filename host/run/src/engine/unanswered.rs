@@ -1,6 +1,6 @@
 //! Ends runs that were to answer interrupts, but have no answer to a pending one.
 //!
-//! Clients send an answer twice, or answer an interrupt that somebody else has answered. If stale
+//! Clients send an answer twice, or answer an interrupt that another client has answered. If stale
 //! answers are ignored, nothing is left to do for such a run. It starts and ends with one batch, so
 //! that clients that wait for it or read its stream see its end, and executes nothing. The thread
 //! stays as it was.

@@ -1,8 +1,8 @@
 //! Log messages of guests: for the operator's log and, for a task, for the event log.
 //!
-//! A log call has no result. A message beyond a limit is truncated or dropped, and the guest goes
-//! on. Only a full log of the thread ends the guest, as it does at every other call that makes the
-//! log grow.
+//! A log call has no result. A message beyond a limit is truncated or dropped, and the guest
+//! continues. Only a full log of the thread ends the guest, as it does at every other call that
+//! makes the log grow.
 
 use serde_json::Value;
 

@@ -119,7 +119,7 @@ impl Gate {
         begin_transaction(self, database).await
     }
 
-    /// Executes one statement that writes, in a transaction of its own.
+    /// Executes one statement that writes, in a separate transaction.
     ///
     /// # Errors
     ///

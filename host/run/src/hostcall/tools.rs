@@ -31,7 +31,7 @@ pub struct ToolInfo {
     /// lists tools for a caller; `None` in a tool's own description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Failure of a source whose tools cannot be listed. The entry then stands for all tools of
+    /// Failure of a source whose tools cannot be listed. The entry then represents all tools of
     /// that source, and its name is `mcp:graph/*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Failure>,

@@ -203,7 +203,7 @@ fn to_private_use(half: u32) -> Option<char> {
     char::from_u32(half - HIGH_SURROGATES.start + PRIVATE_USE_BASE)
 }
 
-/// Returns the surrogate that a private-use character stands for.
+/// Returns the surrogate that a private-use character represents.
 fn from_private_use(character: char) -> Option<u32> {
     u32::from(character).checked_sub(PRIVATE_USE_BASE).map(|place| place + HIGH_SURROGATES.start)
 }

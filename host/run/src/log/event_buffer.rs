@@ -126,7 +126,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The copy stands for all work on the event: its JSON is written after it and before the lock.
+    /// The copy represents all work on the event: its JSON is written after it and before the lock.
     #[test]
     fn other_tasks_append_while_an_event_is_read() {
         let buffer = EventBuffer::new(7, None);

@@ -192,7 +192,7 @@ impl<W> TurnQueue<W> {
         busy.map(|account| account.time).min()
     }
 
-    /// Forgets owners without work that are ahead of nobody.
+    /// Forgets owners without work that are ahead of no other owner.
     fn forget_idle(&mut self) {
         let least = self.least_time().unwrap_or(u64::MAX);
         self.accounts.retain(|_, account| account.has_work() || account.time > least);

@@ -1,7 +1,7 @@
 //! Signed paths under which blobs are served over HTTP.
 //!
 //! A path names the blob and is signed with a key of the host for one tenant. It cannot be forged
-//! for a blob that was not handed out, and the host needs no list of links.
+//! for a blob that was not linked, and the host needs no list of links.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

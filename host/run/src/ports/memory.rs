@@ -20,8 +20,8 @@ use crate::ports::store::Damage;
 /// Matches any one part of a namespace in a pattern.
 pub const WILDCARD: &str = "*";
 
-/// The owner of documents. Tenants cannot see each other's documents. `None` stands for requests without a tenant;
-/// their documents are not shared with tenants.
+/// The owner of documents. Tenants cannot see each other's documents. `None` means requests without a tenant; their
+/// documents are not shared with tenants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryScope {
     /// Documents that guests and clients of a tenant read and write.

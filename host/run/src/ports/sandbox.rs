@@ -211,7 +211,7 @@ pub struct WebRequest {
     pub tenant: Option<String>,
 }
 
-/// The format of a handed-off stream.
+/// The format of a stream of events that a web handler delegates to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamFormat {
     /// The host's own server-sent events.

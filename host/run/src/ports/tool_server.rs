@@ -67,8 +67,8 @@ pub trait ToolServers: Send + Sync {
     ) -> Result<ServerCallResult, Failure>;
 
     /// Continues a call that the server holds open for the answers to the last round. Returns `None` if the server's
-    /// side of the call is gone: the call is then in doubt, and this method has done nothing. Dropping the future ends
-    /// the call.
+    /// side of the call has ended: the call is then in doubt, and this method has done nothing. Dropping the future
+    /// ends the call.
     async fn continue_call(
         &self,
         caller: &Caller,

@@ -154,7 +154,7 @@ pub struct RecordedRun {
 pub(super) struct CallEvent {
     pub(super) namespace: Namespace,
     pub(super) kind: EventKind,
-    /// True if the call handed the event to the store at once.
+    /// True if the call sent the event to the store at once.
     pub(super) is_flushed: bool,
 }
 

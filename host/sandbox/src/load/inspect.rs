@@ -133,8 +133,8 @@ fn check_limit(what: &str, found: u64, allowed: u64) -> Result<(), Rejection> {
 }
 
 /// Returns the name of an import. The contract imports only interfaces, so the name of any other
-/// import includes its kind. A name for a type that the component defines is not an import: nobody
-/// has to provide it.
+/// import includes its kind. A name for a type that the component defines is not an import: it
+/// needs no provider.
 fn import_name(name: &str, kind: ComponentTypeRef) -> Option<String> {
     Some(match kind {
         ComponentTypeRef::Instance(_) => name.to_owned(),

@@ -1,7 +1,7 @@
 //! Memory of the host that the arguments of one call of a typed component take.
 //!
 //! It counts as memory of guests, since a caller decides how much it is: a few bytes of JSON can
-//! stand for a record with thousands of absent fields, and a byte of a `list<u8>` takes 32 bytes.
+//! describe a record with thousands of absent fields, and a byte of a `list<u8>` takes 32 bytes.
 
 use crate::memory_meter::MemoryMeter;
 use crate::typed::value_error::ValueError;

@@ -2,8 +2,8 @@
 //! with its grants, its secrets and its journal.
 //!
 //! A guest hands a request over, writes its body, and waits for the response whenever it likes, so
-//! each call is made beside the guest. A re-executed guest must see what it saw before: the call has
-//! the number at which the guest handed the request over, responses arrive in the order of the
+//! each call is made beside the guest. A re-executed guest must see what it saw before: the call
+//! has the number at which the guest sent the request, responses arrive in the order of the
 //! requests, and the guest call ends only after all of them.
 
 mod message;

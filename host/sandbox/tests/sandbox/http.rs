@@ -315,9 +315,9 @@ async fn request_is_made_also_if_the_guest_traps_or_is_unwound() {
     }
 }
 
-/// A guest call that is dropped leaves no request behind that goes on without it.
+/// A guest call that is dropped leaves no request behind that continues without it.
 #[tokio::test]
-async fn request_goes_on_only_with_its_guest() {
+async fn request_continues_only_with_its_guest() {
     let network = Network::new(Ok(found()), |_| Some(1));
     let body = format!("{EXCHANGE} (i32.const 512)");
     let plugin = load(guest::node_of(WIT, IMPORTS, &body)).await.unwrap();

@@ -112,7 +112,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a string or a quoted name without escapes. Two quotes stand for one.
+    /// Skips a string or a quoted name without escapes. Two quotes are an escaped one.
     fn skip_quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(byte) = self.text.get(self.at) {

@@ -257,7 +257,7 @@ impl BlobDir {
         let whole = self.refuse_damaged(blob, &file);
         let whole = whole.unwrap_or_else(|error| Err(io_failure("read", blob, &error)));
         let found = whole.and_then(|()| read_sidecar(blob, sidecar));
-        // A sweep may have deleted the blob in the meantime.
+        // A sweep may have deleted the blob meanwhile.
         Ok(found.err().filter(|_| path.exists()).map(|failure| failure.message))
     }
 

@@ -1,7 +1,7 @@
 //! A copy of the file as of one commit, made during reads and writes.
 //!
 //! The copy is made in one read transaction. redb reuses no page of the transaction before it ends,
-//! so the file grows by the data that is written in the meantime.
+//! so the file grows by the data that is written until then.
 
 use std::fs::{self, DirBuilder};
 use std::io;

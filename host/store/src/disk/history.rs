@@ -83,8 +83,8 @@ fn add_events_between(
     Ok(())
 }
 
-/// Returns batches from a frame on, oldest first, up to about `bytes` bytes. The chain leads to
-/// older frames only, so it is read in parts, each from its mark back to the part before it.
+/// Returns batches from a frame on, oldest first, up to about `bytes` bytes. The chain links only
+/// to older frames, so it is read in parts, each from its mark back to the part before it.
 pub(crate) fn batches(
     snapshot: &Snapshot,
     thread: &ThreadId,

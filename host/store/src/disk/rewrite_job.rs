@@ -1,8 +1,8 @@
 //! Rewrites of threads: prunes, deletions of runs, copies.
 //!
 //! A blocking thread writes the kept frames under a new thread number, in parts that the writer
-//! commits between batches. One commit then replaces the old thread. If a batch was appended in the
-//! meantime, the rewrite is repeated. If a rewrite ends early, for whatever reason, the file has
+//! commits between batches. One commit then replaces the old thread. If a batch was appended
+//! meanwhile, the rewrite is repeated. If a rewrite ends early, for whatever reason, the file has
 //! the old thread, and the parts that were written are deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +26,7 @@ use crate::retention_plan::{RetentionPlan, copied_records};
 use crate::validate;
 
 /// Maximum number of attempts at one rewrite. An attempt fails if a batch is appended to the thread
-/// in the meantime.
+/// meanwhile.
 const MAX_ATTEMPTS: usize = 5;
 
 const OP_REWRITE: &str = "rewrite a thread";

@@ -63,7 +63,7 @@ pub(crate) struct Replacement {
 pub(crate) enum SwapOutcome {
     /// The thread was replaced. The receiver resolves when the old frames are reclaimed.
     Swapped(Option<Reclaimed>),
-    /// A batch was appended to the old thread in the meantime.
+    /// A batch was appended to the old thread meanwhile.
     Conflict,
 }
 

@@ -160,7 +160,7 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
         link: DeltaLink,
         items: &[Value],
     ) -> Result<Measured, StoreError> {
-        // The pieces of the chain, each of which is in a frame of its own.
+        // The pieces of the chain, each of which is in a separate frame.
         let ChainStats { deltas, full_bytes, delta_bytes, .. } = link.chain;
         self.log.ensure_budget(u64::from(deltas), full_bytes.saturating_add(delta_bytes))?;
         let mut list: Vec<Value> = items.iter().rev().cloned().collect();

@@ -164,8 +164,8 @@ impl SharedFile {
         Ok(())
     }
 
-    /// Reopens a file that failed. Reads continue in the meantime; a read that is still active at
-    /// the end fails.
+    /// Reopens a file that failed. Reads continue meanwhile; a read that is still active at the end
+    /// fails.
     ///
     /// # Errors
     ///

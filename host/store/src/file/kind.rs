@@ -48,7 +48,7 @@ impl FileKind {
     ///
     /// # Errors
     ///
-    /// The errors of [`open`](Self::open), and [`StoreError::Corrupt`] if the file is gone.
+    /// The errors of [`open`](Self::open), and [`StoreError::Corrupt`] if the file is missing.
     pub(crate) fn reopen(&self, path: &Path) -> Result<Database, StoreError> {
         marker::ensure_not_lost(path)?;
         self.open(path)

@@ -1,4 +1,4 @@
-//! Long-term memory in a redb database of its own, with one writer thread.
+//! Long-term memory in a separate redb database, with one writer thread.
 //!
 //! # The file
 //!

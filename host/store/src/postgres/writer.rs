@@ -323,7 +323,7 @@ impl Writer {
         }
     }
 
-    /// Writes each batch in a transaction of its own, except those of locked threads.
+    /// Writes each batch in a separate transaction, except those of locked threads.
     async fn write_each(
         &mut self,
         batches: &Batches,

@@ -1,5 +1,5 @@
-//! A disk that is full for a while. A limit on the size of files simulates it, in a process of its
-//! own.
+//! A disk that is full for a while. A limit on the size of files simulates it, in a separate
+//! process.
 
 use std::path::Path;
 use std::process::Command;

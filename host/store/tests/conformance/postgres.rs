@@ -67,8 +67,7 @@ async fn pair(server: &Server, schema: &str) -> (PostgresStore, PostgresStore) {
 #[tokio::test]
 async fn hosts_share_threads_without_forks() {
     let server = need!(Server::start());
-    // The checks run concurrently, each on a store of its own, because most of their time is
-    // waiting.
+    // The checks run concurrently, each on a separate store, because most of their time is waiting.
     tokio::join!(
         two_hosts_do_not_fork_a_thread(&server),
         host_takes_over_an_expired_lease(&server),
@@ -230,7 +229,7 @@ async fn watch_receives_appends_of_another_host(server: &Server) {
     assert_eq!(seqs(&b.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
     let mut late = b.watch(&thread);
     late.wait_for(|seq| *seq == 3).await.unwrap();
-    // Closes the listening connections. Appends in the meantime are still found.
+    // Closes the listening connections. Appends before they reconnect are still found.
     server
         .execute_as_admin(
             "news",

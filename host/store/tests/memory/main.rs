@@ -31,7 +31,7 @@ fn volatile() -> (Arc<dyn Memory>, ()) {
     (Arc::new(VolatileMemory::new()), ())
 }
 
-/// Creates an empty memory in a schema of its own.
+/// Creates an empty memory in a separate schema.
 async fn postgres(server: &Postgres, schema: &str) -> PostgresMemory {
     let config = PostgresConfig::new(server.url()).with_schema(schema);
     PostgresStore::open(&config).await.unwrap().memory()

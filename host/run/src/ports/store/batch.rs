@@ -19,8 +19,8 @@ pub struct Batch {
     pub base: Option<CheckpointId>,
     /// Events whose sequence numbers continue from the newest event of the thread without a gap.
     pub events: EncodedEvents,
-    /// Sequence number of the newest event before the batch. A batch without events goes on from there: the store
-    /// refuses it if it has refused earlier events of its writer. `None` for a batch that goes on from any event.
+    /// Sequence number of the newest event before the batch. A batch without events continues from there: the store
+    /// refuses it if it has refused earlier events of its writer. `None` for a batch that continues from any event.
     pub after_seq: Option<u64>,
     /// A new checkpoint, which becomes the current one if it belongs to the root graph. The store writes only channels
     /// whose version is the id of this checkpoint, and only the new items of channels with a

@@ -215,7 +215,7 @@ impl RunKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunAnswers {
-    /// Answers by interrupt id. An empty id stands for the only pending interrupt.
+    /// Answers by interrupt id. An empty id means the only pending interrupt.
     ById(BTreeMap<String, Value>),
     /// An object that names interrupts answers each of them, see
     /// [`named_answers`](wattle_graph::interrupt::named_answers). Any other value answers the only
