@@ -1,6 +1,6 @@
 //! Prompts from template files.
 //!
-//! A prompt in a file of its own is easier to read and to review. `include_str!` compiles the file
+//! A prompt in a separate file is easier to read and to review. `include_str!` compiles the file
 //! into the component. Placeholders are names in double braces and mark the values that differ
 //! between calls.
 //!

@@ -118,10 +118,11 @@ impl Stored {
     }
 }
 
-/// Gives the tool results of a task their ids. A message without an id gets one from the channel, and
-/// clients of a stream receive it only then, after the update that has it. The ids are derived from
-/// the task, which is the same when the task is executed again. The ids of calls are no source: some
-/// models number the calls of every turn anew, and a message replaces the one with the same id.
+/// Gives the tool results of a task their ids. A message without an id gets one from the channel,
+/// and clients of a stream receive it only then, after the update that has it. The ids are derived
+/// from the task, which is the same when the task is executed again. The ids of calls are no
+/// source: some models number the calls of every turn from the start, and a message replaces the
+/// one with the same id.
 pub(crate) fn give_ids(task: &str, results: &mut [Stored]) {
     for (index, result) in results.iter_mut().enumerate() {
         result.id = Some(format!("tool--{task}-{index}"));

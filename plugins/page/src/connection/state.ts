@@ -18,7 +18,7 @@ export function isAway(response: Response): boolean {
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-// Browsers know that the network is gone, but not whether the server is reachable.
+// Browsers know that they are offline, but not whether the server is reachable.
 onlineManager.setEventListener(() => {
   addEventListener("offline", lost);
   return () => removeEventListener("offline", lost);

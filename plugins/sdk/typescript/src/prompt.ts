@@ -11,7 +11,7 @@ const CLOSE = "}}";
 /**
  * Replaces each placeholder of a template with its value. Placeholders are names in double braces.
  *
- * A prompt in a file of its own is easier to read and to review: `import EXTRACT from
+ * A prompt in a separate file is easier to read and to review: `import EXTRACT from
  * "./extract.md?raw"` compiles the file into the component.
  *
  * Whitespace around the name of a placeholder and at the end of the template is ignored. A placeholder

@@ -112,7 +112,7 @@ fn store(body: &Confirmation) -> Result<Step, Failure> {
         Ok(run) => answer(&runs::wait(&run)?).map(Step::Answered),
         Err(failure) => match failure.code.as_str() {
             code::BUSY => Ok(busy(&body.thread_id, &failure)),
-            // Another request answered the interrupt in the meantime.
+            // Another request answered the interrupt meanwhile.
             code::CONFLICT => Ok(Step::Again),
             code::NOT_FOUND | code::EXPIRED => Step::error(GONE, EXPIRED),
             code::INVALID => refusal(&failure).map(Step::Answered),

@@ -149,7 +149,7 @@ def normalize(document: dict[str, Any]) -> dict[str, Any]:
         if not form["required"]:
             del form["required"]
     if form.get("type") == "object" and not form.keys() & {"properties", "additionalProperties"}:
-        # Without `properties` a schema stands for any object, also for all channels of a state.
+        # Without `properties` a schema describes any object, also for all channels of a state.
         form["additionalProperties"] = True
     values = form.get("enum", [form["const"]] if "const" in form else [])
     if values and "type" not in form and all(isinstance(value, str) for value in values):

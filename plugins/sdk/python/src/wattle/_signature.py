@@ -55,7 +55,7 @@ class Inputs:
     nullable: tuple[str, ...] = ()
     """Parameters without a default that are `None` if their fields are missing."""
     single: Any = None
-    """Type of the only parameter if that stands for the whole object, as for `Unchecked`."""
+    """Type of the only parameter if that receives the whole object, as for `Unchecked`."""
 
     def arguments(self, what: str, value: Any) -> dict[str, Any]:
         """Reads an object as arguments of the function."""

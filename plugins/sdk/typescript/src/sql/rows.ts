@@ -119,7 +119,7 @@ export class Row {
   }
 }
 
-/** Returns the JavaScript values that an SQL value stands for, the likeliest first. */
+/** Returns the JavaScript values that an SQL value can mean, the likeliest first. */
 function formsOf(value: Value): unknown[] {
   if (value === 0 || value === 1) return [value, value === 1];
   if (value instanceof JsonValue) return [value.value];

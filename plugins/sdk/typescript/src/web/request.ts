@@ -117,7 +117,7 @@ export class Request<B = Json> implements RequestFields {
   param(name: string): string;
   /**
    * Returns a path parameter as a type. The type gets the text, and the number or boolean that the
-   * text stands for.
+   * text represents.
    *
    * ```ts
    * import { Request } from "wattle-plugin";
@@ -171,7 +171,7 @@ function find(pairs: Pairs, name: string): string | undefined {
   return pairs.find(([key]) => key === name)?.[1];
 }
 
-/** Converts a text to a type, as text, or as the number or boolean that it stands for. */
+/** Converts a text to a type, as text, or as the number or boolean that it represents. */
 function fromText(what: string, text: string | undefined, type: Type): unknown {
   const other = text === "true" || text === "false" ? text === "true" : Number(text);
   const isOther = text !== undefined && text.trim() !== "" && !Number.isNaN(other);
