@@ -1,4 +1,4 @@
-"""Runs that begin by the clock. None does here: the clock stands still."""
+"""Runs that begin by the clock. None does here: the clock is stopped."""
 
 import uuid
 from datetime import UTC, datetime

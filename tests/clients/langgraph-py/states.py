@@ -1,4 +1,4 @@
-"""States: of now, of the past, edited, and gone on from."""
+"""States: of now, of the past, edited, and continued."""
 
 from inspect import signature
 

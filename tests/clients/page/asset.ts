@@ -77,7 +77,7 @@ const resumes = ({ sent }: Visit) => sent.filter(([, path]) => path.endsWith("/r
 /** Requests that begin a run. */
 const streams = ({ sent }: Visit) => sent.filter(([, path]) => path.endsWith("/stream"));
 
-/** The thread with which a reload goes on. */
+/** The thread that a reload continues. */
 const savedThread = (page: Page): Promise<string | null> =>
   page.evaluate((key) => localStorage.getItem(key), KEY);
 
@@ -272,7 +272,7 @@ async function again(visit: Visit): Promise<void> {
   assert.equal(await review(page).count(), 0);
 }
 
-/** S0-86: a reload goes on, at the result and while the nodes are at work. */
+/** S0-86: a reload continues, at the result and while the nodes are at work. */
 async function reloads(visit: Visit): Promise<void> {
   const { page } = visit;
   await open(page);
@@ -400,7 +400,7 @@ async function outlives(visit: Visit): Promise<void> {
   await lost.waitFor();
   await visit.look("killed");
   await order("start");
-  // The run goes on in the new process, and the page shows its review.
+  // The run continues in the new process, and the page shows its review.
   await review(page).waitFor();
   await lost.waitFor({ state: "detached" });
   await cell(page, 1, "数量").fill("300");
@@ -459,7 +459,7 @@ const SCROLL_PX = 200;
  */
 const MOST_LONG_TASKS = 12;
 
-/** Returns the numbers of the rows that change when somebody types into a field of row `row`. */
+/** Returns the numbers of the rows that change when a user types into a field of row `row`. */
 async function rowsChangedByTyping(
   page: Page,
   row: number,

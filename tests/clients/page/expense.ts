@@ -118,7 +118,7 @@ async function books(visit: Visit): Promise<void> {
   await page.waitForURL(({ searchParams }) => searchParams.get("thread") === null);
 }
 
-/** What is missing is asked for; the same conversation goes on. */
+/** What is missing is asked for; the same conversation continues. */
 async function asks(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "昨天打车");
@@ -233,7 +233,7 @@ async function misses(visit: Visit): Promise<void> {
   await replies(page, /✅/);
 }
 
-/** The server is away: the page says so, keeps the text, and goes on when it is back. */
+/** The server is away: the page says so, keeps the text, and continues when it is back. */
 async function away(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "你好");
@@ -289,7 +289,7 @@ async function outlives(visit: Visit): Promise<void> {
   await order("kill");
   await lost.waitFor();
   await order("start");
-  // The run goes on in the new process, and the page shows its answer.
+  // The run continues in the new process, and the page shows its answer.
   await answered(page, 3);
   await replies(page, /^✅.*晚饭/s);
   await lost.waitFor({ state: "detached" });

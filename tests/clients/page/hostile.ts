@@ -2,8 +2,8 @@
 // pictures>`.
 //
 // `guide`: the page fits the two widths at which it is shown, and shows the pictures of the host.
-// `hostile`: whatever the page was made from, it runs nothing and asks nobody, under its policy and
-// without it. The browser may reach nothing but this machine.
+// `hostile`: whatever the page was made from, it runs nothing and sends no request, under its
+// policy and without it. The browser may reach nothing but this machine.
 //
 // The query of the address names the stand-in (`?standin=...`), which shows pictures of services.
 import assert from "node:assert/strict";
@@ -26,7 +26,7 @@ const BAD =
   "script, iframe, frame, object, embed, applet, video, audio, form, input, button, " +
   "textarea, select, base, link, meta[http-equiv], template, noscript, svg, math, portal";
 
-/** What a page does when somebody is at it, without following its links. */
+/** What a page does when a user operates it, without following its links. */
 const EVENTS = [
   "abort",
   "animationstart",
@@ -132,7 +132,7 @@ async function isHarmless({ page, asked, surprises }: Seen, name: string): Promi
   assert.equal(page.url(), url, `${name}: went elsewhere`);
 }
 
-/** Nothing stands out of the window, so nothing has to be scrolled sideways. */
+/** Nothing overflows the window, so nothing has to be scrolled sideways. */
 async function fits({ page, viewport }: Seen, name: string): Promise<void> {
   const { scrollWidth, wide } = await page.evaluate(() => {
     const boxes = [...document.querySelectorAll("body *")];

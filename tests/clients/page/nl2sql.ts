@@ -220,7 +220,7 @@ async function remembers(visit: Visit): Promise<void> {
   await ask(page, LIST);
   let history = await openHistory(visit);
   const titles = parts(history, "title");
-  // The list is read again after an answer. The clock of the tests stands still, so neither was used
+  // The list is read again after an answer. The clock of the tests is stopped, so neither was used
   // last.
   await eventually(async () =>
     assert.deepEqual((await titles.allTextContents()).toSorted(), [LIST, "有多少客户"].toSorted()),
@@ -259,7 +259,7 @@ async function remembers(visit: Visit): Promise<void> {
   await page.getByText("还没有会话").first().waitFor({ state: "attached" });
 }
 
-/** Steps are shown as they happen; a reload in the middle goes on to the answer. */
+/** Steps are shown as they happen; a reload in the middle continues to the answer. */
 async function reloads(visit: Visit): Promise<void> {
   const { page } = visit;
   const held = await standinOf(visit).hold({ model: "sql" });
@@ -329,7 +329,7 @@ async function isHarmless(visit: Visit): Promise<void> {
   assert.doesNotMatch(await page.title(), /^hacked/);
 }
 
-/** The server is away: the page says so, keeps the text, and goes on when it is back. */
+/** The server is away: the page says so, keeps the text, and continues when it is back. */
 async function survives(visit: Visit): Promise<void> {
   const { page } = visit;
   await ask(page, "有多少客户");
@@ -344,7 +344,7 @@ async function survives(visit: Visit): Promise<void> {
   await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "发送" }).click();
   await parts(turns(page).nth(1), "result").locator("table").waitFor();
-  // In the middle of an answer: the run goes on without the page.
+  // In the middle of an answer: the run continues without the page.
   const standin = standinOf(visit);
   const held = await standin.hold({ model: "sql" });
   await send(page, TREND);
@@ -385,7 +385,7 @@ async function outlives(visit: Visit): Promise<void> {
   await told.waitFor();
   await visit.look("killed");
   await order("start");
-  // The run goes on in the new process, and the page shows its answer.
+  // The run continues in the new process, and the page shows its answer.
   await turns(page).nth(2).locator("canvas").waitFor();
   await told.waitFor({ state: "detached" });
   await asked(page, 3);

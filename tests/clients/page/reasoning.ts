@@ -201,7 +201,7 @@ async function stops(visit: Visit): Promise<void> {
   await visit.look("reasoning-stopped");
 }
 
-/** A reload goes on with the session, and tabs that show one session agree. */
+/** A reload continues the session, and tabs that show one session agree. */
 async function reloads(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "火星天气");
@@ -242,7 +242,7 @@ async function midway(visit: Visit): Promise<void> {
   await working(page).waitFor({ state: "detached" });
 }
 
-/** The server is away: the page says so, keeps what was written, and goes on when it is back. */
+/** The server is away: the page says so, keeps what was written, and continues when it is back. */
 async function away(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "设备状态分布");
@@ -283,7 +283,7 @@ async function outlives(visit: Visit): Promise<void> {
   await order("kill");
   await lost.waitFor();
   await order("start");
-  // The run goes on in the new process, and the page shows its answer.
+  // The run continues in the new process, and the page shows its answer.
   await answers(page).nth(1).waitFor();
   await lists(page, 4);
   await lost.waitFor({ state: "detached" });
@@ -332,7 +332,7 @@ async function keyboard(visit: Visit): Promise<void> {
     await page.keyboard.press("Shift+Tab");
     names.push(await focused());
   }
-  // The name of the button for the theme goes on with the theme.
+  // The name of the button for the theme ends with the theme.
   const beginnings = names.map((name) => name.replace(/^(主题)：.*/, "$1"));
   assert.deepEqual(beginnings, ["问题", "对话", "主题", "审计", "新会话", "跳到主要内容"]);
   await page.keyboard.press("Enter");

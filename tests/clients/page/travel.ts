@@ -204,7 +204,7 @@ async function edits(visit: Visit): Promise<void> {
   await side(visit, "手册");
   await radio(page, "Blocks").check();
   const title = field(page, 1, "标题");
-  // The note stands for as long as the pause, so the page itself looks for it, from before the edits.
+  // The note is shown as long as the pause, so the page itself looks for it, from before the edits.
   const noted = page.waitForFunction(() =>
     document.querySelector("[data-part='save']")?.textContent?.startsWith("有未保存的修改"),
   );
@@ -307,7 +307,7 @@ async function delayRead(
   return { asked, arrive };
 }
 
-/** Stop ends the run, says so, and the conversation goes on from there. */
+/** Stop ends the run, says so, and the conversation continues from there. */
 async function stop(visit: Visit): Promise<void> {
   const { page } = visit;
   withPictures(visit);
@@ -524,7 +524,7 @@ async function recover({ page }: Visit): Promise<void> {
   });
 }
 
-/** The server is away: the page says so, keeps what was typed, and goes on when it is back. */
+/** The server is away: the page says so, keeps what was typed, and continues when it is back. */
 async function away(visit: Visit): Promise<void> {
   await made(visit);
   await visit.away();
@@ -551,7 +551,7 @@ async function outlives(visit: Visit): Promise<void> {
   await visit.look("killed");
   await order("start");
   await banner(page).waitFor({ state: "detached" });
-  // The run goes on in the new process, and the page shows it to its end.
+  // The run continues in the new process, and the page shows it to its end.
   await completed(page);
   await allDone(page);
   await idle(page);

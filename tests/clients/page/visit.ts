@@ -330,7 +330,7 @@ export class Visit {
     this.#allowed.add(origin);
   }
 
-  /** The connection is gone until `back()`. */
+  /** The page is offline until `back()`. */
   async away(): Promise<void> {
     this.expect(/ERR_INTERNET_DISCONNECTED|Failed to fetch|net::ERR/);
     await this.#context.setOffline(true);
@@ -340,7 +340,7 @@ export class Visit {
     await this.#context.setOffline(false);
   }
 
-  /** A picture of what the user saw when a scenario failed, unless the page is gone. */
+  /** A picture of what the user saw when a scenario failed, unless the page is closed. */
   async photograph(name: string): Promise<void> {
     const path = `${PICTURES_FOLDER}/${PROGRAM}-${NAME}-${name}-${this.viewport.width}.png`;
     await this.page.screenshot({ path }).catch(() => undefined);

@@ -82,7 +82,7 @@ def spare(case: schemathesis.Case) -> None:
 
 
 def places(case: schemathesis.Case, sort: int) -> dict[str, str]:
-    """What stands in the path, by parameter. An `{id}` is that of an assistant or of a thread."""
+    """The values in the path, by parameter. An `{id}` is that of an assistant or of a thread."""
     thread = SCENE["thread"]
     if not ON_THREAD & set(case.path_parameters or {}):
         thread = THREADS[sort % len(THREADS)]

@@ -8,7 +8,7 @@
 //! # Layout
 //!
 //! * [`honest`]: the checks of an honest caller.
-//! * [`host`]: the real binary in a process of its own, with one configuration for all cases.
+//! * [`host`]: the real binary in a separate process, with one configuration for all cases.
 //! * [`app`]: the app of the attackers, and the configuration.
 //! * `guests`, `clients`, `crowd`, `readers`, `services`, `files`: the strikes, by attacker.
 //! * [`poison`]: a store with runs that cannot be recovered.

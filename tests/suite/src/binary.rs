@@ -108,7 +108,7 @@ pub fn start(workspace: &Workspace, args: &[&str]) -> Program {
     Program::start(command(workspace, args)).expect("the binary starts")
 }
 
-/// A server in a process of its own.
+/// A server in a separate process.
 pub struct Served {
     /// The process.
     pub program: Program,

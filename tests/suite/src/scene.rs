@@ -1,4 +1,4 @@
-//! The real binary in a folder of its own, with its services, to be killed and started again.
+//! The real binary in a temporary folder, with its services, to be killed and started again.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Scene {
             let port = lasting_port().expect("a free port");
             let listen = format!("listen = \"127.0.0.1:{port}\"");
             self.workspace.write("wattle.toml", toml.replace("listen = \"127.0.0.1:0\"", &listen));
-            // Another test may have taken the port in the meantime.
+            // Another test may have taken the port meanwhile.
             match binary::try_serve(&self.workspace).await {
                 Ok(served) => {
                     assert!(served.url.ends_with(&format!(":{port}")), "{}", served.url);

@@ -12,7 +12,7 @@ use crate::shell::{root, say, target_folder};
 use crate::step::run;
 use crate::{browser, files, python, python_sdk};
 
-/// A client for Node.js, which is installed in a folder of its own.
+/// A client for Node.js, which is installed in a separate folder.
 struct Client {
     /// The folder below `tests/clients`, and below the folder of installed clients.
     folder: &'static str,

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-/// Runs `xtask`. Returns whether it succeeded, and what it told the user.
+/// Runs `xtask`. Returns whether it succeeded, and what it printed.
 fn xtask(arguments: &[&str]) -> (bool, String) {
     let ended = Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output().unwrap();
     (ended.status.success(), String::from_utf8(ended.stderr).unwrap())

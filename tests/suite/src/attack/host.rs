@@ -1,4 +1,4 @@
-//! A host under attack: the real binary in a process of its own, as attackers see it.
+//! A host under attack: the real binary in a separate process, as attackers see it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

@@ -82,7 +82,7 @@ pub(super) async fn history(host: Arc<Host>) -> Result<()> {
     let path = format!("{path}&state=true");
     let newest = try_join_all((0..REQUESTS).map(|_| checkpoints(&host, &path))).await?;
     ensure!(newest.iter().all(|page| is_bounded(page)), "a page of the newest states");
-    // A reader goes on from a checkpoint whose state is half as large.
+    // A reader continues from a checkpoint whose state is half as large.
     let mut next = STEPS / 2;
     for _ in 0..PAGES {
         let before = &all[next - 1]["id"];

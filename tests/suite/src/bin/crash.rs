@@ -1,4 +1,4 @@
-//! `wattle-crash`: an engine in a process of its own that dies at a write, for tests only.
+//! `wattle-crash`: an engine in a separate process that dies at a write, for tests only.
 //!
 //! `wattle-crash <store> <thread> <services> [before|handed-over|durable <write>]` continues the
 //! thread that an earlier process left, and prints its state as JSON.

@@ -1,4 +1,4 @@
-//! The application on PostgreSQL. Each test has a server of its own, which is deleted afterwards.
+//! The application on PostgreSQL. Each test has its own server, which is deleted afterwards.
 
 use serde_json::{Value, json};
 use wattle_kit::need;

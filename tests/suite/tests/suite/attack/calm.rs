@@ -95,8 +95,8 @@ pub(super) async fn check(server: TestServer) {
     timeout(PATIENCE, server.running.shutdown()).await.expect("the host stops");
 }
 
-/// Checks that a host in a process of its own withstands an attack that continues until the host
-/// has ended: the limit of the case holds, all is calm several times, the memory of the host stays
+/// Checks that a host in a separate process withstands an attack that continues until the host has
+/// ended: the limit of the case holds, all is calm several times, the memory of the host stays
 /// within its bound, and the host exits after SIGTERM.
 pub(super) async fn withstand(name: &str) {
     let case = case(name).expect("an attack of this name");

@@ -1,8 +1,8 @@
 //! The attacks of `wattle_suite::attack`, which the benchmark measures as well.
 //!
 //! The table lists attacks that harmed earlier versions of the host, and their tests. A name in the
-//! second column is that of an attack in this file. A path leads to other tests, which do not need
-//! the host of the attacks.
+//! second column is that of an attack in this file. A path is that of other tests, which do not
+//! need the host of the attacks.
 //!
 //! | attack | tested by |
 //! |---|---|

@@ -246,7 +246,7 @@ impl Start {
         self.world.engine.thread(&self.thread).await.unwrap().unwrap()
     }
 
-    /// Waits until the run executes its node before its start is durable, and checks that nobody
+    /// Waits until the run executes its node before its start is durable, and checks that no client
     /// can see that. Then lets the disk continue, and returns the answer to the request.
     async fn ahead_until(&self, durability: Durability, state: State) -> Result<RunRef, Failure> {
         let mut start = pin!(self.start(durability));

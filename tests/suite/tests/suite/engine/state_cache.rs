@@ -249,7 +249,7 @@ async fn a_deleted_thread_is_not_shown_in_a_new_one_with_its_id() {
     let scene = Scene::new();
     let own = &scene.world.engine;
     let other = scene.beside("other");
-    // The clock stands still, so all ids and times of the new checkpoints are those of the old ones.
+    // The clock is stopped, so all ids and times of the new checkpoints are those of the old ones.
     for (deletes, starts) in [(own, own), (&other, &other), (&other, own), (own, &other)] {
         let thread = start(own, scene.named("old")).await.run.thread;
         assert_eq!(scene.shown(&thread).await, json!(["old", 2]));

@@ -37,7 +37,7 @@ async fn an_app_is_built_and_run_again_after_each_change() {
     let mut dev = binary::start(&workspace, &["dev", "counts", "--input", "@input.json"]);
     let mut sees = async |part: &str| dev.ready(|line| line.contains(part)).await.unwrap();
 
-    // The component is built, and what is wrong with the input is told.
+    // The component is built, and the error in the input is reported.
     sees("first").await;
     sees("nodes").await;
     sees("cannot read `input.json`").await;

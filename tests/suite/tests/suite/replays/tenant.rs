@@ -1,9 +1,9 @@
 //! Cases for an app. Each case is a tenant whose model routes lead to the case; all other services
 //! are stand-ins.
 //!
-//! The result document of a case is the body of the app's response. `route` is a model route that
-//! leads to the case; there may be several, and each app has a default one. `kind` and `model`
-//! belong to the provider of the case.
+//! The result document of a case is the body of the app's response. `route` is a model route of the
+//! case; there may be several, and each app has a default one. `kind` and `model` belong to the
+//! provider of the case.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const PRIVATE: &str = "[model]\ntenant_private = true\n";
 pub(super) struct Door {
     /// The endpoint.
     pub(super) path: &'static str,
-    /// The route that leads to the case if the case has no `route`.
+    /// The route of the case if the case has no `route`.
     pub(super) route: &'static str,
     /// Returns the request body of a case.
     pub(super) body: fn(&Case) -> Value,

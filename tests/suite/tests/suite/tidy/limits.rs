@@ -1,8 +1,8 @@
 //! Tests that the page about security names every limit of the files that collect limits.
 //!
 //! These files are called `limit.rs` or `limits.rs`. The last column of the page's table names
-//! their constants that other files use, so that nobody adds, renames or removes a limit without
-//! its row.
+//! their constants that other files use, so that no limit is added, renamed or removed without its
+//! row.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -118,7 +118,7 @@ async fn a_run_whose_state_grows_without_end_fails() {
     let view = world.engine.thread(&ended.run.thread).await.unwrap().unwrap();
     assert_eq!(view.state, ended.state, "the last state that fits can be read");
 
-    // With a higher limit, the run goes on from there.
+    // With a higher limit, the run continues from there.
     world.limit_graphs(LOOP, looping(), state_limit(2 * ALLOWED));
     let ended = world.resume(&ended.run.thread, &[], OnFailure::Keep).await.unwrap();
     is_limit(&failure(&ended), "state_bytes");

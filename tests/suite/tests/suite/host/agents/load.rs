@@ -1,5 +1,5 @@
 //! Many concurrent streams and runs without a time limit. `cargo xtask bench load` does the same
-//! with more of both on a server of its own.
+//! with more of both on a separate server.
 
 use wattle_suite::load::{Load, Plan};
 
