@@ -52,13 +52,13 @@ pub(crate) fn held_answer(
 pub(crate) fn stateless_answers(
     rounds: &[ElicitationRound],
     from: usize,
-    asked: &Elicitation,
+    elicitation: &Elicitation,
 ) -> Option<(usize, BTreeMap<String, Value>)> {
     let answers = |round: &ElicitationRound| {
-        if round.elicitation.questions.len() != asked.questions.len() {
+        if round.elicitation.questions.len() != elicitation.questions.len() {
             return None;
         }
-        let answers = asked.questions.iter().map(|(name, question)| {
+        let answers = elicitation.questions.iter().map(|(name, question)| {
             let answer = answer_to(round, name, question)?;
             Some((name.clone(), json!(elicitation_result(answer))))
         });

@@ -27,10 +27,10 @@ pub fn round_interrupt(
     server: &str,
     tool: &str,
     round: usize,
-    asked: &Elicitation,
+    elicitation: &Elicitation,
 ) -> Result<InterruptRequest, Failure> {
-    check_bounds(server, tool, round, asked)?;
-    let named = name_questions(asked);
+    check_bounds(server, tool, round, elicitation)?;
+    let named = name_questions(elicitation);
     let messages: Vec<&str> = named.iter().map(|(.., it)| it.message.as_str()).collect();
     let mut payload = json!({ "message": messages.join("\n"), "server": server, "tool": tool });
     if named.len() > 1 {
@@ -40,7 +40,7 @@ pub fn round_interrupt(
     let response_schema = response_schema(&named);
     check_depth("the question of a server", &payload)?;
     check_depth("the response schema of a server", &response_schema)?;
-    if asked.questions.values().any(|it| has_control_chars(&it.schema)) {
+    if elicitation.questions.values().any(|it| has_control_chars(&it.schema)) {
         let text = format!(
             "the tool `{tool}` of the MCP server `{server}` asks a person for a field whose name has \
              control characters; the question is not shown"
@@ -62,8 +62,8 @@ pub fn round_interrupt(
 /// Returns a person's answers by the server's names of its questions, each
 /// `{"action": "accept" | "decline" | "cancel", "content": ...}`. Integers have no decimal point,
 /// as in arguments.
-pub fn answers(asked: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
-    let named = name_questions(asked);
+pub fn answers(elicitation: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
+    let named = name_questions(elicitation);
     let is_alone = named.len() == 1;
     let of = |name: &str| if is_alone { Some(answer) } else { answer.get(name) };
     let answer = |name: &str| of(name).cloned().map(with_integers).unwrap_or_default();
@@ -85,14 +85,14 @@ type NamedQuestion<'a> = (String, &'a str, &'a ElicitedQuestion);
 
 /// Returns the questions in the order of the server's names. If one of these names has the form of
 /// an interrupt id or cannot be shown, all questions are numbered.
-fn name_questions(asked: &Elicitation) -> Vec<NamedQuestion<'_>> {
+fn name_questions(elicitation: &Elicitation) -> Vec<NamedQuestion<'_>> {
     let is_name = |name: &String| {
         (1..=NAME_BYTES).contains(&name.len())
             && !name.contains(char::is_control)
             && !InterruptId::has_form(name)
     };
-    let are_names = asked.questions.keys().all(is_name);
-    let questions = asked.questions.iter().zip(1..);
+    let are_names = elicitation.questions.keys().all(is_name);
+    let questions = elicitation.questions.iter().zip(1..);
     questions
         .map(|((own, question), number)| {
             let name = if are_names { own.clone() } else { format!("question {number}") };
@@ -105,15 +105,20 @@ fn check_bounds(
     server: &str,
     tool: &str,
     round: usize,
-    asked: &Elicitation,
+    elicitation: &Elicitation,
 ) -> Result<(), Failure> {
     let longest = |bytes: fn((&String, &ElicitedQuestion)) -> usize| {
-        asked.questions.iter().map(bytes).max().unwrap_or_default()
+        elicitation.questions.iter().map(bytes).max().unwrap_or_default()
     };
-    let state = asked.state.as_ref().map_or(0, String::len);
+    let state = elicitation.state.as_ref().map_or(0, String::len);
     for (limit, has, allowed, what) in [
         ("server_rounds", round + 1, SERVER_ROUNDS, "rounds of questions in one call"),
-        ("elicited_questions", asked.questions.len(), ELICITED_QUESTIONS, "questions at once"),
+        (
+            "elicited_questions",
+            elicitation.questions.len(),
+            ELICITED_QUESTIONS,
+            "questions at once",
+        ),
         (
             "elicited_message",
             longest(|(_, it)| it.message.len()),
@@ -182,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(names: &[&str]) -> Elicitation {
+    fn elicitation(names: &[&str]) -> Elicitation {
         let schema = json!({
             "type": "object", "properties": { "mail": { "type": "string", "format": "email" } },
             "required": ["mail"],
@@ -194,16 +199,16 @@ mod tests {
         Elicitation { questions: names.iter().map(question).collect(), state: None, held: None }
     }
 
-    fn limit(asked: &Elicitation, round: usize) -> String {
-        let failure = round_interrupt("s", "t", round, asked).unwrap_err();
+    fn limit(elicitation: &Elicitation, round: usize) -> String {
+        let failure = round_interrupt("s", "t", round, elicitation).unwrap_err();
         assert_eq!(failure.code, code::LIMIT);
         failure.details.unwrap()["limit"].as_str().unwrap().to_owned()
     }
 
     #[test]
     fn single_question_has_an_unnamed_answer() {
-        let asked = asked(&["a"]);
-        let ask = round_interrupt("s", "book", 0, &asked).unwrap();
+        let elicitation = elicitation(&["a"]);
+        let ask = round_interrupt("s", "book", 0, &elicitation).unwrap();
         let payload = json!({ "message": "a?", "server": "s", "tool": "book" });
         assert_eq!(ask.payload, payload);
         let schema = Schema::compile_with_formats(&ask.response_schema.unwrap()).unwrap();
@@ -220,15 +225,15 @@ mod tests {
             assert_eq!(schema.validate(&answer).is_ok(), fits, "{answer}");
         }
         let answer = json!({ "action": "cancel" });
-        assert_eq!(answers(&asked, &answer), BTreeMap::from([("a".to_owned(), answer)]));
+        assert_eq!(answers(&elicitation, &answer), BTreeMap::from([("a".to_owned(), answer)]));
         let answer = json!({ "action": "accept", "content": { "seats": 2.0 } });
-        assert_eq!(answers(&asked, &answer)["a"]["content"], json!({ "seats": 2 }));
+        assert_eq!(answers(&elicitation, &answer)["a"]["content"], json!({ "seats": 2 }));
     }
 
     #[test]
     fn several_questions_are_answered_by_name() {
-        let asked = asked(&["a", "b"]);
-        let ask = round_interrupt("s", "book", 0, &asked).unwrap();
+        let elicitation = elicitation(&["a", "b"]);
+        let ask = round_interrupt("s", "book", 0, &elicitation).unwrap();
         assert_eq!(ask.payload["message"], "a?\nb?");
         assert_eq!(ask.payload["questions"], json!({ "a": "a?", "b": "b?" }));
         let cancel = json!({ "action": "cancel" });
@@ -236,42 +241,42 @@ mod tests {
         let schema = Schema::compile(&ask.response_schema.unwrap()).unwrap();
         assert!(schema.validate(&both).is_ok());
         assert!(schema.validate(&cancel).is_err());
-        assert_eq!(answers(&asked, &both)["a"], cancel);
+        assert_eq!(answers(&elicitation, &both)["a"], cancel);
     }
 
     #[test]
     fn names_with_the_form_of_an_interrupt_id_are_replaced() {
         let id = "0123456789abcdef".repeat(2);
-        let asked = asked(&[&id, "b"]);
-        let ask = round_interrupt("s", "book", 0, &asked).unwrap();
+        let elicitation = elicitation(&[&id, "b"]);
+        let ask = round_interrupt("s", "book", 0, &elicitation).unwrap();
         let names: Vec<&String> = ask.payload["questions"].as_object().unwrap().keys().collect();
         assert_eq!(names, ["question 1", "question 2"]);
         let cancel = json!({ "action": "cancel" });
-        assert_eq!(answers(&asked, &json!({ "question 1": cancel }))[&id], cancel);
+        assert_eq!(answers(&elicitation, &json!({ "question 1": cancel }))[&id], cancel);
     }
 
     #[test]
     fn field_name_with_control_characters_is_rejected() {
-        let mut asked = asked(&["a"]);
-        asked.questions.get_mut("a").unwrap().schema =
+        let mut elicitation = elicitation(&["a"]);
+        elicitation.questions.get_mut("a").unwrap().schema =
             json!({ "type": "object", "properties": { "pin\u{8}\u{8}\u{8}name": {} } });
-        let refused = round_interrupt("s", "t", 0, &asked).unwrap_err();
+        let refused = round_interrupt("s", "t", 0, &elicitation).unwrap_err();
         assert_eq!(refused.code, code::INVALID);
         assert!(refused.message.contains("control characters"), "{refused}");
     }
 
     #[test]
     fn oversized_elicitations_are_rejected() {
-        assert!(round_interrupt("s", "t", SERVER_ROUNDS - 1, &asked(&["a"])).is_ok());
-        assert_eq!(limit(&asked(&["a"]), SERVER_ROUNDS), "server_rounds");
+        assert!(round_interrupt("s", "t", SERVER_ROUNDS - 1, &elicitation(&["a"])).is_ok());
+        assert_eq!(limit(&elicitation(&["a"]), SERVER_ROUNDS), "server_rounds");
         let names: Vec<String> = (0..=ELICITED_QUESTIONS).map(|n| n.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert_eq!(limit(&asked(&names), 0), "elicited_questions");
+        assert_eq!(limit(&elicitation(&names), 0), "elicited_questions");
         let long = "x".repeat(ELICITED_MESSAGE_BYTES);
-        assert_eq!(limit(&asked(&[&long]), 0), "elicited_message");
+        assert_eq!(limit(&elicitation(&[&long]), 0), "elicited_message");
         let name = "x".repeat(ELICITED_NAME_BYTES + 1);
-        assert_eq!(limit(&asked(&[&name]), 0), "elicited_name");
+        assert_eq!(limit(&elicitation(&[&name]), 0), "elicited_name");
         let state = Some("x".repeat(ELICITED_STATE_BYTES + 1));
-        assert_eq!(limit(&Elicitation { state, ..asked(&["a"]) }, 0), "elicited_state");
+        assert_eq!(limit(&Elicitation { state, ..elicitation(&["a"]) }, 0), "elicited_state");
     }
 }

@@ -187,7 +187,7 @@ fn was_suspended(context: &EffectContext<'_>, source: &ToolSource) -> bool {
     let ToolSource::Plugin(_) = source else { return false };
     let Some(entry) = context.entry else { return false };
     let suspended = entry.task.last_suspension_of_tool(entry.number);
-    entry.last_start_seq.is_some_and(|begun| suspended.is_some_and(|asked| asked > begun))
+    entry.last_start_seq.is_some_and(|begun| suspended.is_some_and(|raised_seq| raised_seq > begun))
 }
 
 /// Returns the violations of the arguments, if the tool of a plugin accepts them.
@@ -516,11 +516,12 @@ async fn output_or_interrupt(
         (ServerCallResult::Returned(output), _) => {
             check_output_size(output, &call.request.tool, limits.output_bytes)
         }
-        (ServerCallResult::Elicits(asked), Some(entry)) => {
+        (ServerCallResult::Elicits(elicitation), Some(entry)) => {
             let thread = entry.task.log.thread();
-            let mut held = HeldCallGuard { tools, thread, name: asked.held.clone() };
+            let mut held = HeldCallGuard { tools, thread, name: elicitation.held.clone() };
             let asker = (call.server, call.server_request.tool.as_str());
-            let unwind = entry.elicit(asker, call.answered.rounds.len(), asked, limits).await?;
+            let unwind =
+                entry.elicit(asker, call.answered.rounds.len(), elicitation, limits).await?;
             if matches!(unwind, Unwind::Suspended(_)) {
                 held.name = None;
             }
