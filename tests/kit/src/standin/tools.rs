@@ -38,11 +38,11 @@ pub(super) struct Dialogue<'q> {
     /// The last user message.
     pub(super) user: &'q str,
     /// The tool calls since the last user message, grouped by message of the model.
-    pub(super) rounds: Vec<Vec<AnsweredCall<'q>>>,
+    pub(super) rounds: Vec<Vec<CompletedCall<'q>>>,
 }
 
 /// A tool call and its result.
-pub(super) struct AnsweredCall<'q> {
+pub(super) struct CompletedCall<'q> {
     pub(super) ask: &'q Ask,
     pub(super) answer: &'q str,
 }
@@ -62,7 +62,7 @@ impl<'q> Dialogue<'q> {
         let asking = since.iter().enumerate().filter(|(_, turn)| !turn.asks.is_empty());
         let rounds = asking.map(|(index, turn)| {
             let with_answer =
-                |ask| AnsweredCall { ask, answer: answer_to(ask, &since[index + 1..]) };
+                |ask| CompletedCall { ask, answer: answer_to(ask, &since[index + 1..]) };
             turn.asks.iter().map(with_answer).collect()
         });
         Self { question, user: question.last_user_text(), rounds: rounds.collect() }

@@ -6,7 +6,7 @@ mod read;
 use serde_json::{Value, json};
 
 use self::read::Item;
-use super::{AnsweredCall, Dialogue, Move, arguments};
+use super::{CompletedCall, Dialogue, Move, arguments};
 use crate::standin::question::Speaker;
 
 /// The tool that converts a parsed date to a timestamp.
@@ -40,7 +40,7 @@ pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     if let Some(question) = items.iter().find_map(question) {
         return Some(Move::Say(question));
     }
-    let calls: Vec<&AnsweredCall<'_>> = dialogue.rounds.iter().flatten().collect();
+    let calls: Vec<&CompletedCall<'_>> = dialogue.rounds.iter().flatten().collect();
     if dialogue.rounds.is_empty() {
         return Some(Move::Call(first(&items, dialogue.offers(PARSE))));
     }
@@ -86,7 +86,7 @@ fn first(items: &[Item], can_parse: bool) -> Vec<(String, String)> {
 }
 
 /// Returns the calls of the second turn: items with a date are saved with their timestamps.
-fn second(items: &[Item], calls: &[&AnsweredCall<'_>]) -> Vec<(String, String)> {
+fn second(items: &[Item], calls: &[&CompletedCall<'_>]) -> Vec<(String, String)> {
     let parsed = calls.iter().filter(|call| call.ask.name == PARSE);
     let mut timestamps = parsed.map(|call| document(call.answer).get("timestamp").cloned());
     let dated = items.iter().filter(|item| item.date.is_some());
@@ -108,7 +108,7 @@ fn save(item: &Item, date: Option<Value>) -> (String, String) {
     (SAVE.to_owned(), call.to_string())
 }
 
-fn report(call: &AnsweredCall<'_>) -> String {
+fn report(call: &CompletedCall<'_>) -> String {
     let answer = document(call.answer);
     let text = |pointer: &str| match answer.pointer(pointer) {
         Some(Value::String(text)) => text.clone(),
