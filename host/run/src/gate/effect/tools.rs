@@ -187,7 +187,7 @@ fn was_suspended(context: &EffectContext<'_>, source: &ToolSource) -> bool {
     let ToolSource::Plugin(_) = source else { return false };
     let Some(entry) = context.entry else { return false };
     let suspended = entry.task.last_suspension_of_tool(entry.number);
-    entry.last_start_seq.is_some_and(|begun| suspended.is_some_and(|raised_seq| raised_seq > begun))
+    entry.last_start_seq.is_some_and(|begun| suspended.is_some_and(|seq| seq > begun))
 }
 
 /// Returns the violations of the arguments, if the tool of a plugin accepts them.
@@ -520,8 +520,8 @@ async fn output_or_interrupt(
             let thread = entry.task.log.thread();
             let mut held = HeldCallGuard { tools, thread, name: elicitation.held.clone() };
             let asker = (call.server, call.server_request.tool.as_str());
-            let unwind =
-                entry.elicit(asker, call.answered.rounds.len(), elicitation, limits).await?;
+            let round = call.answered.rounds.len();
+            let unwind = entry.elicit(asker, round, elicitation, limits).await?;
             if matches!(unwind, Unwind::Suspended(_)) {
                 held.name = None;
             }
@@ -585,8 +585,7 @@ async fn settle_in_doubt(
     };
     // A call without a start is new, or its last attempt failed, or the decision is to retry.
     let Some(begun) = entry.last_start_seq else { return Ok(None) };
-    // The server ended its side of the call with the last round, and the call has not started
-    // since.
+    // The server's side of the call ended with the last round, and the call has not started since.
     if !known.is_held() && begun < known.raised_seq {
         return Ok(None);
     }
