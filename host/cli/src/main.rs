@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use tokio::runtime::Runtime;
 #[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
-use wattle::args::{Args, Command};
+use wattle::args::{Args, Command, CompileArgs};
 use wattle::command;
 use wattle::exit::Exit;
 use wattle::load::compiler;
@@ -32,8 +32,8 @@ const SIGXFSZ: i32 = 25;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if let Command::Compile(limits) = &args.command {
-        return compiler::run_worker(limits);
+    if let Command::Compile(CompileArgs { cpu_seconds, memory_bytes }) = args.command {
+        return compiler::run_worker(cpu_seconds, memory_bytes);
     }
     logging::start(args.verbosity(), args.printed_target());
     compiler::use_own_executable();

@@ -10,8 +10,6 @@ use std::sync::OnceLock;
 use wattle_sandbox::compile::worker::{self, WorkerLimits};
 use wattle_sandbox::{CompileLimits, Compiler};
 
-use crate::args::CompileArgs;
-
 /// Name of the compile command.
 pub const COMMAND: &str = "compile-component";
 
@@ -20,8 +18,7 @@ static SELECTED: OnceLock<Compiler> = OnceLock::new();
 
 /// Runs this process as a worker that a host has started: compiles one component. Called before any
 /// part of a host is set up.
-pub fn run_worker(args: &CompileArgs) -> ExitCode {
-    let CompileArgs { cpu_seconds, memory_bytes } = *args;
+pub fn run_worker(cpu_seconds: u64, memory_bytes: u64) -> ExitCode {
     worker::run(WorkerLimits { cpu_seconds, memory_bytes })
 }
 
