@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 
-use crate::config::read::ConfigProblem;
+use crate::config::ConfigProblem;
 
 /// Default maximum number of connections. Each connection needs a file descriptor, and about 100
 /// KiB of memory while it sends. Most processes can open a few thousand files, of which stores and

@@ -15,7 +15,7 @@ use wattle_api::native::tenant_scope::check_tenant;
 use wattle_graph::suggest;
 use wattle_run::grant::GrantKey;
 
-use crate::config::{Config, DEFAULT_FILE};
+use crate::config::{Config, ConfigProblem, DEFAULT_FILE};
 use crate::error::Error;
 
 /// Names of the sections. Other environment variables with the prefix `WATTLE_`, such as
@@ -39,31 +39,6 @@ pub const SECTIONS: &[&str] = &[
     "telemetry",
     "eval",
 ];
-
-/// A problem with a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigProblem {
-    /// Key of the value, such as `server.listen`.
-    pub key: String,
-    /// Description of the problem.
-    pub message: String,
-    /// Suggested correction.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for ConfigProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.key.is_empty() {
-            write!(f, "{}", self.message)?;
-        } else {
-            write!(f, "`{}`: {}", self.key, self.message)?;
-        }
-        match &self.hint {
-            Some(hint) => write!(f, "\n  hint: {hint}"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Reads the configuration file. Without a path, reads `wattle.toml` in the current folder, or
 /// returns the defaults if that file does not exist.

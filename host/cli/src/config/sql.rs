@@ -10,8 +10,7 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::AppName;
 use wattle_sql::DatabaseConfig;
 
-use crate::config::read::ConfigProblem;
-use crate::config::{ByteSize, duration};
+use crate::config::{ByteSize, ConfigProblem, duration};
 
 /// One `[sql.<name>]`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]

@@ -1,0 +1,28 @@
+//! A problem of the configuration.
+
+use std::fmt;
+
+/// A problem with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// Key of the value, such as `server.listen`.
+    pub key: String,
+    /// Description of the problem.
+    pub message: String,
+    /// Suggested correction.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            write!(f, "{}", self.message)?;
+        } else {
+            write!(f, "`{}`: {}", self.key, self.message)?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
