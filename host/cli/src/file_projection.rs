@@ -36,11 +36,11 @@ use wattle_run::ports::{BlobStore, Ports, Store};
 use wattle_run::state_cache::StateCache;
 use wattle_run::tail::range::EventRange;
 
+use crate::env::ReadEnv;
 use crate::file_projection::budget::{AppUsage, RunBudget};
 use crate::file_projection::content::FileContent;
 use crate::file_projection::write::WrittenFile;
 use crate::files_folder::FilesFolder;
-use crate::host::ReadEnv;
 use crate::load::Loader;
 
 /// Maximum number of runs that wait for their files to be written. Reading a run is much faster

@@ -34,18 +34,16 @@ use wattle_telemetry::Telemetry;
 use wattle_telemetry::metrics::CONTENT_TYPE;
 
 use crate::config::{Config, StoreKind, duration};
+use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::file_projection::{self, FileProjector};
 use crate::host::engine_runtime::EngineRuntime;
 use crate::load::{Change, Changes, Loader};
 
-pub use self::adapters::{Sweeper, environment, open_sandbox};
+pub use self::adapters::{Sweeper, open_sandbox};
 pub(crate) use self::mcp::open_mcp_servers;
 pub(crate) use self::models::open_routes;
 pub(crate) use self::secrets::find_secret;
-
-/// A function that reads an environment variable.
-pub type ReadEnv = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Adapters that replace the configured ones, and the source of environment variables. For tests
 /// that run a server in their own process.

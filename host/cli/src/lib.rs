@@ -10,6 +10,7 @@
 //! * `cases`: cases of apps, which commands run and compare with their expected results.
 //! * [`config`]: the configuration, `wattle.toml`.
 //! * `data_folder`: the host's own files in the data folder, which apps must not overwrite.
+//! * [`mod@env`]: environment variables.
 //! * `files_folder`: the folder of a file projection, below which no link is followed.
 //! * `paths`: symbolic links of paths, and the directory entries through which they lead.
 //! * [`host`]: opens the adapters and creates the engine from the configuration; the only module
@@ -28,6 +29,7 @@ pub mod client;
 pub mod command;
 pub mod config;
 mod data_folder;
+pub mod env;
 pub mod error;
 pub mod exit;
 pub mod file_projection;

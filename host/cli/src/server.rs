@@ -21,8 +21,9 @@ use wattle_run::engine::Engine;
 use wattle_run::engine::recover::Recovery;
 
 use crate::config::Config;
+use crate::env::environment;
 use crate::error::Error;
-use crate::host::{Host, Overrides, environment};
+use crate::host::{Host, Overrides};
 use crate::load::{Change, Changes, Severity, watch as files};
 use crate::server::listen::{ListenState, Port};
 use crate::server::server_file::ServerFile;

@@ -9,8 +9,8 @@ use wattle_api::document::Health;
 
 use crate::client::{ByteStream, pinned};
 use crate::config::Config;
+use crate::env::environment;
 use crate::error::Error;
-use crate::host::environment;
 use crate::server::server_file::ServerInfo;
 
 /// Environment variable with the API key that commands send.

@@ -15,9 +15,10 @@ use wattle_sql::Databases;
 use crate::client::{Client, find_server};
 use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
 use crate::data_folder::PROBE_FILE;
+use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::host::{ReadEnv, environment, open_routes, open_sandbox};
+use crate::host::{open_routes, open_sandbox};
 use crate::output::Output;
 
 /// Maximum number of memory mappings of a live guest; see `MAPPINGS_PER_GUEST` of the sandbox.

@@ -11,9 +11,10 @@ use wattle_run::ports::sandbox::ToolInfo;
 use crate::args::McpCheckArgs;
 use crate::command::format;
 use crate::config::Config;
+use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::host::{ReadEnv, environment, open_mcp_servers};
+use crate::host::open_mcp_servers;
 use crate::output::Output;
 
 /// Number of characters of a description that are shown.

@@ -20,9 +20,10 @@ use wattle_store::InMemoryBlobs;
 
 use crate::args::ModelCheckArgs;
 use crate::config::Config;
+use crate::env::environment;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::host::{environment, open_routes};
+use crate::host::open_routes;
 use crate::output::Output;
 
 /// Name of the app and of the plugin in whose name models are called.

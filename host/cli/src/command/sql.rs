@@ -10,9 +10,9 @@ use wattle_sql::{DatabaseConfig, ReaderRole, SqlError};
 
 use crate::args::{SqlCommand, SqlReaderArgs};
 use crate::config::Config;
+use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::host::{ReadEnv, environment};
 use crate::output::Output;
 
 pub(super) async fn sql(

@@ -7,8 +7,8 @@ use wattle_graph::id::AppName;
 use wattle_graph::mapping::FileProjection;
 
 use crate::config::{Config, FilesConfig};
+use crate::env::ReadEnv;
 use crate::files_folder::FilesFolder;
-use crate::host::ReadEnv;
 use crate::load::grants::GrantTables;
 
 /// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
@@ -88,7 +88,7 @@ mod tests {
 
     use super::output_folder;
     use crate::config::{AppConfig, Config, FilesConfig, parse};
-    use crate::host::ReadEnv;
+    use crate::env::ReadEnv;
     use crate::load::grants::{GrantTables, KnownNames};
 
     fn folder(files: Option<FilesConfig>, env: &'static [(&str, &str)]) -> Option<PathBuf> {

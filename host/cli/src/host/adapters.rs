@@ -21,13 +21,14 @@ use wattle_telemetry::Telemetry;
 
 use crate::config::{Config, Secret, StoreKind};
 use crate::data_folder::CACHE_FOLDER;
+use crate::env::ReadEnv;
 use crate::error::Error;
+use crate::host::Overrides;
 use crate::host::clock::HostClock;
 use crate::host::generated_secret::{cache_key, link_secret};
 use crate::host::mcp::open_mcp_servers;
 use crate::host::models::open_routes;
 use crate::host::telemetry::open_telemetry;
-use crate::host::{Overrides, ReadEnv};
 use crate::load::compiler;
 
 /// The opened adapters.
@@ -68,12 +69,6 @@ impl Sweeper {
             Err(error) => tracing::warn!(%error, "cannot sweep blobs"),
         }
     }
-}
-
-/// Returns the environment variables of the process.
-#[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
-pub fn environment() -> ReadEnv {
-    Arc::new(|name| std::env::var(name).ok())
 }
 
 pub(super) async fn open(

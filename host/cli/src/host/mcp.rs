@@ -6,8 +6,8 @@ use std::sync::Arc;
 use wattle_mcp::{McpConfig, McpServers, TransportConfig};
 
 use crate::config::{Config, McpContext};
+use crate::env::ReadEnv;
 use crate::error::Error;
-use crate::host::ReadEnv;
 use crate::host::secrets::find_secret;
 
 /// Opens the configured MCP servers. Each connection is established on first use.

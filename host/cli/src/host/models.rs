@@ -3,7 +3,7 @@
 use wattle_model::{ConfigError, ModelConfig, Routes};
 
 use crate::config::{Config, expand_secrets};
-use crate::host::ReadEnv;
+use crate::env::ReadEnv;
 use crate::host::secrets::find_secret;
 
 /// Opens the routes of a `[model]` section. Inserts secrets of the configuration into their

@@ -18,10 +18,10 @@ use wattle_sql::Databases;
 use wattle_store::{FileBlobs, InMemoryBlobs, InMemoryStore, PostgresBlobs, VolatileMemory};
 
 use crate::config::{Config, StoreKind};
+use crate::env::environment;
 use crate::error::Error;
 use crate::host::adapters::{open_sandbox, postgres_config};
 use crate::host::clock::HostClock;
-use crate::host::environment;
 use crate::host::generated_secret::link_secret;
 use crate::load::{Change, Changes, Loader};
 use crate::output::Output;

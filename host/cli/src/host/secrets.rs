@@ -1,7 +1,7 @@
 //! Secrets that the host uses itself.
 
 use crate::config::{Config, Secret};
-use crate::host::ReadEnv;
+use crate::env::ReadEnv;
 
 /// Returns the value of a secret, or a message with the reason why it is missing.
 pub(crate) fn find_secret(config: &Config, env: &ReadEnv, name: &str) -> Result<String, String> {

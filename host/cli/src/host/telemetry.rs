@@ -6,8 +6,8 @@ use wattle_run::ports::{Model, Store};
 use wattle_telemetry::Telemetry;
 
 use crate::config::Config;
+use crate::env::ReadEnv;
 use crate::error::Error;
-use crate::host::ReadEnv;
 use crate::host::secrets::find_secret;
 
 pub(super) fn open_telemetry(

@@ -5,8 +5,9 @@ use std::time::Duration;
 use wattle_store::PostgresStore;
 
 use crate::config::Config;
+use crate::env::ReadEnv;
 use crate::error::Error;
-use crate::host::{ReadEnv, store_database};
+use crate::host::store_database;
 use crate::server::starting::{STARTING_REASON, Starting};
 
 /// Pause between two attempts. Each failed attempt is logged.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wattle::host::ReadEnv;
+use wattle::env::ReadEnv;
 
 use crate::fixture::{Fixture, options, write_app};
 use crate::native_sandbox::LOGGED;

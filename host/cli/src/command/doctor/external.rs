@@ -3,7 +3,8 @@
 use crate::command::doctor::Report;
 use crate::command::mcp;
 use crate::config::Config;
-use crate::host::{ReadEnv, find_secret};
+use crate::env::ReadEnv;
+use crate::host::find_secret;
 
 /// Connects to every MCP server.
 pub(super) async fn mcp_servers(config: &Config, env: &ReadEnv, report: &mut Report) {
