@@ -27,6 +27,7 @@ mod pinned;
 pub mod plugin_catalog;
 pub mod plugin_file;
 pub mod projections;
+mod refresh;
 mod regrant;
 mod round;
 mod scan;
@@ -41,9 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use wattle_api::app_route::mount;
 use wattle_api::state::StandalonePlugins;
 use wattle_graph::id::{Digest, PluginName};
@@ -57,14 +56,13 @@ use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::ArchivedVersion;
 pub use crate::load::changes::{Change, Changes, Severity};
-use crate::load::config_file::{ChangeFilter, ConfigFile, FileCheck};
+use crate::load::config_file::ConfigFile;
 use crate::load::grant_registry::GrantRegistry;
 use crate::load::grants::GrantTables;
 pub use crate::load::listing::{apps, grant_tables, standalone_plugins};
 use crate::load::load_state::{ItemKind, Load, LoadState, NotLoaded};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
-use crate::load::round::Round;
 use crate::load::scan::Snapshot;
 use crate::load::turns::{LoadPermits, Turn};
 use crate::load::versions::Versions;
@@ -205,58 +203,6 @@ impl Loader {
     pub async fn close(&self) {
         let mut tasks = std::mem::take(&mut *self.inner.tasks());
         tasks.shutdown().await;
-    }
-
-    /// Applies changed grants of the configuration file, and begins to load everything that is new
-    /// or has changed since the last refresh. The loads continue in the background, and a later
-    /// refresh does not wait for them.
-    pub async fn refresh(&self) -> Changes {
-        let mut file = self.inner.scans.lock().await;
-        self.refresh_filtered(&mut file, ChangeFilter::Any).await.0
-    }
-
-    /// Like [`Self::refresh`], but defers a configuration file that has just changed, because it
-    /// may be incomplete. Returns the time at which a refresh reads it.
-    async fn refresh_settled(&self) -> (Changes, Option<Instant>) {
-        let mut file = self.inner.scans.lock().await;
-        let filter = ChangeFilter::Settled(file.settled());
-        self.refresh_filtered(&mut file, filter).await
-    }
-
-    async fn refresh_filtered(
-        &self,
-        file: &mut ConfigFile,
-        filter: ChangeFilter,
-    ) -> (Changes, Option<Instant>) {
-        let inner = &self.inner;
-        let (sender, changes) = mpsc::unbounded_channel();
-        let (config, known) = (inner.config.clone(), file.fingerprint());
-        let read = move || {
-            let check = config_file::reread(&config, known.as_ref(), &filter);
-            (check, scan::snapshot(&config))
-        };
-        let mut deferred_until = None;
-        match tokio::task::spawn_blocking(read).await {
-            Ok((check, found)) => {
-                // An error means that the receiver was dropped.
-                let send = |change| drop(sender.send(change));
-                let tables = match check {
-                    FileCheck::Unchanged => None,
-                    FileCheck::Changing(fingerprint) => {
-                        deferred_until = Some(file.defer(fingerprint));
-                        None
-                    }
-                    FileCheck::Read(reread) => inner.apply_file(file, reread, send),
-                };
-                let PendingLoads { plugins, apps } = inner.compare(found, tables, send);
-                if !plugins.is_empty() || !apps.is_empty() {
-                    let round = Round::new(inner.clone(), sender, apps);
-                    inner.spawn(round.run(plugins));
-                }
-            }
-            Err(error) => tracing::error!(%error, "cannot scan the apps and plugins"),
-        }
-        (Changes::new(changes), deferred_until)
     }
 }
 
