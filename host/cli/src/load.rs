@@ -5,6 +5,7 @@
 //! in use.
 
 pub mod app_folder;
+pub mod app_loader;
 mod app_plugins;
 mod archive;
 mod changes;
@@ -489,7 +490,7 @@ impl LoaderInner {
         let manifest = archived.manifest().map_err(|message| vec![message])?;
         let (own, others) = archived.files(&manifest);
         let standalone =
-            app_folder::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
+            app_loader::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
         let Some(standalone) = standalone else { return Ok(None) };
         let tables = self.grant_registry().tables();
         let reader = self.app_folder(&archived.folder, &manifest, &own, &standalone, &tables);

@@ -10,7 +10,8 @@ use wattle_run::ports::Sandbox;
 
 use crate::config::Config;
 use crate::load;
-use crate::load::app_folder::{self, Plugins};
+use crate::load::app_folder::Plugins;
+use crate::load::app_loader;
 use crate::load::manifest::ComponentFiles;
 use crate::load::plugin_catalog::{AppPluginCatalog, default_plugin_of};
 use crate::load::plugin_file::Unloaded;
@@ -31,7 +32,7 @@ impl Components {
         config: &Config,
         sandbox: &dyn Sandbox,
     ) -> Self {
-        let (own, unloaded_own) = app_folder::components(files, sandbox).await;
+        let (own, unloaded_own) = app_loader::components(files, sandbox).await;
         let (standalone, mut unloaded_standalone) = load::standalone_plugins(config, sandbox).await;
         unloaded_standalone.retain(|name, _| !files.contains_key(name));
         Self { own, standalone, unloaded_own, unloaded_standalone }
