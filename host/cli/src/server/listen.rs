@@ -5,32 +5,28 @@ mod body;
 mod connection;
 mod cut_log;
 mod limits;
+mod listen_state;
 mod slots;
 mod socket;
 mod tls;
 
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use wattle_api::ApiState;
-use wattle_api::guard::access::Access;
-use wattle_api::traffic::{CutReason, Traffic};
+use wattle_api::traffic::CutReason;
 use wattle_graph::failure::Failure;
 
-use self::activity::{Activity, Timeouts};
+use self::activity::Activity;
 use self::connection::Connection;
-use self::cut_log::CutLog;
 use self::limits::ACCEPT_PAUSE;
-use self::slots::ConnectionSlots;
-use self::tls::Certificates;
-use crate::config::{Config, ConnectionsConfig, duration};
+pub(super) use self::listen_state::ListenState;
+use crate::config::Config;
 use crate::error::Error;
 
 /// Response to a rejected connection without TLS.
@@ -50,69 +46,6 @@ pub(super) async fn require_keys_on_public_address(
         return Ok(());
     }
     Err(Error::PublicAddressWithoutKeys { address })
-}
-
-/// The state that all listeners of a server share.
-pub(super) struct ListenState {
-    config: ConnectionsConfig,
-    timeouts: Timeouts,
-    body_timeout: Duration,
-    traffic: Arc<Traffic>,
-    /// The access of each route, by which connections are reserved. Empty until the router is
-    /// built.
-    access: Arc<OnceLock<Arc<Access>>>,
-    slots: Arc<ConnectionSlots>,
-    cut_log: CutLog,
-    certificates: Option<Arc<Certificates>>,
-    tls: Option<TlsAcceptor>,
-}
-
-impl ListenState {
-    /// Reads the limits and the certificates. `access` is filled later, when the router is built.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Setup`] for certificates that cannot be used.
-    pub(super) fn new(
-        config: &Config,
-        traffic: Arc<Traffic>,
-        access: Arc<OnceLock<Arc<Access>>>,
-    ) -> Result<Arc<Self>, Error> {
-        let tls = config.server.tls.as_ref();
-        let certificates = tls.map(|tls| Certificates::open(tls, &config.base)).transpose()?;
-        let tls = certificates.as_ref().map(tls::acceptor).transpose()?;
-        let config = config.server.connections;
-        let timeouts = Timeouts {
-            head: duration(config.head_timeout),
-            stall: duration(config.stall_timeout),
-            idle: duration(config.idle_timeout),
-        };
-        Ok(Arc::new(Self {
-            config,
-            timeouts,
-            body_timeout: duration(config.body_timeout),
-            slots: ConnectionSlots::new(config.max, config.per_address, traffic.clone()),
-            traffic,
-            access,
-            cut_log: CutLog::default(),
-            certificates,
-            tls,
-        }))
-    }
-
-    /// Reloads the certificates when their files change. Never completes.
-    pub(super) async fn reload_certificates(&self) {
-        match &self.certificates {
-            Some(certificates) => certificates.reload_on_change().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Counts and logs a rejected or closed connection.
-    fn record_cut(&self, cut: CutReason, from: SocketAddr) {
-        self.traffic.count_cut(cut);
-        self.cut_log.log(cut, from);
-    }
 }
 
 /// An open port. New connections wait in its backlog until a listener accepts them.

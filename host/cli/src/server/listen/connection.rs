@@ -24,13 +24,13 @@ use tower::Service as _;
 use wattle_api::guard::limits::limit_reached;
 use wattle_api::traffic::CutReason;
 
-use super::ListenState;
 use super::activity::Activity;
 use super::body::{TimedBody, TrackedBody};
 use super::limits::{
     BUFFER_BYTES, CLOSE_GRACE, HEADER_LIST_BYTES, LOCAL_RESETS, PENDING_RESETS, PING_PERIOD,
     PING_TIMEOUT, STREAM_BUFFER_BYTES,
 };
+use super::listen_state::ListenState;
 use super::slots::Slot;
 use super::socket::TrackedSocket;
 
