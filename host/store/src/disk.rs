@@ -4,6 +4,7 @@
 
 mod access;
 pub(crate) mod backup;
+mod byte_reader;
 mod chain;
 mod commit_each;
 pub mod decoded_frame;

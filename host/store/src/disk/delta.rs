@@ -5,7 +5,7 @@ use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
 
 use crate::delta_chain::needs_full_value;
-use crate::disk::frame::ByteReader;
+use crate::disk::byte_reader::ByteReader;
 
 /// Size of an encoded link in bytes.
 pub(crate) const LINK_BYTES: usize = 44;

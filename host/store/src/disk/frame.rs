@@ -11,6 +11,7 @@ use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::{CHECKSUM_BYTES, Checksum, checksum, unpack};
+use crate::disk::byte_reader::ByteReader;
 use crate::disk::delta::{DeltaLink, LINK_BYTES};
 use crate::error::corrupt;
 
@@ -81,7 +82,7 @@ impl Header {
     /// Decodes the header at the beginning of a frame's first chunk, which is the log entry
     /// `number`.
     pub(crate) fn read(number: u64, chunk: &[u8]) -> Result<Self, StoreError> {
-        let mut rest = ByteReader { what: "frame header", rest: chunk };
+        let mut rest = ByteReader::new("frame header", chunk);
         let flags = rest.bytes(1)?[0];
         let some = |flag: u8, id: u64| (flags & flag != 0).then_some(CheckpointId(id));
         let mut header = Self {
@@ -107,7 +108,7 @@ impl Header {
         }
         if flags & HAS_CHECKSUMS != 0 {
             header.body_checksum = Some(rest.array()?);
-            let before = &chunk[..chunk.len() - rest.rest.len()];
+            let before = &chunk[..chunk.len() - rest.rest().len()];
             let check: Checksum = rest.array()?;
             if check != checksum(&[&number.to_le_bytes(), before]) {
                 let message = format!("the checksum of log entry {number} does not match");
@@ -358,12 +359,12 @@ impl Frame {
         let before = self.header.events_bytes as usize + self.header.meta_bytes as usize;
         rest.bytes(self.index_bytes() + before)?;
         Ok(std::iter::from_fn(move || {
-            if rest.rest.is_empty() {
+            if rest.rest().is_empty() {
                 return None;
             }
             let part = StoredPart::read(&mut rest);
             if part.is_err() {
-                rest.rest = &[];
+                rest = ByteReader::new(VALUE, &[]);
             }
             Some(part)
         }))
@@ -374,7 +375,7 @@ impl Frame {
     }
 
     fn body(&self, what: &'static str) -> Result<ByteReader<'_>, StoreError> {
-        let mut rest = ByteReader { what, rest: &self.bytes };
+        let mut rest = ByteReader::new(what, &self.bytes);
         rest.bytes(self.header.bytes())?;
         Ok(rest)
     }
@@ -403,37 +404,6 @@ impl<'a> StoredPart<'a> {
     pub(crate) fn name(&self) -> Result<ChannelName, StoreError> {
         let name = std::str::from_utf8(self.channel).map_err(|error| corrupt(VALUE, error))?;
         ChannelName::new(name).map_err(|error| corrupt(VALUE, error))
-    }
-}
-
-/// A reader of little-endian numbers and bytes.
-pub(crate) struct ByteReader<'a> {
-    what: &'static str,
-    rest: &'a [u8],
-}
-
-impl<'a> ByteReader<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], StoreError> {
-        let Some((bytes, rest)) = self.rest.split_at_checked(count) else {
-            let message = format!("{count} bytes expected, {} found", self.rest.len());
-            return Err(corrupt(self.what, message));
-        };
-        self.rest = rest;
-        Ok(bytes)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.bytes(N)?);
-        Ok(array)
-    }
-
-    pub(crate) fn u32(&mut self) -> Result<u32, StoreError> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    pub(crate) fn u64(&mut self) -> Result<u64, StoreError> {
-        self.array().map(u64::from_le_bytes)
     }
 }
 
