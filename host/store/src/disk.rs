@@ -7,6 +7,7 @@ pub(crate) mod backup;
 mod byte_reader;
 mod chain;
 mod commit_each;
+mod create;
 pub mod decoded_frame;
 mod delta;
 mod encode;
@@ -165,7 +166,7 @@ impl RedbStore {
     /// Creates a store over an open file.
     fn over(path: &Path, opened: OpenedFile, commit_delay: Duration) -> Result<Self, StoreError> {
         let OpenedFile { database, stager, opening } = opened;
-        let file = SharedFile::new(path.to_owned(), &open::FILE, database);
+        let file = SharedFile::new(path.to_owned(), &create::FILE, database);
         let file = Arc::new(file);
         let watches = Arc::new(WatchRegistry::default());
         let (commands, queue) = mpsc::channel(QUEUE_CAPACITY);

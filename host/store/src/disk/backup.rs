@@ -13,7 +13,7 @@ use redb::{
 };
 use wattle_run::ports::store::StoreError;
 
-use crate::disk::open::create;
+use crate::disk::create::create;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
     ASIDE, HEADS, LOG, MARKS, MENTIONS, META, ORPHANS, PENDING, RECORDS, RUNS, THREAD_RUNS,

@@ -8,30 +8,20 @@ use redb::{
 };
 use wattle_run::ports::store::{Damage, DamageReport, StoreError};
 
+use crate::disk::create::{FILE, create};
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
 use crate::disk::rebuild;
 use crate::disk::stager::Stager;
 use crate::disk::table::{
-    FORMAT, HEADS, LOG, MARKS, MENTIONS, META, META_OPENINGS, META_THREADS, ORPHANS, PENDING,
-    RECORDS, RUNS, THREAD_RUNS,
+    FORMAT, LOG, META, META_OPENINGS, META_THREADS, ORPHANS, PENDING, RECORDS,
 };
 use crate::error::redb_error;
 use crate::file::guarded;
-use crate::file::kind::{FileKind, META_FORMAT};
 use crate::file::marker;
 use crate::file::open::{
     CHECKED_AT_START_BYTES, ensure_not_in_use, find_damage, lock_file, open_or_rebuild,
 };
 use crate::file::view::{Integrity, check_integrity};
-
-/// The kind of the file.
-pub(crate) static FILE: FileKind = FileKind {
-    name: "checkpoint store",
-    without_file: "create a new store",
-    // Enough for the hot part of a large store, and small compared with the memory of guests.
-    cache_bytes: 128 * 1024 * 1024,
-    meta_table: META,
-};
 
 const OP_OPEN: &str = "open its file";
 
@@ -169,22 +159,6 @@ fn bump_openings(database: &Database) -> Result<u64, Error> {
     drop(meta);
     transaction.commit()?;
     Ok(opening)
-}
-
-pub(crate) fn create(database: &Database) -> Result<(), Error> {
-    let transaction = database.begin_write()?;
-    transaction.open_table(LOG)?;
-    transaction.open_table(HEADS)?;
-    transaction.open_table(RECORDS)?;
-    transaction.open_table(RUNS)?;
-    transaction.open_table(PENDING)?;
-    transaction.open_table(THREAD_RUNS)?;
-    transaction.open_table(MARKS)?;
-    transaction.open_table(MENTIONS)?;
-    transaction.open_table(ORPHANS)?;
-    transaction.open_table(META)?.insert(META_FORMAT, FORMAT)?;
-    transaction.commit()?;
-    Ok(())
 }
 
 /// Returns the last entry of the log and the highest thread number.

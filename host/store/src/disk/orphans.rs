@@ -238,6 +238,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::disk::create::FILE;
     use crate::disk::open::{self, OpenedFile};
 
     #[test]
@@ -248,7 +249,7 @@ mod tests {
         let transaction = database.begin_write().unwrap();
         transaction.open_table(ORPHANS).unwrap().insert(7, 0).unwrap();
         transaction.commit().unwrap();
-        let file = SharedFile::new(path, &open::FILE, database);
+        let file = SharedFile::new(path, &FILE, database);
         let mut orphans = Orphans::read(&file).unwrap();
         let mut reclaimed = orphans.add(7);
         file.read_only().unwrap();

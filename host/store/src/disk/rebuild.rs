@@ -11,7 +11,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{DamageReport, StoreError};
 
 use crate::disk::chain::LogReader as _;
-use crate::disk::open::{FILE, create};
+use crate::disk::create::{FILE, create};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::survey::{IntactThread, SurveyResult, name_damage, survey};
 use crate::disk::table::{ASIDE, META, META_OPENINGS, META_THREADS};
