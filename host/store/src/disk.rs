@@ -23,6 +23,7 @@ mod orphans;
 mod owner;
 mod pending;
 mod rebuild;
+mod reclaim;
 mod rewrite_job;
 mod rewriter;
 mod seal;

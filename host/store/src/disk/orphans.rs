@@ -13,12 +13,11 @@ use redb::{
     Value, WriteTransaction,
 };
 use tokio::sync::oneshot;
-use wattle_run::ports::store::{CompactionReport, StoreError};
+use wattle_run::ports::store::StoreError;
 
 use crate::disk::chain::walk_frames;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{LOG, MARKS, MENTIONS, ORPHANS, THREAD_RUNS};
-use crate::disk::writer::Writer;
 use crate::error::redb_error;
 use crate::file::guarded;
 use crate::file::handle::SharedFile;
@@ -84,7 +83,7 @@ impl Orphans {
     /// Reclaims a part of a thread number, if there is any. A failure completes all waiting
     /// callers. Another attempt follows later, except for a thread with damaged frames, which is
     /// left until the next start.
-    fn reclaim_some(&mut self, file: &SharedFile) -> Result<(), StoreError> {
+    pub(crate) fn reclaim_some(&mut self, file: &SharedFile) -> Result<(), StoreError> {
         let Some(&number) = self.waiters.keys().next() else { return Ok(()) };
         let error = match guarded(OP_RECLAIM, || reclaim(file, number)) {
             Ok(true) => return Ok(()),
@@ -116,32 +115,6 @@ fn complete(waiter: Waiter, result: Result<(), StoreError>) {
     if let Some(waiter) = waiter {
         // The caller may have been dropped.
         let _ = waiter.send(result);
-    }
-}
-
-impl Writer {
-    /// Returns whether an orphaned thread number can be reclaimed now.
-    pub(crate) fn has_due_orphans(&self) -> bool {
-        self.file_failure.is_none() && self.orphans.is_due()
-    }
-
-    /// Reclaims a part of an orphaned thread number.
-    pub(crate) fn reclaim_some(&mut self) -> Result<(), StoreError> {
-        let reclaimed = self.orphans.reclaim_some(&self.file);
-        reclaimed.inspect_err(|error| self.reset_after_failure(error))
-    }
-
-    /// Reclaims all orphaned thread numbers that are not damaged, and compacts the file. Returns
-    /// `None` if a read does not end.
-    pub(crate) fn compact(&mut self) -> Result<Option<CompactionReport>, StoreError> {
-        self.reopen_if_failed()?;
-        while !self.orphans.is_empty() {
-            match self.reclaim_some() {
-                Ok(()) | Err(StoreError::Corrupt { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.file.compact().inspect_err(|error| self.reset_after_failure(error))
     }
 }
 
