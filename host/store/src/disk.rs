@@ -7,6 +7,7 @@ pub(crate) mod backup;
 mod byte_reader;
 mod chain;
 mod commit_each;
+mod commit_group;
 mod create;
 pub mod decoded_frame;
 mod delta;

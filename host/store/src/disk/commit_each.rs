@@ -4,8 +4,8 @@
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 
+use crate::disk::commit_group::CommitGroup;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::stager::CommitGroup;
 use crate::disk::write_set::WriteSet;
 use crate::disk::writer::{CommitError, GroupedWrite, QueuedWrite, Writer, commit};
 use crate::file::guarded;

@@ -5,8 +5,8 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, QueueCondition, RunRecord, StoreError};
 
 use crate::codec::Packer;
+use crate::disk::commit_group::{CachedThread, CommitGroup};
 use crate::disk::seal::is_new_run;
-use crate::disk::stager::{CachedThread, CommitGroup};
 use crate::disk::write_set::StagedRun;
 use crate::disk::writer::Writer;
 use crate::error::invalid;

@@ -9,12 +9,12 @@ use wattle_run::ports::store::{Batch, RunRecord, StoreError};
 
 use crate::codec::Packer;
 use crate::disk::chain::{LogReader, find_frames};
+use crate::disk::commit_group::{CachedThread, CommitGroup, ListState};
 use crate::disk::delta::{ChainStats, DeltaLink};
 use crate::disk::encode::{EncodedBatch, EncodedValue, written_values};
 use crate::disk::frame::{Body, FrameIndex, Header};
 use crate::disk::frame_builder::FrameBuilder;
 use crate::disk::head::Head;
-use crate::disk::stager::{CachedThread, CommitGroup, ListState};
 use crate::disk::value::chain_stats;
 use crate::error::invalid;
 use crate::validate;

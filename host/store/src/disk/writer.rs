@@ -17,12 +17,13 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, LeaseEpoch, RunRecord, StoreError};
 
 use crate::commit_delay::FlushRequests;
+use crate::disk::commit_group::CommitGroup;
 use crate::disk::encode::EncodedBatch;
 use crate::disk::leases::{LeaseTable, ThreadWrite};
 use crate::disk::open;
 use crate::disk::orphans::Orphans;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::stager::{CommitGroup, MAX_CACHED_THREADS, Stager};
+use crate::disk::stager::{MAX_CACHED_THREADS, Stager};
 use crate::disk::table::{FORMAT, META};
 use crate::disk::write_set::WriteSet;
 use crate::error::{backend, redb_error};
