@@ -11,10 +11,9 @@ use wattle_run::ports::store::StoreError;
 use crate::codec::unpack_json;
 use crate::error::corrupt;
 use crate::postgres::database::PgTransaction;
-use crate::postgres::prefetch::utf8;
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::stage::{Body, BodyValue};
-use crate::postgres::thread_row::{checkpoint_id, digest, unsigned};
+use crate::postgres::thread_row::{checkpoint_id, digest, unsigned, utf8};
 use crate::postgres::write_set::ChainStats;
 
 /// Batches that one statement reads.

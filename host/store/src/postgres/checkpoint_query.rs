@@ -22,8 +22,7 @@ use crate::codec::unpack;
 use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
 use crate::postgres::history;
-use crate::postgres::prefetch::utf8;
-use crate::postgres::thread_row::thread_head;
+use crate::postgres::thread_row::{thread_head, utf8};
 use crate::postgres::value::{self, Version, assemble};
 
 /// Rows of up to this size are decoded on the calling task. Larger ones would delay other tasks.

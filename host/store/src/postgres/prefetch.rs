@@ -12,7 +12,7 @@ use crate::codec::unpack;
 use crate::postgres::batch_scan::chain_stats;
 use crate::postgres::database::PgTransaction;
 use crate::postgres::stage::{CachedThread, CommitGroup};
-use crate::postgres::thread_row::unsigned;
+use crate::postgres::thread_row::{decode_error, unsigned, utf8};
 
 const CHECKPOINTS: &str = "
     SELECT wanted.thread, wanted.checkpoint, namespace = '' AS root,
@@ -213,13 +213,4 @@ async fn read_runs(
         }
     }
     Ok(owners)
-}
-
-/// Decodes a name from a column of bytes.
-pub(super) fn utf8(bytes: &[u8]) -> Result<&str, sqlx::Error> {
-    std::str::from_utf8(bytes).map_err(decode_error)
-}
-
-fn decode_error(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
-    sqlx::Error::Decode(Box::new(error))
 }

@@ -1,4 +1,4 @@
-//! Locks and reads the rows of threads.
+//! Locks and reads the rows of threads, and decodes columns, also those of other tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,4 +136,14 @@ pub(super) fn digest(row: &PgRow, column: &str) -> Result<Option<Digest>, sqlx::
         bytes.map(Digest::from_bytes).map_err(|error| sqlx::Error::Decode(error.into()))
     });
     digest.transpose()
+}
+
+/// Decodes a name from a column of bytes.
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, sqlx::Error> {
+    std::str::from_utf8(bytes).map_err(decode_error)
+}
+
+/// Builds the error for a column that cannot be decoded.
+pub(super) fn decode_error(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(error))
 }

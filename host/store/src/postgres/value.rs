@@ -13,10 +13,9 @@ use wattle_run::ports::store::StoreError;
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::postgres::database::PgTransaction;
-use crate::postgres::prefetch::utf8;
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
-use crate::postgres::thread_row::{checkpoint_id, unsigned};
+use crate::postgres::thread_row::{checkpoint_id, unsigned, utf8};
 
 /// All list deltas of a chain lie between its full value and the wanted version. Sends no value if
 /// all of them together have more than `$4` bytes of JSON.
