@@ -5,113 +5,14 @@
 //! they differ. The group then takes the slow path, which locks and reads the rows first. A stale
 //! cache costs time, never correctness.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::time::{Duration, Instant};
-
-use sqlx::PgPool;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgDatabaseError, PgSeverity, Postgres};
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use tokio::task::spawn_blocking;
-use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::Batch;
 
 use crate::error::backend;
-use crate::postgres::database::{RESPONSE_TIMEOUT, ping, with_timeout};
+use crate::postgres::database::{RESPONSE_TIMEOUT, with_timeout};
 use crate::postgres::in_doubt::{WriteProbe, resolve_in_doubt};
-use crate::postgres::prefetch::Lookups;
-use crate::postgres::stage::{CachedThread, CommitGroup, HistoryCache, ThreadRow};
+use crate::postgres::stage::CommitGroup;
 use crate::postgres::writer::{AppendError, AppendResult, Batches, OPERATION, Writer, stage_all};
-
-/// Maximum number of threads that one writer caches. A full cache is cleared.
-const MAX_CACHED_THREADS: usize = 4096;
-
-/// A connection that was idle for longer is pinged before it is used. Resolving a statement whose
-/// reply was lost takes far longer than a ping.
-const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
-
-/// Thread states that one writer caches.
-#[derive(Debug, Default)]
-pub(super) struct ThreadCache(HashMap<ThreadId, CachedThread>);
-
-impl ThreadCache {
-    /// Caches the current states of the threads of a group.
-    pub(super) fn insert_group(&mut self, group: CommitGroup) {
-        if self.0.len() >= MAX_CACHED_THREADS {
-            self.0.clear();
-        }
-        let threads = group.threads.into_iter().filter(|(_, cached)| !cached.history.is_large());
-        self.0.extend(threads);
-    }
-
-    /// Caches the state of a thread as of the acquisition of its lease.
-    pub(super) fn insert_leased(&mut self, thread: ThreadId, row: ThreadRow) {
-        let history = self.take_history(&thread, &row);
-        if self.0.len() < MAX_CACHED_THREADS {
-            self.0.insert(thread, CachedThread { row, history });
-        }
-    }
-
-    /// Removes a thread, and returns its cached history if the cached number and newest position
-    /// are those of `row`.
-    pub(super) fn take_history(&mut self, thread: &ThreadId, row: &ThreadRow) -> HistoryCache {
-        let known = self.0.remove(thread);
-        let position = |row: &ThreadRow| (row.number, row.last_position);
-        known
-            .filter(|cached| position(&cached.row) == position(row))
-            // Pending runs may have changed since.
-            .map_or_else(HistoryCache::default, |it| HistoryCache { pending: None, ..it.history })
-    }
-
-    /// Removes and returns the threads of a group, if all are cached with the lease epochs of their
-    /// batches and nothing has to be looked up.
-    fn take_group(&mut self, batches: &[(ThreadId, Batch)]) -> Option<CommitGroup> {
-        let is_known = |(thread, batch): &(ThreadId, Batch)| {
-            let lease = self.0.get(thread).and_then(|cached| cached.row.lease);
-            lease.zip(batch.epoch).is_some_and(|(lease, epoch)| lease.epoch == epoch.0)
-        };
-        if !batches.iter().all(is_known) {
-            return None;
-        }
-        let mut group = CommitGroup::default();
-        for (thread, _) in batches {
-            if let Entry::Occupied(known) = self.0.entry(thread.clone()) {
-                let (thread, cached) = known.remove_entry();
-                group.threads.insert(thread, cached);
-            }
-        }
-        if Lookups::of(&group.threads, batches).needs_only_run_owners() {
-            return Some(group);
-        }
-        self.0.extend(group.threads);
-        None
-    }
-}
-
-/// The connection that one writer keeps. It saves the acquisition from the pool.
-#[derive(Debug, Default)]
-pub(super) struct PinnedConnection(Option<(PoolConnection<Postgres>, Instant)>);
-
-impl PinnedConnection {
-    async fn acquire(&mut self, pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
-        match self.0.take() {
-            Some((connection, used)) if used.elapsed() < PING_AFTER_IDLE => Ok(connection),
-            Some((mut connection, _)) => match ping(&mut connection).await {
-                Ok(()) => Ok(connection),
-                Err(_) => {
-                    connection.close_on_drop();
-                    drop(connection);
-                    pool.acquire().await
-                }
-            },
-            None => pool.acquire().await,
-        }
-    }
-
-    fn release(&mut self, connection: PoolConnection<Postgres>) {
-        self.0 = Some((connection, Instant::now()));
-    }
-}
 
 impl Writer {
     /// Appends a group with one statement. Returns `None` if that was not possible; nothing is

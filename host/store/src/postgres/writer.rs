@@ -17,14 +17,15 @@ use wattle_run::ports::store::{Batch, StoreError, Ticket};
 use crate::commit_delay::FlushRequests;
 use crate::error::backend;
 use crate::postgres::database::{Database, PgTransaction};
-use crate::postgres::fast_path::{PinnedConnection, ThreadCache};
 use crate::postgres::in_doubt::has_committed;
 use crate::postgres::notify::Notifier;
+use crate::postgres::pinned_connection::PinnedConnection;
 use crate::postgres::prefetch::{self, Lookups};
 use crate::postgres::retry::{
     MAX_LOCK_ATTEMPTS, RetryState, has_no_connection, is_lock_timeout, is_transient, to_store_error,
 };
 use crate::postgres::stage::{CachedThread, CommitGroup, ThreadRow};
+use crate::postgres::thread_cache::ThreadCache;
 use crate::postgres::thread_row;
 
 /// Number of writer tasks. More tasks overlap more round trips, but have smaller groups.
