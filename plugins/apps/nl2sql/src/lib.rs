@@ -6,7 +6,7 @@
 //! * `node`: one node of the graph a file.
 //! * `ask`: a model request that is repeated if the completion violates its schema.
 //! * `prompt`: the prompts, which are files in `prompts`.
-//! * `step`: the node-I/O record and the failure log of all nodes.
+//! * `step`: runs the step of a node; `running_step`: the node-I/O record of a step.
 //! * `knowledge`: the tables and fields of the business database, with their descriptions.
 //! * `statement`: the checks of a generated statement, on its syntax tree.
 //! * `mapping`: the fields of a statement that represent the entities of the question.
@@ -28,6 +28,7 @@ mod probe;
 mod prompt;
 mod reply;
 mod rows;
+mod running_step;
 mod setting;
 mod state;
 mod statement;

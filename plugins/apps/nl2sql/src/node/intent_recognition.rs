@@ -6,8 +6,9 @@ use wattle_plugin::prelude::{
 };
 use wattle_plugin::prompt::fill;
 
+use crate::running_step::Step;
 use crate::state::{Intent, IntentResult};
-use crate::step::{self, Done, Step};
+use crate::step::{self, Done};
 use crate::store::{history, sessions};
 use crate::{DATABASE, ask, date, prompt, setting};
 

@@ -7,11 +7,12 @@ use wattle_plugin::prelude::{
 use wattle_plugin::prompt::fill;
 
 use crate::reply::SHOWN_ROWS;
+use crate::running_step::Step;
 use crate::state::{
     FinalStatus, HiddenContextResult, Intent, IntentResult, Operation, ParseResult, ReasonCode,
     ResultReturnResult, Row, SqlGenerationResult, SqlValidateResult,
 };
-use crate::step::{self, Done, Step};
+use crate::step::{self, Done};
 use crate::store::downloads::Download;
 use crate::store::{downloads, history, sessions, workflow_log};
 use crate::{DATABASE, csv, date, prompt, reply, setting};

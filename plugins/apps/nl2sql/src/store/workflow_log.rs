@@ -4,8 +4,8 @@ use wattle_plugin::prelude::{Failure, params};
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::date;
+use crate::running_step::Step;
 use crate::state::{FinalStatus, Intent, ReasonCode, ResultReturnResult};
-use crate::step::Step;
 use crate::store::database;
 
 const INSERT: &str = "INSERT INTO workflow_log (run_id, session_id, tenant, admin_id, message,
