@@ -5,15 +5,18 @@
 //! log before the tables are read, so the tables are correct also after a crash.
 
 mod clarification;
+mod record;
 mod sync;
 mod turn;
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Value, clock, json, params, random, sql};
+use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
 
 use self::clarification::cancel_pending;
 pub(crate) use self::clarification::{
     Clarification, ClarificationView, PendingClarification, answer, asked, pending,
 };
+use self::record::{DEFAULT_TENANT, set_status};
+pub(crate) use self::record::{Session, Status, find, status};
 pub(crate) use self::sync::{adopt, sync};
 pub(crate) use self::turn::{TurnRow, TurnView, WholeTurn, newest_turn, next_turn_no, turns};
 use crate::audit::{self, Row, Turns};
@@ -21,57 +24,6 @@ use crate::{DATABASE, time};
 
 const INSERT: &str = "INSERT INTO reasoning_session \
     (id, tenant, status, metadata_json, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)";
-
-const SELECT: &str = "SELECT id, status, metadata_json, event_cursor, created_at, updated_at \
-    FROM reasoning_session WHERE id = $1 AND tenant = $2";
-
-const SET_STATUS: &str = "UPDATE reasoning_session SET status = $1, updated_at = $2 WHERE id = $3";
-
-/// Tenant of requests that name none.
-const DEFAULT_TENANT: &str = "default";
-
-/// Status of a session or a turn.
-pub(crate) mod status {
-    pub(crate) const CREATED: &str = "created";
-    pub(crate) const RUNNING: &str = "running";
-    pub(crate) const WAITING: &str = "waiting_clarification";
-    pub(crate) const COMPLETED: &str = "completed";
-    pub(crate) const FAILED: &str = "failed";
-    pub(crate) const CANCELLED: &str = "cancelled";
-}
-
-/// Status of a session or a turn.
-#[expect(dead_code, reason = "only its schema is used: the tables have texts")]
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
-    Created,
-    Running,
-    WaitingClarification,
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-/// A session.
-#[derive(Debug, Clone)]
-pub(crate) struct Session {
-    pub(crate) id: String,
-    pub(crate) status: String,
-    pub(crate) metadata: Value,
-    /// Sequence number of the last event that was applied to the tables.
-    pub(crate) event_cursor: u64,
-    pub(crate) created_at: String,
-    pub(crate) updated_at: String,
-}
-
-impl Session {
-    /// Returns the ontologies that the caller prefers, from the metadata of the session.
-    pub(crate) fn preferred(&self) -> Vec<String> {
-        let codes = self.metadata.get("preferred_ontology_codes").and_then(Value::as_array);
-        codes.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    }
-}
 
 /// Creates a session with its first turn.
 pub(crate) fn create(
@@ -92,30 +44,6 @@ pub(crate) fn create(
     audit::append(&transaction, &session_id, &[created], &turns)?;
     transaction.commit()?;
     Ok((session_id, turn))
-}
-
-/// Returns the session with this id, if it belongs to the tenant.
-pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Session>, Failure> {
-    let tenant = tenant.unwrap_or(DEFAULT_TENANT);
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id, tenant])?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some(Session {
-        id: row.get("id")?,
-        status: row.get("status")?,
-        metadata: row.get("metadata_json")?,
-        event_cursor: row.get("event_cursor")?,
-        created_at: row.get("created_at")?,
-        updated_at: row.get("updated_at")?,
-    }))
-}
-
-/// Sets the status of a session.
-pub(crate) fn set_status(
-    transaction: &sql::Transaction,
-    session_id: &str,
-    status: &str,
-) -> Result<(), Failure> {
-    transaction.execute(SET_STATUS, params![status, time::now()?, session_id]).map(|_| ())
 }
 
 /// Cancels a session without an active run, together with its newest turn and its pending

@@ -6,7 +6,8 @@ use wattle_plugin::prelude::{
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::{self, Row, Turns};
-use crate::session::{self, Session, TurnRow, status, turn};
+use crate::session::record::{self, Session, status};
+use crate::session::turn::{self, TurnRow};
 use crate::{DATABASE, state, time};
 
 const INSERT: &str = "INSERT INTO reasoning_clarification \
@@ -137,7 +138,7 @@ pub(crate) fn answer(
         return Ok(false);
     }
     turn::merge(&transaction, turn, text)?;
-    session::set_status(&transaction, &session.id, status::CREATED)?;
+    record::set_status(&transaction, &session.id, status::CREATED)?;
     let payload = json!({ "clarification_id": asked.id, "answer": text });
     let row = Row::of_endpoint("clarification", "clarification_answered", payload, clock::now_ms());
     let turns = Turns { newest: Some(turn.id.clone()), ..Turns::default() };

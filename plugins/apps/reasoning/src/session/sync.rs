@@ -11,7 +11,9 @@ use wattle_plugin::runs::Thread;
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::{self, Folded, RunEnd, Turns, fold};
-use crate::session::{self, Session, TurnRow, clarification, status, turn};
+use crate::session::clarification;
+use crate::session::record::{self, Session, status};
+use crate::session::turn::{self, TurnRow};
 use crate::state::{self, Turn};
 use crate::{DATABASE, task, time};
 
@@ -53,7 +55,7 @@ pub(crate) fn sync(
             return Ok((session, Some(thread)));
         }
         let is_applied = apply(&session, &folded)?;
-        session = session::find(tenant, &session.id)?
+        session = record::find(tenant, &session.id)?
             .ok_or_else(|| Failure::not_found("the session is gone"))?;
         if is_applied && folded.run_end.is_some() {
             let thread = runs::thread(&session.id)?;
@@ -83,7 +85,7 @@ pub(crate) fn adopt(session_id: &str, run_id: &str, turn: &TurnRow) -> Result<()
     let row = params![run_id, session_id, &turn.id, &turn.user_input, time::now()?];
     if transaction.execute(INSERT_CONTEXT, row)?.rows_affected > 0 {
         turn::set_status(&transaction, &turn.id, status::RUNNING)?;
-        session::set_status(&transaction, session_id, status::RUNNING)?;
+        record::set_status(&transaction, session_id, status::RUNNING)?;
     }
     transaction.commit()
 }
@@ -125,7 +127,7 @@ fn events(session: &Session) -> Result<Vec<Value>, Failure> {
 /// Writes the folded rows. Returns false if a concurrent request was faster.
 fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
     let by_run = contexts(&session.id)?;
-    let newest = Some(session::newest_turn(&session.id)?.id);
+    let newest = Some(turn::newest_turn(&session.id)?.id);
     let turns = Turns { by_run, newest };
     // The thread is read before the transaction, which blocks other writers.
     let thread = match &folded.run_end {
@@ -174,7 +176,7 @@ fn settle(
     };
     task::abandon(transaction, session_id, turn_id)?;
     turn::settle(transaction, turn_id, status, result.as_ref(), error.as_ref())?;
-    session::set_status(transaction, session_id, status)?;
+    record::set_status(transaction, session_id, status)?;
     let plan = thread.state.get("plan_state").cloned().unwrap_or_default();
     let intent = thread.state.get("intent").cloned().unwrap_or_default();
     let context = json!({ "intent": intent, "plan_state": plan }).to_string();

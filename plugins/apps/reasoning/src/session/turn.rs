@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, params, rand
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::result::ModelOutput;
-use crate::session::{Status, status};
+use crate::session::record::{Status, status};
 use crate::{DATABASE, time};
 
 /// An existing turn is kept, because two requests can find the same run.
