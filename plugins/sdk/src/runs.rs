@@ -24,6 +24,7 @@
 mod event;
 mod request;
 mod result;
+mod run_ref;
 
 use serde_json::Value;
 
@@ -31,8 +32,9 @@ pub use self::event::{
     CallKind, CallStarted, Called, Custom, Delta, Event, EventKind, RunEnded, RunStarted, Streamed,
     TaskFinished, Write,
 };
-pub use self::request::{OnFailure, Resume, RunRef, Start};
+pub use self::request::{OnFailure, Resume, Start};
 pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
+pub use self::run_ref::RunRef;
 use crate::failure::Failure;
 use crate::host;
 

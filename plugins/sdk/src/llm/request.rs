@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
-use crate::llm::{self, Completion, CompletionStream};
+use crate::llm::Completion;
 use crate::message::{Image, Message, Part, Role};
 use crate::tool::ToolInfo;
 
@@ -192,7 +192,8 @@ impl Request {
     }
 
     /// Calls only the candidate of the route with this number, from 0.
-    /// [`RouteInfo::candidates`](llm::RouteInfo::candidates) returns the number of candidates.
+    /// [`RouteInfo::candidates`](crate::llm::RouteInfo::candidates) returns the number of
+    /// candidates.
     pub fn candidate(self, number: u32) -> Self {
         self.with_extra("candidate", number)
     }
@@ -225,11 +226,6 @@ impl Request {
     /// Calls the model and waits for the whole completion.
     pub fn complete(self) -> Result<Completion, Failure> {
         host::llm::complete(self)
-    }
-
-    /// Calls the model and streams its completion, see [`llm::stream`].
-    pub fn stream(self) -> Result<CompletionStream, Failure> {
-        llm::stream(self)
     }
 
     /// Returns all text of the conversation. For test scripts whose result depends on it.

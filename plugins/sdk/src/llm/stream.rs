@@ -72,6 +72,13 @@ pub fn stream(request: Request) -> Result<CompletionStream, Failure> {
     Ok(CompletionStream { handle, ready: Vec::new().into_iter(), over: false })
 }
 
+impl Request {
+    /// Calls the model and streams its completion, see [`stream()`].
+    pub fn stream(self) -> Result<CompletionStream, Failure> {
+        stream(self)
+    }
+}
+
 impl CompletionStream {
     /// Waits for the whole completion. Skips deltas that were not read.
     pub fn finish(mut self) -> Result<Completion, Failure> {

@@ -1,20 +1,10 @@
 //! Requests to start and resume runs.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::json::Extra;
-use crate::runs::{self, EndedRun};
-
-/// A reference to a run.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct RunRef {
-    /// Id of the thread.
-    pub thread_id: String,
-    /// Id of the run.
-    pub run_id: String,
-}
+use crate::runs::{self, EndedRun, RunRef};
 
 /// A request to start a run.
 #[derive(Debug, Clone, PartialEq)]
