@@ -23,6 +23,7 @@
 //! a fault, and [`Imprecise`] makes the models imprecise. The [request log](Entry) records all
 //! requests. A [`Gate`] holds requests until the test releases them, so no test needs to sleep.
 
+mod answer;
 mod anthropic;
 mod anthropic_stream;
 mod apify;

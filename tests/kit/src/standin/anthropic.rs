@@ -4,9 +4,10 @@ use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use serde_json::{Value, json};
 
 use super::{
+    answer::Answer,
     anthropic_stream,
     call::{Call, is_key_accepted},
-    engine::{self, Answer},
+    engine,
     faults::{Fault, StreamQuirks, StreamVariant},
     image,
     question::{Ask, Offer, Question, Speaker, Turn},

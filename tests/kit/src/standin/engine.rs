@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
+    answer::Answer,
     classify, dates, extract,
     faults::Fault,
     image, lookup, nl2sql,
@@ -22,20 +23,6 @@ const CHARACTERS_PER_TOKEN: usize = 4;
 
 /// Number of tokens per image, as in low detail mode.
 const PICTURE_TOKENS: usize = 85;
-
-/// A completion of a stand-in model.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
-    pub(super) content: String,
-    /// The reasoning before the completion.
-    pub(super) reasoning: String,
-    /// The requested tool calls.
-    pub(super) asks: Vec<Ask>,
-    /// Name of the applied rule, for the request log.
-    pub(super) rule: &'static str,
-    pub(super) prompt_tokens: usize,
-    pub(super) completion_tokens: usize,
-}
 
 /// Computes the completion. A `fault` may change its content.
 pub(super) fn answer(

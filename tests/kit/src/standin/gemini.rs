@@ -4,8 +4,9 @@ use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use serde_json::{Value, json};
 
 use super::{
+    answer::Answer,
     call::{Call, is_key_accepted},
-    engine::{self, Answer},
+    engine,
     faults::{Fault, StreamQuirks, StreamVariant},
     gemini_stream,
     google_error::refuse,

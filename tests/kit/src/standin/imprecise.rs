@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    answer::Answer,
     call::Call,
-    engine::Answer,
     question::{Ask, Question},
     shape,
 };

@@ -8,9 +8,9 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
+    answer::Answer,
     call::{Call, is_key_accepted},
-    deepseek,
-    engine::{self, Answer},
+    deepseek, engine,
     faults::{Fault, StreamQuirks, StreamVariant},
     image,
     journal::now_ms,

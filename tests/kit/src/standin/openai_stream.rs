@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    engine::Answer,
+    answer::Answer,
     faults::{StreamQuirks, StreamVariant},
     journal::now_ms,
     question::Ask,
