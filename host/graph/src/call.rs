@@ -33,6 +33,9 @@ pub enum CallKind {
 }
 
 impl CallKind {
+    /// All kinds.
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+
     /// Returns the name of the function in the log: interface and function.
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,7 +52,7 @@ impl CallKind {
 
     /// Returns the kind of a function, given its name in the log.
     pub fn of(function: &str) -> Option<Self> {
-        Self::VARIANTS.iter().copied().find(|kind| kind.name() == function)
+        Self::ALL.iter().copied().find(|kind| kind.name() == function)
     }
 
     /// Returns true if the result of the call is a [`Completion`].

@@ -14,6 +14,7 @@ use futures::stream;
 use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::Value;
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::bounded::JsonBudget;
 use wattle_run::limit::BATCH_CONCURRENCY;
@@ -277,7 +278,7 @@ fn unsupported(service: &Service) -> Failure {
         service.name
     );
     Failure::new(code::UNSUPPORTED, message)
-        .with_details(serde_json::json!({ "feature": "llm.generate-images" }))
+        .with_details(serde_json::json!({ "feature": CallKind::GenerateImages.name() }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use wattle_graph::failure::Failure;
 use crate::gate::Gate;
 use crate::gate::pipeline::decode_output;
 use crate::gate::unwind::{CallError, Unwind};
-use crate::hostcall::clock::{Civil, Zoned, from_zone, to_zone};
+use crate::hostcall::clock::{
+    Civil, FROM_ZONE, MONOTONIC, NOW, RANDOM, TIME_ZONE, TO_ZONE, Zoned, from_zone, to_zone,
+};
 use crate::hostcall::request::CallRequest;
 use crate::limit;
 
@@ -40,7 +42,7 @@ impl Gate {
     ///
     /// [`Unwind`] if the guest must be unwound.
     pub fn now_ms(&self) -> Result<i64, Unwind> {
-        self.call_infallible("clock.now", Value::Null, || json!(self.env.ports.clock.now_ms()))
+        self.call_infallible(NOW, Value::Null, || json!(self.env.ports.clock.now_ms()))
     }
 
     /// Returns a monotonic time in nanoseconds.
@@ -50,7 +52,7 @@ impl Gate {
     /// [`Unwind`] if the guest must be unwound.
     pub fn monotonic_ns(&self) -> Result<u64, Unwind> {
         let clock = &self.env.ports.clock;
-        self.call_infallible("clock.monotonic", Value::Null, || json!(clock.monotonic_ns()))
+        self.call_infallible(MONOTONIC, Value::Null, || json!(clock.monotonic_ns()))
     }
 
     /// Returns the operator's time zone.
@@ -59,9 +61,7 @@ impl Gate {
     ///
     /// [`Unwind`] if the guest must be unwound.
     pub fn time_zone(&self) -> Result<String, Unwind> {
-        self.call_infallible("clock.time-zone", Value::Null, || {
-            json!(self.env.ports.clock.time_zone())
-        })
+        self.call_infallible(TIME_ZONE, Value::Null, || json!(self.env.ports.clock.time_zone()))
     }
 
     /// Converts an instant to civil time. The default zone is the operator's.
@@ -71,7 +71,7 @@ impl Gate {
     /// `invalid` for an unknown zone or an instant out of range.
     pub fn to_zone(&self, unix_ms: i64, zone: Option<&str>) -> Result<Zoned, CallError> {
         let zone = zone.unwrap_or_else(|| self.env.ports.clock.time_zone());
-        self.call_fallible("clock.to-zone", json!([unix_ms, zone]), || {
+        self.call_fallible(TO_ZONE, json!([unix_ms, zone]), || {
             to_zone(unix_ms, zone).map(|zoned| json!(zoned))
         })
     }
@@ -83,7 +83,7 @@ impl Gate {
     /// `invalid` for an unknown zone or a date that does not exist.
     pub fn from_zone(&self, civil: Civil, zone: Option<&str>) -> Result<i64, CallError> {
         let zone = zone.unwrap_or_else(|| self.env.ports.clock.time_zone());
-        self.call_fallible("clock.from-zone", json!([civil, zone]), || {
+        self.call_fallible(FROM_ZONE, json!([civil, zone]), || {
             from_zone(civil, zone).map(|unix_ms| json!(unix_ms))
         })
     }
@@ -95,7 +95,7 @@ impl Gate {
     /// [`Unwind`] if the guest must be unwound.
     pub fn random(&self, length: u32) -> Result<Vec<u8>, Unwind> {
         let length = length.min(limit::RANDOM_BYTES);
-        self.call_infallible("random.bytes", json!(length), || json!(random_bytes(length)))
+        self.call_infallible(RANDOM, json!(length), || json!(random_bytes(length)))
     }
 }
 

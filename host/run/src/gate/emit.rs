@@ -7,7 +7,7 @@ use wattle_graph::failure::{Failure, code};
 use crate::gate::Gate;
 use crate::gate::entry::CallLookup;
 use crate::gate::unwind::CallError;
-use crate::hostcall::emit::Emission;
+use crate::hostcall::emit::{CUSTOM, Emission, PROGRESS};
 use crate::hostcall::request::CallRequest;
 use crate::json::{approx_bytes, check_depth};
 use crate::limit;
@@ -64,9 +64,9 @@ impl Gate {
 
 fn request(emission: &Emission) -> CallRequest {
     match emission {
-        Emission::Custom { name, data } => CallRequest::small("emit.custom", json!([name, data])),
+        Emission::Custom { name, data } => CallRequest::small(CUSTOM, json!([name, data])),
         Emission::Progress { message, fraction } => {
-            CallRequest::small("emit.progress", json!([message, fraction]))
+            CallRequest::small(PROGRESS, json!([message, fraction]))
         }
     }
 }

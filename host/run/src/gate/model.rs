@@ -9,7 +9,7 @@ use wattle_graph::llm::CompletionRequest;
 use crate::gate::stream::{self, CompletionStream};
 use crate::gate::unwind::CallError;
 use crate::gate::{Gate, GuestEnv};
-use crate::hostcall::llm::{self};
+use crate::hostcall::llm;
 use crate::json::{approx_bytes, check_depth};
 use crate::ports::model::RouteInfo;
 
@@ -34,7 +34,7 @@ impl Gate {
     /// `denied` without a grant, `not-found` if the route does not exist.
     pub fn route(&self, route: &str) -> Result<RouteInfo, CallError> {
         let GuestEnv { ports, caller, grants, .. } = &self.env;
-        self.call_fallible("llm.route", json!(route), || {
+        self.call_fallible(llm::ROUTE, json!(route), || {
             llm::check_route_grant(grants, caller, route)?;
             let info = ports.model.route(caller, route).ok_or_else(|| {
                 Failure::new(code::NOT_FOUND, format!("there is no model route `{route}`"))

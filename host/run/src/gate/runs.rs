@@ -21,11 +21,12 @@ use crate::gate::{Effect, EffectContext, Gate};
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::hostcall::request::CallRequest;
-use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
+use crate::hostcall::runs::{
+    CANCEL, DELETE_THREAD, EVENTS, EndedRun, RESUME, ResumeRun, RunRef, RunService, START,
+    StartRun, THREAD, ThreadView,
+};
 use crate::json::check_depth;
 use crate::ports::Caller;
-
-const START_FUNCTION: &str = "runs.start";
 
 impl Gate {
     /// Starts a run. For a web handler the run is on a thread; for a node it is a subgraph of its
@@ -37,7 +38,7 @@ impl Gate {
     /// node cannot use; errors of the engine for a web handler.
     pub async fn start_run(&self, request: StartRun) -> Result<RunRef, CallError> {
         match &self.task {
-            None => Ok(self.runs_for(START_FUNCTION, &request)?.start(request).await?),
+            None => Ok(self.runs_for(START, &request)?.start(request).await?),
             Some(task) => self.start_subgraph(task, request),
         }
     }
@@ -72,7 +73,7 @@ impl Gate {
     /// `unsupported` inside a node; errors of the engine; [`CallError::Unwind`] if the guest must
     /// be unwound.
     pub async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, CallError> {
-        Ok(self.runs_for("runs.resume", &request)?.resume(request).await?)
+        Ok(self.runs_for(RESUME, &request)?.resume(request).await?)
     }
 
     /// Cancels a run.
@@ -81,7 +82,7 @@ impl Gate {
     ///
     /// See [`Gate::resume_run`].
     pub async fn cancel_run(&self, run: &RunRef) -> Result<(), CallError> {
-        Ok(self.runs_for("runs.cancel", run)?.cancel(run).await?)
+        Ok(self.runs_for(CANCEL, run)?.cancel(run).await?)
     }
 
     /// Returns a thread; `None` if the app has no such thread.
@@ -90,9 +91,8 @@ impl Gate {
     ///
     /// See [`Gate::resume_run`].
     pub async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, CallError> {
-        const FUNCTION: &str = "runs.thread";
-        let view = self.runs_for(FUNCTION, thread)?.thread(thread).await?;
-        self.count_text(FUNCTION, &view)?;
+        let view = self.runs_for(THREAD, thread)?.thread(thread).await?;
+        self.count_text(THREAD, &view)?;
         Ok(view)
     }
 
@@ -102,7 +102,7 @@ impl Gate {
     ///
     /// See [`Gate::resume_run`].
     pub async fn delete_thread(&self, thread: &ThreadId) -> Result<(), CallError> {
-        Ok(self.runs_for("runs.delete-thread", thread)?.delete_thread(thread).await?)
+        Ok(self.runs_for(DELETE_THREAD, thread)?.delete_thread(thread).await?)
     }
 
     /// Returns events of a thread after a sequence number.
@@ -116,9 +116,8 @@ impl Gate {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, CallError> {
-        const FUNCTION: &str = "runs.events";
-        let events = self.runs_for(FUNCTION, thread)?.events(thread, after, limit).await?;
-        self.count_text(FUNCTION, &events)?;
+        let events = self.runs_for(EVENTS, thread)?.events(thread, after, limit).await?;
+        self.count_text(EVENTS, &events)?;
         Ok(events)
     }
 
@@ -142,13 +141,13 @@ impl Gate {
         let shown = json!({
             "graph": graph, "input": request.input, "context": request.context,
         });
-        let shown = CallRequest::small(START_FUNCTION, shown).with_summary(graph.to_string());
+        let shown = CallRequest::small(START, shown).with_summary(graph.to_string());
         let place = task.call_path(call);
         let namespace = task.log.namespace().for_call(&task.node, &task.task, &place);
         let reference = match task.look_up(call, call, shown)? {
             // In a fork the task has another id. The guest still receives the recorded reference,
             // because its later requests must equal those in the journal.
-            CallLookup::Recorded(reference) => decode_output(START_FUNCTION, reference?)?,
+            CallLookup::Recorded(reference) => decode_output(START, reference?)?,
             CallLookup::Unrecorded(entry) => {
                 // Recorded, so that a re-execution on a host with another cap gets the same result.
                 let caps = self.env.quotas.caps();

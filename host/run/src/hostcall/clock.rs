@@ -7,6 +7,27 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use wattle_graph::failure::{Failure, code};
 
+/// Function that returns the current time.
+pub const NOW: &str = "clock.now";
+
+/// Function that returns a monotonic time.
+pub const MONOTONIC: &str = "clock.monotonic";
+
+/// Function that returns the operator's time zone.
+pub const TIME_ZONE: &str = "clock.time-zone";
+
+/// Function that converts an instant to civil time.
+pub const TO_ZONE: &str = "clock.to-zone";
+
+/// Function that converts a civil time to an instant.
+pub const FROM_ZONE: &str = "clock.from-zone";
+
+/// Function that returns random bytes.
+pub const RANDOM: &str = "random.bytes";
+
+/// All functions of this module. None of them has an effect outside of the guest.
+pub(crate) const FUNCTIONS: [&str; 6] = [NOW, MONOTONIC, TIME_ZONE, TO_ZONE, FROM_ZONE, RANDOM];
+
 /// A civil date and time, without a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Civil {

@@ -2,6 +2,15 @@
 
 use serde_json::Value;
 
+/// Function that emits an event that the guest defines.
+pub const CUSTOM: &str = "emit.custom";
+
+/// Function that reports the progress of a task.
+pub const PROGRESS: &str = "emit.progress";
+
+/// All functions of this module. None of them has an effect outside of the log.
+pub(crate) const FUNCTIONS: [&str; 2] = [CUSTOM, PROGRESS];
+
 /// An event that a guest emits. The host returns nothing for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Emission {

@@ -9,6 +9,9 @@ use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::ports::Caller;
 
+/// Function that returns the model behind a route.
+pub const ROUTE: &str = "llm.route";
+
 /// Checks that the grants allow a model route.
 ///
 /// # Errors

@@ -9,8 +9,9 @@ use wattle_graph::llm::{Completion, CompletionRequest, Delta, ImageRequest};
 use wattle_graph::tool::ToolRequest;
 
 use crate::hostcall::HostCall;
-use crate::hostcall::clock::Zoned;
+use crate::hostcall::clock::{self, Zoned};
 use crate::hostcall::http::HttpRequest;
+use crate::hostcall::memory::{DeleteDocument, PutDocument};
 use crate::hostcall::sql::Query;
 use crate::hostcall::stream;
 use crate::hostcall::tools::ListTools;
@@ -44,7 +45,9 @@ pub(crate) fn check_override(
 /// `invalid` for an output that does not have the call's type.
 pub(crate) fn check_settled(function: &str, answer: &Value) -> Result<(), Failure> {
     let check = match function {
-        "memory.put" | "memory.delete" => Some(deserializes_as::<()> as OutputCheck),
+        PutDocument::FUNCTION | DeleteDocument::FUNCTION => {
+            Some(deserializes_as::<()> as OutputCheck)
+        }
         _ => output_check(function),
     };
     match check {
@@ -65,11 +68,11 @@ fn output_check(function: &str) -> Option<OutputCheck> {
         Query::FUNCTION => deserializes_as::<<Query as HostCall>::Output>,
         ToolRequest::FUNCTION => deserializes_as::<<ToolRequest as HostCall>::Output>,
         ListTools::FUNCTION => deserializes_as::<<ListTools as HostCall>::Output>,
-        "clock.now" | "clock.from-zone" => deserializes_as::<i64>,
-        "clock.monotonic" => deserializes_as::<u64>,
-        "clock.to-zone" => deserializes_as::<Zoned>,
-        "clock.time-zone" => deserializes_as::<String>,
-        "random.bytes" => deserializes_as::<Vec<u8>>,
+        clock::NOW | clock::FROM_ZONE => deserializes_as::<i64>,
+        clock::MONOTONIC => deserializes_as::<u64>,
+        clock::TO_ZONE => deserializes_as::<Zoned>,
+        clock::TIME_ZONE => deserializes_as::<String>,
+        clock::RANDOM => deserializes_as::<Vec<u8>>,
         _ => return None,
     })
 }
@@ -103,7 +106,7 @@ fn deserializes_as<T: DeserializeOwned>(answer: &Value) -> Result<(), String> {
 
 /// Returns true if the function has no failure that a guest can receive.
 fn is_infallible(function: &str) -> bool {
-    ["clock.now", "clock.monotonic", "clock.time-zone", "random.bytes"].contains(&function)
+    [clock::NOW, clock::MONOTONIC, clock::TIME_ZONE, clock::RANDOM].contains(&function)
 }
 
 fn not_overridable(called: &Called) -> Failure {

@@ -12,6 +12,24 @@ use wattle_graph::principal::Principal;
 
 use crate::ports::store::{RunOptions, RunSpec, ThreadStatus, ThreadTtl};
 
+/// Function that starts a run.
+pub const START: &str = "runs.start";
+
+/// Function that resumes a thread.
+pub const RESUME: &str = "runs.resume";
+
+/// Function that cancels a run.
+pub const CANCEL: &str = "runs.cancel";
+
+/// Function that returns a thread.
+pub const THREAD: &str = "runs.thread";
+
+/// Function that deletes a thread.
+pub const DELETE_THREAD: &str = "runs.delete-thread";
+
+/// Function that returns events of a thread.
+pub const EVENTS: &str = "runs.events";
+
 /// Request to start a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRun {

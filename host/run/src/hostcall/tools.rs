@@ -13,6 +13,9 @@ use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::ports::Caller;
 
+/// Function that lists the tools that the caller may call.
+pub const LIST: &str = "tools.list";
+
 /// The description of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
@@ -99,7 +102,7 @@ pub(crate) struct ListTools;
 
 impl HostCall for ListTools {
     type Output = Vec<ToolInfo>;
-    const FUNCTION: &'static str = "tools.list";
+    const FUNCTION: &'static str = LIST;
 
     fn summary(&self) -> String {
         String::new()

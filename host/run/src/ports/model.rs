@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, CompletionRequest, Delta, GeneratedImage, ImageRequest};
 
@@ -73,7 +74,7 @@ pub trait Model: Send + Sync {
         blobs: &dyn BlobStore,
     ) -> Result<Vec<GeneratedImage>, Failure> {
         let _ = (caller, request, blobs);
-        Err(Failure::unsupported("llm.generate-images"))
+        Err(Failure::unsupported(CallKind::GenerateImages.name()))
     }
 
     /// Sets a route of the caller's tenant, durably. An adapter without tenant routes uses the defaults of this method

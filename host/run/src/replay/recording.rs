@@ -15,6 +15,7 @@ use wattle_graph::id::{CheckpointId, GraphName, Namespace, RunId, TaskId, call_p
 use super::values::StoredValues;
 use crate::app::{App, GraphVersion};
 use crate::export::Export;
+use crate::hostcall::runs::START;
 use crate::task::context::failure_json;
 use crate::view::{AnswerIndex, Subgraphs};
 
@@ -148,7 +149,7 @@ impl Recording {
                     self.forks.insert(event.run.clone());
                 }
             }
-            EventKind::Called(called) if called.function == "runs.start" => {
+            EventKind::Called(called) if called.function == START => {
                 self.add_started_subgraph(&event.namespace, called);
             }
             _ => {}

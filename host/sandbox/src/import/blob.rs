@@ -1,6 +1,7 @@
 //! `wattle:plugin/blob`: content-addressed bytes.
 
 use bytes::Bytes;
+use wattle_run::hostcall::HostCall;
 use wattle_run::hostcall::blob::{PutBlob, StatBlob};
 
 use crate::bindings::wattle::plugin::blob;
@@ -31,7 +32,7 @@ impl blob::Host for HostState {
     }
 
     async fn stat(&mut self, blob: String) -> Result<blob::Info, ImportError> {
-        let info = self.call(StatBlob { blob: parse_blob_ref(&blob, "blob.stat")? }).await?;
+        let info = self.call(StatBlob { blob: parse_blob_ref(&blob, StatBlob::FUNCTION)? }).await?;
         Ok(blob::Info { blob: info.blob.to_string(), size: info.size, media_type: info.media_type })
     }
 }

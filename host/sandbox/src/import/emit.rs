@@ -1,14 +1,12 @@
 //! `wattle:plugin/emit`: custom events and progress.
 
-use wattle_run::hostcall::emit::Emission;
+use wattle_run::hostcall::emit::{CUSTOM, Emission, PROGRESS};
 use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::emit;
 use crate::host_state::HostState;
 use crate::import_error::ImportError;
 use crate::json;
-
-const CUSTOM: &str = "emit.custom";
 
 impl emit::Host for HostState {
     async fn custom(&mut self, name: String, data: String) -> Result<(), ImportError> {
@@ -23,7 +21,7 @@ impl emit::Host for HostState {
         message: String,
         fraction: Option<f64>,
     ) -> Result<(), ImportError> {
-        let gate = self.gate("emit.progress")?;
+        let gate = self.gate(PROGRESS)?;
         Ok(self.off_cpu(gate.emit(Emission::Progress { message, fraction })).await?)
     }
 }

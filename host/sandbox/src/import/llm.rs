@@ -8,6 +8,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::llm::{
     CompletionRequest, GeneratedImage, ImageRequest, ResponseSchema, ToolChoice, ToolDefinition,
 };
+use wattle_run::hostcall::llm::ROUTE;
 
 use crate::bindings::wattle::plugin::{llm, types};
 use crate::handles::StreamHandle;
@@ -51,7 +52,7 @@ impl llm::Host for HostState {
     }
 
     async fn route(&mut self, name: String) -> Result<llm::RouteInfo, ImportError> {
-        let info = self.gate("llm.route")?.route(&name)?;
+        let info = self.gate(ROUTE)?.route(&name)?;
         Ok(llm::RouteInfo {
             provider: info.provider,
             model: info.model,

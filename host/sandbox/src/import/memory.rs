@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use wattle_graph::failure::Failure;
+use wattle_run::hostcall::HostCall;
 use wattle_run::hostcall::memory::{
     DeleteDocument, GetDocument, ListMemoryNamespaces, PutDocument, SearchDocuments,
 };
@@ -14,8 +15,8 @@ use crate::host_state::HostState;
 use crate::import_error::ImportError;
 use crate::json;
 
-const PUT: &str = "memory.put";
-const SEARCH: &str = "memory.search";
+const PUT: &str = PutDocument::FUNCTION;
+const SEARCH: &str = SearchDocuments::FUNCTION;
 
 /// Extension fields of a document to write (`extra`).
 #[derive(Default, Deserialize)]

@@ -1,5 +1,6 @@
 //! `wattle:plugin/random`: random numbers, journaled by the gate.
 
+use wattle_run::hostcall::clock::RANDOM;
 use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::random;
@@ -9,7 +10,7 @@ use crate::import_error::TrapReason;
 impl random::Host for HostState {
     fn bytes(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
         let length = length.min(limit::RANDOM_BYTES);
-        Ok(self.gate("random.bytes")?.random(length).map_err(TrapReason::Unwind)?)
+        Ok(self.gate(RANDOM)?.random(length).map_err(TrapReason::Unwind)?)
     }
 
     fn u64(&mut self) -> wasmtime::Result<u64> {

@@ -7,7 +7,8 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
 use wattle_run::hostcall::runs::{
-    EndedRun, InterruptView, OnFailure, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
+    CANCEL, DELETE_THREAD, EVENTS, EndedRun, InterruptView, OnFailure, RESUME, ResumeRun,
+    RunOutcome, RunRef, START, StartRun, THREAD, ThreadView,
 };
 use wattle_run::limit;
 use wattle_run::ports::Caller;
@@ -21,41 +22,41 @@ use crate::json;
 
 impl runs::Host for HostState {
     async fn start(&mut self, request: runs::StartRequest) -> Result<runs::RunRef, ImportError> {
-        let gate = self.gate("runs.start")?;
+        let gate = self.gate(START)?;
         let request = into_start(request, gate.caller())?;
         let run = self.off_cpu(gate.start_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
     async fn resume(&mut self, request: runs::ResumeRequest) -> Result<runs::RunRef, ImportError> {
-        let gate = self.gate("runs.resume")?;
+        let gate = self.gate(RESUME)?;
         let request = into_resume(request, gate.caller())?;
         let run = self.off_cpu(gate.resume_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
     async fn wait(&mut self, run: runs::RunRef) -> Result<runs::EndedRun, ImportError> {
-        let gate = self.gate("runs.wait")?;
+        let gate = self.gate(EndedRun::FUNCTION)?;
         let run = into_run_ref(&run)?;
         let ended = self.off_cpu(gate.wait_run(&run)).await?;
         Ok(from_ended(ended))
     }
 
     async fn cancel(&mut self, run: runs::RunRef) -> Result<(), ImportError> {
-        let gate = self.gate("runs.cancel")?;
+        let gate = self.gate(CANCEL)?;
         let run = into_run_ref(&run)?;
         Ok(self.off_cpu(gate.cancel_run(&run)).await?)
     }
 
     async fn thread(&mut self, thread_id: String) -> Result<Option<runs::ThreadInfo>, ImportError> {
-        let gate = self.gate("runs.thread")?;
+        let gate = self.gate(THREAD)?;
         let thread = into_thread(&thread_id)?;
         let view = self.off_cpu(gate.thread(&thread)).await?;
         Ok(view.map(from_view))
     }
 
     async fn delete_thread(&mut self, thread_id: String) -> Result<(), ImportError> {
-        let gate = self.gate("runs.delete-thread")?;
+        let gate = self.gate(DELETE_THREAD)?;
         let thread = into_thread(&thread_id)?;
         Ok(self.off_cpu(gate.delete_thread(&thread)).await?)
     }
@@ -66,7 +67,7 @@ impl runs::Host for HostState {
         after: u64,
         limit: u32,
     ) -> Result<Vec<String>, ImportError> {
-        let gate = self.gate("runs.events")?;
+        let gate = self.gate(EVENTS)?;
         let thread = into_thread(&thread_id)?;
         let events = self.off_cpu(gate.thread_events(&thread, after, limit as usize)).await?;
         let texts: Result<Vec<String>, _> =
@@ -87,7 +88,6 @@ fn into_thread(text: &str) -> Result<ThreadId, Failure> {
 
 /// Converts a start request. An empty graph name refers to the app's only graph.
 fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, Failure> {
-    const START: &str = "runs.start";
     let graph = match request.graph.as_str() {
         "" => None,
         name => Some(GraphName::new(name).map_err(|error| invalid(&error))?),
@@ -122,7 +122,6 @@ fn into_metadata(metadata: Option<Value>) -> Result<BTreeMap<String, Value>, Fai
 }
 
 fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRun, Failure> {
-    const RESUME: &str = "runs.resume";
     let on_failure = match request.on_failure {
         runs::OnFailure::Keep => OnFailure::Keep,
         runs::OnFailure::Reopen => OnFailure::Reopen,

@@ -10,6 +10,7 @@ use wattle_graph::call::CallKind;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
+use wattle_run::hostcall::tools::LIST;
 use wattle_run::limit;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
@@ -20,7 +21,6 @@ use crate::import::message::from_part;
 use crate::import_error::{ImportError, TrapReason};
 use crate::json;
 
-const LIST: &str = "tools.list";
 const CALL: &str = CallKind::CallTool.name();
 const CALL_ALL: &str = "tools.call-all";
 

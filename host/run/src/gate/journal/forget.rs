@@ -8,6 +8,7 @@ use wattle_graph::failure::code;
 use crate::hostcall::runs::EndedRun;
 use crate::hostcall::sql::{ROLLED_BACK, TRANSACTION, TRANSACTION_END};
 use crate::hostcall::stream::STREAM_READ;
+use crate::hostcall::{clock, emit};
 
 /// Removes the failed calls of the last batch, so that the next attempt executes them again.
 /// In-doubt calls are kept.
@@ -32,8 +33,10 @@ pub(super) fn drop_trailing_rollbacks(entries: &mut BTreeMap<u32, (u64, Called)>
 
 /// Returns true if repeating the call has no effect outside of the guest.
 fn has_no_effect(called: &Called) -> bool {
-    let harmless = ["emit.", "clock.", "random."];
-    called.function == STREAM_READ || harmless.iter().any(|name| called.function.starts_with(name))
+    let function = called.function.as_str();
+    function == STREAM_READ
+        || clock::FUNCTIONS.contains(&function)
+        || emit::FUNCTIONS.contains(&function)
 }
 
 /// Returns true if the call failed and is not in doubt. Such a call may be repeated.
