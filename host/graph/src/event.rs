@@ -8,7 +8,7 @@ mod shown;
 pub use call::{CallStarted, Called, Streamed, Tokens};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strum::{IntoStaticStr, VariantNames};
+use strum::{EnumDiscriminants, IntoStaticStr, VariantArray, VariantNames};
 
 use crate::checkpoint::{CheckpointMeta, CheckpointSource};
 use crate::elicitation::Elicited;
@@ -48,8 +48,10 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 /// The names of the kinds are public: they are the `type` in the JSON of events and in streams, and
 /// the rules of projections refer to them. A name is that of the variant in snake case, or one that
 /// the variant declares.
-#[derive(Clone, Debug, PartialEq, Serialize, IntoStaticStr, VariantNames)]
+#[derive(Clone, Debug, PartialEq, Serialize, IntoStaticStr, VariantNames, EnumDiscriminants)]
 #[strum(serialize_all = "snake_case")]
+#[strum_discriminants(name(EventType), vis(pub(crate)), derive(VariantArray))]
+#[strum_discriminants(doc = "The kind of an event, without its payload.")]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
@@ -94,7 +96,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The names of all kinds.
+    /// The names of all kinds, in the order of the variants.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Returns the name of the kind, which is the `type` in the JSON of the event.

@@ -12,8 +12,9 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer, StringDeserialize
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use strum::VariantArray;
 
-use super::{Event, EventKind};
+use super::{Event, EventKind, EventType};
 use crate::id::{Namespace, RunId};
 
 /// The field with the name of the kind.
@@ -52,28 +53,40 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 }
 
+impl EventType {
+    /// Returns the type with a name.
+    fn of(name: &str) -> Option<Self> {
+        let mut types = EventKind::NAMES.iter().zip(Self::VARIANTS);
+        types.find(|(known, _)| **known == name).map(|(_, kind)| *kind)
+    }
+}
+
 /// Decodes the payload of a kind.
 fn decode<'de, D: Deserializer<'de>>(name: &str, payload: D) -> Result<EventKind, D::Error> {
-    Ok(match name {
-        "run_started" => EventKind::RunStarted(Deserialize::deserialize(payload)?),
-        "run_ended" => EventKind::RunEnded(Deserialize::deserialize(payload)?),
-        "task_started" => EventKind::TaskStarted(Deserialize::deserialize(payload)?),
-        "task_finished" => EventKind::TaskFinished(Deserialize::deserialize(payload)?),
-        "task_failed" => EventKind::TaskFailed(Deserialize::deserialize(payload)?),
-        "call_started" => EventKind::CallStarted(Deserialize::deserialize(payload)?),
-        "streamed" => EventKind::Streamed(Deserialize::deserialize(payload)?),
-        "called" => EventKind::Called(Deserialize::deserialize(payload)?),
-        "asked" => EventKind::InterruptRaised(Deserialize::deserialize(payload)?),
-        "answered" => EventKind::Answered(Deserialize::deserialize(payload)?),
-        "checkpointed" => EventKind::Checkpointed(Deserialize::deserialize(payload)?),
-        "reopened" => EventKind::Reopened(Deserialize::deserialize(payload)?),
-        "forked" => EventKind::Forked(Deserialize::deserialize(payload)?),
-        "settled" => EventKind::Settled(Deserialize::deserialize(payload)?),
-        "migrated" => EventKind::Migrated(Deserialize::deserialize(payload)?),
-        "custom" => EventKind::Custom(Deserialize::deserialize(payload)?),
-        "progress" => EventKind::Progress(Deserialize::deserialize(payload)?),
-        "log" => EventKind::Log(Deserialize::deserialize(payload)?),
-        other => return Err(D::Error::unknown_variant(other, EventKind::NAMES)),
+    let Some(kind) = EventType::of(name) else {
+        return Err(D::Error::unknown_variant(name, EventKind::NAMES));
+    };
+    Ok(match kind {
+        EventType::RunStarted => EventKind::RunStarted(Deserialize::deserialize(payload)?),
+        EventType::RunEnded => EventKind::RunEnded(Deserialize::deserialize(payload)?),
+        EventType::TaskStarted => EventKind::TaskStarted(Deserialize::deserialize(payload)?),
+        EventType::TaskFinished => EventKind::TaskFinished(Deserialize::deserialize(payload)?),
+        EventType::TaskFailed => EventKind::TaskFailed(Deserialize::deserialize(payload)?),
+        EventType::CallStarted => EventKind::CallStarted(Deserialize::deserialize(payload)?),
+        EventType::Streamed => EventKind::Streamed(Deserialize::deserialize(payload)?),
+        EventType::Called => EventKind::Called(Deserialize::deserialize(payload)?),
+        EventType::InterruptRaised => {
+            EventKind::InterruptRaised(Deserialize::deserialize(payload)?)
+        }
+        EventType::Answered => EventKind::Answered(Deserialize::deserialize(payload)?),
+        EventType::Checkpointed => EventKind::Checkpointed(Deserialize::deserialize(payload)?),
+        EventType::Reopened => EventKind::Reopened(Deserialize::deserialize(payload)?),
+        EventType::Forked => EventKind::Forked(Deserialize::deserialize(payload)?),
+        EventType::Settled => EventKind::Settled(Deserialize::deserialize(payload)?),
+        EventType::Migrated => EventKind::Migrated(Deserialize::deserialize(payload)?),
+        EventType::Custom => EventKind::Custom(Deserialize::deserialize(payload)?),
+        EventType::Progress => EventKind::Progress(Deserialize::deserialize(payload)?),
+        EventType::Log => EventKind::Log(Deserialize::deserialize(payload)?),
     })
 }
 
