@@ -24,18 +24,16 @@ impl Gate {
     pub async fn emit(&self, emission: Emission) -> Result<(), CallError> {
         let bytes = check_emission(&emission).map_err(|failure| self.refuse(failure))?;
         self.budget.charge_emission()?;
-        let number = self.reserve_call_numbers(1)?;
         let Some(task) = &self.task else {
+            self.count_call()?;
             if self.admit_log(bytes) {
                 tracing::info!(app = %self.caller().app, ?emission, "event of a web handler");
             }
             return Ok(());
         };
+        let (_, lookup) = self.enter(task, request(&emission))?;
         task.heartbeat.on_emit();
-        let mut entry = match task.look_up(number, number, request(&emission))? {
-            CallLookup::Recorded(_) => return Ok(()),
-            CallLookup::Unrecorded(entry) => entry,
-        };
+        let CallLookup::Unrecorded(mut entry) = lookup else { return Ok(()) };
         task.check_log_size().await?;
         let (id, node) = (task.task.clone(), task.node.clone());
         task.log.push(match emission {

@@ -1,8 +1,8 @@
 //! The one path of a host call: number, look up, check, log, perform, record.
 //!
 //! 1. The call takes the next number of its task. A batch takes its numbers at once.
-//! 2. [`TaskGate::look_up`](crate::gate::task_gate::TaskGate::look_up) compares the call with the
-//!    journal. If an earlier execution recorded a result, the call returns it.
+//! 2. [`TaskGate::look_up`] compares the call with the journal. If an earlier execution recorded a
+//!    result, the call returns it.
 //! 3. The gate checks budgets, pending rounds of an MCP server, the decision about an in-doubt call
 //!    and the size of the log.
 //! 4. The log records the start of a call that a person waits for. The host then waits until the
@@ -14,6 +14,7 @@
 //! call.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures::StreamExt;
 use serde::Serialize;
@@ -25,7 +26,7 @@ use wattle_graph::json_text;
 
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::entry::{CallEntry, CallLookup};
-use crate::gate::task_gate::log_lost;
+use crate::gate::task_gate::{TaskGate, log_lost};
 use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::hostcall::Idempotency;
@@ -90,16 +91,29 @@ impl Gate {
         request: CallRequest,
         answer: impl FnOnce() -> Result<Value, Failure>,
     ) -> Result<CallResult<Value>, Unwind> {
-        let number = self.reserve_call_numbers(1)?;
-        let Some(task) = &self.task else { return Ok(answer()) };
-        match task.look_up(number, number, request)? {
-            CallLookup::Recorded(result) => Ok(result),
-            CallLookup::Unrecorded(entry) => {
+        let Some(task) = &self.task else {
+            self.count_call()?;
+            return Ok(answer());
+        };
+        match self.enter(task, request)? {
+            (_, CallLookup::Recorded(result)) => Ok(result),
+            (_, CallLookup::Unrecorded(entry)) => {
                 let result = answer();
                 entry.record(result.clone());
                 Ok(result)
             }
         }
+    }
+
+    /// Takes the next call number of the task and looks up the call in the journal. The caller may
+    /// keep the entry open over time, as a transaction does.
+    pub(super) fn enter(
+        &self,
+        task: &Arc<TaskGate>,
+        request: CallRequest,
+    ) -> Result<(u32, CallLookup), Unwind> {
+        let number = task.reserve_call_numbers(1, self.limits())?;
+        Ok((number, task.look_up(number, number, request)?))
     }
 
     /// Counts `count` calls, reserves as many consecutive call numbers, and returns the first.

@@ -137,14 +137,14 @@ impl Gate {
     fn start_subgraph(&self, task: &Arc<TaskGate>, request: StartRun) -> Result<RunRef, CallError> {
         check_start(&request)?;
         let graph = task.subgraphs.graph(request.graph.as_ref())?;
-        let call = self.reserve_call_numbers(1)?;
         let shown = json!({
             "graph": graph, "input": request.input, "context": request.context,
         });
         let shown = CallRequest::small(START, shown).with_summary(graph.to_string());
+        let (call, lookup) = self.enter(task, shown)?;
         let place = task.call_path(call);
         let namespace = task.log.namespace().for_call(&task.node, &task.task, &place);
-        let reference = match task.look_up(call, call, shown)? {
+        let reference = match lookup {
             // In a fork the task has another id. The guest still receives the recorded reference,
             // because its later requests must equal those in the journal.
             CallLookup::Recorded(reference) => decode_output(START, reference?)?,

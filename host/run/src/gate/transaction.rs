@@ -140,10 +140,13 @@ impl Gate {
 async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, CallError> {
     let env = &gate.env;
     let meter = || ByteBudget::of(gate);
-    let call = gate.reserve_call_numbers(1)?;
-    let Some(task) = &gate.task else { return Ok(open_live(env, database, meter()).await?) };
+    let Some(task) = &gate.task else {
+        gate.count_call()?;
+        return Ok(open_live(env, database, meter()).await?);
+    };
     let request = CallRequest::small(TRANSACTION, json!({ "database": database }));
-    let entry = match task.look_up(call, call, request.with_summary(database.to_owned()))? {
+    let (call, lookup) = gate.enter(task, request.with_summary(database.to_owned()))?;
+    let entry = match lookup {
         CallLookup::Recorded(kept) => return open_replayed(env, database, call, kept?, meter()),
         CallLookup::Unrecorded(entry) => entry,
     };

@@ -72,6 +72,18 @@ const IMPURE: &[&str] =
 /// needs only some of the names.
 const CALL_NAMES: [&str; 2] = ["host/graph/src/call.rs", "plugins/sdk/src/runs/event.rs"];
 
+/// The only files that look up host calls in the journal: the journal entry, and the ways to it. A
+/// stream has reads in one batch, and an interrupt may be known before its call is looked up.
+const LOOK_UPS: [&str; 4] = [
+    "host/run/src/gate/entry.rs",
+    "host/run/src/gate/interrupt.rs",
+    "host/run/src/gate/pipeline.rs",
+    "host/run/src/gate/stream.rs",
+];
+
+/// The only file that makes the event of a host call. Forks copy events.
+const CALL_EVENT: &str = "host/run/src/gate/entry.rs";
+
 /// The maximum number of lines of a file.
 const FILE_LINES: usize = 600;
 
@@ -134,6 +146,25 @@ fn one_file_on_each_side_contains_the_names_of_calls() {
         assert!(found.contains(Path::new(CALL_NAMES[0])), "`{name}` is in {found:?}");
         assert!(found.is_subset(&allowed), "`{name}` is in {found:?}");
     }
+}
+
+#[test]
+fn host_calls_have_one_path_into_the_journal() {
+    let mut code = product_code();
+    code.retain(|path, _| path.starts_with("host/run/src"));
+    let files = |has: fn(&str) -> bool| {
+        let found = code.iter().filter(|(_, code)| has(code));
+        found.map(|(path, _)| path.as_path()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(files(|code| code.contains(".look_up(")), LOOK_UPS.map(Path::new).into());
+    assert_eq!(files(makes_call_event), [Path::new(CALL_EVENT)].into());
+}
+
+/// Returns true if the code has a `Called` with all its fields. Patterns and copies have `..`.
+fn makes_call_event(code: &str) -> bool {
+    let fields = code.split("Called {").skip(1);
+    let mut fields = fields.map(|rest| rest.split('}').next().unwrap_or_default());
+    fields.any(|fields| !fields.contains(".."))
 }
 
 /// Host and SDK derive the names of events from the variants of their types.
