@@ -1,4 +1,7 @@
 //! Tool calls of models in the log, for both streams.
+//!
+//! Requests and outputs are read as JSON. Clients therefore also see an output with a part that
+//! [`ToolOutput`](wattle_graph::tool::ToolOutput) does not know, and nothing is decoded twice.
 
 use serde_json::{Value, json};
 use wattle_graph::event::Called;
