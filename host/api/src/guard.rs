@@ -31,10 +31,11 @@ use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use crate::config::ApiConfig;
 use crate::guard::access::Access;
 use crate::guard::rejection::Rejection;
 use crate::problem::{Problem, api_code};
-use crate::state::{ApiConfig, ApiState};
+use crate::state::ApiState;
 
 pub(crate) use self::admission::AdmissionState;
 pub use self::admission::BodyLimit;

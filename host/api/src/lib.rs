@@ -3,6 +3,7 @@
 //!
 //! # Layout
 //!
+//! * [`config`]: access to the API, and limits of requests.
 //! * [`state`]: state of the handlers; [`router()`] assembles the routes.
 //! * [`guard`]: checks of Host, Origin, API key and rate limit before every request; the API keys.
 //! * [`native`]: `/api/v1`, one resource per file; [`openapi`]: the OpenAPI document.
@@ -24,6 +25,7 @@ pub mod app_route;
 pub mod blob_link;
 pub mod blob_response;
 pub mod body;
+pub mod config;
 pub mod detached;
 pub mod document;
 pub mod error;
@@ -53,8 +55,9 @@ use wattle_graph::id::AppName;
 use crate::guard::access::Access;
 use crate::guard::{ErrorFormat, GuardState};
 
+pub use self::config::ApiConfig;
 pub use self::native::tenant_scope::Operator;
-pub use self::state::{ApiConfig, ApiState};
+pub use self::state::ApiState;
 
 /// Returns the router of the whole API behind its guards: native endpoints, `/apps/{app}/...` and
 /// mounted apps.

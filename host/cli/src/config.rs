@@ -182,7 +182,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
             hosts: BTreeSet::new(),
             origins: BTreeSet::new(),
-            body_limit: ByteSize(wattle_api::state::DEFAULT_BODY_LIMIT_BYTES as u64),
+            body_limit: ByteSize(wattle_api::config::DEFAULT_BODY_LIMIT_BYTES as u64),
             connections: ConnectionsConfig::default(),
             tls: None,
             limits: CallerLimits::default(),

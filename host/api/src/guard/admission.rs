@@ -13,6 +13,7 @@ use wattle_run::caller_id::CallerId;
 use wattle_run::fair_share::{Full, Pool};
 
 use crate::blob_link::is_link;
+use crate::config::ApiConfig;
 use crate::guard::access::Access;
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::caller_rate::{CallerIdentity, CallerRateLimit};
@@ -27,7 +28,7 @@ use crate::guard::reservation::{
 };
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
-use crate::state::{ApiConfig, ApiState};
+use crate::state::ApiState;
 use crate::traffic::CutReason;
 
 /// State that the guards keep between requests.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap};
 
+use crate::config::ApiConfig;
 use crate::guard::key_record::KeyRecord;
 use crate::guard::rate::Rate;
 use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
-use crate::state::ApiConfig;
 
 /// Prefix of the public ids of configured keys.
 const CONFIGURED: &str = "configured-";

@@ -4,7 +4,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::state::ApiConfig;
+use crate::config::ApiConfig;
 
 /// Request headers that pages of allowed origins may send.
 const REQUEST_HEADERS: &str =

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::state::ApiConfig;
+use crate::config::ApiConfig;
 
 /// Returns true if requests for this host (and port) are allowed: `localhost`, IP address literals
 /// and configured names. An IP address literal is always allowed, because DNS rebinding needs a

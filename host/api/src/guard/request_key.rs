@@ -3,8 +3,8 @@
 use axum::http::{HeaderMap, header};
 use wattle_graph::id::Digest;
 
+use crate::config::ApiConfig;
 use crate::guard::authenticated_key::AuthenticatedKey;
-use crate::state::ApiConfig;
 
 /// Number of hex digits of the digest that identify a configured key in the rate limiter.
 const ID_DIGITS: usize = 16;

@@ -5,11 +5,12 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use wattle_graph::principal::Principal;
 
+use crate::config::ApiConfig;
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::user::User;
 use crate::native::tenant_scope::{Operator, resolve_tenant};
 use crate::problem::Problem;
-use crate::state::{ApiConfig, ApiState};
+use crate::state::ApiState;
 
 /// The principal of a request; `None` if the request names neither key, tenant nor user. For a
 /// request with [`Operator`], it is the [`Principal`] in the extensions of the request.

@@ -7,9 +7,10 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
+use crate::config::ApiConfig;
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::problem::{Problem, api_code};
-use crate::state::{ApiConfig, ApiState};
+use crate::state::ApiState;
 
 /// The tenant whose resources a request can access.
 #[derive(Clone, Debug)]
