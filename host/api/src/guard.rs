@@ -21,6 +21,7 @@ mod rate_limiters;
 mod rejection;
 pub(crate) mod request_key;
 pub(crate) mod reservation;
+mod revocable_key;
 pub mod scope;
 pub mod user;
 
@@ -35,9 +36,8 @@ use crate::config::ApiConfig;
 use crate::guard::access::Access;
 use crate::guard::rejection::Rejection;
 use crate::problem::{Problem, api_code};
-use crate::state::ApiState;
 
-pub(crate) use self::admission::AdmissionState;
+pub(crate) use self::admission::Admission;
 pub use self::admission::BodyLimit;
 pub use self::keyring::keys_namespace;
 pub use self::rate_limiters::network_of;
@@ -52,24 +52,30 @@ pub const CREDENTIAL_HEADERS: &[&str] =
 /// State of the guard middleware for a group of routes.
 #[derive(Clone)]
 pub struct GuardState {
-    /// State of the API.
-    pub state: ApiState,
+    admission: Arc<Admission>,
     /// Format of the responses that reject a request.
-    pub format: ErrorFormat,
+    format: ErrorFormat,
     /// Required scope and share of each route.
-    pub access: Arc<Access>,
+    access: Arc<Access>,
+}
+
+impl GuardState {
+    pub(crate) fn new(admission: Arc<Admission>, format: ErrorFormat, access: Arc<Access>) -> Self {
+        Self { admission, format, access }
+    }
 }
 
 /// Checks a request, and responds to rejected requests itself.
 pub async fn check(State(guard): State<GuardState>, mut request: Request, next: Next) -> Response {
-    let GuardState { state, format, access } = guard;
-    let origin = cors::allowed_origin(&state.config, request.headers());
+    let GuardState { admission, format, access } = guard;
+    let config = admission.config();
+    let origin = cors::allowed_origin(config, request.headers());
     let path = request.uri().path().to_owned();
-    let response = match check_host_and_origin(&state.config, &request) {
+    let response = match check_host_and_origin(config, &request) {
         Some(problem) => Rejection::from(problem).into_response(format, &path),
         None if origin.is_some() && cors::is_preflight(&request) => cors::preflight(),
         None => {
-            let result = match admission::admit(&state, &access, &mut request).await {
+            let result = match admission.admit(&access, &mut request).await {
                 Ok(admitted) => admitted.run(request, next).await,
                 Err(rejection) => Err(rejection),
             };

@@ -77,7 +77,7 @@ pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
     // fail.
     let _ = state.access.set(access.clone());
     let guards = |format| {
-        let guard = GuardState { state: state.clone(), format, access: access.clone() };
+        let guard = GuardState::new(state.admission.clone(), format, access.clone());
         middleware::from_fn_with_state(guard, guard::check)
     };
     let further = further.layer(guards(ErrorFormat::Detail));
@@ -117,8 +117,7 @@ fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
 /// Returns the router of one app, for the app's own listen address.
 pub fn app_router(state: ApiState, app: AppName) -> Router {
     // The routes of an app have the default access, even where the native API has an equal path.
-    let guard =
-        GuardState { state: state.clone(), format: ErrorFormat::Problem, access: Arc::default() };
+    let guard = GuardState::new(state.admission.clone(), ErrorFormat::Problem, Arc::default());
     let guards = middleware::from_fn_with_state(guard, guard::check);
     Router::new()
         .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))

@@ -10,7 +10,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::Plugin;
 
 use crate::config::ApiConfig;
-use crate::guard::AdmissionState;
+use crate::guard::Admission;
 use crate::guard::access::Access;
 use crate::stream::disconnect::RunClients;
 use crate::traffic::Traffic;
@@ -31,8 +31,8 @@ pub struct ApiState {
     pub engine: Engine,
     /// Access to the API.
     pub config: Arc<ApiConfig>,
-    /// State of the guards.
-    pub(crate) admission: Arc<AdmissionState>,
+    /// The guards.
+    pub(crate) admission: Arc<Admission>,
     /// Access requirements of the routes; empty until the router is built.
     pub access: Arc<OnceLock<Arc<Access>>>,
     /// Counts of connections and of rejected requests.
@@ -53,16 +53,16 @@ pub struct ApiState {
 impl ApiState {
     /// Creates the state of a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
-        let standalone_plugins = StandalonePlugins::default();
-        let admission = Arc::new(AdmissionState::new(&config));
+        let (config, traffic) = (Arc::new(config), Arc::<Traffic>::default());
+        let admission = Admission::new(config.clone(), engine.clone(), traffic.clone());
         Self {
             engine,
-            config: Arc::new(config),
-            admission,
+            config,
+            admission: Arc::new(admission),
             access: Arc::default(),
-            traffic: Arc::default(),
+            traffic,
             stopping,
-            standalone_plugins,
+            standalone_plugins: StandalonePlugins::default(),
             metrics: None,
             run_clients: RunClients::default(),
             instance: "".into(),

@@ -1,6 +1,7 @@
 //! Admission of requests: authentication, scope, rate limit and number of open requests.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody as _;
@@ -10,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use wattle_graph::failure::code;
 use wattle_run::caller_id::CallerId;
+use wattle_run::engine::Engine;
 use wattle_run::fair_share::{Full, Pool};
 
 use crate::blob_link::is_link;
@@ -26,15 +28,20 @@ use crate::guard::request_key;
 use crate::guard::reservation::{
     BodyReservation, ResponsePool, ResponseReservation, total_body_bytes,
 };
+use crate::guard::revocable_key::RevocableKey;
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
-use crate::state::ApiState;
-use crate::traffic::CutReason;
+use crate::traffic::{CutReason, Traffic};
 
-/// State that the guards keep between requests.
-pub(crate) struct AdmissionState {
-    pub(crate) keyring: Keyring,
-    pub(super) limiters: RateLimiters,
+/// Admits requests. Holds the parts of the API that the guards read, and the state that they keep
+/// between requests.
+pub(crate) struct Admission {
+    config: Arc<ApiConfig>,
+    engine: Engine,
+    traffic: Arc<Traffic>,
+    /// The created keys.
+    pub(crate) keyring: Arc<Keyring>,
+    limiters: Arc<RateLimiters>,
     open: OpenRequests,
     /// Bytes of request bodies in memory.
     bodies: Pool<CallerId>,
@@ -42,16 +49,150 @@ pub(crate) struct AdmissionState {
     responses: ResponsePool,
 }
 
-impl AdmissionState {
-    pub(crate) fn new(config: &ApiConfig) -> Self {
+impl Admission {
+    pub(crate) fn new(config: Arc<ApiConfig>, engine: Engine, traffic: Arc<Traffic>) -> Self {
         let limits = &config.limits;
         Self {
-            keyring: Keyring::default(),
-            limiters: RateLimiters::new(limits),
+            keyring: Arc::default(),
+            limiters: Arc::new(RateLimiters::new(limits)),
             open: OpenRequests::new(limits),
             bodies: Pool::new(total_body_bytes(config.body_limit_bytes)),
             responses: ResponsePool::new(limits.response_bytes),
+            config,
+            engine,
+            traffic,
         }
+    }
+
+    pub(super) fn config(&self) -> &ApiConfig {
+        &self.config
+    }
+
+    /// Admits or rejects a request. An admitted request has its key, user and limits in its
+    /// extensions.
+    pub(super) async fn admit(
+        &self,
+        access: &Access,
+        request: &mut Request,
+    ) -> Result<Admitted, Rejection> {
+        let required = access.required(request);
+        let Some(scope) = required.scope else {
+            return Ok(Admitted { permit: None, reservations: None });
+        };
+        let is_link = is_link(request.method(), request.uri().path());
+        let key = self.authenticate(request.headers(), client_network(request), is_link).await?;
+        let identity = match &key {
+            Some(key) => {
+                let checked = self.limiters.check_key(key.id(), key.rate());
+                checked.map_err(|delay| rate_limited("key", delay))?;
+                check_scope(key, scope)?;
+                CallerIdentity::Key(key.id().to_owned())
+            }
+            None => CallerIdentity::Network(self.check_address(client_network(request))?),
+        };
+        let user = self.config.user_header.as_ref().map(|header| header.read(request));
+        let user = user.transpose()?.flatten();
+        let record = key.as_ref().and_then(AuthenticatedKey::record);
+        let revocable = record.map(|record| {
+            RevocableKey::new(self.keyring.clone(), self.engine.clone(), record.digest)
+        });
+        let rate = key.as_ref().and_then(AuthenticatedKey::rate);
+        let caller = identity.caller_id();
+        let rate_limit = CallerRateLimit::new(self.limiters.clone(), identity, rate);
+        request.extensions_mut().insert(rate_limit);
+        let body = BodyReservation::new(&self.bodies, caller, &self.traffic);
+        let response = self.responses.reserve(caller, required.share, &self.traffic);
+        let response =
+            response.map_err(|_| limit_reached("bytes of responses that were not read"))?;
+        let permit = self.open.try_acquire(caller, required.share, revocable);
+        let permit = permit.map_err(|why| self.open_limit_reached(why))?;
+        let extensions = request.extensions_mut();
+        extensions.insert(permit.clone());
+        extensions.insert(body.clone());
+        extensions.insert(response.clone());
+        if let Some(user) = user {
+            extensions.insert(user);
+        }
+        if let Some(key) = key {
+            if let Some(record) = key.record() {
+                let bytes = record.body_limit_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+                if let Some(bytes) = bytes {
+                    extensions.insert(BodyLimit(bytes));
+                }
+                self.keyring.record_use(self.engine.ports(), &record.id).await;
+            }
+            extensions.insert(key);
+        }
+        Ok(Admitted { permit: Some(permit), reservations: Some((body, response)) })
+    }
+
+    /// Returns the key of a request. Returns `None` if the request has none and needs none.
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        address: IpAddr,
+        is_link: bool,
+    ) -> Result<Option<AuthenticatedKey>, Rejection> {
+        match self.find_key(headers).await {
+            Ok(found) => Ok(found),
+            // A link is sufficient authorization. A link request with an unknown key is treated as
+            // a request without a key.
+            Err(_) if is_link => Ok(None),
+            Err(problem) => {
+                // Requests with invalid keys count against the rate limit of their address.
+                self.check_address(address)?;
+                Err(problem.into())
+            }
+        }
+    }
+
+    async fn find_key(&self, headers: &HeaderMap) -> Result<Option<AuthenticatedKey>, Problem> {
+        let config = &self.config;
+        if let Some(key) = request_key::find_configured(config, headers) {
+            return Ok(Some(key));
+        }
+        let ports = self.engine.ports();
+        let keys = match self.keyring.keys(ports).await {
+            Ok(keys) => keys,
+            // A host without keys accepts requests without a key. A handler that needs the memory
+            // reports the failure itself.
+            Err(_) if self.keyring.had_no_keys() && !request_key::requires_key(config) => {
+                return Ok(None);
+            }
+            Err(failure) => {
+                tracing::warn!(%failure, "failed to load API keys");
+                let detail = "the API keys cannot be read at the moment; try again";
+                return Err(
+                    Problem::new(code::UNAVAILABLE, detail).with_retry_after(RETRY_AFTER_SECONDS)
+                );
+            }
+        };
+        if let Some(record) =
+            request_key::key_digests(headers).find_map(|digest| keys.find(&digest))
+        {
+            if !record.is_expired(ports.clock.now_ms()) {
+                return Ok(Some(AuthenticatedKey::from_record(record)));
+            }
+            let detail = format!("the key `{}` has expired; request a new one", record.id);
+            return Err(Problem::new(api_code::UNAUTHORIZED, detail));
+        }
+        if keys.is_empty() && !request_key::requires_key(config) {
+            return Ok(None);
+        }
+        Err(Problem::new(
+            api_code::UNAUTHORIZED,
+            "send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`",
+        ))
+    }
+
+    fn check_address(&self, address: IpAddr) -> Result<IpAddr, Rejection> {
+        let checked = self.limiters.check_address(address);
+        checked.map(|()| address).map_err(|delay| rate_limited("address", delay))
+    }
+
+    fn open_limit_reached(&self, why: Full) -> Rejection {
+        self.traffic.count_cut(CutReason::RequestLimit);
+        too_many_open(why).into()
     }
 }
 
@@ -87,119 +228,6 @@ impl Admitted {
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimit(pub usize);
 
-/// Admits or rejects a request. An admitted request has its key, user and limits in its extensions.
-pub(super) async fn admit(
-    state: &ApiState,
-    access: &Access,
-    request: &mut Request,
-) -> Result<Admitted, Rejection> {
-    let required = access.required(request);
-    let Some(scope) = required.scope else {
-        return Ok(Admitted { permit: None, reservations: None });
-    };
-    let is_link = is_link(request.method(), request.uri().path());
-    let key = authenticate(state, request.headers(), client_network(request), is_link).await?;
-    let admission = &state.admission;
-    let identity = match &key {
-        Some(key) => {
-            let checked = admission.limiters.check_key(key.id(), key.rate());
-            checked.map_err(|delay| rate_limited("key", delay))?;
-            check_scope(key, scope)?;
-            CallerIdentity::Key(key.id().to_owned())
-        }
-        None => CallerIdentity::Network(check_address(state, client_network(request))?),
-    };
-    let user = state.config.user_header.as_ref().map(|header| header.read(request));
-    let user = user.transpose()?.flatten();
-    let record = key.as_ref().and_then(AuthenticatedKey::record);
-    let revocable = record.map(|record| (state.clone(), record.digest));
-    let rate = key.as_ref().and_then(AuthenticatedKey::rate);
-    let caller = identity.caller_id();
-    request.extensions_mut().insert(CallerRateLimit::new(state, identity, rate));
-    let body = BodyReservation::new(&admission.bodies, caller, &state.traffic);
-    let response = admission.responses.reserve(caller, required.share, &state.traffic);
-    let response = response.map_err(|_| limit_reached("bytes of responses that were not read"))?;
-    let permit = admission.open.try_acquire(caller, required.share, revocable);
-    let permit = permit.map_err(|why| open_limit_reached(state, why))?;
-    let extensions = request.extensions_mut();
-    extensions.insert(permit.clone());
-    extensions.insert(body.clone());
-    extensions.insert(response.clone());
-    if let Some(user) = user {
-        extensions.insert(user);
-    }
-    if let Some(key) = key {
-        if let Some(record) = key.record() {
-            let bytes = record.body_limit_bytes.and_then(|bytes| usize::try_from(bytes).ok());
-            if let Some(bytes) = bytes {
-                extensions.insert(BodyLimit(bytes));
-            }
-            admission.keyring.record_use(state.engine.ports(), &record.id).await;
-        }
-        extensions.insert(key);
-    }
-    Ok(Admitted { permit: Some(permit), reservations: Some((body, response)) })
-}
-
-/// Returns the key of a request. Returns `None` if the request has none and needs none.
-async fn authenticate(
-    state: &ApiState,
-    headers: &HeaderMap,
-    address: IpAddr,
-    is_link: bool,
-) -> Result<Option<AuthenticatedKey>, Rejection> {
-    match find_key(state, headers).await {
-        Ok(found) => Ok(found),
-        // A link is sufficient authorization. A link request with an unknown key is treated as a
-        // request without a key.
-        Err(_) if is_link => Ok(None),
-        Err(problem) => {
-            // Requests with invalid keys count against the rate limit of their address.
-            check_address(state, address)?;
-            Err(problem.into())
-        }
-    }
-}
-
-async fn find_key(
-    state: &ApiState,
-    headers: &HeaderMap,
-) -> Result<Option<AuthenticatedKey>, Problem> {
-    let config = &state.config;
-    if let Some(key) = request_key::find_configured(config, headers) {
-        return Ok(Some(key));
-    }
-    let ports = state.engine.ports();
-    let keyring = &state.admission.keyring;
-    let keys = match keyring.keys(ports).await {
-        Ok(keys) => keys,
-        // A host without keys accepts requests without a key. A handler that needs the memory
-        // reports the failure itself.
-        Err(_) if keyring.had_no_keys() && !request_key::requires_key(config) => return Ok(None),
-        Err(failure) => {
-            tracing::warn!(%failure, "failed to load API keys");
-            let detail = "the API keys cannot be read at the moment; try again";
-            return Err(
-                Problem::new(code::UNAVAILABLE, detail).with_retry_after(RETRY_AFTER_SECONDS)
-            );
-        }
-    };
-    if let Some(record) = request_key::key_digests(headers).find_map(|digest| keys.find(&digest)) {
-        if !record.is_expired(ports.clock.now_ms()) {
-            return Ok(Some(AuthenticatedKey::from_record(record)));
-        }
-        let detail = format!("the key `{}` has expired; request a new one", record.id);
-        return Err(Problem::new(api_code::UNAUTHORIZED, detail));
-    }
-    if keys.is_empty() && !request_key::requires_key(config) {
-        return Ok(None);
-    }
-    Err(Problem::new(
-        api_code::UNAUTHORIZED,
-        "send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`",
-    ))
-}
-
 fn check_scope(key: &AuthenticatedKey, needed: KeyScope) -> Result<(), Rejection> {
     if key.allows(needed) {
         return Ok(());
@@ -209,18 +237,8 @@ fn check_scope(key: &AuthenticatedKey, needed: KeyScope) -> Result<(), Rejection
     Err(Problem::new(code::DENIED, detail).with_details(details).into())
 }
 
-fn check_address(state: &ApiState, address: IpAddr) -> Result<IpAddr, Rejection> {
-    let checked = state.admission.limiters.check_address(address);
-    checked.map(|()| address).map_err(|delay| rate_limited("address", delay))
-}
-
 fn rate_limited(what: &str, delay: Duration) -> Rejection {
     let seconds = delay.as_millis().div_ceil(1_000).max(1);
     let detail = format!("rate limit of this {what} exceeded; retry after {seconds} s");
     Rejection::too_many_requests(detail, delay)
-}
-
-fn open_limit_reached(state: &ApiState, why: Full) -> Rejection {
-    state.traffic.count_cut(CutReason::RequestLimit);
-    too_many_open(why).into()
 }

@@ -1,12 +1,13 @@
 //! The rate limit of a caller, for commands on a WebSocket connection.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_run::caller_id::CallerId;
 
 use crate::guard::rate::Rate;
-use crate::state::ApiState;
+use crate::guard::rate_limiters::RateLimiters;
 
 /// The identity under which the requests of a caller are counted.
 #[derive(Clone, Debug)]
@@ -31,15 +32,19 @@ impl CallerIdentity {
 /// handlers count each command against it.
 #[derive(Clone)]
 pub struct CallerRateLimit {
-    state: ApiState,
+    limiters: Arc<RateLimiters>,
     caller: CallerIdentity,
     rate: Option<Rate>,
 }
 
 impl CallerRateLimit {
     /// Creates the rate limit of a caller. `rate` is the key's own rate limit.
-    pub(crate) fn new(state: &ApiState, caller: CallerIdentity, rate: Option<Rate>) -> Self {
-        Self { state: state.clone(), caller, rate }
+    pub(crate) fn new(
+        limiters: Arc<RateLimiters>,
+        caller: CallerIdentity,
+        rate: Option<Rate>,
+    ) -> Self {
+        Self { limiters, caller, rate }
     }
 
     /// Counts one command as one request.
@@ -48,10 +53,9 @@ impl CallerRateLimit {
     ///
     /// The delay until the next command is allowed, if the rate limit is exceeded.
     pub fn check(&self) -> Result<(), Duration> {
-        let limiters = &self.state.admission.limiters;
         match &self.caller {
-            CallerIdentity::Key(id) => limiters.check_key(id, self.rate),
-            CallerIdentity::Network(network) => limiters.check_address(*network),
+            CallerIdentity::Key(id) => self.limiters.check_key(id, self.rate),
+            CallerIdentity::Network(network) => self.limiters.check_address(*network),
         }
     }
 }

@@ -10,7 +10,6 @@ use axum::response::Response;
 use futures::StreamExt as _;
 use serde_json::json;
 use wattle_graph::failure::code;
-use wattle_graph::id::Digest;
 use wattle_run::caller_id::CallerId;
 use wattle_run::fair_share::{Full, Pool};
 
@@ -19,8 +18,8 @@ use crate::guard::limits::{
     LASTING_FRACTION, Limits, MAX_ALL_CONTROL_REQUESTS, MAX_CONTROL_REQUESTS, RETRY_AFTER_SECONDS,
     limit_reached,
 };
+use crate::guard::revocable_key::RevocableKey;
 use crate::problem::Problem;
-use crate::state::ApiState;
 
 /// The open requests of all callers.
 #[derive(Clone)]
@@ -45,7 +44,7 @@ struct PermitInner {
     share: Mutex<Share>,
     requests: OpenRequests,
     /// The created key of the request, which can be revoked.
-    key: Option<(ApiState, Digest)>,
+    key: Option<RevocableKey>,
 }
 
 impl OpenRequests {
@@ -65,7 +64,7 @@ impl OpenRequests {
         &self,
         caller: CallerId,
         share: Share,
-        key: Option<(ApiState, Digest)>,
+        key: Option<RevocableKey>,
     ) -> Result<RequestPermit, Full> {
         match share {
             Share::Control => self.control.take(&caller, 1, MAX_CONTROL_REQUESTS)?,
@@ -140,9 +139,7 @@ impl RequestPermit {
     /// Returns true if the key of the request is revoked or expired.
     pub async fn is_revoked(&self) -> bool {
         match &self.0.key {
-            Some((state, digest)) => {
-                state.admission.keyring.is_revoked(state.engine.ports(), digest).await
-            }
+            Some(key) => key.is_revoked().await,
             None => false,
         }
     }
@@ -151,9 +148,7 @@ impl RequestPermit {
     /// no revocable key.
     pub async fn revoked(&self) {
         match &self.0.key {
-            Some((state, digest)) => {
-                state.admission.keyring.revoked(state.engine.ports(), digest).await;
-            }
+            Some(key) => key.revoked().await,
             None => std::future::pending().await,
         }
     }
