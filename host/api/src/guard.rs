@@ -23,6 +23,7 @@ pub(crate) mod request_key;
 pub(crate) mod reservation;
 mod revocable_key;
 pub mod scope;
+pub mod tenant_name;
 pub mod user;
 
 use std::sync::Arc;

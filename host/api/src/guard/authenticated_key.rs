@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::http::{Extensions, HeaderMap};
-
-use crate::config::ApiConfig;
 use crate::guard::key_record::KeyRecord;
 use crate::guard::rate::Rate;
-use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
 
 /// Prefix of the public ids of configured keys.
@@ -45,16 +41,6 @@ impl AuthenticatedKey {
             scope,
             record: Some(record.clone()),
         }))
-    }
-
-    /// Returns the key of a request. The guards put it into the extensions; without guards, only
-    /// configured keys are found.
-    pub(crate) fn from_request(
-        config: &ApiConfig,
-        headers: &HeaderMap,
-        extensions: &Extensions,
-    ) -> Option<Self> {
-        extensions.get::<Self>().cloned().or_else(|| request_key::find_configured(config, headers))
     }
 
     /// Returns the id under which the rate limiter counts the key's requests.

@@ -12,7 +12,7 @@ use wattle_graph::id::Digest;
 use crate::guard::limits::MAX_KEY_NAME_CHARS;
 use crate::guard::rate::Rate;
 use crate::guard::scope::KeyScope;
-use crate::native::tenant_scope::check_tenant;
+use crate::guard::tenant_name::check_tenant;
 
 /// Prefix of all keys, by which secret scanners recognize a leaked key.
 const KEY_PREFIX: &str = "wtl_";

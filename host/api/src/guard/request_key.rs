@@ -1,6 +1,6 @@
 //! The API keys of requests, and the configured keys.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, header};
 use wattle_graph::id::Digest;
 
 use crate::config::ApiConfig;
@@ -15,8 +15,19 @@ pub(crate) fn requires_key(config: &ApiConfig) -> bool {
     config.requires_key || !config.keys.is_empty() || !config.tenant_keys.is_empty()
 }
 
+/// Returns the key of a request. The guards put it into the extensions; without guards, only
+/// configured keys are found.
+pub(crate) fn find(
+    config: &ApiConfig,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Option<AuthenticatedKey> {
+    let authenticated = extensions.get::<AuthenticatedKey>().cloned();
+    authenticated.or_else(|| find_configured(config, headers))
+}
+
 /// Returns the configured key of a request.
-pub(crate) fn find_configured(config: &ApiConfig, headers: &HeaderMap) -> Option<AuthenticatedKey> {
+pub(super) fn find_configured(config: &ApiConfig, headers: &HeaderMap) -> Option<AuthenticatedKey> {
     key_digests(headers).find_map(|key| {
         let tenant = config.tenant_keys.get(&key).cloned();
         let is_known = tenant.is_some() || config.keys.contains(&key);

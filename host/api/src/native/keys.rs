@@ -45,7 +45,7 @@ impl KeyAdmin {
             return Ok(Self { tenant: None, key: None });
         }
         let tenant = named_tenant(&state.config, headers, extensions)?;
-        let key = AuthenticatedKey::from_request(&state.config, headers, extensions);
+        let key = request_key::find(&state.config, headers, extensions);
         let is_allowed = match (&key, &tenant) {
             (None, named) => named.is_none(),
             (Some(key), None) => key.is_operator_key(),

@@ -12,7 +12,8 @@ use crate::document::Page;
 use crate::document::memory::{
     ClearedMemoryDocument, MemoryDocument, MemorySearchDocument, PutMemoryDocument,
 };
-use crate::native::tenant_scope::{RequestRole, check_tenant};
+use crate::guard::tenant_name::check_tenant;
+use crate::native::tenant_scope::RequestRole;
 use crate::native::threads::page_size;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;

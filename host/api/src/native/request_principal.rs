@@ -6,7 +6,7 @@ use axum::http::{Extensions, HeaderMap};
 use wattle_graph::principal::Principal;
 
 use crate::config::ApiConfig;
-use crate::guard::authenticated_key::AuthenticatedKey;
+use crate::guard::request_key;
 use crate::guard::user::User;
 use crate::native::tenant_scope::{Operator, resolve_tenant};
 use crate::problem::Problem;
@@ -41,7 +41,7 @@ pub(crate) fn request_principal(
         return Ok(extensions.get::<Principal>().cloned());
     }
     let principal = Principal {
-        key: AuthenticatedKey::from_request(config, headers, extensions).map(|key| key.public_id()),
+        key: request_key::find(config, headers, extensions).map(|key| key.public_id()),
         tenant: resolve_tenant(config, headers, extensions)?,
         user: extensions.get::<User>().map(|user| user.0.clone()),
         app: None,

@@ -10,7 +10,8 @@ use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Caller;
 
 use crate::body::JsonBody;
-use crate::native::tenant_scope::{TenantScope, check_tenant};
+use crate::guard::tenant_name::check_tenant;
+use crate::native::tenant_scope::TenantScope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 

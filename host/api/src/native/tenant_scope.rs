@@ -9,6 +9,8 @@ use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::config::ApiConfig;
 use crate::guard::authenticated_key::AuthenticatedKey;
+use crate::guard::request_key;
+use crate::guard::tenant_name::check_tenant;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
 
@@ -54,7 +56,7 @@ impl RequestRole {
     fn from_parts(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
         let Parts { headers, extensions, .. } = parts;
         let config = &state.config;
-        let key = AuthenticatedKey::from_request(config, headers, extensions);
+        let key = request_key::find(config, headers, extensions);
         let has_operator_key = || -> Result<bool, Problem> {
             let is_operator_key = key.as_ref().is_some_and(AuthenticatedKey::is_operator_key);
             Ok(is_operator_key && named_tenant(config, headers, extensions)?.is_none())
@@ -92,7 +94,7 @@ impl FromRequestParts<ApiState> for OperatorOnly {
         let (path, headers, extensions) = (parts.uri.path(), &parts.headers, &parts.extensions);
         let named = named_tenant(&state.config, headers, extensions);
         let named = named.map_err(|problem| problem.with_instance(path))?;
-        let key = AuthenticatedKey::from_request(&state.config, headers, extensions);
+        let key = request_key::find(&state.config, headers, extensions);
         match named {
             None if key.is_none_or(|key| key.is_operator_key()) => Ok(Self),
             named => {
@@ -117,9 +119,6 @@ pub fn operator_only_problem(what: &str, tenant: &str) -> Problem {
     Problem::new(code::DENIED, detail)
 }
 
-/// Maximum number of characters in the name of a tenant.
-const MAX_TENANT_CHARS: usize = 64;
-
 /// Returns the tenant that a request names by its key or header.
 ///
 /// # Errors
@@ -133,7 +132,7 @@ pub fn named_tenant(
     let named = config.tenant_header.as_ref().and_then(|name| headers.get(name));
     let named = named.map(|value| value.to_str().unwrap_or("?")).filter(|name| !name.is_empty());
     named.map(check_tenant).transpose()?;
-    let key = AuthenticatedKey::from_request(config, headers, extensions);
+    let key = request_key::find(config, headers, extensions);
     match (key.as_ref().and_then(AuthenticatedKey::tenant), named) {
         (Some(own), Some(named)) if own != named => Err(Problem::new(
             code::DENIED,
@@ -166,26 +165,6 @@ pub fn resolve_tenant(
         }
         (None, None) => Ok(None),
     }
-}
-
-/// Checks that a string is a valid tenant name.
-///
-/// # Errors
-///
-/// `invalid` if it is not.
-pub fn check_tenant(name: &str) -> Result<(), Problem> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    // As a path segment, such as in links to blobs, `.` and `..` have another meaning.
-    let is_dots = [".", ".."].contains(&name);
-    let is_valid = !name.is_empty() && name.len() <= MAX_TENANT_CHARS && !is_dots;
-    if is_valid && name.chars().all(is_plain) {
-        return Ok(());
-    }
-    let detail = format!(
-        "a tenant's name must be 1 to {MAX_TENANT_CHARS} ASCII letters, digits, `-`, `_`, `.` or \
-         `@`, but not `.` or `..`"
-    );
-    Err(Problem::new(code::INVALID, detail))
 }
 
 impl TenantScope {

@@ -11,7 +11,7 @@ use figment::value::{Dict, Value};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wattle_api::guard::limits::MIN_RESPONSE_BYTES;
-use wattle_api::native::tenant_scope::check_tenant;
+use wattle_api::guard::tenant_name::check_tenant;
 use wattle_graph::suggest;
 use wattle_run::grant::GrantKey;
 
