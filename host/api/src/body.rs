@@ -4,9 +4,10 @@ pub mod struct_from_map;
 
 use std::error::Error as _;
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRef, FromRequest, Request};
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -19,12 +20,12 @@ use wattle_run::json::lenient;
 use wattle_run::limit::JSON_VALUES_BYTES;
 
 use self::struct_from_map::StructFromMap;
+use crate::config::ApiConfig;
 use crate::guard::BodyLimit;
 use crate::guard::limits::{BODY_VALUES_FACTOR, limit_reached};
 use crate::guard::open_requests::RequestPermit;
 use crate::guard::reservation::BodyReservation;
 use crate::problem::{Problem, api_code};
-use crate::state::ApiState;
 
 /// Maximum initial buffer size. The buffer grows with the received bytes, because a client can
 /// declare a larger body than it sends.
@@ -38,16 +39,28 @@ const MAX_DRAIN_BYTES: usize = 64 << 20;
 /// A JSON body.
 pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
+impl<T, S> FromRequest<S> for JsonBody<T>
+where
+    T: DeserializeOwned,
+    Arc<ApiConfig>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let path = request.uri().path().to_owned();
-        read_json(request, state).await.map(Self).map_err(|problem| problem.with_instance(&path))
+        let limit_bytes = Arc::<ApiConfig>::from_ref(state).body_limit_bytes;
+        read_json(request, limit_bytes)
+            .await
+            .map(Self)
+            .map_err(|problem| problem.with_instance(&path))
     }
 }
 
-async fn read_json<T: DeserializeOwned>(request: Request, state: &ApiState) -> Result<T, Problem> {
+async fn read_json<T: DeserializeOwned>(
+    request: Request,
+    limit_bytes: usize,
+) -> Result<T, Problem> {
     let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
     if !media_type.is_some_and(is_json) {
         return Err(Problem::new(
@@ -55,7 +68,7 @@ async fn read_json<T: DeserializeOwned>(request: Request, state: &ApiState) -> R
             "send the body as JSON with the header `content-type: application/json`",
         ));
     }
-    let body = read(request, state.config.body_limit_bytes).await?;
+    let body = read(request, limit_bytes).await?;
     body.parse(parse_within).await
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use axum::extract::FromRef;
 use tokio::sync::watch;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::PluginName;
@@ -93,6 +94,12 @@ impl ApiState {
     /// Sets the id of the server.
     pub fn with_instance(self, instance: &str) -> Self {
         Self { instance: instance.into(), ..self }
+    }
+}
+
+impl FromRef<ApiState> for Arc<ApiConfig> {
+    fn from_ref(state: &ApiState) -> Self {
+        state.config.clone()
     }
 }
 

@@ -9,9 +9,11 @@
 //! after a leak they must be revoked, too. A request must ask for this; otherwise the response
 //! lists the descendants that remain.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::{FromRef, FromRequestParts, Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::Deserialize;
@@ -19,6 +21,7 @@ use utoipa::IntoParams;
 use wattle_graph::failure::code;
 
 use crate::body::JsonBody;
+use crate::config::ApiConfig;
 use crate::document::key::{CreatedKeyDocument, KeyDocument, NewKeyDocument, RevokedKeysDocument};
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::key_record::NewKey;
@@ -39,13 +42,13 @@ pub struct KeyAdmin {
 }
 
 impl KeyAdmin {
-    fn from_parts(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
+    fn from_parts(config: &ApiConfig, parts: &Parts) -> Result<Self, Problem> {
         let Parts { headers, extensions, .. } = parts;
         if extensions.get::<Operator>().is_some() {
             return Ok(Self { tenant: None, key: None });
         }
-        let tenant = named_tenant(&state.config, headers, extensions)?;
-        let key = request_key::find(&state.config, headers, extensions);
+        let tenant = named_tenant(config, headers, extensions)?;
+        let key = request_key::find(config, headers, extensions);
         let is_allowed = match (&key, &tenant) {
             (None, named) => named.is_none(),
             (Some(key), None) => key.is_operator_key(),
@@ -72,11 +75,16 @@ impl KeyAdmin {
     }
 }
 
-impl FromRequestParts<ApiState> for KeyAdmin {
+impl<S> FromRequestParts<S> for KeyAdmin
+where
+    Arc<ApiConfig>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        Self::from_parts(state, parts).map_err(|problem| problem.with_instance(parts.uri.path()))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let config = Arc::<ApiConfig>::from_ref(state);
+        Self::from_parts(&config, parts).map_err(|problem| problem.with_instance(parts.uri.path()))
     }
 }
 

@@ -1,6 +1,8 @@
 //! The principal of a request, which events record.
 
-use axum::extract::FromRequestParts;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use wattle_graph::principal::Principal;
@@ -10,19 +12,23 @@ use crate::guard::request_key;
 use crate::guard::user::User;
 use crate::native::tenant_scope::{Operator, resolve_tenant};
 use crate::problem::Problem;
-use crate::state::ApiState;
 
 /// The principal of a request; `None` if the request names neither key, tenant nor user. For a
 /// request with [`Operator`], it is the [`Principal`] in the extensions of the request.
 #[derive(Clone, Debug)]
 pub struct RequestPrincipal(pub Option<Principal>);
 
-impl FromRequestParts<ApiState> for RequestPrincipal {
+impl<S> FromRequestParts<S> for RequestPrincipal
+where
+    Arc<ApiConfig>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let config = Arc::<ApiConfig>::from_ref(state);
         let Parts { headers, extensions, uri, .. } = parts;
-        let principal = request_principal(&state.config, headers, extensions);
+        let principal = request_principal(&config, headers, extensions);
         principal.map(Self).map_err(|problem| problem.with_instance(uri.path()))
     }
 }

@@ -1,6 +1,8 @@
 //! Access of a request to tenants, threads and runs.
 
-use axum::extract::FromRequestParts;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use wattle_graph::failure::code;
@@ -21,14 +23,19 @@ pub struct TenantScope {
     pub tenant: Option<String>,
 }
 
-impl FromRequestParts<ApiState> for TenantScope {
+impl<S> FromRequestParts<S> for TenantScope
+where
+    Arc<ApiConfig>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let config = Arc::<ApiConfig>::from_ref(state);
         let tenant = match parts.extensions.get::<Operator>() {
             // A request of the operator in the same process names no tenant.
-            Some(Operator) => Ok(state.config.default_tenant.clone()),
-            None => resolve_tenant(&state.config, &parts.headers, &parts.extensions),
+            Some(Operator) => Ok(config.default_tenant.clone()),
+            None => resolve_tenant(&config, &parts.headers, &parts.extensions),
         };
         tenant
             .map(|tenant| Self { tenant })
@@ -53,9 +60,8 @@ pub struct RequestRole {
 }
 
 impl RequestRole {
-    fn from_parts(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
+    fn from_parts(config: &ApiConfig, parts: &Parts) -> Result<Self, Problem> {
         let Parts { headers, extensions, .. } = parts;
-        let config = &state.config;
         let key = request_key::find(config, headers, extensions);
         let has_operator_key = || -> Result<bool, Problem> {
             let is_operator_key = key.as_ref().is_some_and(AuthenticatedKey::is_operator_key);
@@ -70,11 +76,16 @@ impl RequestRole {
     }
 }
 
-impl FromRequestParts<ApiState> for RequestRole {
+impl<S> FromRequestParts<S> for RequestRole
+where
+    Arc<ApiConfig>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        Self::from_parts(state, parts).map_err(|problem| problem.with_instance(parts.uri.path()))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let config = Arc::<ApiConfig>::from_ref(state);
+        Self::from_parts(&config, parts).map_err(|problem| problem.with_instance(parts.uri.path()))
     }
 }
 
@@ -84,17 +95,22 @@ impl FromRequestParts<ApiState> for RequestRole {
 #[derive(Clone, Copy, Debug)]
 pub struct OperatorOnly;
 
-impl FromRequestParts<ApiState> for OperatorOnly {
+impl<S> FromRequestParts<S> for OperatorOnly
+where
+    Arc<ApiConfig>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         if parts.extensions.get::<Operator>().is_some() {
             return Ok(Self);
         }
+        let config = Arc::<ApiConfig>::from_ref(state);
         let (path, headers, extensions) = (parts.uri.path(), &parts.headers, &parts.extensions);
-        let named = named_tenant(&state.config, headers, extensions);
+        let named = named_tenant(&config, headers, extensions);
         let named = named.map_err(|problem| problem.with_instance(path))?;
-        let key = request_key::find(&state.config, headers, extensions);
+        let key = request_key::find(&config, headers, extensions);
         match named {
             None if key.is_none_or(|key| key.is_operator_key()) => Ok(Self),
             named => {
