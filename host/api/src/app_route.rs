@@ -16,6 +16,7 @@ use url::form_urlencoded;
 use wattle_graph::failure::code;
 use wattle_graph::id::AppName;
 use wattle_run::app::App;
+use wattle_run::engine::Engine;
 use wattle_run::ports::sandbox::{WebRequest, WebRoute};
 
 use crate::app_route::pattern::RouteMatch;
@@ -39,7 +40,7 @@ pub async fn by_name(
     let name = params.first().map_or("", |(_, app)| app.as_str());
     let prefix_segments = 2;
     let path = after_segments(request.uri().path(), prefix_segments).to_owned();
-    let found = apps::find(&state, name);
+    let found = apps::find(&state.engine, name);
     respond(found, state, &path, request).await
 }
 
@@ -53,13 +54,13 @@ pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Respon
             let (app, inner) = (app.clone(), inner.to_owned());
             respond(Ok(app), state, &inner, request).await
         }
-        None => missing_at(&state, &path).into_response(),
+        None => missing_at(&state.engine, &path).into_response(),
     }
 }
 
 /// Returns the problem of a path that no mounted app has.
-fn missing_at(state: &ApiState, path: &str) -> Problem {
-    let catalog = state.engine.catalog();
+fn missing_at(engine: &Engine, path: &str) -> Problem {
+    let catalog = engine.catalog();
     let mounts = catalog.loading_mounts();
     let loading = mount::loading(&mounts, path).map(|app| catalog.check_loading(app));
     match loading {
@@ -71,7 +72,7 @@ fn missing_at(state: &ApiState, path: &str) -> Problem {
 /// Serves every path from one app, on a listen address of the app's own.
 pub async fn by_address(State(state): State<ApiState>, app: AppName, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    let found = apps::find(&state, app.as_str());
+    let found = apps::find(&state.engine, app.as_str());
     respond(found, state, &path, request).await
 }
 

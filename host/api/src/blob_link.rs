@@ -3,16 +3,19 @@
 //! A signed path cannot be guessed, so its holder may read the blob without a key. A request that
 //! names a tenant must name the tenant of the link.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, State};
 use axum::http::{Extensions, HeaderMap, Method};
 use axum::response::Response;
 use wattle_graph::failure::code;
+use wattle_run::engine::Engine;
 use wattle_run::ports::link::LINK_PREFIX;
 
 use crate::blob_response;
+use crate::config::ApiConfig;
 use crate::native::tenant_scope;
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// Path of signed blob links. Every listen address of the host serves it.
 pub const ROUTE: &str = "/blobs/{tenant}/{name}";
@@ -30,17 +33,18 @@ pub const ROUTE: &str = "/blobs/{tenant}/{name}";
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_linked_blob(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
+    State(config): State<Arc<ApiConfig>>,
     Path((tenant, name)): Path<(String, String)>,
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, Problem> {
-    let ports = state.engine.ports();
+    let ports = engine.ports();
     let linked = ports.links.verify(&tenant, &name).ok_or_else(missing)?;
     // An unknown or forbidden tenant gets the response of a missing blob, which does not reveal the
     // tenant of the link.
     let named =
-        tenant_scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;
+        tenant_scope::named_tenant(&config, &headers, &extensions).map_err(|_| missing())?;
     if named.is_some() && named != linked.tenant {
         return Err(missing());
     }

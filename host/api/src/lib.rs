@@ -51,6 +51,7 @@ use serde_json::json;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use wattle_graph::id::AppName;
+use wattle_run::engine::Engine;
 
 use crate::guard::access::Access;
 use crate::guard::{ErrorFormat, GuardState};
@@ -97,8 +98,8 @@ fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let mut document = openapi::merge(document, further);
     let access = Access::declare(&mut document);
     let document = Arc::new(openapi::ServedDocument::new(json!(document)));
-    let openapi = move |State(state): State<ApiState>| async move {
-        let apps = state.engine.catalog().apps();
+    let openapi = move |State(engine): State<Engine>| async move {
+        let apps = engine.catalog().apps();
         document.respond(&apps).await
     };
     let router = Router::new()

@@ -13,6 +13,7 @@ use wattle_run::ports::Plugin;
 use crate::config::ApiConfig;
 use crate::guard::Admission;
 use crate::guard::access::Access;
+use crate::guard::keyring::Keyring;
 use crate::stream::disconnect::RunClients;
 use crate::traffic::Traffic;
 
@@ -32,7 +33,9 @@ pub struct ApiState {
     pub engine: Engine,
     /// Access to the API.
     pub config: Arc<ApiConfig>,
-    /// The guards.
+    /// The created keys.
+    pub(crate) keyring: Arc<Keyring>,
+    /// Admission of requests.
     pub(crate) admission: Arc<Admission>,
     /// Access requirements of the routes; empty until the router is built.
     pub access: Arc<OnceLock<Arc<Access>>>,
@@ -55,10 +58,13 @@ impl ApiState {
     /// Creates the state of a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
         let (config, traffic) = (Arc::new(config), Arc::<Traffic>::default());
-        let admission = Admission::new(config.clone(), engine.clone(), traffic.clone());
+        let keyring = Arc::<Keyring>::default();
+        let admission =
+            Admission::new(config.clone(), engine.clone(), traffic.clone(), keyring.clone());
         Self {
             engine,
             config,
+            keyring,
             admission: Arc::new(admission),
             access: Arc::default(),
             traffic,
@@ -77,7 +83,7 @@ impl ApiState {
     /// Those of the memory that stores the keys.
     pub async fn has_active_keys(&self) -> Result<bool, Failure> {
         let ports = self.engine.ports();
-        let keys = self.admission.keyring.keys(ports).await?;
+        let keys = self.keyring.keys(ports).await?;
         Ok(keys.has_active(ports.clock.now_ms()))
     }
 
@@ -97,10 +103,26 @@ impl ApiState {
     }
 }
 
-impl FromRef<ApiState> for Arc<ApiConfig> {
-    fn from_ref(state: &ApiState) -> Self {
-        state.config.clone()
-    }
+/// Implements [`FromRef`] for parts of the state, so that a handler names the parts that it uses.
+macro_rules! impl_from_ref {
+    ($($field:ident: $part:ty,)+) => {$(
+        impl FromRef<ApiState> for $part {
+            fn from_ref(state: &ApiState) -> Self {
+                state.$field.clone()
+            }
+        }
+    )+};
+}
+
+impl_from_ref! {
+    engine: Engine,
+    config: Arc<ApiConfig>,
+    keyring: Arc<Keyring>,
+    traffic: Arc<Traffic>,
+    stopping: watch::Receiver<bool>,
+    standalone_plugins: StandalonePlugins,
+    metrics: Option<MetricsExporter>,
+    instance: Arc<str>,
 }
 
 /// Plugins by name.

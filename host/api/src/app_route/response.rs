@@ -98,8 +98,8 @@ async fn stream(
         StreamFormat::Sse | StreamFormat::AiSdk | StreamFormat::AgUi => None,
     };
     let scope = TenantScope { tenant: request.tenant };
-    let record = scope.app_thread(state, &app.name, &hand_off.thread).await?;
-    let (run, before_run) = resolve_run(state, &record, hand_off.run).await?;
+    let record = scope.app_thread(&state.engine, &app.name, &hand_off.thread).await?;
+    let (run, before_run) = resolve_run(&state.engine, &record, hand_off.run).await?;
     let received = last_event_id(&request.headers)?.or(hand_off.after).unwrap_or(0);
     // A `HEAD` request does not count as a client of the run.
     let disconnect_policy = (request.method != Method::HEAD).then_some(DisconnectPolicy {

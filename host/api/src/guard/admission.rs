@@ -39,8 +39,7 @@ pub(crate) struct Admission {
     config: Arc<ApiConfig>,
     engine: Engine,
     traffic: Arc<Traffic>,
-    /// The created keys.
-    pub(crate) keyring: Arc<Keyring>,
+    keyring: Arc<Keyring>,
     limiters: Arc<RateLimiters>,
     open: OpenRequests,
     /// Bytes of request bodies in memory.
@@ -50,10 +49,14 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(config: Arc<ApiConfig>, engine: Engine, traffic: Arc<Traffic>) -> Self {
+    pub(crate) fn new(
+        config: Arc<ApiConfig>,
+        engine: Engine,
+        traffic: Arc<Traffic>,
+        keyring: Arc<Keyring>,
+    ) -> Self {
         let limits = &config.limits;
         Self {
-            keyring: Arc::default(),
             limiters: Arc::new(RateLimiters::new(limits)),
             open: OpenRequests::new(limits),
             bodies: Pool::new(total_body_bytes(config.body_limit_bytes)),
@@ -61,6 +64,7 @@ impl Admission {
             config,
             engine,
             traffic,
+            keyring,
         }
     }
 

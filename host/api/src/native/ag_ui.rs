@@ -23,6 +23,7 @@ use wattle_project::ag_ui::inward::{self, InputError, Pending, RunAgentInput};
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
 use wattle_run::caller_id::CallerId;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, ThreadView};
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::tail::Until;
@@ -76,7 +77,7 @@ pub async fn run_ag_ui(
     JsonBody(input): JsonBody<RunAgentInput>,
 ) -> Result<Response, Problem> {
     let Query(options) = options.map_err(invalid_query)?;
-    let app = apps::find(&state, &app)?;
+    let app = apps::find(&state.engine, &app)?;
     let graph = apps::find_graph(&app, &graph)?.clone();
     let request = AgUiRequest { app, graph, scope, principal, options, input };
     let stopping = state.stopping.clone();
@@ -102,7 +103,7 @@ impl AgUiRequest {
     async fn run(self, state: &ApiState) -> Result<Response, Problem> {
         let thread = ThreadId::new(&self.input.thread_id).map_err(invalid_id)?;
         let run = RunId::new(&self.input.run_id).map_err(invalid_id)?;
-        let view = self.existing_thread(state, &thread).await?;
+        let view = self.existing_thread(&state.engine, &thread).await?;
         let caller = CallerId::of_run(self.principal.as_ref(), &self.app.name);
         let is_long = are_large_values(&self.input.messages);
         let kind = || run_kind(&self.graph.graph, view.as_ref(), &self.input);
@@ -148,12 +149,12 @@ impl AgUiRequest {
     /// Returns the thread of the request; `None` if it does not exist or has no graph yet.
     async fn existing_thread(
         &self,
-        state: &ApiState,
+        engine: &Engine,
         thread: &ThreadId,
     ) -> Result<Option<ThreadView>, Problem> {
-        check_unused_or_accessible(state, &self.scope, thread).await?;
-        let Some(view) = state.engine.thread(thread).await? else { return Ok(None) };
-        let head = state.engine.ports().store.thread(thread).await?;
+        check_unused_or_accessible(engine, &self.scope, thread).await?;
+        let Some(view) = engine.thread(thread).await? else { return Ok(None) };
+        let head = engine.ports().store.thread(thread).await?;
         let record = head.map(|head| head.record).filter(|record| !record.is_unbound());
         let Some(record) = record else { return Ok(None) };
         if record.app == self.app.name && record.graph == self.graph.graph.name {

@@ -7,17 +7,17 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName};
 use wattle_graph::suggest;
 use wattle_run::app::{App, GraphVersion};
+use wattle_run::engine::Engine;
 
 use crate::document::app::{AppDocument, GraphDocument};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
 
 /// Lists the loaded apps. `GET /api/v1/ready` lists those that are still being loaded.
 #[utoipa::path(get, path = "/api/v1/apps", tag = "apps",
     responses((status = 200, body = Vec<AppDocument>)))]
-pub async fn list_apps(State(state): State<ApiState>) -> Json<Vec<AppDocument>> {
-    Json(state.engine.catalog().apps().iter().map(|app| AppDocument::from(&**app)).collect())
+pub async fn list_apps(State(engine): State<Engine>) -> Json<Vec<AppDocument>> {
+    Json(engine.catalog().apps().iter().map(|app| AppDocument::from(&**app)).collect())
 }
 
 /// Describes an app: graphs, plugins, endpoints, names of settings.
@@ -27,10 +27,10 @@ pub async fn list_apps(State(state): State<ApiState>) -> Json<Vec<AppDocument>> 
         (status = 200, body = AppDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_app(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     Path(name): Path<String>,
 ) -> Result<Json<AppDocument>, Problem> {
-    Ok(Json(AppDocument::from(&*find(&state, &name)?)))
+    Ok(Json(AppDocument::from(&*find(&engine, &name)?)))
 }
 
 /// Describes a graph: its definition, and a Mermaid flow chart.
@@ -42,10 +42,10 @@ pub async fn get_app(
         (status = 200, body = GraphDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_graph(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     Path((app, graph)): Path<(String, String)>,
 ) -> Result<Json<GraphDocument>, Problem> {
-    let app = find(&state, &app)?;
+    let app = find(&engine, &app)?;
     let graph_version = find_graph(&app, &graph)?;
     Ok(Json(GraphDocument::new(&app, graph_version)))
 }
@@ -56,8 +56,8 @@ pub async fn get_graph(
 ///
 /// `unavailable` while the app is loaded for the first time, and if its migrations were not
 /// applied; `not-found` if there is no such app.
-pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
-    let catalog = state.engine.catalog();
+pub(crate) fn find(engine: &Engine, name: &str) -> Result<Arc<App>, Problem> {
+    let catalog = engine.catalog();
     if let Ok(name) = name.parse::<AppName>() {
         if let Some(app) = catalog.app(&name) {
             return Ok(app);

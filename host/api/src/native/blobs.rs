@@ -4,12 +4,12 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use wattle_graph::failure::code;
+use wattle_run::engine::Engine;
 use wattle_run::ports::blob::BlobRef;
 
 use crate::blob_response;
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// Reads a blob, whole or one byte range. Only for the operator if there are tenants, because a
 /// digest does not identify a tenant.
@@ -24,7 +24,7 @@ use crate::state::ApiState;
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_blob(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(digest): Path<String>,
     headers: HeaderMap,
@@ -34,7 +34,7 @@ pub async fn get_blob(
         let hint = "tenants read blobs with `GET /api/v1/threads/{thread}/blobs/{digest}`";
         return Err(Problem::not_found("blob", &digest, hint));
     }
-    blob_response::respond(state.engine.ports().blobs.clone(), blob, &headers).await
+    blob_response::respond(engine.ports().blobs.clone(), blob, &headers).await
 }
 
 /// Reads a blob that the log or a state of a thread refers to, whole or one byte range.
@@ -50,18 +50,18 @@ pub async fn get_blob(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_thread_blob(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path((thread, digest)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let blob = parse(&digest)?;
-    let thread = scope.thread(&state, &thread).await?.id;
-    if !state.engine.ports().store.mentions(&thread, blob).await? {
+    let thread = scope.thread(&engine, &thread).await?.id;
+    if !engine.ports().store.mentions(&thread, blob).await? {
         let hint = format!("thread `{thread}` does not refer to it");
         return Err(Problem::not_found("blob", &digest, &hint));
     }
-    blob_response::respond(state.engine.ports().blobs.clone(), blob, &headers).await
+    blob_response::respond(engine.ports().blobs.clone(), blob, &headers).await
 }
 
 fn parse(digest: &str) -> Result<BlobRef, Problem> {

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wattle_graph::failure::code;
 use wattle_graph::id::{GraphName, NodeName};
+use wattle_run::engine::Engine;
 
 use crate::native::apps;
 use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{invalid_id, invalid_query};
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// Selects the cache entries to delete.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -40,13 +40,13 @@ pub struct ClearedCacheDocument {
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn clear_cache(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(app): Path<String>,
     filter: Result<Query<CacheFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<ClearedCacheDocument>, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let app = apps::find(&state, &app)?;
+    let app = apps::find(&engine, &app)?;
     let graph = filter.graph.map(GraphName::new).transpose().map_err(invalid_id)?;
     let node = filter.node.map(NodeName::new).transpose().map_err(invalid_id)?;
     if node.is_some() && graph.is_none() {
@@ -56,7 +56,6 @@ pub async fn clear_cache(
         apps::find_graph(&app, graph.as_str())?;
     }
     let tenant = scope.tenant.as_deref();
-    let cleared =
-        state.engine.clear_cache(tenant, &app.name, graph.as_ref(), node.as_ref()).await?;
+    let cleared = engine.clear_cache(tenant, &app.name, graph.as_ref(), node.as_ref()).await?;
     Ok(Json(ClearedCacheDocument { cleared }))
 }

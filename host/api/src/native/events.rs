@@ -7,6 +7,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::RunId;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::tail::Until;
 
@@ -70,11 +71,11 @@ pub async fn stream_events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&state.engine, &id).await?;
     let run = filter.run.map(RunId::new).transpose();
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
     let filter_run = run.clone();
-    let (run, before_run) = resolve_run(&state, &record, run).await?;
+    let (run, before_run) = resolve_run(&state.engine, &record, run).await?;
     let tail = |run, after, until| {
         let thread = record.id.clone();
         TailRequest { thread, run, after, until, disconnect_policy: None }
@@ -102,13 +103,13 @@ pub async fn stream_events(
 ///
 /// `not-found` if the thread has no such run.
 pub async fn resolve_run(
-    state: &ApiState,
+    engine: &Engine,
     thread: &ThreadRecord,
     named: Option<RunId>,
 ) -> Result<(Option<RunId>, u64), Problem> {
     let is_named = named.is_some();
     let Some(run) = named.or_else(|| thread.run.clone()) else { return Ok((None, 0)) };
-    let record = state.engine.ports().store.run(&run).await?;
+    let record = engine.ports().store.run(&run).await?;
     match record.filter(|record| record.thread == thread.id) {
         Some(record) => Ok((Some(run), record.first_seq.saturating_sub(1))),
         None if is_named => {

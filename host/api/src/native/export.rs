@@ -9,12 +9,12 @@ use futures::TryStreamExt as _;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
+use wattle_run::engine::Engine;
 use wattle_run::export::ExportParts;
 
 use crate::native::tenant_scope::{RequestRole, TenantScope, operator_only_problem};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// Selects the contents of an export.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -38,7 +38,7 @@ pub struct ExportQuery {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn export_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     role: RequestRole,
     Path(id): Path<String>,
@@ -50,15 +50,15 @@ pub async fn export_thread(
         let tenant = role.tenant.unwrap_or_default();
         return Err(operator_only_problem("the code of apps", &tenant));
     }
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let parts = ExportParts {
         // A thread that has never run has no code.
         code: query.code.unwrap_or(is_operator) && !record.is_unbound(),
         blobs: query.blobs.unwrap_or(true),
     };
-    let lines = match state.engine.export(&record.id, parts).await {
+    let lines = match engine.export(&record.id, parts).await {
         Err(failure) if query.code.is_none() && failure.code == code::UNAVAILABLE => {
-            state.engine.export(&record.id, ExportParts { code: false, ..parts }).await
+            engine.export(&record.id, ExportParts { code: false, ..parts }).await
         }
         lines => lines,
     };

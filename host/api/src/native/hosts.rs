@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use wattle_run::engine::Engine;
 
 use crate::document::host::HostDocument;
 use crate::native::tenant_scope::OperatorOnly;
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// Lists the live hosts that share the store, with version and load. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/hosts",
@@ -16,11 +16,11 @@ use crate::state::ApiState;
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_hosts(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     _: OperatorOnly,
 ) -> Result<Json<Vec<HostDocument>>, Problem> {
-    let this = state.engine.holder();
-    let hosts = state.engine.hosts().await?;
+    let this = engine.holder();
+    let hosts = engine.hosts().await?;
     let documents = hosts.into_iter().map(|host| {
         let is_this = host.holder == *this;
         HostDocument::new(host, is_this)

@@ -19,19 +19,19 @@ use axum::http::request::Parts;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
+use wattle_run::engine::Engine;
 
 use crate::body::JsonBody;
 use crate::config::ApiConfig;
 use crate::document::key::{CreatedKeyDocument, KeyDocument, NewKeyDocument, RevokedKeysDocument};
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::key_record::NewKey;
-use crate::guard::keyring::{Revocation, Revoked};
+use crate::guard::keyring::{Keyring, Revocation, Revoked};
 use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
 use crate::native::tenant_scope::{Operator, named_tenant, operator_only_problem};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// The permission to manage keys, of all tenants or of one.
 pub struct KeyAdmin {
@@ -98,15 +98,16 @@ where
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
-pub async fn create_key(
-    State(state): State<ApiState>,
+pub(crate) async fn create_key(
+    State(engine): State<Engine>,
+    State(keyring): State<Arc<Keyring>>,
     admin: KeyAdmin,
     JsonBody(document): JsonBody<NewKeyDocument>,
 ) -> Result<(StatusCode, Json<CreatedKeyDocument>), Problem> {
     let new = NewKey::from(document);
     let new = NewKey { tenant: admin.tenant_of(&new)?, ..new };
     let creator = admin.key.as_ref().and_then(AuthenticatedKey::record);
-    let (record, key) = state.admission.keyring.create(state.engine.ports(), new, creator).await?;
+    let (record, key) = keyring.create(engine.ports(), new, creator).await?;
     let known = KeyDocument::new(record, None);
     Ok((StatusCode::CREATED, Json(CreatedKeyDocument { known, key })))
 }
@@ -117,12 +118,13 @@ pub async fn create_key(
     responses(
         (status = 200, body = Vec<KeyDocument>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
-pub async fn list_keys(
-    State(state): State<ApiState>,
+pub(crate) async fn list_keys(
+    State(engine): State<Engine>,
+    State(keyring): State<Arc<Keyring>>,
     admin: KeyAdmin,
 ) -> Result<Json<Vec<KeyDocument>>, Problem> {
-    let ports = state.engine.ports();
-    let keys = state.admission.keyring.list(ports, admin.tenant.as_deref()).await?;
+    let ports = engine.ports();
+    let keys = keyring.list(ports, admin.tenant.as_deref()).await?;
     let keys = keys.into_iter().map(|(record, used_ms)| KeyDocument::new(record, used_ms));
     Ok(Json(keys.collect()))
 }
@@ -151,8 +153,10 @@ pub struct RevokeQuery {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
             description = "the key is the last active one")))]
-pub async fn revoke_key(
-    State(state): State<ApiState>,
+pub(crate) async fn revoke_key(
+    State(engine): State<Engine>,
+    State(config): State<Arc<ApiConfig>>,
+    State(keyring): State<Arc<Keyring>>,
     admin: KeyAdmin,
     Path(id): Path<String>,
     query: Result<Query<RevokeQuery>, QueryRejection>,
@@ -161,10 +165,9 @@ pub async fn revoke_key(
     let tenant = admin.tenant.as_deref();
     // Another host of the database may have no configured keys, so a tenant must never revoke the
     // last key.
-    let allow_last = tenant.is_none() && (open || request_key::requires_key(&state.config));
+    let allow_last = tenant.is_none() && (open || request_key::requires_key(&config));
     let revocation = Revocation { id: &id, tenant, with_descendants: made, allow_last };
-    let Some(revoked) = state.admission.keyring.revoke(state.engine.ports(), revocation).await?
-    else {
+    let Some(revoked) = keyring.revoke(engine.ports(), revocation).await? else {
         let hint = "it was revoked or never existed; list keys with `GET /api/v1/keys`";
         return Err(Problem::not_found("key", &id, hint));
     };

@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use wattle_run::engine::Engine;
 
 use crate::document::LoadProblem;
 use crate::native::tenant_scope::OperatorOnly;
 use crate::problem::ProblemDocument;
-use crate::state::ApiState;
 
 /// Lists the files and folders that could not be loaded. The previously loaded version of each
 /// remains active. Only for the operator.
@@ -16,10 +16,10 @@ use crate::state::ApiState;
         (status = 200, body = Vec<LoadProblem>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_problems(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     _: OperatorOnly,
 ) -> Json<Vec<LoadProblem>> {
-    let problems = state.engine.catalog().problems().into_iter().map(|problem| LoadProblem {
+    let problems = engine.catalog().problems().into_iter().map(|problem| LoadProblem {
         path: problem.path.display().to_string(),
         at_ms: problem.at_ms,
         message: problem.message,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::id::ThreadId;
 use wattle_graph::migrate::MigrateOptions;
+use wattle_run::engine::Engine;
 use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
 use wattle_run::ports::store::{PruneStrategy, SealReport};
 
@@ -16,7 +17,6 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_id;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
 
 /// Options of a migration.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -40,13 +40,13 @@ pub struct MigrateDocument {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn migrate_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<MigrateDocument>,
 ) -> Result<Json<MigrationReport>, Problem> {
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let migrate = MigrateThread {
         thread: record.id,
         app: None,
@@ -55,7 +55,7 @@ pub async fn migrate_thread(
         dry_run: request.dry_run,
         principal,
     };
-    Ok(Json(state.engine.migrate(&migrate).await?))
+    Ok(Json(engine.migrate(&migrate).await?))
 }
 
 /// Request to copy a thread.
@@ -82,14 +82,14 @@ pub struct CopiedDocument {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn copy_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<CopyDocument>,
 ) -> Result<(StatusCode, Json<CopiedDocument>), Problem> {
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let to = request.thread_id.map(ThreadId::new).transpose().map_err(invalid_id)?;
-    let copy = state.engine.copy_thread(&record.id, to).await?;
+    let copy = engine.copy_thread(&record.id, to).await?;
     Ok((StatusCode::CREATED, Json(CopiedDocument { thread_id: copy.to_string() })))
 }
 
@@ -111,13 +111,13 @@ pub struct PruneDocument {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn prune_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<PruneDocument>,
 ) -> Result<StatusCode, Problem> {
-    let record = scope.thread(&state, &id).await?;
-    state.engine.prune(&record.id, request.strategy).await?;
+    let record = scope.thread(&engine, &id).await?;
+    engine.prune(&record.id, request.strategy).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -129,10 +129,10 @@ pub async fn prune_thread(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 500, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn verify_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<SealReport>, Problem> {
-    let record = scope.thread(&state, &id).await?;
-    Ok(Json(state.engine.verify(&record.id).await?))
+    let record = scope.thread(&engine, &id).await?;
+    Ok(Json(engine.verify(&record.id).await?))
 }

@@ -3,6 +3,7 @@
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use wattle_graph::failure::code;
+use wattle_run::engine::Engine;
 use wattle_run::ports::memory::{
     ListNamespaces, MemoryScope, MemorySearch, PutItem, check_key, parse_filter,
 };
@@ -17,7 +18,6 @@ use crate::native::tenant_scope::RequestRole;
 use crate::native::threads::page_size;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
 
 /// Reads a document of the long-term memory.
 #[utoipa::path(get, path = "/api/v1/memory/items", tag = "memory",
@@ -29,14 +29,14 @@ use crate::state::ApiState;
         (status = 200, body = MemoryDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_memory_item(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MemoryDocument>, Problem> {
     let mut query = QueryParams::new(query);
     let scope = query.memory_scope(role)?;
     let (namespace, key) = query.item_key()?;
-    let ports = state.engine.ports();
+    let ports = engine.ports();
     let found = ports.memory.get(&scope, &namespace, &key, ports.clock.now_ms()).await?;
     found.map(|item| Json(item.into())).ok_or_else(|| {
         let hint = "it was deleted, has expired or never existed; search documents with \
@@ -54,7 +54,7 @@ pub async fn get_memory_item(
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn put_memory_item(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
     RawQuery(query): RawQuery,
     JsonBody(put): JsonBody<PutMemoryDocument>,
@@ -62,7 +62,7 @@ pub async fn put_memory_item(
     let mut query = QueryParams::new(query);
     let scope = query.memory_scope(role)?;
     query.reject_unknown()?;
-    state.engine.put_document(&scope, PutItem::from(put)).await?;
+    engine.put_document(&scope, PutItem::from(put)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -74,14 +74,14 @@ pub async fn put_memory_item(
         ("key" = String, Query, description = "key of the document")),
     responses((status = 204)))]
 pub async fn delete_memory_item(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
     let mut query = QueryParams::new(query);
     let scope = query.memory_scope(role)?;
     let (namespace, key) = query.item_key()?;
-    state.engine.ports().memory.delete(&scope, &namespace, &key).await?;
+    engine.ports().memory.delete(&scope, &namespace, &key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -96,7 +96,7 @@ pub async fn delete_memory_item(
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn search_memory(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
     RawQuery(query): RawQuery,
     JsonBody(document): JsonBody<MemorySearchDocument>,
@@ -109,7 +109,7 @@ pub async fn search_memory(
     let MemorySearchDocument { prefix, query, .. } = document;
     let search = MemorySearch { prefix, filter, query, limit: limit + 1, offset, peek: false };
     search.check()?;
-    let ports = state.engine.ports();
+    let ports = engine.ports();
     let found = ports.memory.search(&scope, &search, ports.clock.now_ms()).await?;
     Ok(Json(page(found.into_iter().map(Into::into).collect(), limit, offset)))
 }
@@ -127,7 +127,7 @@ pub async fn search_memory(
         ("offset" = Option<usize>, Query, description = "number of items to skip")),
     responses((status = 200, body = Page<Vec<String>>)))]
 pub async fn list_memory_namespaces(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Page<Vec<String>>>, Problem> {
@@ -140,7 +140,7 @@ pub async fn list_memory_namespaces(
     query.reject_unknown()?;
     let list = ListNamespaces { prefix, suffix, max_depth, limit: limit + 1, offset };
     list.check()?;
-    let ports = state.engine.ports();
+    let ports = engine.ports();
     let found = ports.memory.namespaces(&scope, &list, ports.clock.now_ms()).await?;
     Ok(Json(page(found, limit, offset)))
 }
@@ -153,7 +153,7 @@ pub async fn list_memory_namespaces(
             description = "first parts of the namespaces, repeated in order")),
     responses((status = 200, body = ClearedMemoryDocument)))]
 pub async fn clear_memory(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ClearedMemoryDocument>, Problem> {
@@ -166,7 +166,7 @@ pub async fn clear_memory(
                       at once";
         return Err(Problem::new(code::INVALID, detail));
     }
-    let deleted = state.engine.ports().memory.clear(&scope, &prefix).await?;
+    let deleted = engine.ports().memory.clear(&scope, &prefix).await?;
     Ok(Json(ClearedMemoryDocument { deleted }))
 }
 

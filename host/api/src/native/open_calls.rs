@@ -6,6 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use wattle_graph::event::Decision;
 use wattle_graph::id::TaskId;
+use wattle_run::engine::Engine;
 use wattle_run::engine::settle::{PendingCall, SettleCall};
 
 use crate::body::JsonBody;
@@ -14,7 +15,6 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_id;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
 
 /// Lists the pending calls of a thread: calls that were started and have no result. While a run is
 /// running, its pending calls are in progress. After its host has stopped, they are in doubt.
@@ -25,12 +25,12 @@ use crate::state::ApiState;
             summary, at_ms, and the decision if the call was settled"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_open_calls(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<PendingCall>>, Problem> {
-    let record = scope.thread(&state, &id).await?;
-    Ok(Json(state.engine.pending_calls(&record.id).await?))
+    let record = scope.thread(&engine, &id).await?;
+    Ok(Json(engine.pending_calls(&record.id).await?))
 }
 
 /// The decision about a call in doubt.
@@ -63,13 +63,13 @@ pub struct SettleDocument {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn settle_call(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<SettleDocument>,
 ) -> Result<StatusCode, Problem> {
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let settle = SettleCall {
         thread: record.id,
         task: TaskId::new(request.task).map_err(invalid_id)?,
@@ -81,6 +81,6 @@ pub async fn settle_call(
         tenant: record.tenant,
         principal,
     };
-    state.engine.settle(settle).await?;
+    engine.settle(settle).await?;
     Ok(StatusCode::NO_CONTENT)
 }

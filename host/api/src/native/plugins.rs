@@ -2,6 +2,7 @@
 
 use axum::extract::{Path, State};
 use wattle_run::app::App;
+use wattle_run::engine::Engine;
 use wattle_run::grant::Grants;
 use wattle_run::ports::Plugin;
 
@@ -9,7 +10,7 @@ use crate::document::plugin::PluginDocument;
 use crate::native::tenant_scope::OperatorOnly;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
+use crate::state::StandalonePlugins;
 
 /// Lists the plugins of all apps. A plugin that several apps use is listed once for each app,
 /// because its grants can differ. A plugin that no app uses has neither an app nor grants. Only for
@@ -20,10 +21,11 @@ use crate::state::ApiState;
         (status = 200, body = Vec<PluginDocument>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_plugins(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
+    State(standalone): State<StandalonePlugins>,
     _: OperatorOnly,
 ) -> Json<Vec<PluginDocument>> {
-    Json(plugin_documents(&state))
+    Json(plugin_documents(&engine, &standalone))
 }
 
 /// Describes a plugin: imports, exports, nodes, grants, digest. Only for the operator.
@@ -35,14 +37,17 @@ pub async fn list_plugins(
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_plugin(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
+    State(standalone): State<StandalonePlugins>,
     _: OperatorOnly,
     Path(name): Path<String>,
 ) -> Result<Json<Vec<PluginDocument>>, Problem> {
-    let found: Vec<_> =
-        plugin_documents(&state).into_iter().filter(|plugin| plugin.name == name).collect();
+    let found: Vec<_> = plugin_documents(&engine, &standalone)
+        .into_iter()
+        .filter(|plugin| plugin.name == name)
+        .collect();
     if found.is_empty() {
-        let catalog = state.engine.catalog();
+        let catalog = engine.catalog();
         if let Ok(plugin) = name.parse() {
             catalog.check_loading_plugin(&plugin)?;
         }
@@ -53,10 +58,10 @@ pub async fn get_plugin(
     Ok(Json(found))
 }
 
-fn plugin_documents(state: &ApiState) -> Vec<PluginDocument> {
-    let apps = state.engine.catalog().apps();
+fn plugin_documents(engine: &Engine, standalone: &StandalonePlugins) -> Vec<PluginDocument> {
+    let apps = engine.catalog().apps();
     let mut plugins: Vec<PluginDocument> = apps.iter().flat_map(|app| app_plugins(app)).collect();
-    for (name, plugin) in state.standalone_plugins.all() {
+    for (name, plugin) in standalone.all() {
         if plugins.iter().all(|known| known.name != name.as_str()) {
             plugins.push(PluginDocument::new(None, plugin.info(), &Grants::default()));
         }

@@ -1,16 +1,18 @@
 //! Readiness of the host.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use utoipa::ToSchema;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::engine::Engine;
 
 use crate::document::{LoadingDocument, RecoveryDocument};
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// Timeout for a small write of the store. A working disk is much faster.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,16 +40,20 @@ pub struct Ready {
     responses(
         (status = 200, body = Ready),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
-pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem> {
-    if *state.stopping.borrow() {
+pub async fn ready(
+    State(engine): State<Engine>,
+    State(instance): State<Arc<str>>,
+    State(stopping): State<watch::Receiver<bool>>,
+) -> Result<Json<Ready>, Problem> {
+    if *stopping.borrow() {
         return Err(Problem::new(code::UNAVAILABLE, "the host is shutting down"));
     }
-    match tokio::time::timeout(READY_TIMEOUT, state.engine.ports().store.check_writable()).await {
+    match tokio::time::timeout(READY_TIMEOUT, engine.ports().store.check_writable()).await {
         Ok(Ok(())) => Ok(Json(Ready {
             status: "ready".into(),
-            instance: state.instance.to_string(),
-            recovery: RecoveryDocument::new(state.engine.recovery()),
-            loading: LoadingDocument::new(&state.engine.catalog().loading()),
+            instance: instance.to_string(),
+            recovery: RecoveryDocument::new(engine.recovery()),
+            loading: LoadingDocument::new(&engine.catalog().loading()),
         })),
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Err(_) => {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::{GraphName, RunId, ThreadId};
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
 use wattle_run::ports::store::{RunKind, RunSpec, StaleAnswers};
 
@@ -19,7 +20,6 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{MAX_PAGE_SIZE, invalid_id, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
 
 /// Starts a run of one of the app's graphs, on a new or an existing thread. A thread has one
 /// running run at a time; further runs are pending.
@@ -34,16 +34,16 @@ use crate::state::ApiState;
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn start_run(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path(app): Path<String>,
     JsonBody(request): JsonBody<StartDocument>,
 ) -> Result<Response, Problem> {
-    let app = apps::find(&state, &app)?.name.clone();
+    let app = apps::find(&engine, &app)?.name.clone();
     let thread = request.thread_id.map(ThreadId::new).transpose().map_err(invalid_id)?;
     if let Some(thread) = &thread {
-        check_unused_or_accessible(&state, &scope, thread).await?;
+        check_unused_or_accessible(&engine, &scope, thread).await?;
     }
     let delay_ms = delay_ms(request.after_seconds)?;
     let run = CreateRun {
@@ -61,16 +61,16 @@ pub async fn start_run(
             graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
             context: request.context,
             metadata: request.metadata,
-            due_ms: state.engine.ports().clock.now_ms().saturating_add(delay_ms),
+            due_ms: engine.ports().clock.now_ms().saturating_add(delay_ms),
             ttl: None,
             client: Value::Null,
             principal,
         },
     };
-    let record = state.engine.create_run(run).await?;
+    let record = engine.create_run(run).await?;
     if request.wait {
         let run = RunRef { thread: record.thread, run: record.id };
-        return run_response(&state, run, true).await;
+        return run_response(&engine, run, true).await;
     }
     Ok(accepted(record.into()))
 }
@@ -98,13 +98,13 @@ fn delay_ms(after_seconds: Option<f64>) -> Result<i64, Problem> {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 410, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn resume_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<ResumeDocument>,
 ) -> Result<Response, Problem> {
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let resume = ResumeRun {
         run: None,
         thread: record.id,
@@ -115,8 +115,8 @@ pub async fn resume_thread(
         options: request.options.into(),
         principal,
     };
-    let run = state.engine.resume(resume).await?;
-    run_response(&state, run, request.wait).await
+    let run = engine.resume(resume).await?;
+    run_response(&engine, run, request.wait).await
 }
 
 /// Selects the runs to list.
@@ -139,15 +139,15 @@ pub struct RunFilter {
         (status = 200, body = Vec<RunDocument>),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_runs(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<RunFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<RunDocument>>, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let limit = page_size(filter.limit.or(Some(MAX_PAGE_SIZE)));
-    let page = state.engine.ports().store.runs(&record.id, filter.offset, limit).await?;
+    let page = engine.ports().store.runs(&record.id, filter.offset, limit).await?;
     Ok(Json(page.items.into_iter().map(Into::into).collect()))
 }
 
@@ -159,11 +159,11 @@ pub async fn list_runs(
         (status = 200, body = RunDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_run(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<RunDocument>, Problem> {
-    Ok(Json(scope.run(&state, &id).await?.into()))
+    Ok(Json(scope.run(&engine, &id).await?.into()))
 }
 
 /// Waits until a run has ended or its status is `interrupted`.
@@ -174,13 +174,13 @@ pub async fn get_run(
         (status = 200, body = RunDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn wait_run(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<RunDocument>, Problem> {
-    let record = scope.run(&state, &id).await?;
+    let record = scope.run(&engine, &id).await?;
     let run = RunRef { thread: record.thread, run: record.id };
-    Ok(Json(state.engine.wait(&run).await?.into()))
+    Ok(Json(engine.wait(&run).await?.into()))
 }
 
 /// Cancels a run. Also succeeds if the run has already ended.
@@ -191,15 +191,15 @@ pub async fn wait_run(
         (status = 202, body = RunDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn cancel_run(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
-    let record = scope.run(&state, &id).await?;
+    let record = scope.run(&engine, &id).await?;
     let run = RunRef { thread: record.thread, run: record.id };
-    state.engine.cancel_for(&run, principal.as_ref()).await?;
-    let record = scope.run(&state, &id).await?;
+    engine.cancel_for(&run, principal.as_ref()).await?;
+    let record = scope.run(&engine, &id).await?;
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
@@ -215,17 +215,17 @@ pub async fn cancel_run(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn drain_run(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path((thread, run)): Path<(String, String)>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
-    let record = scope.run(&state, &run).await?;
+    let record = scope.run(&engine, &run).await?;
     if record.thread.as_str() != thread {
         let hint = format!("it belongs to another thread than `{thread}`");
         return Err(Problem::not_found("run", &run, &hint));
     }
     let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
-    state.engine.drain(&run).await?;
+    engine.drain(&run).await?;
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
@@ -240,38 +240,38 @@ pub async fn drain_run(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn delete_run(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path((id, run)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let run = RunId::new(run).map_err(invalid_id)?;
-    state.engine.delete_runs(&record.id, &[run]).await?;
+    engine.delete_runs(&record.id, &[run]).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Checks that a thread id from a client is unused, or that the client can access the thread.
 pub(crate) async fn check_unused_or_accessible(
-    state: &ApiState,
+    engine: &Engine,
     scope: &TenantScope,
     thread: &ThreadId,
 ) -> Result<(), Problem> {
-    if state.engine.ports().store.thread(thread).await?.is_none() {
+    if engine.ports().store.thread(thread).await?.is_none() {
         return Ok(());
     }
-    scope.thread(state, thread.as_str()).await.map(|_| ()).map_err(|_| {
+    scope.thread(engine, thread.as_str()).await.map(|_| ()).map_err(|_| {
         Problem::new(code::CONFLICT, format!("the thread id `{thread}` is taken; choose another"))
     })
 }
 
 /// Responds to a request that started a run.
 pub(crate) async fn run_response(
-    state: &ApiState,
+    engine: &Engine,
     run: RunRef,
     wait: bool,
 ) -> Result<Response, Problem> {
     if wait {
-        let ended = state.engine.wait(&run).await?;
+        let ended = engine.wait(&run).await?;
         return Ok(Json(RunDocument::from(ended)).into_response());
     }
     Ok(accepted(RunDocument::started(run)))

@@ -5,16 +5,16 @@ use std::path::Path;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use utoipa::ToSchema;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 use wattle_run::ports::store::{CompactionReport, Damage, DamageReport};
 
 use crate::detached;
 use crate::native::tenant_scope::{RequestRole, operator_only_problem};
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// A completed backup.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -44,11 +44,11 @@ fn check_operator(role: RequestRole) -> Result<(), Problem> {
         (status = 501, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn verify_store(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
 ) -> Result<Json<DamageReport>, Problem> {
     check_operator(role)?;
-    let ports = state.engine.ports();
+    let ports = engine.ports();
     let mut report = ports.store.find_damage().await?;
     report.damaged.extend(ports.memory.find_damage().await?);
     report.damaged.extend(ports.blobs.find_damage().await?);
@@ -65,14 +65,15 @@ pub async fn verify_store(
         (status = 501, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn back_up_store(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     role: RequestRole,
 ) -> Result<Json<BackupDocument>, Problem> {
     check_operator(role)?;
     let (sender, result) = oneshot::channel();
-    let work = back_up(state.engine.ports().clone(), sender);
+    let work = back_up(engine.ports().clone(), sender);
     // If the client disconnects, `back_up` also deletes the unfinished folder.
-    detached::run(state.stopping.clone(), work).await;
+    detached::run(stopping, work).await;
     let result = result.await.map_err(|_| Failure::internal("the backup was aborted"))?;
     Ok(Json(result?))
 }
@@ -84,11 +85,11 @@ pub async fn back_up_store(
         (status = 200, body = Value, description = "before_bytes, after_bytes"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn compact_store(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     role: RequestRole,
 ) -> Result<Json<CompactionReport>, Problem> {
     check_operator(role)?;
-    Ok(Json(state.engine.compact().await?))
+    Ok(Json(engine.compact().await?))
 }
 
 /// Creates a backup. The folder is deleted if the backup fails or the client has disconnected.

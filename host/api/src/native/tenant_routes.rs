@@ -7,13 +7,13 @@ use serde_json::Value;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::caller_id::CallerId;
+use wattle_run::engine::Engine;
 use wattle_run::ports::Caller;
 
 use crate::body::JsonBody;
 use crate::guard::tenant_name::check_tenant;
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 
 /// App and plugin name with which the API calls the model port.
 const CALLER_NAME: &str = "api";
@@ -31,13 +31,13 @@ const CALLER_NAME: &str = "api";
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn set_tenant_route(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path((tenant, route)): Path<(String, String)>,
     JsonBody(document): JsonBody<Value>,
 ) -> Result<Json<Value>, Problem> {
     let caller = caller(&scope, &tenant)?;
-    let model = &state.engine.ports().model;
+    let model = &engine.ports().model;
     model.set_route(&caller, &route, document).await?;
     Ok(Json(model.get_route(&caller, &route).await?.unwrap_or_default()))
 }
@@ -52,12 +52,12 @@ pub async fn set_tenant_route(
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_tenant_route(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path((tenant, route)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let caller = caller(&scope, &tenant)?;
-    let found = state.engine.ports().model.get_route(&caller, &route).await?;
+    let found = engine.ports().model.get_route(&caller, &route).await?;
     found.map(Json).ok_or_else(|| {
         let hint = format!("tenant `{tenant}` has no route of its own; the operator's applies");
         Problem::not_found("model route", &route, &hint)
@@ -75,12 +75,12 @@ pub async fn get_tenant_route(
         (status = 204),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn remove_tenant_route(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path((tenant, route)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     let caller = caller(&scope, &tenant)?;
-    state.engine.ports().model.remove_route(&caller, &route).await?;
+    engine.ports().model.remove_route(&caller, &route).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId, ThreadId};
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::config::ApiConfig;
@@ -14,7 +15,6 @@ use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::request_key;
 use crate::guard::tenant_name::check_tenant;
 use crate::problem::{Problem, api_code};
-use crate::state::ApiState;
 
 /// The tenant whose resources a request can access.
 #[derive(Clone, Debug)]
@@ -189,14 +189,14 @@ impl TenantScope {
     /// # Errors
     ///
     /// `not-found` if the thread does not exist or belongs to another tenant.
-    pub async fn thread(&self, state: &ApiState, id: &str) -> Result<ThreadRecord, Problem> {
+    pub async fn thread(&self, engine: &Engine, id: &str) -> Result<ThreadRecord, Problem> {
         let missing = || {
             let hint = "it was deleted, has expired or never existed; list threads with \
                         `GET /api/v1/threads`";
             Problem::not_found("thread", id, hint)
         };
         let thread = parse_thread_id(id)?;
-        let head = state.engine.ports().store.thread(&thread).await?.ok_or_else(missing)?;
+        let head = engine.ports().store.thread(&thread).await?.ok_or_else(missing)?;
         if self.tenant.is_some() && head.record.tenant != self.tenant {
             return Err(missing());
         }
@@ -211,11 +211,11 @@ impl TenantScope {
     /// `not-found` if the thread does not exist or belongs to another app or tenant.
     pub async fn app_thread(
         &self,
-        state: &ApiState,
+        engine: &Engine,
         app: &AppName,
         thread: &ThreadId,
     ) -> Result<ThreadRecord, Problem> {
-        let head = state.engine.ports().store.thread(thread).await?;
+        let head = engine.ports().store.thread(thread).await?;
         let record = head.map(|head| head.record);
         record.filter(|record| record.is_accessible_to(app, self.tenant.as_deref())).ok_or_else(
             || {
@@ -232,12 +232,12 @@ impl TenantScope {
     /// # Errors
     ///
     /// `not-found` if the run does not exist or its thread belongs to another tenant.
-    pub async fn run(&self, state: &ApiState, id: &str) -> Result<RunRecord, Problem> {
+    pub async fn run(&self, engine: &Engine, id: &str) -> Result<RunRecord, Problem> {
         let missing =
             || Problem::not_found("run", id, "the run never existed, or its thread was deleted");
         let run = RunId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
-        let record = state.engine.ports().store.run(&run).await?.ok_or_else(missing)?;
-        match self.thread(state, record.thread.as_str()).await {
+        let record = engine.ports().store.run(&run).await?.ok_or_else(missing)?;
+        match self.thread(engine, record.thread.as_str()).await {
             Err(problem) if problem.code == code::NOT_FOUND => Err(missing()),
             result => result.map(|_thread| record),
         }

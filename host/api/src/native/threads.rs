@@ -8,6 +8,7 @@ use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, IdError, ThreadId};
 use wattle_project::trace::Trace;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{RunService, ThreadView};
 use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
@@ -17,7 +18,6 @@ use crate::document::thread::{ThreadDocument, ThreadSummary};
 use crate::native::tenant_scope::{RequestRole, TenantScope, parse_thread_id};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
 use crate::trace;
 
 /// Default number of items in a page.
@@ -49,7 +49,7 @@ pub struct ThreadFilter {
     params(ThreadFilter),
     responses((status = 200, body = Page<ThreadSummary>)))]
 pub async fn list_threads(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     filter: Result<Query<ThreadFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Page<ThreadSummary>>, Problem> {
@@ -62,7 +62,7 @@ pub async fn list_threads(
         offset: filter.offset,
         ..ThreadQuery::default()
     };
-    let page = state.engine.ports().store.threads(&query).await?;
+    let page = engine.ports().store.threads(&query).await?;
     let next_offset = (!page.is_last).then(|| filter.offset.saturating_add(page.items.len()));
     Ok(Json(Page { items: page.items.into_iter().map(Into::into).collect(), next_offset }))
 }
@@ -75,15 +75,15 @@ pub async fn list_threads(
         (status = 200, body = ThreadDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<ThreadDocument>, Problem> {
-    let record = scope.thread(&state, &id).await?;
-    if let Some(set_aside) = state.engine.set_aside(&record.id) {
+    let record = scope.thread(&engine, &id).await?;
+    if let Some(set_aside) = engine.set_aside(&record.id) {
         return Ok(Json(ThreadDocument::set_aside(&record, set_aside)));
     }
-    Ok(Json(view(&state, &scope, &id).await?.into()))
+    Ok(Json(view(&engine, &scope, &id).await?.into()))
 }
 
 /// Deletes a thread with its runs, checkpoints and events. Pending and running runs are cancelled.
@@ -95,16 +95,16 @@ pub async fn get_thread(
         (status = 204),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn delete_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: Result<TenantScope, Problem>,
     role: RequestRole,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    if role.is_operator && state.engine.remove_damaged(&parse_thread_id(&id)?).await? {
+    if role.is_operator && engine.remove_damaged(&parse_thread_id(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let record = scope?.thread(&state, &id).await?;
-    state.engine.remove_thread(&record.id).await?;
+    let record = scope?.thread(&engine, &id).await?;
+    engine.remove_thread(&record.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -115,11 +115,11 @@ pub async fn delete_thread(
         (status = 200, body = Value, description = "channel values by name"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_state(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(view(&state, &scope, &id).await?.state))
+    Ok(Json(view(&engine, &scope, &id).await?.state))
 }
 
 /// Returns the trace of a thread as a tree: runs, supersteps, tasks, attempts, host calls.
@@ -129,12 +129,12 @@ pub async fn get_state(
         (status = 200, body = Trace),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_trace(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<Trace>, Problem> {
-    let record = scope.thread(&state, &id).await?;
-    Ok(Json(trace::read(&state.engine, &record.id).await?))
+    let record = scope.thread(&engine, &id).await?;
+    Ok(Json(trace::read(&engine, &record.id).await?))
 }
 
 /// Retries the recovery of a thread's run that was set aside.
@@ -145,19 +145,19 @@ pub async fn get_trace(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn retry_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(thread): Path<String>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
-    let record = scope.thread(&state, &thread).await?;
-    let run = state.engine.retry_recovery(&record.id).await?;
-    let record = scope.run(&state, run.run.as_str()).await?;
+    let record = scope.thread(&engine, &thread).await?;
+    let run = engine.retry_recovery(&record.id).await?;
+    let record = scope.run(&engine, run.run.as_str()).await?;
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
-async fn view(state: &ApiState, scope: &TenantScope, id: &str) -> Result<ThreadView, Problem> {
-    let record = scope.thread(state, id).await?;
-    or_expired(state.engine.thread(&record.id).await?, &record.id)
+async fn view(engine: &Engine, scope: &TenantScope, id: &str) -> Result<ThreadView, Problem> {
+    let record = scope.thread(engine, id).await?;
+    or_expired(engine.thread(&record.id).await?, &record.id)
 }
 
 fn or_expired(view: Option<ThreadView>, id: &ThreadId) -> Result<ThreadView, Problem> {

@@ -13,6 +13,7 @@ use wattle_graph::id::{
     AppName, ChannelName, CheckpointId, END, GraphName, Namespace, NodeName, TaskId, ThreadId,
 };
 use wattle_graph::step::{Edit, EditAs};
+use wattle_run::engine::Engine;
 use wattle_run::time_travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 
 use crate::body::JsonBody;
@@ -25,7 +26,6 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{invalid_id, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::ApiState;
 
 /// Path segment that selects the current checkpoint.
 const LATEST: &str = "latest";
@@ -63,13 +63,13 @@ pub struct HistoryFilter {
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_history(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<HistoryFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<CheckpointDocument>>, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let query = HistoryQuery {
         namespace: Namespace::new(filter.namespace),
         before: filter.before.map(CheckpointId),
@@ -77,7 +77,7 @@ pub async fn get_history(
         limit: Some(page_size(filter.limit)),
         without_states: !filter.state,
     };
-    let views = state.engine.history(&record.id, query).await?.items.into_iter();
+    let views = engine.history(&record.id, query).await?.items.into_iter();
     Ok(Json(views.map(|view| CheckpointDocument::new(view, filter.state)).collect()))
 }
 
@@ -108,13 +108,13 @@ pub struct NamespaceQuery {
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_checkpoint(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     Path((id, checkpoint)): Path<(String, String)>,
     query: Result<Query<NamespaceQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
     let Query(query) = query.map_err(invalid_query)?;
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let checkpoint = match checkpoint.as_str() {
         LATEST => None,
         number => Some(number.parse().map(CheckpointId).map_err(|_| {
@@ -123,7 +123,7 @@ pub async fn get_checkpoint(
         })?),
     };
     let namespace = Namespace::new(query.namespace);
-    let view = state.engine.state(&record.id, &namespace, checkpoint).await?;
+    let view = engine.state(&record.id, &namespace, checkpoint).await?;
     Ok(Json(CheckpointDocument::new(view, true)))
 }
 
@@ -139,7 +139,7 @@ pub async fn get_checkpoint(
         (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 501, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn edit_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
@@ -147,9 +147,9 @@ pub async fn edit_thread(
 ) -> Result<Json<CheckpointDocument>, Problem> {
     let thread = ThreadId::new(&id).map_err(invalid_id)?;
     if request.app.is_some() {
-        runs::check_unused_or_accessible(&state, &scope, &thread).await?;
+        runs::check_unused_or_accessible(&engine, &scope, &thread).await?;
     } else {
-        scope.thread(&state, &id).await?;
+        scope.thread(&engine, &id).await?;
     }
     let supersteps = request.supersteps.into_iter();
     let supersteps = supersteps.map(|edits| edits.into_iter().map(edit).collect());
@@ -164,7 +164,7 @@ pub async fn edit_thread(
         metadata: request.metadata,
         principal,
     };
-    Ok(Json(CheckpointDocument::new(state.engine.edit(edit).await?, true)))
+    Ok(Json(CheckpointDocument::new(engine.edit(edit).await?, true)))
 }
 
 fn edit(document: EditDocument) -> Result<Edit, Problem> {
@@ -200,17 +200,17 @@ fn edit(document: EditDocument) -> Result<Edit, Problem> {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn fork_thread(
-    State(state): State<ApiState>,
+    State(engine): State<Engine>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<ForkDocument>,
 ) -> Result<Response, Problem> {
-    let record = scope.thread(&state, &id).await?;
+    let record = scope.thread(&engine, &id).await?;
     let wait = request.wait;
     let fork = ForkThread { principal, ..fork(record.id, scope.tenant, request)? };
-    let run = state.engine.fork(fork).await?;
-    runs::run_response(&state, run, wait).await
+    let run = engine.fork(fork).await?;
+    runs::run_response(&engine, run, wait).await
 }
 
 fn fork(
