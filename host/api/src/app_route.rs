@@ -5,6 +5,7 @@
 
 pub mod mount;
 mod page;
+pub mod parts;
 pub mod pattern;
 mod response;
 
@@ -19,6 +20,7 @@ use wattle_run::app::App;
 use wattle_run::engine::Engine;
 use wattle_run::ports::sandbox::{WebRequest, WebRoute};
 
+use crate::app_route::parts::AppParts;
 use crate::app_route::pattern::RouteMatch;
 use crate::app_route::response::RequestParts;
 use crate::body;
@@ -29,32 +31,31 @@ use crate::guard::reservation::BodyReservation;
 use crate::native::request_principal::request_principal;
 use crate::native::{apps, tenant_scope};
 use crate::problem::Problem;
-use crate::state::ApiState;
 
 /// Serves `/apps/{app}/...`.
 pub async fn by_name(
-    State(state): State<ApiState>,
+    State(parts): State<AppParts>,
     Path(params): Path<Vec<(String, String)>>,
     request: Request,
 ) -> Response {
     let name = params.first().map_or("", |(_, app)| app.as_str());
     let prefix_segments = 2;
     let path = after_segments(request.uri().path(), prefix_segments).to_owned();
-    let found = apps::find(&state.engine, name);
-    respond(found, state, &path, request).await
+    let found = apps::find(&parts.streams.engine, name);
+    respond(found, parts, &path, request).await
 }
 
 /// Serves every path that the native API does not define, from the app whose mount contains the
 /// path.
-pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Response {
+pub async fn by_mount(State(parts): State<AppParts>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    let apps = state.engine.catalog().apps();
+    let apps = parts.streams.engine.catalog().apps();
     match mount::resolve(&apps, request.method(), &path) {
         Some((app, inner)) => {
             let (app, inner) = (app.clone(), inner.to_owned());
-            respond(Ok(app), state, &inner, request).await
+            respond(Ok(app), parts, &inner, request).await
         }
-        None => missing_at(&state.engine, &path).into_response(),
+        None => missing_at(&parts.streams.engine, &path).into_response(),
     }
 }
 
@@ -70,28 +71,28 @@ fn missing_at(engine: &Engine, path: &str) -> Problem {
 }
 
 /// Serves every path from one app, on a listen address of the app's own.
-pub async fn by_address(State(state): State<ApiState>, app: AppName, request: Request) -> Response {
+pub async fn by_address(State(parts): State<AppParts>, app: AppName, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    let found = apps::find(&state.engine, app.as_str());
-    respond(found, state, &path, request).await
+    let found = apps::find(&parts.streams.engine, app.as_str());
+    respond(found, parts, &path, request).await
 }
 
 async fn respond(
     found: Result<Arc<App>, Problem>,
-    state: ApiState,
+    parts: AppParts,
     path: &str,
     request: Request,
 ) -> Response {
     let instance = request.uri().path().to_owned();
     let result = match found {
-        Ok(app) => handle(&state, &app, path, request).await,
+        Ok(app) => handle(&parts, &app, path, request).await,
         Err(problem) => Err(problem),
     };
     result.unwrap_or_else(|problem| problem.with_instance(&instance).into_response())
 }
 
 async fn handle(
-    state: &ApiState,
+    parts: &AppParts,
     app: &Arc<App>,
     path: &str,
     request: Request,
@@ -112,10 +113,11 @@ async fn handle(
         }
     };
     let tenant =
-        tenant_scope::resolve_tenant(&state.config, request.headers(), request.extensions())?;
+        tenant_scope::resolve_tenant(&parts.config, request.headers(), request.extensions())?;
     let headers = visible_headers(&request);
-    let principal = request_principal(&state.config, request.headers(), request.extensions())?;
-    let parts = RequestParts { method: method.clone(), headers: request.headers().clone(), tenant };
+    let principal = request_principal(&parts.config, request.headers(), request.extensions())?;
+    let request_parts =
+        RequestParts { method: method.clone(), headers: request.headers().clone(), tenant };
     // A handler continues after its client has disconnected. Until the handler ends, the request
     // counts as open, and the request body as in memory.
     let (permit, body) =
@@ -130,17 +132,18 @@ async fn handle(
         params,
         query,
         headers,
-        body: body::read(request, state.config.body_limit_bytes).await?.into_bytes(),
-        tenant: parts.tenant.clone(),
+        body: body::read(request, parts.config.body_limit_bytes).await?.into_bytes(),
+        tenant: request_parts.tenant.clone(),
     };
-    let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
+    let (app, streams) = (app.clone(), parts.streams.clone());
+    let stopping = streams.stopping.clone();
     // If the client disconnects first, `run` drops the response, and with it the stream of a
     // run.
     let work = async move {
         let _held = (permit, body);
-        let response = state.engine.handle_web(&app, request, principal, caller).await;
+        let response = streams.engine.handle_web(&app, request, principal, caller).await;
         let response = response.map_err(|error| response::problem_from_guest_error(&app, error))?;
-        response::respond(&state, &app, parts, response).await
+        response::respond(&streams, &app, request_parts, response).await
     };
     let panicked =
         || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));

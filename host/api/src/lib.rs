@@ -122,7 +122,7 @@ pub fn app_router(state: ApiState, app: AppName) -> Router {
     let guards = middleware::from_fn_with_state(guard, guard::check);
     Router::new()
         .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))
-        .fallback(move |state, request| app_route::by_address(state, app, request))
+        .fallback(move |parts, request| app_route::by_address(parts, app, request))
         .with_state(state)
         .layer(guards)
 }

@@ -10,11 +10,13 @@ use wattle_graph::id::PluginName;
 use wattle_run::engine::Engine;
 use wattle_run::ports::Plugin;
 
+use crate::app_route::parts::AppParts;
 use crate::config::ApiConfig;
 use crate::guard::Admission;
 use crate::guard::access::Access;
 use crate::guard::keyring::Keyring;
 use crate::stream::disconnect::RunClients;
+use crate::stream::parts::StreamParts;
 use crate::traffic::Traffic;
 
 /// Exporter of metrics as text.
@@ -123,6 +125,22 @@ impl_from_ref! {
     standalone_plugins: StandalonePlugins,
     metrics: Option<MetricsExporter>,
     instance: Arc<str>,
+}
+
+impl FromRef<ApiState> for StreamParts {
+    fn from_ref(state: &ApiState) -> Self {
+        Self {
+            engine: state.engine.clone(),
+            stopping: state.stopping.clone(),
+            run_clients: state.run_clients.clone(),
+        }
+    }
+}
+
+impl FromRef<ApiState> for AppParts {
+    fn from_ref(state: &ApiState) -> Self {
+        Self { config: state.config.clone(), streams: StreamParts::from_ref(state) }
+    }
 }
 
 /// Plugins by name.

@@ -19,8 +19,8 @@ use crate::blob_response;
 use crate::native::events::{last_event_id, resolve_run};
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::Problem;
-use crate::state::ApiState;
 use crate::stream::client_tail::{DisconnectPolicy, TailRequest};
+use crate::stream::parts::StreamParts;
 use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
 /// Headers that a guest must not set, because the HTTP server controls the framing of the
@@ -39,7 +39,7 @@ pub(super) struct RequestParts {
 
 /// Converts the response of a guest into an HTTP response.
 pub(super) async fn respond(
-    state: &ApiState,
+    parts: &StreamParts,
     app: &App,
     request: RequestParts,
     guest_response: WebResponse,
@@ -48,10 +48,10 @@ pub(super) async fn respond(
         WebBody::Empty => Body::empty().into_response(),
         WebBody::Bytes(bytes) => bytes.into_response(),
         WebBody::Blob(blob) => {
-            let blobs = state.engine.ports().blobs.clone();
+            let blobs = parts.engine.ports().blobs.clone();
             blob_response::respond(blobs, blob, &request.headers).await?
         }
-        WebBody::HandOff(hand_off) => stream(state, app, request, hand_off).await?,
+        WebBody::HandOff(hand_off) => stream(parts, app, request, hand_off).await?,
     };
     // A blob response keeps the status of a range (206) or of "not modified" (304).
     if response.status() == StatusCode::OK {
@@ -88,7 +88,7 @@ fn app_error(what: &str) -> Problem {
 }
 
 async fn stream(
-    state: &ApiState,
+    parts: &StreamParts,
     app: &App,
     request: RequestParts,
     hand_off: HandOff,
@@ -98,8 +98,8 @@ async fn stream(
         StreamFormat::Sse | StreamFormat::AiSdk | StreamFormat::AgUi => None,
     };
     let scope = TenantScope { tenant: request.tenant };
-    let record = scope.app_thread(&state.engine, &app.name, &hand_off.thread).await?;
-    let (run, before_run) = resolve_run(&state.engine, &record, hand_off.run).await?;
+    let record = scope.app_thread(&parts.engine, &app.name, &hand_off.thread).await?;
+    let (run, before_run) = resolve_run(&parts.engine, &record, hand_off.run).await?;
     let received = last_event_id(&request.headers)?.or(hand_off.after).unwrap_or(0);
     // A `HEAD` request does not count as a client of the run.
     let disconnect_policy = (request.method != Method::HEAD).then_some(DisconnectPolicy {
@@ -111,12 +111,12 @@ async fn stream(
         (StreamFormat::AiSdk | StreamFormat::AgUi, _) if run.is_none() => {
             StatusCode::NO_CONTENT.into_response()
         }
-        (StreamFormat::AiSdk, _) => ai_sdk::respond(state, tail(before_run), hand_off.nodes),
-        (StreamFormat::AgUi, _) => ag_ui::respond(state, tail(before_run), hand_off.nodes),
+        (StreamFormat::AiSdk, _) => ai_sdk::respond(parts, tail(before_run), hand_off.nodes),
+        (StreamFormat::AgUi, _) => ag_ui::respond(parts, tail(before_run), hand_off.nodes),
         (_, Some(projection)) => {
-            custom::respond(state, app, projection, tail(before_run), received)
+            custom::respond(parts, app, projection, tail(before_run), received)
         }
-        (_, None) => sse::respond(state, tail(received)),
+        (_, None) => sse::respond(parts, tail(received)),
     })
 }
 

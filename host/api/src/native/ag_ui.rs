@@ -36,9 +36,9 @@ use crate::native::runs::check_unused_or_accessible;
 use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{invalid_id, invalid_query};
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 use crate::stream::ag_ui;
 use crate::stream::client_tail::{DisconnectPolicy, TailRequest};
+use crate::stream::parts::StreamParts;
 
 /// Name of the channel for messages, if the graph has several channels with the reducer `messages`.
 const MESSAGES: &str = "messages";
@@ -69,7 +69,7 @@ pub struct AgUiOptions {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn run_ag_ui(
-    State(state): State<ApiState>,
+    State(parts): State<StreamParts>,
     scope: TenantScope,
     RequestPrincipal(principal): RequestPrincipal,
     Path((app, graph)): Path<(String, String)>,
@@ -77,12 +77,12 @@ pub async fn run_ag_ui(
     JsonBody(input): JsonBody<RunAgentInput>,
 ) -> Result<Response, Problem> {
     let Query(options) = options.map_err(invalid_query)?;
-    let app = apps::find(&state.engine, &app)?;
+    let app = apps::find(&parts.engine, &app)?;
     let graph = apps::find_graph(&app, &graph)?.clone();
     let request = AgUiRequest { app, graph, scope, principal, options, input };
-    let stopping = state.stopping.clone();
+    let stopping = parts.stopping.clone();
     // If the client disconnects first, `run` drops the stream once the run has started.
-    let work = async move { request.run(&state).await };
+    let work = async move { request.run(&parts).await };
     let panicked =
         || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));
     detached::run(stopping, work).await.unwrap_or_else(panicked)
@@ -100,10 +100,10 @@ struct AgUiRequest {
 
 impl AgUiRequest {
     /// Starts the run and returns its stream.
-    async fn run(self, state: &ApiState) -> Result<Response, Problem> {
+    async fn run(self, parts: &StreamParts) -> Result<Response, Problem> {
         let thread = ThreadId::new(&self.input.thread_id).map_err(invalid_id)?;
         let run = RunId::new(&self.input.run_id).map_err(invalid_id)?;
-        let view = self.existing_thread(&state.engine, &thread).await?;
+        let view = self.existing_thread(&parts.engine, &thread).await?;
         let caller = CallerId::of_run(self.principal.as_ref(), &self.app.name);
         let is_long = are_large_values(&self.input.messages);
         let kind = || run_kind(&self.graph.graph, view.as_ref(), &self.input);
@@ -125,13 +125,13 @@ impl AgUiRequest {
                 graph: Some(self.graph.graph.name.clone()),
                 context: run_context(self.input.forwarded_props),
                 metadata: BTreeMap::new(),
-                due_ms: state.engine.ports().clock.now_ms(),
+                due_ms: parts.engine.ports().clock.now_ms(),
                 ttl: None,
                 client: Value::Null,
                 principal: self.principal,
             },
         };
-        let record = state.engine.create_run(request).await?;
+        let record = parts.engine.create_run(request).await?;
         let cancels = self.options.cancel_on_disconnect;
         let events = AgUiProjection::new(record.thread.clone(), []).with_known_calls(known_calls);
         let tail = TailRequest {
@@ -143,7 +143,7 @@ impl AgUiRequest {
             disconnect_policy: cancels
                 .then_some(DisconnectPolicy { cancel_after: Some(Duration::ZERO) }),
         };
-        Ok(ag_ui::respond_with(state, tail, events))
+        Ok(ag_ui::respond_with(parts, tail, events))
     }
 
     /// Returns the thread of the request; `None` if it does not exist or has no graph yet.

@@ -14,8 +14,8 @@ use wattle_run::tail::Until;
 use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
-use crate::state::ApiState;
 use crate::stream::client_tail::TailRequest;
+use crate::stream::parts::StreamParts;
 use crate::stream::{ag_ui, ai_sdk, sse};
 
 /// Selects the events to stream.
@@ -64,18 +64,18 @@ enum FormatParam {
         (status = 204, description = "the thread has no run to show in `format`"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn stream_events(
-    State(state): State<ApiState>,
+    State(parts): State<StreamParts>,
     scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<EventFilter>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let record = scope.thread(&state.engine, &id).await?;
+    let record = scope.thread(&parts.engine, &id).await?;
     let run = filter.run.map(RunId::new).transpose();
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
     let filter_run = run.clone();
-    let (run, before_run) = resolve_run(&state.engine, &record, run).await?;
+    let (run, before_run) = resolve_run(&parts.engine, &record, run).await?;
     let tail = |run, after, until| {
         let thread = record.id.clone();
         TailRequest { thread, run, after, until, disconnect_policy: None }
@@ -84,14 +84,14 @@ pub async fn stream_events(
     Ok(match filter.format {
         None => {
             let after = last_event_id(&headers)?.or(filter.after).unwrap_or(0);
-            sse::respond(&state, tail(filter_run, after, until))
+            sse::respond(&parts, tail(filter_run, after, until))
         }
         Some(_) if run.is_none() => StatusCode::NO_CONTENT.into_response(),
         Some(FormatParam::AiSdk) => {
-            ai_sdk::respond(&state, tail(run, before_run, Until::Idle), Vec::new())
+            ai_sdk::respond(&parts, tail(run, before_run, Until::Idle), Vec::new())
         }
         Some(FormatParam::AgUi) => {
-            ag_ui::respond(&state, tail(run, before_run, Until::Idle), Vec::new())
+            ag_ui::respond(&parts, tail(run, before_run, Until::Idle), Vec::new())
         }
     })
 }

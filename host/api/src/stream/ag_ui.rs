@@ -13,22 +13,22 @@ use wattle_project::projection::{EventState, Projection as _};
 use wattle_run::ports::Store;
 
 use crate::projection::StateAtEvent;
-use crate::state::ApiState;
 use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest, sse_response};
+use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::{RunEncoder, encode_stream};
 
 /// Responds with the stream of one run from its first event.
-pub fn respond(state: &ApiState, request: TailRequest, nodes: Vec<NodeName>) -> Response {
+pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) -> Response {
     let events = AgUiProjection::new(request.thread.clone(), nodes);
-    respond_with(state, request, events)
+    respond_with(parts, request, events)
 }
 
 /// Responds with the stream of one run in a given projection, to which no event was applied.
-pub fn respond_with(state: &ApiState, request: TailRequest, events: AgUiProjection) -> Response {
-    let ports = state.engine.ports();
+pub fn respond_with(parts: &StreamParts, request: TailRequest, events: AgUiProjection) -> Response {
+    let ports = parts.engine.ports();
     let encoder = AgUiEncoder {
         state_at_event: StateAtEvent::new(
-            state.engine.states().clone(),
+            parts.engine.states().clone(),
             ports.clock.time_zone(),
             &request.thread,
         ),
@@ -37,7 +37,7 @@ pub fn respond_with(state: &ApiState, request: TailRequest, events: AgUiProjecti
         thread: request.thread.clone(),
         run: request.run.clone(),
     };
-    let tail = ClientTail::new(state, request, HEARTBEAT_INTERVAL);
+    let tail = ClientTail::new(parts, request, HEARTBEAT_INTERVAL);
     sse_response(encode_stream(tail, encoder, VecDeque::new()))
 }
 

@@ -11,8 +11,8 @@ use wattle_graph::id::NodeName;
 use wattle_project::ai_sdk::{AiSdkProjection, Chunk};
 use wattle_project::projection::{EventState, Projection as _};
 
-use crate::state::ApiState;
 use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest, sse_response};
+use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::{RunEncoder, encode_stream};
 
 /// Header with the protocol version of the AI SDK.
@@ -25,8 +25,8 @@ const VERSION: &str = "v1";
 const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
 /// Responds with the stream of one run from its first event.
-pub fn respond(state: &ApiState, request: TailRequest, nodes: Vec<NodeName>) -> Response {
-    let tail = ClientTail::new(state, request, HEARTBEAT_INTERVAL);
+pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) -> Response {
+    let tail = ClientTail::new(parts, request, HEARTBEAT_INTERVAL);
     let encoder = AiSdkEncoder(AiSdkProjection::new(nodes));
     let mut response = sse_response(encode_stream(tail, encoder, VecDeque::new()));
     let headers = response.headers_mut();

@@ -19,8 +19,8 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
 
-use crate::state::ApiState;
 use crate::stream::disconnect::DisconnectGuard;
+use crate::stream::parts::StreamParts;
 
 /// Default interval without an event after which a heartbeat is sent. Proxies close idle
 /// connections after about 30 seconds.
@@ -72,15 +72,21 @@ pub(super) struct ClientTail {
 }
 
 impl ClientTail {
-    pub(super) fn new(state: &ApiState, request: TailRequest, heartbeat: Duration) -> Self {
+    pub(super) fn new(parts: &StreamParts, request: TailRequest, heartbeat: Duration) -> Self {
         let TailRequest { thread, run, after, until, disconnect_policy } = request;
         let disconnect_guard = disconnect_policy.zip(run.clone()).map(|(policy, run)| {
             let run = RunRef { thread: thread.clone(), run };
-            DisconnectGuard::new(state, run, policy.cancel_after)
+            DisconnectGuard::new(
+                parts.run_clients.clone(),
+                parts.engine.clone(),
+                parts.stopping.clone(),
+                run,
+                policy.cancel_after,
+            )
         });
         let query = TailQuery { thread: thread.clone(), run, after, until };
-        let tail = state.engine.tail(query);
-        Self { thread, tail, stopping: state.stopping.clone(), heartbeat, disconnect_guard }
+        let tail = parts.engine.tail(query);
+        Self { thread, tail, stopping: parts.stopping.clone(), heartbeat, disconnect_guard }
     }
 
     /// Returns the next item; `None` at the end of the stream. [`ClientTailItem::ReadFailed`] is

@@ -15,14 +15,14 @@ use wattle_graph::mapping::{EventContext, StreamMessage, StreamProjection, Strea
 use wattle_run::app::App;
 
 use crate::projection::{StateAtEvent, run_info};
-use crate::state::ApiState;
 use crate::stream::client_tail::{ClientTail, TailRequest, sse_response};
+use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::{RunEncoder, encode_stream};
 
 /// Responds with the stream of one run. `last_event_id` is the sequence number of the last event
 /// that the client has received.
 pub fn respond(
-    state: &ApiState,
+    parts: &StreamParts,
     app: &App,
     projection: Arc<StreamProjection>,
     request: TailRequest,
@@ -30,10 +30,10 @@ pub fn respond(
 ) -> Response {
     let run = request.run.as_ref().map_or("", |run| run.as_str());
     let run_info = run_info(app, request.thread.as_str(), run);
-    let (states, clock) = (state.engine.states().clone(), &state.engine.ports().clock);
+    let (states, clock) = (parts.engine.states().clone(), &parts.engine.ports().clock);
     let state_at_event = StateAtEvent::new(states, clock.time_zone(), &request.thread);
     let interval = Duration::from_millis(projection.heartbeat.as_ms());
-    let tail = ClientTail::new(state, request, interval);
+    let tail = ClientTail::new(parts, request, interval);
     let prelude = projection.prelude.iter().map(|prelude| comment(prelude)).collect();
     let heartbeat = comment(&projection.heartbeat_text);
     let projector = StreamProjector::new(projection, run_info);

@@ -14,8 +14,6 @@ use wattle_graph::id::RunId;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{RunRef, RunService as _};
 
-use crate::state::ApiState;
-
 /// Maximum grace period. A longer grace period that an app requests is reduced to this maximum, so
 /// that an abandoned run does not continue for hours.
 const MAX_DISCONNECT_GRACE: Duration = Duration::from_mins(10);
@@ -106,16 +104,15 @@ pub(super) struct DisconnectGuard {
 }
 
 impl DisconnectGuard {
-    pub(super) fn new(state: &ApiState, run: RunRef, cancel_after: Option<Duration>) -> Self {
-        state.run_clients.connect(&run.run, cancel_after);
-        Self {
-            clients: state.run_clients.clone(),
-            engine: state.engine.clone(),
-            stopping: state.stopping.clone(),
-            run,
-            runtime: Handle::current(),
-            is_over: false,
-        }
+    pub(super) fn new(
+        clients: RunClients,
+        engine: Engine,
+        stopping: watch::Receiver<bool>,
+        run: RunRef,
+        cancel_after: Option<Duration>,
+    ) -> Self {
+        clients.connect(&run.run, cancel_after);
+        Self { clients, engine, stopping, run, runtime: Handle::current(), is_over: false }
     }
 
     /// Records that the stream has ended at the server, so that the drop does not cancel the run.

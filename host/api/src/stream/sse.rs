@@ -9,15 +9,15 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 
 use crate::problem::Problem;
-use crate::state::ApiState;
 use crate::stream::client_tail::{
     ClientTail, ClientTailItem, HEARTBEAT_INTERVAL, TailRequest, sse_response,
 };
+use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::HEARTBEAT_COMMENT;
 
 /// Responds with the stream.
-pub fn respond(state: &ApiState, request: TailRequest) -> Response {
-    let tail = Some(ClientTail::new(state, request, HEARTBEAT_INTERVAL));
+pub fn respond(parts: &StreamParts, request: TailRequest) -> Response {
+    let tail = Some(ClientTail::new(parts, request, HEARTBEAT_INTERVAL));
     sse_response(stream::unfold(tail, |tail| async move {
         let mut tail = tail?;
         let (message, tail) = match tail.next().await? {
