@@ -47,13 +47,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::middleware;
+use axum::routing::{MethodRouter, any, get};
 use serde_json::json;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
 
-use crate::guard::access::Access;
+use crate::guard::access::{Access, RouteAccess, RouteScope, Share};
 use crate::guard::{ErrorFormat, GuardState};
 
 pub use self::config::ApiConfig;
@@ -96,23 +97,35 @@ pub fn unguarded_router(state: ApiState) -> Router {
 fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let (native, document) = native::router().split_for_parts();
     let mut document = openapi::merge(document, further);
-    let access = Access::declare(&mut document);
+    let undocumented = undocumented_routes();
+    let declared = undocumented.iter().map(|(path, access, _)| (*path, *access));
+    let access = Access::declare(&mut document, declared);
     let document = Arc::new(openapi::ServedDocument::new(json!(document)));
     let openapi = move |State(engine): State<Engine>| async move {
         let apps = engine.catalog().apps();
         document.respond(&apps).await
     };
-    let router = Router::new()
-        .merge(native)
-        .route("/openapi.json", axum::routing::get(openapi))
-        .route("/metrics", axum::routing::get(native::metrics::metrics))
-        .route("/healthz", axum::routing::get(native::health::health))
-        .route("/apps/{app}", axum::routing::any(app_route::by_name))
-        .route("/apps/{app}/", axum::routing::any(app_route::by_name))
-        .route("/apps/{app}/{*path}", axum::routing::any(app_route::by_name))
+    let router = undocumented
+        .into_iter()
+        .fold(native, |router, (path, _, route)| router.route(path, route))
+        .route("/openapi.json", get(openapi))
+        .route("/apps/{app}", any(app_route::by_name))
+        .route("/apps/{app}/", any(app_route::by_name))
+        .route("/apps/{app}/{*path}", any(app_route::by_name))
         .fallback(app_route::by_mount)
         .method_not_allowed_fallback(problem::method_not_allowed);
     (router, access)
+}
+
+/// Returns the routes that the OpenAPI document does not describe, with their access: the metrics,
+/// and aliases of described routes for other clients.
+fn undocumented_routes() -> [(&'static str, RouteAccess, MethodRouter<ApiState>); 3] {
+    let access = |scope| RouteAccess { scope, share: Share::Control };
+    [
+        ("/healthz", access(RouteScope::None), get(native::health::health)),
+        ("/readyz", access(RouteScope::None), get(native::ready::ready)),
+        ("/metrics", access(RouteScope::Admin), get(native::metrics::metrics)),
+    ]
 }
 
 /// Returns the router of one app, for the app's own listen address.
@@ -121,7 +134,7 @@ pub fn app_router(state: ApiState, app: AppName) -> Router {
     let guard = GuardState::new(state.admission.clone(), ErrorFormat::Problem, Arc::default());
     let guards = middleware::from_fn_with_state(guard, guard::check);
     Router::new()
-        .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))
+        .route(blob_link::ROUTE, get(blob_link::get_linked_blob))
         .fallback(move |parts, request| app_route::by_address(parts, app, request))
         .with_state(state)
         .layer(guards)

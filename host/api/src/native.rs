@@ -36,7 +36,6 @@ pub fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::health))
         .routes(routes!(ready::ready))
-        .route("/readyz", axum::routing::get(ready::ready))
         .routes(routes!(hosts::list_hosts))
         .routes(routes!(apps::list_apps))
         .routes(routes!(apps::get_app))

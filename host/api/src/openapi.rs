@@ -182,7 +182,7 @@ mod tests {
     fn the_document_is_as_published() {
         let further = OpenApiRouter::<()>::new().into_openapi();
         let mut document = super::merge(crate::native::router().into_openapi(), further);
-        Access::declare(&mut document);
+        Access::declare(&mut document, []);
         let mut document = serde_json::to_value(&document).unwrap();
         document["info"]["version"] = "[VERSION]".into();
         insta::assert_json_snapshot!(document);

@@ -9,7 +9,8 @@
 //! | `scope` | `none` if no key is required, or the required scope of the key | `read` for GET, else `write` |
 //! | `share` | `control`, `lasting` or `other`: the share of open requests | `other` |
 //!
-//! Paths that the document does not describe, such as endpoints of apps, have the defaults.
+//! Paths that the document does not describe, such as endpoints of apps, have the defaults, unless
+//! the router gives their access to `Access::declare`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,14 +28,6 @@ use crate::openapi::operations;
 
 /// The name of the extension.
 const ACCESS_EXTENSION: &str = "x-wattle-access";
-
-/// Routes that the OpenAPI document does not describe. They are aliases of described routes for
-/// other clients.
-const UNDOCUMENTED_ROUTES: &[(&str, RouteScope, Share)] = &[
-    ("/healthz", RouteScope::None, Share::Control),
-    ("/readyz", RouteScope::None, Share::Control),
-    ("/metrics", RouteScope::Admin, Share::Control),
-];
 
 /// Query parameter that cancels the run when the client disconnects from its stream.
 const CANCEL_ON_DISCONNECT: &str = "cancel_on_disconnect";
@@ -55,7 +48,7 @@ pub(crate) enum Share {
 /// The scope that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum RouteScope {
+pub(crate) enum RouteScope {
     /// No key is required, and the request is not counted.
     None,
     Read,
@@ -81,9 +74,9 @@ impl RouteScope {
 
 /// The access of a route after defaults are applied.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct RouteAccess {
-    scope: RouteScope,
-    share: Share,
+pub(crate) struct RouteAccess {
+    pub(crate) scope: RouteScope,
+    pub(crate) share: Share,
 }
 
 /// The access that a request needs.
@@ -100,8 +93,12 @@ pub struct Access(matchit::Router<HashMap<Method, RouteAccess>>);
 
 impl Access {
     /// Reads the access of all operations of an OpenAPI document. Writes the default access into
-    /// operations that declare none.
-    pub(crate) fn declare(document: &mut OpenApi) -> Self {
+    /// operations that declare none. `undocumented` has the access of GET routes that the document
+    /// does not describe.
+    pub(crate) fn declare(
+        document: &mut OpenApi,
+        undocumented: impl IntoIterator<Item = (&'static str, RouteAccess)>,
+    ) -> Self {
         let mut paths: BTreeMap<&str, HashMap<Method, RouteAccess>> = BTreeMap::new();
         for (path, item) in &mut document.paths.paths {
             let methods = operations(item).map(|(method, operation)| {
@@ -111,8 +108,8 @@ impl Access {
             });
             paths.entry(path).or_default().extend(methods);
         }
-        for &(path, scope, share) in UNDOCUMENTED_ROUTES {
-            paths.entry(path).or_default().insert(Method::GET, RouteAccess { scope, share });
+        for (path, access) in undocumented {
+            paths.entry(path).or_default().insert(Method::GET, access);
         }
         let mut router = matchit::Router::new();
         for (path, methods) in paths {
@@ -235,6 +232,16 @@ mod tests {
         responses((status = 200)))]
     async fn wrong() {}
 
+    /// Routes that the document does not describe.
+    const UNDOCUMENTED: [(&str, RouteAccess); 2] = [
+        ("/healthz", RouteAccess { scope: RouteScope::None, share: Share::Control }),
+        ("/metrics", RouteAccess { scope: RouteScope::Admin, share: Share::Control }),
+    ];
+
+    fn access() -> Access {
+        Access::declare(&mut document(), UNDOCUMENTED)
+    }
+
     fn document() -> OpenApi {
         let routes = OpenApiRouter::<()>::new()
             .routes(utoipa_axum::routes!(search))
@@ -255,7 +262,7 @@ mod tests {
 
     #[track_caller]
     fn assert_scope(method: &str, uri: &str, headers: &[(&str, &str)], expected: KeyScope) {
-        let required = Access::declare(&mut document()).required(&request(method, uri, headers));
+        let required = access().required(&request(method, uri, headers));
         assert_eq!(required.scope, Some(expected), "{method} {uri}");
     }
 
@@ -275,7 +282,7 @@ mod tests {
 
     #[test]
     fn health_and_options_need_no_key() {
-        let access = Access::declare(&mut document());
+        let access = access();
         for (method, uri) in
             [("GET", "/alive"), ("HEAD", "/alive"), ("GET", "/healthz"), ("OPTIONS", "/x")]
         {
@@ -303,7 +310,7 @@ mod tests {
 
     #[test]
     fn share_follows_the_route_and_the_request() {
-        let access = Access::declare(&mut document());
+        let access = access();
         let share =
             |method, uri, headers: &[_]| access.required(&request(method, uri, headers)).share;
         assert_eq!(share("POST", "/things/search?limit=1", &[]), Share::Control);
@@ -319,7 +326,7 @@ mod tests {
     #[test]
     fn document_declares_the_access_of_every_route() {
         let mut document = document();
-        Access::declare(&mut document);
+        Access::declare(&mut document, UNDOCUMENTED);
         let document = serde_json::to_value(document).unwrap();
         let access =
             |path: &str, method: &str| document["paths"][path][method][ACCESS_EXTENSION].clone();
