@@ -9,10 +9,11 @@
 //! the due time only if the entry has not changed since then. A slow host therefore neither skips a
 //! due time nor overwrites the changes of another host.
 
+pub(crate) mod signal;
+
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::sync::Notify;
 use uuid::{Builder, Uuid};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
@@ -36,19 +37,6 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Delay in milliseconds before the creation of a run is retried. The cause of a failure, such as a
 /// full queue, usually persists for a while.
 const RETRY_DELAY_MS: i64 = 15_000;
-
-/// The signal that wakes the scheduler.
-#[derive(Default)]
-pub(crate) struct CronSignal {
-    wake: Notify,
-}
-
-impl CronSignal {
-    /// Wakes the scheduler, because a due time may have become earlier.
-    pub(crate) fn wake(&self) {
-        self.wake.notify_one();
-    }
-}
 
 /// Returns the id of the run of a cron for a due time. Like the ids of other runs, it begins with a
 /// time, by which lists sort.
@@ -115,7 +103,7 @@ impl AgentServer {
                         .clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
-                        () = server.cron_signal().wake.notified() => {}
+                        () = server.cron_signal().wait() => {}
                     }
                 }
             };

@@ -6,10 +6,11 @@ use wattle_api::ApiState;
 use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
-use crate::crons::CronSignal;
+use crate::crons::signal::CronSignal;
 use crate::subscriptions::EventDelays;
 use crate::unknown_keys::UnknownKeys;
-use crate::webhooks::{DeliveryTasks, WebhookSettings};
+use crate::webhooks::WebhookSettings;
+use crate::webhooks::delivery_tasks::DeliveryTasks;
 
 /// Settings of the Agent Server API.
 #[derive(Clone, Debug, Default)]

@@ -9,20 +9,19 @@
 //! deliver it only if that host is no longer live (`crate::hosts`).
 
 mod delivery;
+pub(crate) mod delivery_tasks;
 mod payload;
+mod settings;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
 use wattle_run::ports::store::LeaseHolder;
 
+pub use self::settings::{RETRY_DELAYS, WebhookSettings};
 pub use crate::wire::webhook::{
     AddressPolicy, AllowRule, AllowRuleError, SigningKey, SigningKeyError,
 };
@@ -32,95 +31,6 @@ use crate::records::webhook::{WebhookRecord, webhook_records};
 use crate::records::{Versioned, retry_on_conflict};
 use crate::resolve::run::RequestedRun;
 use crate::state::AgentServer;
-use crate::wire::webhook::WebhookUrl;
-
-/// Pauses before retries. Their sum is about nine hours: longer than most outages, and short enough
-/// that the payload is still useful.
-pub const RETRY_DELAYS: [Duration; 7] = [
-    Duration::from_secs(5),
-    Duration::from_secs(30),
-    Duration::from_mins(5),
-    Duration::from_mins(30),
-    Duration::from_hours(2),
-    Duration::from_hours(3),
-    Duration::from_hours(3),
-];
-
-/// Settings of webhooks.
-#[derive(Clone, Debug)]
-pub struct WebhookSettings {
-    /// Key that signs requests. Without a key, requests are not signed.
-    pub signing_key: Option<SigningKey>,
-    /// Private addresses that webhooks may call.
-    pub allow: Vec<AllowRule>,
-    /// Decides which IP addresses webhooks may call.
-    pub address_policy: AddressPolicy,
-    /// Pauses before retries; see [`RETRY_DELAYS`].
-    pub retry_delays: Vec<Duration>,
-}
-
-impl Default for WebhookSettings {
-    /// Returns settings without a key. They permit public host names only.
-    fn default() -> Self {
-        Self {
-            signing_key: None,
-            allow: Vec::new(),
-            address_policy: |_, _| false,
-            retry_delays: RETRY_DELAYS.to_vec(),
-        }
-    }
-}
-
-impl WebhookSettings {
-    /// Checks that the rules permit a URL. The IP addresses of its host name are checked at each
-    /// attempt, because they can change.
-    pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
-        self.parse_url(url).map(drop).map_err(ApiError::unprocessable)
-    }
-
-    fn parse_url(&self, url: &str) -> Result<WebhookUrl, String> {
-        WebhookUrl::parse(url, &self.allow, self.address_policy)
-    }
-}
-
-/// The webhooks that this host delivers, and the runs with webhooks that are being started.
-#[derive(Default)]
-pub(crate) struct DeliveryTasks {
-    active: Mutex<ActiveTasks>,
-    /// Notified when an entry is removed from `active`.
-    changed: Notify,
-}
-
-#[derive(Default)]
-struct ActiveTasks {
-    delivering: HashSet<RunId>,
-    /// Number of requests that are starting each run.
-    starting: HashMap<RunId, usize>,
-}
-
-impl DeliveryTasks {
-    /// Locks the tasks and ignores poisoning: no code that can panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, ActiveTasks> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until the tasks satisfy a condition.
-    async fn wait_until(&self, mut condition: impl FnMut(&mut ActiveTasks) -> bool) {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if condition(&mut self.lock()) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    /// Waits until no request of this host is starting the run.
-    async fn wait_until_started(&self, run: &RunId) {
-        self.wait_until(|tasks| !tasks.starting.contains_key(run)).await;
-    }
-}
 
 /// The exclusive right of one task of this host to deliver the webhook of a run.
 struct Claim {

@@ -1,0 +1,21 @@
+//! The signal that wakes the scheduler of crons.
+
+use tokio::sync::Notify;
+
+/// The signal that wakes the scheduler.
+#[derive(Default)]
+pub(crate) struct CronSignal {
+    wake: Notify,
+}
+
+impl CronSignal {
+    /// Wakes the scheduler, because a due time may have become earlier.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits until the scheduler is woken.
+    pub(super) async fn wait(&self) {
+        self.wake.notified().await;
+    }
+}
