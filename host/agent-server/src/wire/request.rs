@@ -5,6 +5,7 @@ mod assistant;
 mod bounded_list;
 mod command;
 mod cron;
+mod messages;
 mod mode;
 mod run;
 mod search;

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use wattle_project::agent_server::message;
 
 use super::RequestError;
-use super::run::convert_messages;
+use super::messages::convert_messages;
 
 /// What a run starts with instead of an input: updates of channels, answers to interrupts, or the
 /// nodes to run next.

@@ -9,7 +9,7 @@ use wattle_project::agent_server::document::Checkpoint;
 use wattle_project::agent_server::message::Fresh;
 
 use super::bounded_list::{at_most, at_most_opt};
-use super::run::convert_messages;
+use super::messages::convert_messages;
 use super::{RequestError, RunCommand};
 use crate::wire::response::Ttl;
 
