@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 use wattle_graph::failure::Failure;
+use wattle_run::engine::Engine;
 use wattle_run::ports::memory::MemoryScope;
 
 use crate::error::ApiError;
 use crate::graphs::{self, AgentGraph, StoredAssistant};
 use crate::records::Versioned;
 use crate::records::assistant::{AssistantRecord, assistant_records};
-use crate::state::AgentServer;
 use crate::wire::request::{Config, RunCreate};
 use crate::wire::response::Assistant;
 
@@ -23,17 +23,17 @@ use crate::wire::response::Assistant;
 /// 404 for an unknown UUID, 422 for an unknown name, 409 for an assistant whose graph is not
 /// loaded, 503 while an app that may have the graph is loaded for the first time.
 pub(crate) async fn find(
-    server: &AgentServer,
+    engine: &Engine,
     tenant: Option<&String>,
     id: &str,
 ) -> Result<AgentGraph, ApiError> {
-    let catalog = server.engine().catalog();
+    let catalog = engine.catalog();
     let missing = match graphs::find(catalog, id) {
         Ok(graph) => return Ok(graph),
         Err(error) => error,
     };
     let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
-    let record = find_stored(server, tenant, uuid).await?.ok_or(missing)?;
+    let record = find_stored(engine, tenant, uuid).await?.ok_or(missing)?;
     let graph = &record.used.graph_id;
     let graph = graphs::by_id(catalog, graph).map_err(|why| {
         why.into_error(|| {
@@ -47,31 +47,31 @@ pub(crate) async fn find(
 
 /// Reads an assistant that a client created.
 pub(crate) async fn find_stored(
-    server: &AgentServer,
+    engine: &Engine,
     tenant: Option<&String>,
     id: Uuid,
 ) -> Result<Option<AssistantRecord>, Failure> {
-    Ok(find_versioned(server, tenant, id).await?.map(|versioned| versioned.value))
+    Ok(find_versioned(engine, tenant, id).await?.map(|versioned| versioned.value))
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
 pub(crate) async fn find_versioned(
-    server: &AgentServer,
+    engine: &Engine,
     tenant: Option<&String>,
     id: Uuid,
 ) -> Result<Option<Versioned<AssistantRecord>>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    assistant_records(server.ports(), scope).get_versioned(&id.to_string()).await
+    assistant_records(engine.ports(), scope).get_versioned(&id.to_string()).await
 }
 
 /// Lists the assistants of a tenant, the default assistants of graphs first.
 pub(crate) async fn list(
-    server: &AgentServer,
+    engine: &Engine,
     tenant: Option<&String>,
 ) -> Result<Vec<Assistant>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    let stored: Vec<AssistantRecord> = assistant_records(server.ports(), scope).list().await?;
-    let graphs = graphs::list(server.engine().catalog());
+    let stored: Vec<AssistantRecord> = assistant_records(engine.ports(), scope).list().await?;
+    let graphs = graphs::list(engine.catalog());
     let defaults = graphs.iter().map(default_assistant);
     Ok(defaults.chain(stored.iter().map(AssistantRecord::to_body)).collect())
 }

@@ -66,7 +66,7 @@ pub(crate) async fn last_event_number(context: &CommandContext<'_>) -> Result<u6
 impl CommandContext<'_> {
     /// Finds the thread; `None` if it does not exist or the caller may not access it.
     async fn find(&self) -> Result<Option<ThreadRecord>, CommandError> {
-        let found = self.caller.find_thread(self.server, self.thread.as_str()).await;
+        let found = self.caller.find_thread(self.server.engine(), self.thread.as_str()).await;
         found.map_err(|error| to_command_error(&error))
     }
 

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::engine::Engine;
 use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::metadata;
@@ -47,9 +48,10 @@ pub(crate) async fn create_on_thread(
     request: &RunCreate,
 ) -> Result<CreatedRun, ApiError> {
     check(server, request)?;
-    let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
+    let graph =
+        assistants::find(server.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
     let create_if_missing = request.if_not_exists.unwrap_or_default() == IfNotExists::Create;
-    let thread = get_or_create_thread(server, caller, id, create_if_missing).await?;
+    let thread = get_or_create_thread(server.engine(), caller, id, create_if_missing).await?;
     submit_on(server, caller, &graph, thread, run, request).await
 }
 
@@ -66,7 +68,8 @@ pub(crate) async fn create_stateless(
     request: &RunCreate,
 ) -> Result<CreatedRun, ApiError> {
     check(server, request)?;
-    let graph = assistants::find(server, caller.tenant.as_ref(), &request.assistant_id).await?;
+    let graph =
+        assistants::find(server.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
     if request.command().is_some() || request.input().is_none() {
         let text = "a stateless run needs an `input` and takes no `command`";
         return Err(ApiError::bad_request(text));
@@ -86,21 +89,23 @@ pub(crate) async fn create_stateless(
     };
     let (record, is_new) = match server.engine().create_thread(new).await {
         Ok(record) => (record, true),
-        Err(failure) => (adopt_existing_thread(server, caller, &run, failure).await?, false),
+        Err(failure) => {
+            (adopt_existing_thread(server.engine(), caller, &run, failure).await?, false)
+        }
     };
     let created = submit_on(server, caller, &graph, record, run, request).await;
     if created.is_err() && is_new {
-        delete_unused_thread(server, &thread).await;
+        delete_unused_thread(server.engine(), &thread).await;
     }
     created
 }
 
 /// Deletes the thread of a run that was not created, unless the thread has a run. A failure is only
 /// logged: the client gets the reason why its run was not created.
-async fn delete_unused_thread(server: &AgentServer, thread: &ThreadId) {
-    let deleted = match has_runs(server, thread).await {
+async fn delete_unused_thread(engine: &Engine, thread: &ThreadId) {
+    let deleted = match has_runs(engine, thread).await {
         Ok(true) => Ok(()),
-        Ok(false) => server.engine().delete_thread(thread).await.map_err(ApiError::from),
+        Ok(false) => engine.delete_thread(thread).await.map_err(ApiError::from),
         Err(error) => Err(error),
     };
     if let Err(error) = deleted {
@@ -111,14 +116,14 @@ async fn delete_unused_thread(server: &AgentServer, thread: &ThreadId) {
 
 /// Returns whether a thread has a run. For the thread of a cron run, another host may have created
 /// the run meanwhile.
-async fn has_runs(server: &AgentServer, thread: &ThreadId) -> Result<bool, ApiError> {
-    Ok(!server.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
+async fn has_runs(engine: &Engine, thread: &ThreadId) -> Result<bool, ApiError> {
+    Ok(!engine.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
 }
 
 /// Returns the empty thread that another host created for the same run of a cron and left without
 /// the run.
 async fn adopt_existing_thread(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     run: &RunId,
     failure: Failure,
@@ -131,7 +136,7 @@ async fn adopt_existing_thread(
     if failure.code != code::CONFLICT {
         return Err(failure.into());
     }
-    let known = caller.find_thread(server, run.as_str()).await?;
+    let known = caller.find_thread(engine, run.as_str()).await?;
     let adopted = known.filter(|record| record.is_unbound() && record.tenant == caller.tenant);
     adopted.ok_or_else(|| failure.into())
 }
@@ -161,8 +166,16 @@ async fn submit_on(
     run: RunId,
     request: &RunCreate,
 ) -> Result<CreatedRun, ApiError> {
-    let (mut requested, engine) =
-        resolve::resolve_run(server, caller, graph, &thread, run, request).await?;
+    let (mut requested, engine) = resolve::resolve_run(
+        server.engine(),
+        server.unknown_keys(),
+        caller,
+        graph,
+        &thread,
+        run,
+        request,
+    )
+    .await?;
     let record = submit(server, &mut requested, engine).await?;
     Ok(CreatedRun { thread, requested, record })
 }
@@ -181,12 +194,12 @@ fn stateless_ttl(request: &RunCreate) -> ThreadTtl {
 ///
 /// 404 if the thread does not exist and the request does not allow a new one.
 pub(crate) async fn get_or_create_thread(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: &str,
     create_if_missing: bool,
 ) -> Result<ThreadRecord, ApiError> {
-    if let Some(record) = caller.find_thread(server, id).await? {
+    if let Some(record) = caller.find_thread(engine, id).await? {
         return Ok(record);
     }
     if !create_if_missing {
@@ -194,10 +207,10 @@ pub(crate) async fn get_or_create_thread(
     }
     let thread = Some(parse_thread_id(id)?);
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
-    match server.engine().create_thread(new).await {
+    match engine.create_thread(new).await {
         Ok(record) => Ok(record),
         // Another request has created the thread meanwhile.
-        Err(failure) if failure.code == code::CONFLICT => caller.thread(server, id).await,
+        Err(failure) if failure.code == code::CONFLICT => caller.thread(engine, id).await,
         Err(failure) => Err(failure.into()),
     }
 }

@@ -1,16 +1,18 @@
 //! Cancels a run when its client disconnects.
 
 use tokio::runtime::Handle;
+use tokio::sync::watch;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 
 use crate::resolve::run::RequestedRun;
-use crate::state::AgentServer;
 use crate::submit::cancel;
 use crate::wire::request::{OnDisconnect, RunCreate};
 
 /// A connected client. Dropping the value cancels the run, unless the response was complete.
 pub(crate) struct DisconnectGuard {
-    server: AgentServer,
+    engine: Engine,
+    stopping: watch::Receiver<bool>,
     run: RunRef,
     /// The runtime on which the cancellation runs: a connection may be dropped outside of a
     /// runtime.
@@ -19,18 +21,20 @@ pub(crate) struct DisconnectGuard {
 }
 
 impl DisconnectGuard {
-    pub(crate) fn new(server: &AgentServer, run: RunRef) -> Self {
-        Self { server: server.clone(), run, runtime: Handle::current(), is_disarmed: false }
+    pub(crate) fn new(engine: &Engine, stopping: &watch::Receiver<bool>, run: RunRef) -> Self {
+        let (engine, stopping) = (engine.clone(), stopping.clone());
+        Self { engine, stopping, run, runtime: Handle::current(), is_disarmed: false }
     }
 
     /// Creates the guard for the client of a run, if the request cancels the run on a disconnect.
     pub(crate) fn from_request(
-        server: &AgentServer,
+        engine: &Engine,
+        stopping: &watch::Receiver<bool>,
         requested: &RequestedRun,
         request: &RunCreate,
     ) -> Option<Self> {
         let cancels = request.on_disconnect.unwrap_or_default() == OnDisconnect::Cancel;
-        cancels.then(|| Self::new(server, requested.run_ref()))
+        cancels.then(|| Self::new(engine, stopping, requested.run_ref()))
     }
 
     /// Disarms the guard when the response ends without a disconnect.
@@ -43,15 +47,16 @@ impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         // A run that a shutdown of the host interrupts continues after the next start, so it is not
         // cancelled.
-        if self.is_disarmed || *self.server.api().stopping.borrow() {
+        if self.is_disarmed || *self.stopping.borrow() {
             return;
         }
-        let (server, run) = (self.server.clone(), self.run.clone());
+        let (engine, stopping) = (self.engine.clone(), self.stopping.clone());
+        let run = self.run.clone();
         self.runtime.spawn(async move {
             let RunRef { thread, run: id } = &run;
             tracing::info!(%thread, run = %id, "cancelling a run: its client disconnected");
             // The run may have ended at the same time.
-            if let Err(error) = cancel(&server, &run, false, None).await {
+            if let Err(error) = cancel(&engine, &stopping, &run, false, None).await {
                 let why = error.detail();
                 tracing::debug!(run = %id, why, "failed to cancel a run whose client disconnected");
             }

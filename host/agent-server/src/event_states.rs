@@ -15,15 +15,14 @@ use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::lineage::Lineage;
 use wattle_project::projection::{EventState, NeededState, goes_on};
 use wattle_run::app::{App, GraphVersion};
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::{CheckpointTuple, Durability, RunRecord, StoreError};
 use wattle_run::unpersisted;
-
-use crate::state::AgentServer;
 
 /// Reads the states for the events of one thread. The events must be passed in order, from the
 /// first event of a run.
 pub(crate) struct EventStates {
-    server: AgentServer,
+    engine: Engine,
     thread: ThreadId,
     /// Whether an encoder needs states.
     needs_states: bool,
@@ -41,9 +40,9 @@ struct ExitRun {
 }
 
 impl EventStates {
-    pub(crate) fn new(server: &AgentServer, thread: &ThreadId, needs_states: bool) -> Self {
+    pub(crate) fn new(engine: &Engine, thread: &ThreadId, needs_states: bool) -> Self {
         Self {
-            server: server.clone(),
+            engine: engine.clone(),
             thread: thread.clone(),
             needs_states,
             run: None,
@@ -122,7 +121,7 @@ impl EventStates {
             return Ok(EventState::default());
         }
         let run = match self.run.take_if(|run| run.id == event.run) {
-            None => self.server.ports().store.run(&event.run).await.map_err(store_failure)?,
+            None => self.engine.ports().store.run(&event.run).await.map_err(store_failure)?,
             known => known,
         };
         let Some(run) = run else { return Ok(EventState::default()) };
@@ -152,11 +151,11 @@ impl EventStates {
         run: &RunRecord,
         event: &Event,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
-        let Some(id) = start_checkpoint::find_start_checkpoint(&self.server, run, event).await?
+        let Some(id) = start_checkpoint::find_start_checkpoint(&self.engine, run, event).await?
         else {
             return Ok(None);
         };
-        let states = self.server.engine().states();
+        let states = self.engine.states();
         let tuple = unpersisted::root_checkpoint(states, &self.thread, id).await?;
         Ok(tuple.map(|mut tuple| {
             tuple.events.retain(|before| before.seq < event.seq);
@@ -169,9 +168,9 @@ impl EventStates {
         started: &RunStarted,
         base: Option<&CheckpointTuple>,
     ) -> Result<Option<ExitRun>, Failure> {
-        let head = self.server.ports().store.thread(&self.thread).await.map_err(store_failure)?;
+        let head = self.engine.ports().store.thread(&self.thread).await.map_err(store_failure)?;
         let Some(head) = head else { return Ok(None) };
-        let catalog = self.server.engine().catalog();
+        let catalog = self.engine.catalog();
         let code = catalog.load_version(&head.record.app, &started.graph, started.digest).await;
         // Without the code, the states of unpersisted checkpoints are unknown.
         let code = code.unwrap_or_default();
@@ -216,7 +215,7 @@ impl EventStates {
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Result<Option<Checkpoint>, StoreError> {
-        let states = self.server.engine().states();
+        let states = self.engine.states();
         let found = states.checkpoint(&self.thread, namespace, id).await?;
         Ok(found.map(|tuple| tuple.checkpoint))
     }

@@ -10,6 +10,7 @@ use wattle_api::native::request_principal::RequestPrincipal;
 use wattle_api::native::tenant_scope::{RequestRole, TenantScope};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::error::ApiError;
@@ -52,16 +53,16 @@ impl Caller {
     /// 422 for an id that is neither the id of a thread nor a UUID.
     pub(crate) async fn find_thread(
         &self,
-        server: &AgentServer,
+        engine: &Engine,
         id: &str,
     ) -> Result<Option<ThreadRecord>, ApiError> {
         let thread =
             ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
-        let head = server.engine().ports().store.thread(&thread).await?;
+        let head = engine.ports().store.thread(&thread).await?;
         let thread = head.map(|head| head.record).filter(|record| self.can_access(record));
         match &thread {
             // The thread's code determines how messages are shown.
-            Some(record) => server.engine().load_code(record).await,
+            Some(record) => engine.load_code(record).await,
             None => drop(parse_uuid("thread", id)?),
         }
         Ok(thread)
@@ -72,12 +73,8 @@ impl Caller {
     /// # Errors
     ///
     /// 404 if no such thread exists; otherwise those of [`Caller::find_thread`].
-    pub(crate) async fn thread(
-        &self,
-        server: &AgentServer,
-        id: &str,
-    ) -> Result<ThreadRecord, ApiError> {
-        let found = self.find_thread(server, id).await?;
+    pub(crate) async fn thread(&self, engine: &Engine, id: &str) -> Result<ThreadRecord, ApiError> {
+        let found = self.find_thread(engine, id).await?;
         found.ok_or_else(|| ApiError::missing("thread", id))
     }
 

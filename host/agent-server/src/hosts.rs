@@ -35,7 +35,7 @@ impl AgentServer {
     pub async fn reconcile(&self) {
         // List the webhooks before the hosts. Otherwise a host that starts in between would have a
         // webhook but not be in the list of live hosts.
-        let listed = webhooks::list(self).await;
+        let listed = webhooks::list(self.engine()).await;
         let live = match self.live_hosts().await {
             Ok(live) => live,
             Err(failure) => {

@@ -6,12 +6,12 @@
 
 use wattle_graph::id::{Namespace, TaskId};
 use wattle_project::agent_server::id::namespace_of;
+use wattle_run::engine::Engine;
 use wattle_run::limit::GRAPH_DEPTH;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::HistoryQuery;
 
 use crate::error::ApiError;
-use crate::state::AgentServer;
 
 /// Maximum number of states of a parent graph that are searched for a task. The request may read as
 /// many states as a page of the history has.
@@ -29,7 +29,7 @@ const READ_BATCH: usize = 16;
 ///
 /// Those of the store.
 pub(crate) async fn find(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     text: &str,
 ) -> Result<Namespace, ApiError> {
@@ -40,15 +40,15 @@ pub(crate) async fn find(
         return Ok(named);
     }
     let may_lack_call = named.ancestors().any(|level| task_without_call(&level).is_some());
-    if !may_lack_call || exists(server, record, &named).await? {
+    if !may_lack_call || exists(engine, record, &named).await? {
         return Ok(named);
     }
     let mut found = Namespace::root();
     for level in named.path() {
         let wanted = level.rebased(&found, None);
         found = match task_without_call(&level) {
-            Some(task) if !exists(server, record, &wanted).await? => {
-                match subgraph_of(server, record, &found, &task).await? {
+            Some(task) if !exists(engine, record, &wanted).await? => {
+                match subgraph_of(engine, record, &found, &task).await? {
                     Some(started) => started,
                     None => return Ok(named),
                 }
@@ -66,17 +66,17 @@ fn task_without_call(namespace: &Namespace) -> Option<TaskId> {
 
 /// Returns whether a subgraph has made a checkpoint.
 async fn exists(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     namespace: &Namespace,
 ) -> Result<bool, ApiError> {
-    Ok(server.ports().store.checkpoint(&record.id, namespace, None).await?.is_some())
+    Ok(engine.ports().store.checkpoint(&record.id, namespace, None).await?.is_some())
 }
 
 /// Returns the subgraph that the state of a task names. The newest states of the parent graph are
 /// searched for the task.
 async fn subgraph_of(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     parent: &Namespace,
     task: &TaskId,
@@ -85,7 +85,7 @@ async fn subgraph_of(
     let mut query = HistoryQuery { namespace, limit: Some(READ_BATCH), ..HistoryQuery::default() };
     let mut searched = 0;
     while searched < MAX_SEARCHED_STATES {
-        let page = server.engine().history(&record.id, query.clone()).await?;
+        let page = engine.history(&record.id, query.clone()).await?;
         let mut tasks = page.items.iter().flat_map(|view| &view.tasks);
         if let Some(found) = tasks.find(|found| found.id == *task) {
             return Ok(found.namespace.clone());

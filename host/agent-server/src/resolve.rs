@@ -11,7 +11,7 @@ use wattle_graph::step;
 use wattle_project::agent_server::id::{checkpoint_of, input_of};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
 use wattle_run::caller_id::CallerId;
-use wattle_run::engine::answers_by_interrupt;
+use wattle_run::engine::{Engine, answers_by_interrupt};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{
     Durability, RunAnswers, RunKind, RunOptions, StaleAnswers, ThreadRecord, ThreadStatus,
@@ -22,9 +22,7 @@ use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::{self, AgentGraph};
 use crate::resolve::run::{ClientFields, EngineFields, RequestedRun};
-use crate::state::AgentServer;
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
-
 use crate::wire::request::{Goto, NodeSelection, RunCommand, RunCreate};
 
 /// Keys of `config.configurable` that address a thread, a checkpoint or a run. They are not part of
@@ -57,24 +55,25 @@ const KWARGS_FIELDS: &[&str] = &[
 /// 422 for an invalid value, 400 for values that cannot be combined or an interrupt that cannot be
 /// answered, 409 for a thread of another graph.
 pub(crate) async fn resolve_run(
-    server: &AgentServer,
+    engine: &Engine,
+    unknown_keys: UnknownKeys,
     caller: &Caller,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     run: RunId,
     request: &RunCreate,
 ) -> Result<(RequestedRun, EngineFields), ApiError> {
-    check_graph(server, graph, thread)?;
+    check_graph(engine, graph, thread)?;
     let request = with_assistant_defaults(graph, request);
     let request = &*request;
     let mut ignored = IgnoredKeys::default();
-    let kind = resolve_kind(server, graph, thread, request, &mut ignored).await?;
+    let kind = resolve_kind(engine, unknown_keys, graph, thread, request, &mut ignored).await?;
     let context = context(request);
     let checked = &graph.graph_version.graph;
     let is_long = is_long_validation(checked, [&context]);
     let owner = CallerId::of_run(caller.principal.as_ref(), &graph.app.name);
     block_in_place_in_turn(owner, is_long, || checked.check_context(&context)).await?;
-    let now_ms = server.now_ms();
+    let now_ms = engine.ports().clock.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     let client = ClientFields {
         kwargs: kwargs(request, thread, graph, &run),
@@ -94,26 +93,22 @@ pub(crate) async fn resolve_run(
         due_ms: now_ms.saturating_add(after_ms as i64),
         client,
     };
-    let engine = EngineFields {
+    let engine_fields = EngineFields {
         kind,
         stale_answers: stale_answers(request),
         options: options(graph, request),
         context,
         principal: caller.principal.clone(),
     };
-    Ok((requested, engine))
+    Ok((requested, engine_fields))
 }
 
 /// Checks the graph of a run: every run of a thread has the graph of the first one.
-fn check_graph(
-    server: &AgentServer,
-    graph: &AgentGraph,
-    thread: &ThreadRecord,
-) -> Result<(), ApiError> {
+fn check_graph(engine: &Engine, graph: &AgentGraph, thread: &ThreadRecord) -> Result<(), ApiError> {
     if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
     }
-    let thread_graph = graphs::graph_id(server.engine().catalog(), &thread.app, &thread.graph);
+    let thread_graph = graphs::graph_id(engine.catalog(), &thread.app, &thread.graph);
     let (id, wanted) = (&thread.id, &graph.id);
     let text =
         format!("thread `{id}` is of graph `{thread_graph}`; run `{wanted}` on another thread");
@@ -121,7 +116,8 @@ fn check_graph(
 }
 
 async fn resolve_kind(
-    server: &AgentServer,
+    engine: &Engine,
+    unknown_keys: UnknownKeys,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     request: &RunCreate,
@@ -129,7 +125,7 @@ async fn resolve_kind(
 ) -> Result<RunKind, ApiError> {
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
     let input = request.read_input(&channels, &mut new_message_id)?;
-    let input = input.map(|input| filter_input(server, graph, input, ignored)).transpose()?;
+    let input = input.map(|input| filter_input(unknown_keys, graph, input, ignored)).transpose()?;
     let checkpoint = resolve_point(thread, request)?;
     if let Some(command) = request.command() {
         let checkpoint = match checkpoint {
@@ -142,7 +138,8 @@ async fn resolve_kind(
             None => None,
         };
         let stale = stale_answers(request);
-        return resolve_command(server, graph, thread, command, checkpoint, stale, ignored).await;
+        let target = CommandTarget { graph, thread, checkpoint, stale };
+        return resolve_command(engine, unknown_keys, command, target, ignored).await;
     }
     match (input, checkpoint) {
         (input, Some(Point::Checkpoint(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
@@ -182,7 +179,7 @@ pub(crate) fn new_message_id() -> String {
 /// ignore such keys, they are rejected here, because the engine would reject the run only after it
 /// was enqueued.
 fn filter_input(
-    server: &AgentServer,
+    unknown_keys: UnknownKeys,
     graph: &AgentGraph,
     input: Value,
     ignored: &mut IgnoredKeys,
@@ -190,7 +187,7 @@ fn filter_input(
     let Value::Object(mut fields) = input else {
         return Err(ApiError::unprocessable("`input` must be an object of channel values"));
     };
-    match server.unknown_keys() {
+    match unknown_keys {
         UnknownKeys::Ignore => {
             fields.retain(|name, _| ignored.keep("input", name, has_channel(graph, name)));
         }
@@ -217,16 +214,24 @@ fn check_channels<'n>(
     Err(ApiError::unprocessable(text))
 }
 
+/// What a command applies to.
+struct CommandTarget<'a> {
+    graph: &'a AgentGraph,
+    thread: &'a ThreadRecord,
+    checkpoint: Option<CheckpointId>,
+    /// What happens to answers whose interrupts are not pending.
+    stale: StaleAnswers,
+}
+
 /// Resolves the `command` of a request.
 async fn resolve_command(
-    server: &AgentServer,
-    graph: &AgentGraph,
-    thread: &ThreadRecord,
+    engine: &Engine,
+    unknown_keys: UnknownKeys,
     command: &RunCommand,
-    checkpoint: Option<CheckpointId>,
-    stale: StaleAnswers,
+    target: CommandTarget<'_>,
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, ApiError> {
+    let CommandTarget { graph, thread, checkpoint, stale } = target;
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
     let mut updates = command.read_update(&channels, &mut new_message_id)?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
@@ -239,7 +244,7 @@ async fn resolve_command(
             }
         }
     }
-    match server.unknown_keys() {
+    match unknown_keys {
         UnknownKeys::Ignore => updates
             .retain(|(name, _)| ignored.keep("command.update", name, has_channel(graph, name))),
         UnknownKeys::Reject => {
@@ -255,7 +260,7 @@ async fn resolve_command(
     // Interrupts are pending only at the current checkpoint, so the request may name that one.
     let checkpoint = match &command.resume {
         Some(resume) => {
-            check_answerable(server, thread, resume, checkpoint, stale).await?;
+            check_answerable(engine, thread, resume, checkpoint, stale).await?;
             None
         }
         None => checkpoint,
@@ -293,7 +298,7 @@ fn find_node(graph: &AgentGraph, name: &str) -> Result<NodeName, ApiError> {
 /// Checks that `resume` can be the answer to interrupts of the thread at its current checkpoint. If
 /// none is pending, the engine decides whether the run continues past a breakpoint.
 async fn check_answerable(
-    server: &AgentServer,
+    engine: &Engine,
     thread: &ThreadRecord,
     resume: &Value,
     checkpoint: Option<CheckpointId>,
@@ -304,7 +309,7 @@ async fn check_answerable(
         return Err(ApiError::bad_request(text));
     }
     if checkpoint.is_some() {
-        let head = server.ports().store.thread(&thread.id).await?;
+        let head = engine.ports().store.thread(&thread.id).await?;
         if head.and_then(|head| head.current) != checkpoint {
             let text = "interrupts are answered at the current checkpoint; omit the checkpoint";
             return Err(ApiError::bad_request(text));
@@ -312,10 +317,10 @@ async fn check_answerable(
     }
     // A running or pending run can still raise interrupts, so the engine matches the answers when
     // the new run starts.
-    if thread.status == ThreadStatus::Running || server.engine().has_pending(&thread.id).await? {
+    if thread.status == ThreadStatus::Running || engine.has_pending(&thread.id).await? {
         return Ok(());
     }
-    let view = server.engine().thread(&thread.id).await?;
+    let view = engine.thread(&thread.id).await?;
     let interrupts = view.map(|view| view.interrupts).unwrap_or_default();
     let answers = answers_by_interrupt(&interrupts, resume, stale);
     answers.map(drop).map_err(|failure| ApiError::bad_request(failure.message))

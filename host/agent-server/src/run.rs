@@ -2,11 +2,13 @@
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
 use wattle_project::agent_server::document::ERROR;
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::id::assistant_uuid;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, RunService as _};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
@@ -14,7 +16,6 @@ use crate::error::ApiError;
 use crate::graphs;
 use crate::records::{legacy, webhook};
 use crate::resolve::run::{ClientFields, RequestedRun};
-use crate::state::AgentServer;
 use crate::view;
 use crate::wire::response::{Run, RunStatus, run_values};
 
@@ -34,36 +35,36 @@ impl StoredRun {
     ///
     /// 404 if the thread has no such run.
     pub(crate) async fn find(
-        server: &AgentServer,
+        engine: &Engine,
         thread: &ThreadRecord,
         id: &str,
     ) -> Result<Self, ApiError> {
         let run = RunId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
-        let record = server.ports().store.run(&run).await?;
+        let record = engine.ports().store.run(&run).await?;
         let Some(record) = record.filter(|record| record.thread == thread.id) else {
             crate::extractors::parse_uuid("run", id)?;
             return Err(ApiError::missing("run", id));
         };
-        Self::load(server, thread, record).await
+        Self::load(engine, thread, record).await
     }
 
     /// Returns the run of a record, with its request.
     pub(crate) async fn load(
-        server: &AgentServer,
+        engine: &Engine,
         thread: &ThreadRecord,
         record: RunRecord,
     ) -> Result<Self, ApiError> {
         let requested = match RequestedRun::from_record(&record, thread) {
             // Hosts of older versions stored the request in the memory.
             None if record.created_ms.is_none() => {
-                let (ports, tenant) = (server.ports(), thread.tenant.as_ref());
+                let (ports, tenant) = (engine.ports(), thread.tenant.as_ref());
                 legacy::find_run(ports, tenant, &thread.id, &record.id).await?
             }
             requested => requested,
         };
-        let mut requested = requested.unwrap_or_else(|| from_other_api(server, thread, &record));
+        let mut requested = requested.unwrap_or_else(|| from_other_api(engine, thread, &record));
         if requested.client.kwargs.get("webhook").is_some_and(Value::is_string) {
-            let error = webhook::delivery_error(server.ports(), &record.id).await?;
+            let error = webhook::delivery_error(engine.ports(), &record.id).await?;
             requested
                 .client
                 .kwargs
@@ -84,8 +85,8 @@ impl StoredRun {
 }
 
 /// Describes a run that another API created as if a client of this API had requested it.
-fn from_other_api(server: &AgentServer, thread: &ThreadRecord, record: &RunRecord) -> RequestedRun {
-    let graph_id = graphs::graph_id(server.engine().catalog(), &thread.app, &thread.graph);
+fn from_other_api(engine: &Engine, thread: &ThreadRecord, record: &RunRecord) -> RequestedRun {
+    let graph_id = graphs::graph_id(engine.catalog(), &thread.app, &thread.graph);
     RequestedRun {
         run: record.id.clone(),
         thread: record.thread.clone(),
@@ -123,12 +124,13 @@ pub(crate) enum StartOutcome {
 ///
 /// Those of the store, and `unavailable` if the engine shuts down.
 pub(crate) async fn wait_for_start(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     run: &RunRef,
 ) -> Result<StartOutcome, Failure> {
-    let mut stopping = server.api().stopping.clone();
+    let mut stopping = stopping.clone();
     let record = tokio::select! {
-        record = server.engine().wait_started(run) => record?,
+        record = engine.wait_started(run) => record?,
         _ = stopping.wait_for(|stopping| *stopping) => return Ok(StartOutcome::ShuttingDown),
     };
     Ok(match record {
@@ -140,9 +142,13 @@ pub(crate) async fn wait_for_start(
 
 /// Waits for the end of a run. Returns its values with its pending interrupts, or its failure.
 /// Returns `None` if the host shuts down earlier.
-pub(crate) async fn wait_for_result(server: &AgentServer, run: RunRef) -> Option<Value> {
-    let end = wait_for_end(server, run).await;
-    let is_stopping = *server.api().stopping.borrow();
+pub(crate) async fn wait_for_result(
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
+    run: RunRef,
+) -> Option<Value> {
+    let end = wait_for_end(engine, stopping, run).await;
+    let is_stopping = *stopping.borrow();
     match end {
         Ok(RunEnd::Values(values)) => Some(values),
         Ok(RunEnd::ShuttingDown) => None,
@@ -165,21 +171,25 @@ enum RunEnd {
     ShuttingDown,
 }
 
-async fn wait_for_end(server: &AgentServer, run: RunRef) -> Result<RunEnd, ApiError> {
+async fn wait_for_end(
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
+    run: RunRef,
+) -> Result<RunEnd, ApiError> {
     let thread = run.thread.clone();
-    let ended = match wait_for_start(server, &run).await? {
+    let ended = match wait_for_start(engine, stopping, &run).await? {
         // A run that ends within the grace period of a shutdown still gets its response.
-        StartOutcome::Started(_) => server.engine().wait(&run).await?,
+        StartOutcome::Started(_) => engine.wait(&run).await?,
         StartOutcome::Failed(failure) => return Ok(RunEnd::Failed(failure)),
         StartOutcome::ShuttingDown => return Ok(RunEnd::ShuttingDown),
         StartOutcome::Removed => {
-            let view = server.engine().thread(&thread).await?;
+            let view = engine.thread(&thread).await?;
             let state = view.map(|view| view.state).unwrap_or_default();
             EndedRun { run, outcome: RunOutcome::Cancelled, state }
         }
     };
-    let head = server.ports().store.thread(&thread).await?;
+    let head = engine.ports().store.thread(&thread).await?;
     let Some(head) = head else { return Ok(RunEnd::Values(ended.state)) };
-    server.engine().load_code(&head.record).await;
-    Ok(RunEnd::Values(run_values(&view::thread_info(server, &head.record), &ended)))
+    engine.load_code(&head.record).await;
+    Ok(RunEnd::Values(run_values(&view::thread_info(engine, &head.record), &ended)))
 }

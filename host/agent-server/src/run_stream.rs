@@ -12,12 +12,14 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
+use tokio::sync::watch;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Context, Frame, HEARTBEAT, V1};
 use wattle_project::projection::Projection as _;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
@@ -26,7 +28,6 @@ use crate::event_states::EventStates;
 use crate::resolve::run::RequestedRun;
 use crate::run::{StartOutcome, StoredRun, wait_for_start};
 use crate::run_tail::{HEARTBEAT_INTERVAL, RunTail, RunTailItem};
-use crate::state::AgentServer;
 use crate::view;
 
 /// Options of the stream of a run.
@@ -41,13 +42,14 @@ pub(crate) struct RunStreamOptions {
 
 /// Returns a response with the stream of a run.
 pub(crate) fn response(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     thread: &ThreadRecord,
     run: StoredRun,
     options: RunStreamOptions,
     disconnect_guard: Option<DisconnectGuard>,
 ) -> Response {
-    let run_stream = RunStream::new(server, thread, run, options, disconnect_guard);
+    let run_stream = RunStream::new(engine, stopping, thread, run, options, disconnect_guard);
     let body = stream::unfold(run_stream, |mut run_stream| async move {
         let bytes = run_stream.next().await?;
         Some((Ok::<_, Infallible>(bytes), run_stream))
@@ -79,21 +81,21 @@ pub(crate) struct RunRenderer {
 
 impl RunRenderer {
     pub(crate) fn new(
-        server: &AgentServer,
+        engine: &Engine,
         thread: &ThreadRecord,
         requested: &RequestedRun,
         modes: BTreeSet<Mode>,
         subgraphs: bool,
     ) -> Self {
         let context = Context {
-            thread_info: view::run_thread_info(server, thread, requested),
+            thread_info: view::run_thread_info(engine, thread, requested),
             run: requested.run.clone(),
             graph_id: requested.client.graph_id.clone(),
             assistant_id: requested.client.assistant.clone(),
             metadata: requested.client.metadata.clone(),
         };
         let encoder = V1::new(modes, subgraphs, context);
-        let states = EventStates::new(server, &thread.id, encoder.needs_states());
+        let states = EventStates::new(engine, &thread.id, encoder.needs_states());
         Self { encoder, states }
     }
 
@@ -112,7 +114,8 @@ impl RunRenderer {
 }
 
 struct RunStream {
-    server: AgentServer,
+    engine: Engine,
+    stopping: watch::Receiver<bool>,
     run: RunRef,
     renderer: RunRenderer,
     after: u64,
@@ -132,7 +135,8 @@ enum StreamPhase {
 
 impl RunStream {
     fn new(
-        server: &AgentServer,
+        engine: &Engine,
+        stopping: &watch::Receiver<bool>,
         thread: &ThreadRecord,
         run: StoredRun,
         options: RunStreamOptions,
@@ -140,10 +144,11 @@ impl RunStream {
     ) -> Self {
         let StoredRun { requested, record } = run;
         let mut run_stream = Self {
-            server: server.clone(),
+            engine: engine.clone(),
+            stopping: stopping.clone(),
             run: requested.run_ref(),
             renderer: RunRenderer::new(
-                server,
+                engine,
                 thread,
                 &requested,
                 options.modes,
@@ -162,7 +167,8 @@ impl RunStream {
 
     /// Begins to read the log of the run, which has started.
     fn start_reading(&mut self, record: RunRecord) {
-        self.phase = StreamPhase::Streaming(Box::new(RunTail::new(&self.server, &record)));
+        self.phase =
+            StreamPhase::Streaming(Box::new(RunTail::new(&self.engine, &self.stopping, &record)));
         self.renderer.set_run(record);
     }
 
@@ -176,7 +182,7 @@ impl RunStream {
                 StreamPhase::Pending => {
                     let waited = tokio::time::timeout(
                         HEARTBEAT_INTERVAL,
-                        wait_for_start(&self.server, &self.run),
+                        wait_for_start(&self.engine, &self.stopping, &self.run),
                     )
                     .await;
                     let Ok(outcome) = waited else { return Some(HEARTBEAT.into()) };
@@ -185,7 +191,7 @@ impl RunStream {
                         Ok(StartOutcome::Removed) => self.phase = StreamPhase::Done,
                         // The run has not ended, so the client reconnects.
                         Ok(StartOutcome::ShuttingDown) => return self.finish(),
-                        Err(_) if *self.server.api().stopping.borrow() => return self.finish(),
+                        Err(_) if *self.stopping.borrow() => return self.finish(),
                         Ok(StartOutcome::Failed(failure)) | Err(failure) => {
                             self.pending.push_back(error_event(&failure));
                             self.phase = StreamPhase::Done;

@@ -6,11 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::RunRecord;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
-
-use crate::state::AgentServer;
 
 /// Interval without an event after which a stream sends a heartbeat. Clients measure this interval,
 /// and close a connection after several missing heartbeats.
@@ -32,7 +31,7 @@ pub(crate) enum RunTailItem {
 
 /// The tail of the events of one run.
 pub(crate) struct RunTail {
-    server: AgentServer,
+    engine: Engine,
     run: RunRef,
     tail: Tail,
     stopping: watch::Receiver<bool>,
@@ -42,16 +41,20 @@ pub(crate) struct RunTail {
 
 impl RunTail {
     /// Creates a tail that begins with the first event of a run.
-    pub(crate) fn new(server: &AgentServer, record: &RunRecord) -> Self {
+    pub(crate) fn new(
+        engine: &Engine,
+        stopping: &watch::Receiver<bool>,
+        record: &RunRecord,
+    ) -> Self {
         let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
-        let tail = server.engine().tail(TailQuery {
+        let tail = engine.tail(TailQuery {
             thread: run.thread.clone(),
             run: Some(run.run.clone()),
             after: record.first_seq.saturating_sub(1),
             until: Until::Deleted,
         });
-        let stopping = server.api().stopping.clone();
-        Self { server: server.clone(), run, tail, stopping, has_ended: false }
+        let (engine, stopping) = (engine.clone(), stopping.clone());
+        Self { engine, run, tail, stopping, has_ended: false }
     }
 
     /// Waits for the next item.
@@ -93,7 +96,7 @@ impl RunTail {
     /// Waits until the run no longer occupies its thread. A client that reads the end of the stream
     /// can then start the next run.
     async fn wait_for_end(&self) -> RunTailItem {
-        let _ = self.server.engine().wait_ended(&self.run).await;
+        let _ = self.engine.wait_ended(&self.run).await;
         RunTailItem::Ended
     }
 }

@@ -7,6 +7,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
 use crate::crons::signal::CronSignal;
+use crate::records::legacy;
 use crate::subscriptions::EventDelays;
 use crate::unknown_keys::UnknownKeys;
 use crate::webhooks::WebhookSettings;
@@ -54,7 +55,7 @@ impl AgentServer {
     /// that ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a
     /// host of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
-        self.enqueue_legacy_runs().await;
+        legacy::enqueue_runs(self.engine()).await;
         self.spawn_reconciler();
         self.reconcile().await;
         self.spawn_cron_scheduler();

@@ -3,9 +3,11 @@
 //! The engine decides which run of a thread is next. A cancel or a deletion completes even if the
 //! client disconnects. So does the creation of a run, of which the submission is a part.
 
+use tokio::sync::watch;
 use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{Multitask, RunRef};
 use wattle_run::ports::store::{PendingQuery, RunRecord, ThreadStatus};
 
@@ -31,7 +33,7 @@ pub(crate) async fn submit(
     // delivery, at a time when it is known whether the run exists.
     let _registration = register(server, requested).await?;
     if requested.client.strategy == Multitask::Rollback {
-        unregister_all(server, &requested.thread).await?;
+        unregister_all(server.engine(), &requested.thread).await?;
     }
     let is_cron_run = requested.is_cron_run();
     let failure = match server.engine().create_run(requested.request(engine, is_cron_run)).await {
@@ -44,17 +46,17 @@ pub(crate) async fn submit(
 }
 
 /// Deletes the webhooks of the pending and running runs of a thread.
-async fn unregister_all(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
-    let store = &server.ports().store;
+async fn unregister_all(engine: &Engine, thread: &ThreadId) -> Result<(), ApiError> {
+    let store = &engine.ports().store;
     let query =
         PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
     for pending in store.pending(&query).await? {
-        unregister(server, &pending.run).await?;
+        unregister(engine, &pending.run).await?;
     }
     let record = store.thread(thread).await?.map(|head| head.record);
     let running = record.filter(|record| record.status == ThreadStatus::Running);
     if let Some(run) = running.and_then(|record| record.run) {
-        unregister(server, &run).await?;
+        unregister(engine, &run).await?;
     }
     Ok(())
 }
@@ -66,17 +68,18 @@ async fn unregister_all(server: &AgentServer, thread: &ThreadId) -> Result<(), A
 ///
 /// 404 if the run is neither pending nor running.
 pub(crate) async fn cancel(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     run: &RunRef,
     rollback: bool,
     principal: Option<&Principal>,
 ) -> Result<(), ApiError> {
-    let (own, run, principal) = (server.clone(), run.clone(), principal.cloned());
+    let (own, run, principal) = (engine.clone(), run.clone(), principal.cloned());
     let future = async move {
         if rollback {
             unregister(&own, &run.run).await?;
         }
-        let cancelled = own.engine().cancel_run(&run, rollback, principal.as_ref()).await;
+        let cancelled = own.cancel_run(&run, rollback, principal.as_ref()).await;
         cancelled.map_err(|failure| {
             if failure.code == code::NOT_FOUND {
                 return ApiError::missing("run to cancel", run.run.as_str());
@@ -84,7 +87,7 @@ pub(crate) async fn cancel(
             failure.into()
         })
     };
-    run_detached(server, Box::pin(future)).await
+    run_detached(stopping, Box::pin(future)).await
 }
 
 /// Deletes a run and what it wrote. An active run is cancelled first.
@@ -93,16 +96,17 @@ pub(crate) async fn cancel(
 ///
 /// Those of the engine.
 pub(crate) async fn delete_run(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     thread: &ThreadId,
     run: &RunId,
 ) -> Result<(), ApiError> {
-    let (own, run) = (server.clone(), RunRef { thread: thread.clone(), run: run.clone() });
+    let (own, run) = (engine.clone(), RunRef { thread: thread.clone(), run: run.clone() });
     let future = async move {
         unregister(&own, &run.run).await?;
-        Ok(own.engine().remove_run(&run).await?)
+        Ok(own.remove_run(&run).await?)
     };
-    run_detached(server, Box::pin(future)).await
+    run_detached(stopping, Box::pin(future)).await
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled.
@@ -110,7 +114,7 @@ pub(crate) async fn delete_run(
 /// # Errors
 ///
 /// Those of the engine.
-pub(crate) async fn delete_thread(server: &AgentServer, thread: &ThreadId) -> Result<(), ApiError> {
-    unregister_all(server, thread).await?;
-    Ok(server.engine().remove_thread(thread).await?)
+pub(crate) async fn delete_thread(engine: &Engine, thread: &ThreadId) -> Result<(), ApiError> {
+    unregister_all(engine, thread).await?;
+    Ok(engine.remove_thread(thread).await?)
 }

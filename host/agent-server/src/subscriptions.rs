@@ -24,6 +24,7 @@ use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
 use wattle_project::projection::{EventState, Projection as _};
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::{Store, StoreError, ThreadHead, ThreadRecord};
 
 use crate::event_states::EventStates;
@@ -64,8 +65,8 @@ impl Subscriptions {
     pub(crate) fn new(server: &AgentServer, tenant: Option<String>, thread: &ThreadId) -> Self {
         Self {
             server: server.clone(),
-            tail: ThreadTail::new(server, tenant, thread, 0),
-            states: EventStates::new(server, thread, false),
+            tail: ThreadTail::new(server.engine(), &server.api().stopping, tenant, thread, 0),
+            states: EventStates::new(server.engine(), thread, false),
             active: Vec::new(),
             connection: server.event_delays().connect(thread),
         }
@@ -163,7 +164,7 @@ impl Subscriptions {
         let Some(ThreadHead { record, last_seq, .. }) = self.tail.head() else { return Vec::new() };
         let mut need = None;
         for active in self.active.iter_mut().filter(|it| it.is_behind(&event)) {
-            let encoder = active.encoder(&self.server, record, *last_seq);
+            let encoder = active.encoder(self.server.engine(), record, *last_seq);
             need = need.or(encoder.needs(&event));
         }
         if self.active.iter().any(ActiveSubscription::needs_states) {
@@ -196,7 +197,7 @@ impl Subscriptions {
     /// Continues with the event after a sequence number, which is the first one of a run.
     fn seek(&mut self, after: u64) {
         self.tail.seek(after);
-        self.states = EventStates::new(&self.server, self.tail.id(), false);
+        self.states = EventStates::new(self.server.engine(), self.tail.id(), false);
     }
 }
 
@@ -206,10 +207,10 @@ impl ActiveSubscription {
     }
 
     /// Returns the encoder. The first event creates it, because it depends on the thread.
-    fn encoder(&mut self, server: &AgentServer, record: &ThreadRecord, last_seq: u64) -> &V2 {
+    fn encoder(&mut self, engine: &Engine, record: &ThreadRecord, last_seq: u64) -> &V2 {
         let is_new = |(_, seen): &(V2, ThreadRecord)| seen.version != record.version;
         if self.encoder.as_ref().is_none_or(is_new) {
-            let (thread_info, graph) = render_context(server, record);
+            let (thread_info, graph) = render_context(engine, record);
             let encoder = match self.encoder.take() {
                 Some((mut encoder, _)) => {
                     encoder.set_thread(thread_info);
@@ -258,7 +259,7 @@ async fn start_after(store: &dyn Store, thread: &ThreadId, since: u64) -> Result
 }
 
 /// Returns the render context of a thread and the name of its graph.
-fn render_context(server: &AgentServer, record: &ThreadRecord) -> (ThreadInfo, String) {
-    let graph = graphs::graph_id(server.engine().catalog(), &record.app, &record.graph);
-    (view::thread_info(server, record), graph)
+fn render_context(engine: &Engine, record: &ThreadRecord) -> (ThreadInfo, String) {
+    let graph = graphs::graph_id(engine.catalog(), &record.app, &record.graph);
+    (view::thread_info(engine, record), graph)
 }

@@ -12,6 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
@@ -19,13 +20,13 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId};
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
 use crate::error::ApiError;
 use crate::resolve::run::RequestedRun;
 use crate::run::StoredRun;
 use crate::run_stream::{RunRenderer, error_event, sse_response};
-use crate::state::AgentServer;
 use crate::subscriptions::{ThreadTail, ThreadTailItem, run_start};
 use crate::view;
 use crate::wire::request::Modes;
@@ -87,12 +88,13 @@ impl ThreadStreamModes {
 ///
 /// Those of the store.
 pub(crate) async fn response(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     thread: &ThreadRecord,
     modes: ThreadStreamModes,
     after: Option<u64>,
 ) -> Result<Response, ApiError> {
-    let thread_stream = ThreadStream::new(server, thread, modes, after).await?;
+    let thread_stream = ThreadStream::new(engine, stopping, thread, modes, after).await?;
     let body = stream::unfold(thread_stream, |mut thread_stream| async move {
         let bytes = thread_stream.next().await?;
         Some((Ok::<_, Infallible>(bytes), thread_stream))
@@ -101,7 +103,7 @@ pub(crate) async fn response(
 }
 
 struct ThreadStream {
-    server: AgentServer,
+    engine: Engine,
     modes: ThreadStreamModes,
     tail: ThreadTail,
     after: u64,
@@ -116,21 +118,22 @@ struct ThreadStream {
 
 impl ThreadStream {
     async fn new(
-        server: &AgentServer,
+        engine: &Engine,
+        stopping: &watch::Receiver<bool>,
         thread: &ThreadRecord,
         modes: ThreadStreamModes,
         after: Option<u64>,
     ) -> Result<Self, ApiError> {
-        let store = &server.ports().store;
+        let store = &engine.ports().store;
         let head = store.thread(&thread.id).await?;
         let last_seq = head.map_or(0, |head| head.last_seq);
         let end = EventId::end_of(last_seq);
         // A number above the last event comes from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         Ok(Self {
-            server: server.clone(),
+            engine: engine.clone(),
             modes,
-            tail: ThreadTail::new(server, thread.tenant.clone(), &thread.id, 0),
+            tail: ThreadTail::new(engine, stopping, thread.tenant.clone(), &thread.id, 0),
             after,
             is_positioned: after == 0,
             run: None,
@@ -173,7 +176,7 @@ impl ThreadStream {
 
     /// Finds the first event of the run that the client was reading.
     async fn seek_start(&mut self) -> Result<(), StoreError> {
-        let (store, thread) = (self.server.ports().store.clone(), self.tail.id().clone());
+        let (store, thread) = (self.engine.ports().store.clone(), self.tail.id().clone());
         let first = run_start(store.as_ref(), &thread, EventId::seq_of(self.after)).await?;
         self.tail.seek(first.saturating_sub(1));
         self.is_positioned = true;
@@ -190,7 +193,7 @@ impl ThreadStream {
         let Some(event) = self.tail.pop() else { return Ok(()) };
         let Some(ThreadHead { record, .. }) = self.tail.head() else { return Ok(()) };
         if self.run.as_ref().is_none_or(|(run, _)| *run != event.run) {
-            let renderer = run_renderer(&self.server, record, &event.run, self.modes).await?;
+            let renderer = run_renderer(&self.engine, record, &event.run, self.modes).await?;
             self.run = Some((event.run.clone(), renderer));
         }
         let mut frames = match &mut self.run {
@@ -198,7 +201,7 @@ impl ThreadStream {
             _ => Vec::new(),
         };
         let id = EventId::new(&event, frames.len());
-        let frame = thread_frame(&self.server, record, &event, self.modes).await;
+        let frame = thread_frame(&self.engine, record, &event, self.modes).await;
         frames.extend(frame.map(|(name, data)| Frame { event: name.to_owned(), data, id }));
         let is_new = |frame: &&Frame| frame.id.number > self.after && self.modes.includes(frame);
         self.pending.extend(frames.iter().filter(is_new).map(Frame::to_bytes));
@@ -213,12 +216,12 @@ impl ThreadStream {
 /// Those of the store. They end the stream, because skipping the run would lose its server-sent
 /// events.
 async fn run_renderer(
-    server: &AgentServer,
+    engine: &Engine,
     thread: &ThreadRecord,
     run: &RunId,
     modes: ThreadStreamModes,
 ) -> Result<Option<RunRenderer>, ApiError> {
-    let StoredRun { requested, record } = match StoredRun::find(server, thread, run.as_str()).await
+    let StoredRun { requested, record } = match StoredRun::find(engine, thread, run.as_str()).await
     {
         Ok(known) => known,
         // No run has this id; the id may not even be a UUID.
@@ -228,7 +231,7 @@ async fn run_renderer(
     let run_modes = if modes.run_modes { run_stream_modes(&requested) } else { BTreeSet::new() };
     let subgraphs =
         requested.client.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
-    let mut renderer = RunRenderer::new(server, thread, &requested, run_modes, subgraphs);
+    let mut renderer = RunRenderer::new(engine, thread, &requested, run_modes, subgraphs);
     renderer.set_run(record);
     Ok(Some(renderer))
 }
@@ -242,7 +245,7 @@ fn run_stream_modes(requested: &RequestedRun) -> BTreeSet<Mode> {
 
 /// Returns the server-sent event of a log event that the stream of a single run does not contain.
 async fn thread_frame(
-    server: &AgentServer,
+    engine: &Engine,
     thread: &ThreadRecord,
     event: &Event,
     modes: ThreadStreamModes,
@@ -257,19 +260,15 @@ async fn thread_frame(
         EventKind::Checkpointed(made)
             if modes.state_updates && made.source == CheckpointSource::Update =>
         {
-            let state = updated_state(server, thread, made.checkpoint).await?;
+            let state = updated_state(engine, thread, made.checkpoint).await?;
             Some((STATE_UPDATE, json!({ "state": state, "thread_id": thread.id })))
         }
         _ => None,
     }
 }
 
-async fn updated_state(
-    server: &AgentServer,
-    thread: &ThreadRecord,
-    id: CheckpointId,
-) -> Option<Value> {
-    let found = view::load_state(server, thread, &Namespace::root(), Some(id)).await.ok()??;
-    let state = view::state(server, thread, &found, false).await.ok()?;
+async fn updated_state(engine: &Engine, thread: &ThreadRecord, id: CheckpointId) -> Option<Value> {
+    let found = view::load_state(engine, thread, &Namespace::root(), Some(id)).await.ok()??;
+    let state = view::state(engine, thread, &found, false).await.ok()?;
     Some(json!(state))
 }

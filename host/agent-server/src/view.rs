@@ -8,6 +8,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_project::agent_server::failure::{cancelled, error_of};
 use wattle_project::agent_server::thread_info::ThreadInfo;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as StoredStatus};
 use wattle_run::time_travel::StateView;
@@ -15,7 +16,6 @@ use wattle_run::time_travel::StateView;
 use crate::error::ApiError;
 use crate::graphs;
 use crate::resolve::run::RequestedRun;
-use crate::state::AgentServer;
 use crate::wire::response::{Task, Thread, ThreadState, ThreadStatus};
 
 /// Metadata key that marks the thread of a stateless run. Lists omit such threads.
@@ -23,8 +23,8 @@ pub(crate) const STATELESS_MARKER: &str = "__temporary";
 
 /// Returns the render context of a thread. If the code of the thread is not loaded, messages are
 /// rendered as they are stored, so callers load it first.
-pub(crate) fn thread_info(server: &AgentServer, record: &ThreadRecord) -> ThreadInfo {
-    let catalog = server.engine().catalog();
+pub(crate) fn thread_info(engine: &Engine, record: &ThreadRecord) -> ThreadInfo {
+    let catalog = engine.catalog();
     let code = catalog.pinned_version(&record.app, &record.graph, record.version);
     ThreadInfo {
         thread: record.id.clone(),
@@ -38,15 +38,15 @@ pub(crate) fn thread_info(server: &AgentServer, record: &ThreadRecord) -> Thread
 /// Returns the render context of the thread of a run. Works also before the run has bound the
 /// thread to its graph.
 pub(crate) fn run_thread_info(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     requested: &RequestedRun,
 ) -> ThreadInfo {
-    let shown = thread_info(server, record);
+    let shown = thread_info(engine, record);
     if !record.is_unbound() {
         return shown;
     }
-    let graph = graphs::by_name(server.engine().catalog(), &requested.app, &requested.graph);
+    let graph = graphs::by_name(engine.catalog(), &requested.app, &requested.graph);
     let channels = graph.map(|graph| graphs::message_channels(&graph.app, &graph.graph_version));
     ThreadInfo { channels: channels.unwrap_or_default(), ..shown }
 }
@@ -54,38 +54,35 @@ pub(crate) fn run_thread_info(
 /// Returns the status of a thread. A thread with a pending run is busy, whatever status its record
 /// has.
 pub(crate) fn status(
-    server: &AgentServer,
+    engine: &Engine,
     thread: &ThreadId,
     status: StoredStatus,
     stopped: bool,
 ) -> ThreadStatus {
-    if server.engine().has_known_pending(thread) {
+    if engine.has_known_pending(thread) {
         return ThreadStatus::Busy;
     }
     ThreadStatus::from_stored(status, stopped)
 }
 
 /// Describes a thread, with its current state, as JSON.
-pub(crate) async fn thread(
-    server: &AgentServer,
-    record: &ThreadRecord,
-) -> Result<Thread, ApiError> {
-    let state = load_state(server, record, &Namespace::root(), None).await?;
-    thread_with_state(server, record, state).await
+pub(crate) async fn thread(engine: &Engine, record: &ThreadRecord) -> Result<Thread, ApiError> {
+    let state = load_state(engine, record, &Namespace::root(), None).await?;
+    thread_with_state(engine, record, state).await
 }
 
 /// Describes a thread as JSON, with a state that was read before, or without a state.
 pub(crate) async fn thread_with_state(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     state: Option<StateView>,
 ) -> Result<Thread, ApiError> {
-    let mut thread = Thread::new(&thread_info(server, record), record, state.as_ref());
-    thread.status = status(server, &record.id, record.status, record.stopped);
+    let mut thread = Thread::new(&thread_info(engine, record), record, state.as_ref());
+    thread.status = status(engine, &record.id, record.status, record.stopped);
     if record.stopped {
         thread.error = Some(cancelled());
     } else if record.status == StoredStatus::Error
-        && let Some(view) = server.engine().thread(&record.id).await?
+        && let Some(view) = engine.thread(&record.id).await?
     {
         thread.error = view.failure.as_ref().map(error_of);
     }
@@ -94,7 +91,7 @@ pub(crate) async fn thread_with_state(
 
 /// Reads a state of a thread. Returns `None` if the thread has no state yet.
 pub(crate) async fn load_state(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
@@ -102,7 +99,7 @@ pub(crate) async fn load_state(
     if record.is_unbound() {
         return Ok(None);
     }
-    match server.engine().state(&record.id, namespace, checkpoint).await {
+    match engine.state(&record.id, namespace, checkpoint).await {
         Ok(view) => Ok(Some(view)),
         // A subgraph that has not run yet has no state.
         Err(failure) if failure.code == code::NOT_FOUND && checkpoint.is_none() => Ok(None),
@@ -120,23 +117,23 @@ pub(crate) fn graph_metadata(record: &ThreadRecord) -> Map<String, Value> {
 
 /// Describes a state of a thread as JSON. With `with_nested`, includes the states of its subgraphs.
 pub(crate) async fn state(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     view: &StateView,
     with_nested: bool,
 ) -> Result<ThreadState, ApiError> {
-    let (thread_info, graph_metadata) = (thread_info(server, record), graph_metadata(record));
+    let (thread_info, graph_metadata) = (thread_info(engine, record), graph_metadata(record));
     let mut state = ThreadState::new(&thread_info, view, &graph_metadata);
     state
         .metadata
-        .insert("run_id".to_owned(), run_of_state(server, record, view).await?.as_str().into());
+        .insert("run_id".to_owned(), run_of_state(engine, record, view).await?.as_str().into());
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
             let Some(namespace) = &task.namespace else { continue };
-            let nested = load_nested(server, record, namespace, task.child).await?;
+            let nested = load_nested(engine, record, namespace, task.child).await?;
             let is_known = |nested: &StateView| task.child.is_some() || existed_at(nested, view);
             if let Some(nested) = nested.filter(is_known) {
-                attach_nested(server, record, &nested, shown).await?;
+                attach_nested(engine, record, &nested, shown).await?;
             }
         }
     }
@@ -145,33 +142,33 @@ pub(crate) async fn state(
 
 /// Returns the state before the input that made a checkpoint.
 pub(crate) async fn before_input(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     made: &StateView,
 ) -> Result<ThreadState, ApiError> {
     let before = match made.parent {
         // The parent may have been pruned.
-        Some(parent) => load_nested(server, record, &made.namespace, Some(parent)).await?,
+        Some(parent) => load_nested(engine, record, &made.namespace, Some(parent)).await?,
         None => None,
     };
     let values = before.map_or_else(|| json!({}), |before| before.values);
-    let (thread_info, graph_metadata) = (thread_info(server, record), graph_metadata(record));
+    let (thread_info, graph_metadata) = (thread_info(engine, record), graph_metadata(record));
     let mut state = ThreadState::before_input(&thread_info, made, &values, &graph_metadata);
     state
         .metadata
-        .insert("run_id".to_owned(), run_of_state(server, record, made).await?.as_str().into());
+        .insert("run_id".to_owned(), run_of_state(engine, record, made).await?.as_str().into());
     Ok(state)
 }
 
 /// Reads a state of a task's subgraph. Returns `None` if the subgraph has not run yet, or its
 /// states were deleted.
 async fn load_nested(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
 ) -> Result<Option<StateView>, ApiError> {
-    match load_state(server, record, namespace, checkpoint).await {
+    match load_state(engine, record, namespace, checkpoint).await {
         Err(error) if error.status() == StatusCode::NOT_FOUND => Ok(None),
         found => found,
     }
@@ -186,12 +183,12 @@ fn existed_at(nested: &StateView, around: &StateView) -> bool {
 }
 
 async fn attach_nested(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     nested: &StateView,
     task: &mut Task,
 ) -> Result<(), ApiError> {
-    let state = Box::pin(state(server, record, nested, true)).await?;
+    let state = Box::pin(state(engine, record, nested, true)).await?;
     task.state = Some(Box::new(state));
     Ok(())
 }
@@ -199,14 +196,14 @@ async fn attach_nested(
 /// Returns the run that wrote a state. In a copy of a thread, this is the run of the original
 /// thread, whose id the state contains.
 async fn run_of_state(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     view: &StateView,
 ) -> Result<RunId, StoreError> {
     if record.origin.is_none() {
         return Ok(view.run.clone());
     }
-    let run = server.ports().store.run(&view.run).await?;
+    let run = engine.ports().store.run(&view.run).await?;
     // An edit has no run record.
     Ok(run.map_or_else(|| view.run.clone(), |run| run.origin().clone()))
 }

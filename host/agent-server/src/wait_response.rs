@@ -9,14 +9,15 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{Stream, stream};
 use serde_json::Value;
+use tokio::sync::watch;
 use wattle_api::guard::ResponseReservation;
 use wattle_api::response::{next_chunk, write_json};
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 
 use crate::disconnect::DisconnectGuard;
 use crate::run::wait_for_result;
 use crate::run_tail::HEARTBEAT_INTERVAL;
-use crate::state::AgentServer;
 
 /// Whitespace that keeps the connection alive. Before a JSON value it has no meaning.
 const KEEP_ALIVE: Bytes = Bytes::from_static(b"\n");
@@ -35,13 +36,15 @@ enum Rest {
 /// shuts down earlier, or the responses that the caller has not read leave no room for the values,
 /// the body is aborted. Clients then repeat the request at the path in the `Location` header.
 pub(crate) fn wait_response(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     run: RunRef,
     disconnect_guard: Option<DisconnectGuard>,
     lease: Option<ResponseReservation>,
 ) -> Response {
-    let server = server.clone();
-    let result: RunResultFuture = Box::pin(async move { wait_for_result(&server, run).await });
+    let (engine, stopping) = (engine.clone(), stopping.clone());
+    let result: RunResultFuture =
+        Box::pin(async move { wait_for_result(&engine, &stopping, run).await });
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (headers, Body::from_stream(body(result, disconnect_guard, lease))).into_response()
 }

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::LeaseHolder;
 
 pub use self::settings::{RETRY_DELAYS, WebhookSettings};
@@ -196,8 +197,8 @@ async fn deliver_stored(server: &AgentServer, run: &RunId) {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn unregister(server: &AgentServer, run: &RunId) -> Result<(), Failure> {
-    webhook_records(server.ports()).delete(run.as_str()).await
+pub(crate) async fn unregister(engine: &Engine, run: &RunId) -> Result<(), Failure> {
+    webhook_records(engine.ports()).delete(run.as_str()).await
 }
 
 /// Delivers a webhook in the background until the host shuts down, unless another task delivers it.
@@ -224,8 +225,8 @@ fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn list(server: &AgentServer) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
-    webhook_records(server.ports()).list_prefix("").await
+pub(crate) async fn list(engine: &Engine) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
+    webhook_records(engine.ports()).list_prefix("").await
 }
 
 /// Takes over and delivers the webhooks of hosts that are not live. Delivers the webhooks of this

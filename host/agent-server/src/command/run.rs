@@ -107,7 +107,7 @@ async fn last_assistant(
 ) -> Result<String, CommandError> {
     let server = context.server;
     if let Some(run) = &record.run {
-        match StoredRun::find(server, record, run.as_str()).await {
+        match StoredRun::find(server.engine(), record, run.as_str()).await {
             Ok(run) => return Ok(run.requested.client.assistant),
             Err(error) if error.status().is_server_error() => return Err(to_command_error(&error)),
             // The run was deleted.

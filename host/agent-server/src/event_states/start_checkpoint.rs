@@ -3,9 +3,8 @@
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind, RunReason};
 use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::{CheckpointParts, CheckpointQuery, RunRecord, StoreError};
-
-use crate::state::AgentServer;
 
 /// Number of checkpoints in the first read of the search. A run that has just started has written
 /// one checkpoint, and continues from the one before it.
@@ -19,11 +18,11 @@ const SEARCHED_EVENTS: usize = 4;
 
 /// Finds the checkpoint from which a run continues; `None` for the first run of its thread.
 pub(super) async fn find_start_checkpoint(
-    server: &AgentServer,
+    engine: &Engine,
     run: &RunRecord,
     started: &Event,
 ) -> Result<Option<CheckpointId>, StoreError> {
-    let store = &server.ports().store;
+    let store = &engine.ports().store;
     let (thread, root) = (&run.thread, Namespace::root());
     let is_fork =
         matches!(&started.kind, EventKind::RunStarted(it) if it.reason == RunReason::Fork);
@@ -45,7 +44,7 @@ pub(super) async fn find_start_checkpoint(
         let page = store.checkpoints(thread, &query).await?;
         query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
         for tuple in page.items {
-            if precedes_run(server, run, &tuple.checkpoint).await? {
+            if precedes_run(engine, run, &tuple.checkpoint).await? {
                 return Ok(Some(tuple.checkpoint.meta.id));
             }
         }
@@ -58,7 +57,7 @@ pub(super) async fn find_start_checkpoint(
 
 /// Returns whether a checkpoint was written before a run started.
 async fn precedes_run(
-    server: &AgentServer,
+    engine: &Engine,
     run: &RunRecord,
     checkpoint: &Checkpoint,
 ) -> Result<bool, StoreError> {
@@ -67,6 +66,6 @@ async fn precedes_run(
         return Ok(false);
     }
     // An edit has no run record, so its time is compared.
-    let writer = server.ports().store.run(&meta.run).await?;
+    let writer = engine.ports().store.run(&meta.run).await?;
     Ok(writer.map_or(meta.at_ms <= run.started_ms, |writer| writer.first_seq < run.first_seq))
 }

@@ -10,6 +10,7 @@ use wattle_graph::event::{Send, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, CheckpointId, GraphName, NodeName, RunId, ThreadId};
 use wattle_graph::step::Command;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::Multitask;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
@@ -17,7 +18,6 @@ use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, StaleAnswers};
 
 use crate::records::Collection;
 use crate::resolve::run::{ClientFields, EngineFields, RequestedRun};
-use crate::state::AgentServer;
 
 /// An old record of a run with its request.
 #[derive(Deserialize)]
@@ -177,18 +177,16 @@ pub(crate) async fn delete_runs(
     run_records(ports, tenant, thread).delete_all().await
 }
 
-impl AgentServer {
-    /// Enqueues the runs that an older host left in its queue, in the order of their creation. An
-    /// entry that cannot be read or enqueued is logged and kept until the next start.
-    pub(crate) async fn enqueue_legacy_runs(&self) {
-        if let Err(failure) = enqueue(self).await {
-            tracing::error!(%failure, "failed to read the queue of an older host");
-        }
+/// Enqueues the runs that an older host left in its queue, in the order of their creation. An entry
+/// that cannot be read or enqueued is logged and kept until the next start.
+pub(crate) async fn enqueue_runs(engine: &Engine) {
+    if let Err(failure) = enqueue(engine).await {
+        tracing::error!(%failure, "failed to read the queue of an older host");
     }
 }
 
-async fn enqueue(server: &AgentServer) -> Result<(), Failure> {
-    let ports = server.ports();
+async fn enqueue(engine: &Engine) -> Result<(), Failure> {
+    let ports = engine.ports();
     let queue = Collection::new(ports, MemoryScope::Host(None), &["waiting"]);
     let mut found = Vec::new();
     for entry in queue.list_prefix::<LegacyQueueEntry>("").await? {
@@ -203,7 +201,7 @@ async fn enqueue(server: &AgentServer) -> Result<(), Failure> {
     found.sort_by_key(|(_, run)| run.as_ref().map(|run| (run.created_ms, run.run.clone())));
     for (key, run) in found {
         if let Some(run) = run
-            && let Err(failure) = enqueue_run(server, run).await
+            && let Err(failure) = enqueue_run(engine, run).await
         {
             tracing::error!(entry = key, %failure, "failed to enqueue a run of an older host");
             continue;
@@ -213,16 +211,16 @@ async fn enqueue(server: &AgentServer) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn enqueue_run(server: &AgentServer, run: LegacyRun) -> Result<(), Failure> {
-    let known = server.ports().store.run(&run.run).await;
+async fn enqueue_run(engine: &Engine, run: LegacyRun) -> Result<(), Failure> {
+    let known = engine.ports().store.run(&run.run).await;
     if known.map_err(|error| Failure::internal(error.to_string()))?.is_some() {
         return Ok(());
     }
-    let (mut requested, engine) = run.into_requested();
-    let mut request = requested.request(engine, true);
+    let (mut requested, engine_fields) = run.into_requested();
+    let mut request = requested.request(engine_fields, true);
     // The runs keep the order of the queue, whatever their strategies are.
     request.strategy = Multitask::Enqueue;
-    server.engine().create_run(request).await.map(drop)
+    engine.create_run(request).await.map(drop)
 }
 
 fn run_records<'p>(ports: &'p Ports, tenant: Option<&String>, thread: &ThreadId) -> Collection<'p> {

@@ -6,10 +6,12 @@ mod search;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 use wattle_api::response::Json;
+use wattle_run::engine::Engine;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
@@ -89,10 +91,10 @@ async fn create(
         None => Uuid::now_v7(),
     };
     let if_exists = request.if_exists.unwrap_or_default();
-    if let Ok(assistant) = find_by_uuid(&server, &caller, id).await? {
+    if let Ok(assistant) = find_by_uuid(server.engine(), &caller, id).await? {
         return on_existing(assistant, if_exists);
     }
-    check_count(&server, &caller).await?;
+    check_count(server.engine(), &caller).await?;
     let now_ms = server.now_ms();
     let used = AssistantVersion {
         number: 1,
@@ -104,7 +106,7 @@ async fn create(
         name: request.name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
         description: request.description,
     };
-    check_size(&server, &used)?;
+    check_size(server.engine(), &used)?;
     let assistant = id.to_string();
     let record =
         AssistantRecord { id: assistant, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
@@ -112,7 +114,7 @@ async fn create(
         return Ok(Json(record.to_body()));
     }
     // Another host has created the assistant meanwhile.
-    match find_by_uuid(&server, &caller, id).await? {
+    match find_by_uuid(server.engine(), &caller, id).await? {
         Ok(assistant) => on_existing(assistant, if_exists),
         Err(_) => Err(write_conflict(&id.to_string())),
     }
@@ -129,16 +131,16 @@ fn on_existing(assistant: Assistant, if_exists: IfExists) -> Result<Json<Assista
     }
 }
 
-async fn check_count(server: &AgentServer, caller: &Caller) -> Result<(), ApiError> {
-    let all: Vec<AssistantRecord> = assistant_records(server.ports(), scope(caller)).list().await?;
+async fn check_count(engine: &Engine, caller: &Caller) -> Result<(), ApiError> {
+    let all: Vec<AssistantRecord> = assistant_records(engine.ports(), scope(caller)).list().await?;
     if all.len() >= MAX_ASSISTANTS_PER_TENANT {
         return Err(ApiError::conflict("the maximum number of assistants is reached; delete some"));
     }
     Ok(())
 }
 
-fn check_size(server: &AgentServer, version: &AssistantVersion) -> Result<(), ApiError> {
-    server.engine().check_context_size(&version.context)?;
+fn check_size(engine: &Engine, version: &AssistantVersion) -> Result<(), ApiError> {
+    engine.check_context_size(&version.context)?;
     let texts = version.name.len() + version.description.as_ref().map_or(0, String::len);
     let objects = [&version.config, &version.metadata];
     let objects = objects.map(|fields| Value::Object(fields.clone()).to_string().len());
@@ -171,14 +173,14 @@ fn check_config(config: &Map<String, Value>) -> Result<(), ApiError> {
 
 /// Returns the assistant with a UUID: a default one, or one that a client created.
 async fn find_by_uuid(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: Uuid,
 ) -> Result<Result<Assistant, NotFound>, ApiError> {
-    if let Some(record) = find_stored(server, caller.tenant.as_ref(), id).await? {
+    if let Some(record) = find_stored(engine, caller.tenant.as_ref(), id).await? {
         return Ok(Ok(record.to_body()));
     }
-    let graph = graphs::by_uuid(server.engine().catalog(), id);
+    let graph = graphs::by_uuid(engine.catalog(), id);
     Ok(graph.map(|graph| default_assistant(&graph)))
 }
 
@@ -193,21 +195,21 @@ async fn read(
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Assistant>, ApiError> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
-        let found = find_by_uuid(&server, &caller, uuid).await?;
+        let found = find_by_uuid(server.engine(), &caller, uuid).await?;
         let missing = |why: NotFound| why.into_error(|| ApiError::missing("assistant", &id));
         return found.map(Json).map_err(missing);
     }
-    let found = assistants::find(&server, caller.tenant.as_ref(), &id).await?;
+    let found = assistants::find(server.engine(), caller.tenant.as_ref(), &id).await?;
     Ok(Json(default_assistant(&found)))
 }
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
 async fn get_stored(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: &str,
 ) -> Result<Versioned<AssistantRecord>, ApiError> {
-    let why = match graphs::look_up(server.engine().catalog(), id) {
+    let why = match graphs::look_up(engine.catalog(), id) {
         Ok(graph) => {
             let graph = &graph.id;
             let text = format!(
@@ -222,7 +224,7 @@ async fn get_stored(
         Ok(uuid) => uuid,
         Err(malformed) => return Err(why.into_error(|| malformed)),
     };
-    let found = find_versioned(server, caller.tenant.as_ref(), uuid).await?;
+    let found = find_versioned(engine, caller.tenant.as_ref(), uuid).await?;
     found.ok_or_else(|| why.into_error(|| ApiError::missing("assistant", id)))
 }
 
@@ -241,7 +243,8 @@ async fn update(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<AssistantPatch>,
 ) -> Result<Json<Assistant>, ApiError> {
-    apply_change(&server, &caller, &id, &AssistantChange::NewVersion(Box::new(request))).await
+    apply_change(server.engine(), &caller, &id, &AssistantChange::NewVersion(Box::new(request)))
+        .await
 }
 
 fn no_version(assistant: &str, number: u32) -> ApiError {
@@ -250,7 +253,7 @@ fn no_version(assistant: &str, number: u32) -> ApiError {
 
 /// Returns the version that a change of an assistant creates.
 fn new_version(
-    server: &AgentServer,
+    engine: &Engine,
     record: &AssistantRecord,
     request: AssistantPatch,
 ) -> Result<AssistantVersion, ApiError> {
@@ -264,7 +267,7 @@ fn new_version(
     let AssistantVersion { graph_id, config, context, metadata, name, description, .. } =
         record.used.clone();
     let graph_id = match &request.graph_id {
-        Some(id) => graphs::find_for_assistant(server.engine().catalog(), id)?.id,
+        Some(id) => graphs::find_for_assistant(engine.catalog(), id)?.id,
         None => graph_id,
     };
     let (config, context) = match (request.config, request.context) {
@@ -283,7 +286,7 @@ fn new_version(
         (given, further) => normalize_context(given, further)?,
     };
     check_config(&config)?;
-    let (now_ms, number) = (server.now_ms(), record.newest.saturating_add(1));
+    let (now_ms, number) = (engine.ports().clock.now_ms(), record.newest.saturating_add(1));
     let mut metadata = metadata;
     metadata.extend(request.metadata.unwrap_or_default());
     let used = AssistantVersion {
@@ -296,7 +299,7 @@ fn new_version(
         name: request.name.unwrap_or(name),
         description: request.description.or(description),
     };
-    check_size(server, &used)?;
+    check_size(engine, &used)?;
     Ok(used)
 }
 
@@ -317,21 +320,24 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let with_threads = query.get_bool("delete_threads")?;
     let own = server.clone();
-    let future = async move { delete_with_threads(&own, &caller, &id, with_threads).await };
-    run_detached(&server, Box::pin(future)).await?;
+    let future = async move {
+        delete_with_threads(own.engine(), &own.api().stopping, &caller, &id, with_threads).await
+    };
+    run_detached(&server.api().stopping, Box::pin(future)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn delete_with_threads(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     caller: &Caller,
     id: &str,
     with_threads: bool,
 ) -> Result<(), ApiError> {
-    let record = get_stored(server, caller, id).await?.value;
+    let record = get_stored(engine, caller, id).await?.value;
     if with_threads {
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
-        let mut walk = ThreadWalk::new(server.ports().store.as_ref(), all);
+        let mut walk = ThreadWalk::new(engine.ports().store.as_ref(), all);
         let uses_assistant = |it: &ThreadSummary| {
             // An operator sees the threads of all tenants. Ids are unique only within a tenant, so
             // the tenants are compared.
@@ -340,11 +346,11 @@ async fn delete_with_threads(
         };
         while let Some(threads) = walk.next().await? {
             for thread in threads.into_iter().filter(uses_assistant) {
-                delete_thread(server, thread.id, thread.tenant).await?;
+                delete_thread(engine, stopping, thread.id, thread.tenant).await?;
             }
         }
     }
-    Ok(record.delete(server.ports(), &scope(caller)).await?)
+    Ok(record.delete(engine.ports(), &scope(caller)).await?)
 }
 
 /// Lists the versions of an assistant, newest first.
@@ -363,7 +369,7 @@ async fn versions(
     let all = match graphs::look_up(server.engine().catalog(), &id) {
         Ok(graph) => vec![default_assistant(&graph)],
         Err(_) => {
-            let record = get_stored(&server, &caller, &id).await?.value;
+            let record = get_stored(server.engine(), &caller, &id).await?.value;
             let all = record.versions(server.ports(), &scope(&caller)).await?;
             all.iter().map(|version| version.to_body(&record.id)).collect()
         }
@@ -395,7 +401,8 @@ async fn latest(
         let is_version = default.version == request.version;
         return if is_version { Ok(Json(default)) } else { Err(no_version(&id, request.version)) };
     }
-    apply_change(&server, &caller, &id, &AssistantChange::SelectVersion(request.version)).await
+    apply_change(server.engine(), &caller, &id, &AssistantChange::SelectVersion(request.version))
+        .await
 }
 
 /// A change of an assistant.
@@ -408,17 +415,17 @@ enum AssistantChange {
 
 /// Changes an assistant by compare-and-swap.
 async fn apply_change(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: &str,
     change: &AssistantChange,
 ) -> Result<Json<Assistant>, ApiError> {
-    let (ports, scope) = (server.ports(), scope(caller));
+    let (ports, scope) = (engine.ports(), scope(caller));
     let changed = retry_on_conflict(|| async {
-        let old = get_stored(server, caller, id).await?;
+        let old = get_stored(engine, caller, id).await?;
         let used = match change {
             AssistantChange::NewVersion(patch) => {
-                new_version(server, &old.value, AssistantPatch::clone(patch))?
+                new_version(engine, &old.value, AssistantPatch::clone(patch))?
             }
             AssistantChange::SelectVersion(number) => {
                 let used = old.value.version(ports, &scope, *number).await?;
@@ -427,8 +434,12 @@ async fn apply_change(
             }
         };
         let newest = old.value.newest.max(used.number);
-        let record =
-            AssistantRecord { updated_ms: server.now_ms(), newest, used, ..old.value.clone() };
+        let record = AssistantRecord {
+            updated_ms: engine.ports().clock.now_ms(),
+            newest,
+            used,
+            ..old.value.clone()
+        };
         Ok::<_, ApiError>(record.replace(ports, &scope, &old).await?)
     });
     let record = changed.await?.ok_or_else(|| write_conflict(id))?;

@@ -3,6 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use tokio::sync::watch;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStatus};
 use wattle_run::thread_walk::ThreadWalk;
@@ -43,24 +45,26 @@ pub(super) async fn cancel_run(
     PathParams((id, run)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
-    let run = StoredRun::find(&server, &thread, &run).await?;
-    cancel_and_respond(&server, &caller, run, &query).await
+    let thread = caller.thread(server.engine(), &id).await?;
+    let run = StoredRun::find(server.engine(), &thread, &run).await?;
+    cancel_and_respond(server.engine(), &server.api().stopping, &caller, run, &query).await
 }
 
 /// Cancels a run. Returns its values if the request waits for them.
 pub(super) async fn cancel_and_respond(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     caller: &Caller,
     run: StoredRun,
     query: &QueryParams,
 ) -> Result<Response, ApiError> {
     let rollback = parse_rollback(query)?;
     let wait = query.get_bool("wait")?;
-    cancel(server, &run.requested.run_ref(), rollback, caller.principal.as_ref()).await?;
+    cancel(engine, stopping, &run.requested.run_ref(), rollback, caller.principal.as_ref()).await?;
     if wait {
         return Ok(wait_response::wait_response(
-            server,
+            engine,
+            stopping,
             run.requested.run_ref(),
             None,
             caller.response.clone(),
@@ -98,8 +102,8 @@ pub(super) async fn cancel_runs(
     request.check()?;
     let rollback = parse_rollback(&query)?;
     let selected = match (&request.thread_id, &request.run_ids) {
-        (Some(thread), Some(runs)) => named_runs(&server, &caller, thread, runs).await?,
-        _ => runs_with_status(&server, &caller, request.status.as_deref()).await?,
+        (Some(thread), Some(runs)) => named_runs(server.engine(), &caller, thread, runs).await?,
+        _ => runs_with_status(server.engine(), &caller, request.status.as_deref()).await?,
     };
     if selected.is_empty() {
         let text = match &request.status {
@@ -111,7 +115,15 @@ pub(super) async fn cancel_runs(
     let own = server.clone();
     let future = async move {
         for run in selected {
-            match cancel(&own, &run, rollback, caller.principal.as_ref()).await {
+            match cancel(
+                own.engine(),
+                &own.api().stopping,
+                &run,
+                rollback,
+                caller.principal.as_ref(),
+            )
+            .await
+            {
                 // The run has ended meanwhile.
                 Err(error) if error.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
@@ -119,11 +131,11 @@ pub(super) async fn cancel_runs(
         }
         Ok(StatusCode::NO_CONTENT)
     };
-    run_detached(&server, Box::pin(future)).await
+    run_detached(&server.api().stopping, Box::pin(future)).await
 }
 
 async fn named_runs(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     thread: &str,
     runs: &[String],
@@ -133,10 +145,10 @@ async fn named_runs(
         let text = format!("a request cancels at most {MAX_RUN_IDS} runs, not {count}");
         return Err(ApiError::unprocessable(text));
     }
-    let thread = caller.thread(server, thread).await?;
+    let thread = caller.thread(engine, thread).await?;
     let mut selected = Vec::with_capacity(runs.len());
     for run in runs {
-        let run = StoredRun::find(server, &thread, run).await?;
+        let run = StoredRun::find(engine, &thread, run).await?;
         if !run.has_ended() {
             selected.push(run.requested.run_ref());
         }
@@ -145,13 +157,13 @@ async fn named_runs(
 }
 
 async fn runs_with_status(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     status: Option<&str>,
 ) -> Result<Vec<RunRef>, ApiError> {
     let mut selected = Vec::new();
     if status != Some("running") {
-        selected.extend(pending_runs(server, caller).await?);
+        selected.extend(pending_runs(engine, caller).await?);
     }
     if status != Some("pending") {
         let query = ThreadQuery {
@@ -159,7 +171,7 @@ async fn runs_with_status(
             status: Some(ThreadStatus::Running),
             ..ThreadQuery::default()
         };
-        let mut walk = ThreadWalk::new(server.ports().store.as_ref(), query);
+        let mut walk = ThreadWalk::new(engine.ports().store.as_ref(), query);
         while let Some(threads) = walk.next().await? {
             let runs = threads.into_iter();
             selected.extend(
@@ -171,8 +183,8 @@ async fn runs_with_status(
 }
 
 /// Returns the pending runs of all threads that the caller may access.
-async fn pending_runs(server: &AgentServer, caller: &Caller) -> Result<Vec<RunRef>, ApiError> {
-    let store = &server.ports().store;
+async fn pending_runs(engine: &Engine, caller: &Caller) -> Result<Vec<RunRef>, ApiError> {
+    let store = &engine.ports().store;
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let query = PendingQuery { after, limit: PENDING_PAGE_SIZE, ..PendingQuery::default() };

@@ -8,6 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 use wattle_project::agent_server::time::format_time_with_micros;
+use wattle_run::engine::Engine;
 
 use crate::assistants;
 use crate::create_run;
@@ -101,7 +102,7 @@ async fn create_on_thread(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<CronCreate>,
 ) -> Result<Json<Cron>, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
+    let thread = caller.thread(server.engine(), &id).await?;
     create_cron(&server, &caller, Some(thread.id.to_string()), &request).await
 }
 
@@ -157,7 +158,8 @@ async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, A
     if record.thread.is_none() && run.command().is_some() {
         return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
     }
-    let graph = assistants::find(server, record.tenant.as_ref(), &run.assistant_id).await?;
+    let graph =
+        assistants::find(server.engine(), record.tenant.as_ref(), &run.assistant_id).await?;
     Ok(graph.assistant().to_string())
 }
 
@@ -176,14 +178,14 @@ async fn read(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Cron>, ApiError> {
-    let record = find(&server, &caller, &id).await?.value;
+    let record = find(server.engine(), &caller, &id).await?.value;
     Ok(Json(record.to_body(server.now_ms())))
 }
 
 /// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
 /// the entry is read first to find the tenant.
 async fn find(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: &str,
 ) -> Result<Versioned<CronRecord>, ApiError> {
@@ -191,10 +193,10 @@ async fn find(
     let missing = || ApiError::missing("cron", id);
     let mut tenant = caller.tenant.clone();
     if tenant.is_none() {
-        let due: Option<DueEntry> = due_entries(server.ports()).get(&cron).await?;
+        let due: Option<DueEntry> = due_entries(engine.ports()).get(&cron).await?;
         tenant = due.ok_or_else(missing)?.tenant;
     }
-    cron_records(server.ports(), tenant.as_ref()).get_versioned(&cron).await?.ok_or_else(missing)
+    cron_records(engine.ports(), tenant.as_ref()).get_versioned(&cron).await?.ok_or_else(missing)
 }
 
 /// Changes a cron.
@@ -213,7 +215,7 @@ async fn update(
     JsonBody(change): JsonBody<CronPatch>,
 ) -> Result<Json<Cron>, ApiError> {
     let changed = retry_on_conflict(|| async {
-        let old = find(&server, &caller, &id).await?;
+        let old = find(server.engine(), &caller, &id).await?;
         let (mut record, now_ms) = (old.value.clone(), server.now_ms());
         apply(&mut record, change.clone())?;
         record.assistant = validate(&server, &record).await?;
@@ -263,23 +265,23 @@ async fn delete(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    find(&server, &caller, &id).await?.value.delete(server.ports()).await?;
+    find(server.engine(), &caller, &id).await?.value.delete(server.ports()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Deletes the crons of a thread, which is about to be deleted.
 pub(super) async fn delete_crons_of_thread(
-    server: &AgentServer,
+    engine: &Engine,
     tenant: Option<&String>,
     thread: &str,
 ) -> Result<(), ApiError> {
-    let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
+    let entries: Vec<DueEntry> = due_entries(engine.ports()).list().await?;
     let is_of_thread =
         |due: &&DueEntry| due.tenant.as_ref() == tenant && due.thread.as_deref() == Some(thread);
     for due in entries.iter().filter(is_of_thread) {
-        match due.read_cron(server.ports()).await? {
-            Some(record) => record.delete(server.ports()).await?,
-            None => due.delete(server.ports()).await?,
+        match due.read_cron(engine.ports()).await? {
+            Some(record) => record.delete(engine.ports()).await?,
+            None => due.delete(engine.ports()).await?,
         }
     }
     Ok(())
@@ -287,13 +289,13 @@ pub(super) async fn delete_crons_of_thread(
 
 /// Returns all crons of a tenant, or of all tenants.
 async fn list_records(
-    server: &AgentServer,
+    engine: &Engine,
     tenant: Option<&String>,
 ) -> Result<Vec<CronRecord>, ApiError> {
-    let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
+    let entries: Vec<DueEntry> = due_entries(engine.ports()).list().await?;
     let mut records = Vec::new();
     for due in entries.iter().filter(|due| tenant.is_none() || due.tenant.as_ref() == tenant) {
-        records.extend(due.read_cron(server.ports()).await?);
+        records.extend(due.read_cron(engine.ports()).await?);
     }
     Ok(records)
 }
@@ -314,7 +316,7 @@ async fn search(
     JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
     let now_ms = server.now_ms();
-    let mut found = find_matching(&server, &caller, &request).await?;
+    let mut found = find_matching(server.engine(), &caller, &request).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
@@ -344,21 +346,21 @@ async fn count(
     caller: Caller,
     JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<Json<usize>, ApiError> {
-    Ok(Json(find_matching(&server, &caller, &request).await?.len()))
+    Ok(Json(find_matching(server.engine(), &caller, &request).await?.len()))
 }
 
 async fn find_matching(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     request: &CronSearch,
 ) -> Result<Vec<Cron>, ApiError> {
     let assistant = match request.assistant_id.as_deref() {
         Some(id) if Uuid::try_parse(id).is_err() => {
-            Some(graphs::find(server.engine().catalog(), id)?.assistant().to_string())
+            Some(graphs::find(engine.catalog(), id)?.assistant().to_string())
         }
         id => id.map(str::to_owned),
     };
-    let now_ms = server.now_ms();
+    let now_ms = engine.ports().clock.now_ms();
     let matches = |cron: &Cron| {
         let metadata = request.metadata.as_ref();
         assistant.as_ref().is_none_or(|id| *id == cron.assistant_id)
@@ -370,7 +372,7 @@ async fn find_matching(
                 })
             })
     };
-    let records = list_records(server, caller.tenant.as_ref()).await?;
+    let records = list_records(engine, caller.tenant.as_ref()).await?;
     Ok(records.iter().map(|record| record.to_body(now_ms)).filter(matches).collect())
 }
 

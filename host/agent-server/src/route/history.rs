@@ -6,6 +6,7 @@ use axum::extract::State;
 use serde_json::{Map, Value};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::CheckpointId;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 use wattle_run::time_travel::{HistoryQuery, StateView};
@@ -45,14 +46,14 @@ pub(super) async fn get(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Page, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     let limit = query.get_usize("limit")?.unwrap_or(DEFAULT_PAGE_SIZE).min(MAX_PAGE_SIZE);
     let request = HistoryRequest {
         before: query.get("before").map(|id| Before::Id(id.to_owned())),
         select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
-    list_states(&server, &caller, &record, request, limit).await
+    list_states(server.engine(), &caller, &record, request, limit).await
 }
 
 /// Lists the states in the history of a thread that match a filter, newest first.
@@ -68,14 +69,14 @@ pub(super) async fn post(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<HistoryRequest>,
 ) -> Result<Page, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
-    list_states(&server, &caller, &record, request, limit).await
+    list_states(server.engine(), &caller, &record, request, limit).await
 }
 
 /// Lists at most `wanted` states.
 async fn list_states(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     record: &ThreadRecord,
     request: HistoryRequest,
@@ -87,12 +88,12 @@ async fn list_states(
     let Some(mut filter) = checkpoint_filter(record, request.metadata.unwrap_or_default()) else {
         return Ok(Page::new(caller.response.clone()));
     };
-    translate_run(server, record, &mut filter).await?;
+    translate_run(engine, record, &mut filter).await?;
     if record.is_unbound() || wanted == 0 {
         return Ok(Page::new(caller.response.clone()));
     }
     let mut query = HistoryQuery {
-        namespace: namespaces::find(server, record, namespace.as_deref().unwrap_or_default())
+        namespace: namespaces::find(engine, record, namespace.as_deref().unwrap_or_default())
             .await?,
         before: None,
         filter,
@@ -105,8 +106,8 @@ async fn list_states(
         Some(Point::Checkpoint(id)) => {
             query.before = Some(id);
             // The state before an input follows the checkpoint that the input made.
-            if let Some(made) = find_input(server, record, &query, id).await? {
-                let state = view::before_input(server, record, &made).await?;
+            if let Some(made) = find_input(engine, record, &query, id).await? {
+                let state = view::before_input(engine, record, &made).await?;
                 states.push(&view::select_state_fields(&state, &fields)?)?;
             }
         }
@@ -115,16 +116,16 @@ async fn list_states(
     }
     while states.len() < wanted {
         query.limit = Some(READ_BATCH.min(wanted - states.len()));
-        let page = server.engine().history(&record.id, query.clone()).await?;
+        let page = engine.history(&record.id, query.clone()).await?;
         for view in &page.items {
             // The states before inputs count against the limit, too.
             if states.len() == wanted {
                 break;
             }
-            let state = view::state(server, record, view, false).await?;
+            let state = view::state(engine, record, view, false).await?;
             states.push(&view::select_state_fields(&state, &fields)?)?;
             if view.source == CheckpointSource::Input && states.len() < wanted {
-                let state = view::before_input(server, record, view).await?;
+                let state = view::before_input(engine, record, view).await?;
                 states.push(&view::select_state_fields(&state, &fields)?)?;
             }
         }
@@ -138,7 +139,7 @@ async fn list_states(
 
 /// Returns the checkpoint with an id, if an input made it and the query matches it.
 async fn find_input(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     query: &HistoryQuery,
     id: CheckpointId,
@@ -148,7 +149,7 @@ async fn find_input(
         limit: Some(1),
         ..query.clone()
     };
-    let found = server.engine().history(&record.id, only).await?.items.pop();
+    let found = engine.history(&record.id, only).await?.items.pop();
     Ok(found.filter(|view| view.checkpoint == id && view.source == CheckpointSource::Input))
 }
 
@@ -179,7 +180,7 @@ fn checkpoint_filter(
 /// Replaces the run in the filter. The states of a copied thread contain the runs of the original
 /// thread, but the store finds them by the runs of the copy.
 async fn translate_run(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     filter: &mut BTreeMap<String, Value>,
 ) -> Result<(), ApiError> {
@@ -187,7 +188,7 @@ async fn translate_run(
         return Ok(());
     }
     let Some(named) = filter.get_mut("run") else { return Ok(()) };
-    let mut runs = RunWalk::oldest_first(server.ports().store.as_ref(), &record.id);
+    let mut runs = RunWalk::oldest_first(engine.ports().store.as_ref(), &record.id);
     while let Some(run) = runs.next().await? {
         if *named == run.origin().as_str() {
             *named = run.id.as_str().into();

@@ -22,6 +22,7 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::v1::HEARTBEAT;
 use wattle_project::agent_server::v2::StreamEvent;
+use wattle_run::engine::Engine;
 use wattle_run::json::bounded::JsonBudget;
 
 use crate::command::{CommandContext, execute};
@@ -63,7 +64,7 @@ async fn commands(
     PathParams(id): PathParams<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let thread = thread_id(&server, &caller, &id).await?;
+    let thread = thread_id(server.engine(), &caller, &id).await?;
     let body = wattle_api::body::read(request, server.api().config.body_limit_bytes).await?;
     let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
     let command = match body.parse::<_, ApiError>(read).await? {
@@ -77,14 +78,14 @@ async fn commands(
         let context = CommandContext { server: &own, caller: &caller, thread: &thread };
         Ok(execute(&context, &command).await)
     };
-    Ok(Json(run_detached(&server, Box::pin(future)).await?).into_response())
+    Ok(Json(run_detached(&server.api().stopping, Box::pin(future)).await?).into_response())
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
-async fn thread_id(server: &AgentServer, caller: &Caller, id: &str) -> Result<ThreadId, ApiError> {
+async fn thread_id(engine: &Engine, caller: &Caller, id: &str) -> Result<ThreadId, ApiError> {
     let thread = ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
-    let own = caller.find_thread(server, id).await?;
-    if own.is_none() && server.ports().store.thread(&thread).await?.is_some() {
+    let own = caller.find_thread(engine, id).await?;
+    if own.is_none() && engine.ports().store.thread(&thread).await?.is_some() {
         return Err(ApiError::missing("thread", id));
     }
     Ok(thread)
@@ -106,7 +107,7 @@ async fn events(
     JsonBody(wanted): JsonBody<Subscribe>,
 ) -> Result<Response, ApiError> {
     let subscription = wanted.subscription()?;
-    let thread = thread_id(&server, &caller, &id).await?;
+    let thread = thread_id(server.engine(), &caller, &id).await?;
     let mut subscriptions = Subscriptions::new(&server, caller.tenant, &thread);
     subscriptions.subscribe(String::new(), subscription, wanted.since.unwrap_or(0));
     let events = EventStreamBody { subscriptions, pending: VecDeque::new(), is_over: false };
@@ -175,7 +176,7 @@ async fn open_websocket(
             "open a WebSocket here, or request a stream with POST: {why}"
         ))
     })?;
-    let thread = thread_id(&server, &caller, &id).await;
+    let thread = thread_id(server.engine(), &caller, &id).await;
     let limits = ConnectionLimits {
         permit: permit.map(|Extension(permit)| permit),
         rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
@@ -201,7 +202,7 @@ async fn thread_stream(
     query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     // The reference server reads `stream_modes`, but its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
     let modes = ThreadStreamModes::parse(&names)?;
@@ -211,5 +212,12 @@ async fn thread_stream(
             if FROM_START_IDS.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
         number.ok_or_else(|| ApiError::unprocessable(format!("`{id}` is not an event id")))
     });
-    thread_stream::response(&server, &record, modes, after.transpose()?).await
+    thread_stream::response(
+        server.engine(),
+        &server.api().stopping,
+        &record,
+        modes,
+        after.transpose()?,
+    )
+    .await
 }

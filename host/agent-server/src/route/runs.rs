@@ -6,9 +6,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
+use tokio::sync::watch;
 use wattle_api::response::Json;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 
@@ -59,9 +61,14 @@ pub(super) struct GuardedRun {
 }
 
 impl GuardedRun {
-    pub(super) fn new(server: &AgentServer, created: CreatedRun, request: &RunCreate) -> Self {
+    pub(super) fn new(
+        engine: &Engine,
+        stopping: &watch::Receiver<bool>,
+        created: CreatedRun,
+        request: &RunCreate,
+    ) -> Self {
         let CreatedRun { requested, record, .. } = created;
-        let disconnect_guard = DisconnectGuard::from_request(server, &requested, request);
+        let disconnect_guard = DisconnectGuard::from_request(engine, stopping, &requested, request);
         Self { run: StoredRun { requested, record }, disconnect_guard }
     }
 }
@@ -85,8 +92,9 @@ pub(super) async fn create(
     let (own, run) = (server.clone(), resolve::new_run_id()?);
     let future =
         async move { create_run::create_on_thread(&own, &caller, &id, run, &request).await };
-    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(future)).await?;
-    let run = StoredRun::load(&server, &thread, record).await?;
+    let CreatedRun { thread, record, .. } =
+        run_detached(&server.api().stopping, Box::pin(future)).await?;
+    let run = StoredRun::load(server.engine(), &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
@@ -113,7 +121,13 @@ pub(super) async fn wait(
         create_guarded(&server, caller, id, Arc::new(request)).await?;
     let path = run_path(&run.requested);
     Ok(with_location_headers(
-        wait_response::wait_response(&server, run.requested.run_ref(), disconnect_guard, lease),
+        wait_response::wait_response(
+            server.engine(),
+            &server.api().stopping,
+            run.requested.run_ref(),
+            disconnect_guard,
+            lease,
+        ),
         &path,
         Some("join"),
     ))
@@ -140,24 +154,26 @@ pub(super) async fn stream(
     let request = Arc::new(request);
     let guarded = create_guarded(&server, caller, id, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
-    let response = stream_response(&server, guarded, &request).await?;
+    let response =
+        stream_response(server.engine(), &server.api().stopping, guarded, &request).await?;
     Ok(with_location_headers(response, &path, Some("stream")))
 }
 
 /// Returns the stream of a run that the request created.
 pub(super) async fn stream_response(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     guarded: GuardedRun,
     request: &RunCreate,
 ) -> Result<Response, ApiError> {
     let GuardedRun { run, disconnect_guard } = guarded;
-    let thread = load_thread(server, &run.requested).await?;
+    let thread = load_thread(engine, &run.requested).await?;
     let options = RunStreamOptions {
         modes: Modes::parse(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
         after: 0,
     };
-    Ok(run_stream::response(server, &thread, run, options, disconnect_guard))
+    Ok(run_stream::response(engine, stopping, &thread, run, options, disconnect_guard))
 }
 
 /// Creates a run, even if the client disconnects meanwhile. Dropping the disconnect guard then
@@ -172,17 +188,17 @@ async fn create_guarded(
     let future = async move {
         let run = resolve::new_run_id()?;
         let created = create_run::create_on_thread(&own, &caller, &id, run, &request).await?;
-        Ok(GuardedRun::new(&own, created, &request))
+        Ok(GuardedRun::new(own.engine(), &own.api().stopping, created, &request))
     };
-    run_detached(server, Box::pin(future)).await
+    run_detached(&server.api().stopping, Box::pin(future)).await
 }
 
 /// Returns the thread of a run after the run was created.
 pub(super) async fn load_thread(
-    server: &AgentServer,
+    engine: &Engine,
     run: &RequestedRun,
 ) -> Result<ThreadRecord, ApiError> {
-    let head = server.ports().store.thread(&run.thread).await?;
+    let head = engine.ports().store.thread(&run.thread).await?;
     let head = head.ok_or_else(|| ApiError::missing("thread", run.thread.as_str()))?;
     Ok(head.record)
 }
@@ -226,7 +242,7 @@ pub(super) async fn list(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Page, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
+    let thread = caller.thread(server.engine(), &id).await?;
     let status = query.get("status").map(parse_status).transpose()?;
     let mut to_skip = query.get_usize("offset")?.unwrap_or(0);
     let limit = query.get_usize("limit")?.unwrap_or(DEFAULT_PAGE_SIZE).min(MAX_PAGE_SIZE);
@@ -239,7 +255,7 @@ pub(super) async fn list(
     while page.len() < limit
         && let Some(record) = runs.next().await?
     {
-        let run = StoredRun::load(&server, &thread, record).await?.to_body();
+        let run = StoredRun::load(server.engine(), &thread, record).await?.to_body();
         if status.is_some_and(|status| run.status != status) {
             continue;
         }
@@ -270,8 +286,8 @@ pub(super) async fn get(
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<Json<Run>, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
-    let run = StoredRun::find(&server, &thread, &run).await?;
+    let thread = caller.thread(server.engine(), &id).await?;
+    let run = StoredRun::find(server.engine(), &thread, &run).await?;
     Ok(Json(run.to_body()))
 }
 
@@ -290,9 +306,9 @@ pub(super) async fn delete(
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
-    let run = StoredRun::find(&server, &thread, &run).await?;
-    delete_run(&server, &thread.id, &run.requested.run).await?;
+    let thread = caller.thread(server.engine(), &id).await?;
+    let run = StoredRun::find(server.engine(), &thread, &run).await?;
+    delete_run(server.engine(), &server.api().stopping, &thread.id, &run.requested.run).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -314,34 +330,42 @@ pub(super) async fn join(
     PathParams((id, run)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
-    let run = StoredRun::find(&server, &thread, &run).await?;
-    join_response(&server, &caller, run, &query)
+    let thread = caller.thread(server.engine(), &id).await?;
+    let run = StoredRun::find(server.engine(), &thread, &run).await?;
+    join_response(server.engine(), &server.api().stopping, &caller, run, &query)
 }
 
 /// Returns a response that waits for the result of a run, with the path of the run.
 pub(super) fn join_response(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     caller: &Caller,
     run: StoredRun,
     query: &QueryParams,
 ) -> Result<Response, ApiError> {
     let (path, lease) = (run_path(&run.requested), caller.response.clone());
-    let disconnect_guard = requested_guard(server, &run, query)?;
+    let disconnect_guard = requested_guard(engine, stopping, &run, query)?;
     Ok(with_location_headers(
-        wait_response::wait_response(server, run.requested.run_ref(), disconnect_guard, lease),
+        wait_response::wait_response(
+            engine,
+            stopping,
+            run.requested.run_ref(),
+            disconnect_guard,
+            lease,
+        ),
         &path,
         Some("join"),
     ))
 }
 
 fn requested_guard(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     run: &StoredRun,
     query: &QueryParams,
 ) -> Result<Option<DisconnectGuard>, ApiError> {
     let cancels = query.get_bool(CANCEL_ON_DISCONNECT)?;
-    Ok(cancels.then(|| DisconnectGuard::new(server, run.requested.run_ref())))
+    Ok(cancels.then(|| DisconnectGuard::new(engine, stopping, run.requested.run_ref())))
 }
 
 /// Streams the events of a run.
@@ -365,17 +389,25 @@ pub(super) async fn join_stream(
     query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
-    let run = StoredRun::find(&server, &thread, &run).await?;
+    let thread = caller.thread(server.engine(), &id).await?;
+    let run = StoredRun::find(server.engine(), &thread, &run).await?;
     let path = run_path(&run.requested);
-    let response = join_stream_response(&server, &thread, run, &query, &headers)?;
+    let response = join_stream_response(
+        server.engine(),
+        &server.api().stopping,
+        &thread,
+        run,
+        &query,
+        &headers,
+    )?;
     Ok(with_location_headers(response, &path, Some(&query.path_with_query("stream"))))
 }
 
 /// Returns the stream of a run after the last event that the client has received. If the run has
 /// ended and the request has no event id, the stream is empty.
 pub(super) fn join_stream_response(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     thread: &ThreadRecord,
     run: StoredRun,
     query: &QueryParams,
@@ -396,8 +428,8 @@ pub(super) fn join_stream_response(
     if after.is_none() && run.has_ended() {
         return Ok(run_stream::empty_response());
     }
-    let disconnect_guard = requested_guard(server, &run, query)?;
-    Ok(run_stream::response(server, thread, run, options, disconnect_guard))
+    let disconnect_guard = requested_guard(engine, stopping, &run, query)?;
+    Ok(run_stream::response(engine, stopping, thread, run, options, disconnect_guard))
 }
 
 /// Returns the stream modes of the request, or else those that were requested with the run.

@@ -14,9 +14,10 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use wattle_api::guard::open_requests::RequestPermit;
-use wattle_api::traffic::CutReason;
+use wattle_api::traffic::{CutReason, Traffic};
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_graph::weight::weight;
+use wattle_run::engine::Engine;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::store::{
     ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus, ThreadSummary,
@@ -90,7 +91,7 @@ pub(super) async fn search(
     JsonBody(request): JsonBody<ThreadSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
     if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
-        leave_control(&server, permit.as_deref())?;
+        leave_control(&server.api().traffic, permit.as_deref())?;
     }
     let extract = Extract::parse(&request.extract.unwrap_or_default());
     let extract = extract.map_err(ApiError::unprocessable)?;
@@ -100,24 +101,25 @@ pub(super) async fn search(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let mut found = filter.find(&server, &caller).await?;
+    let mut found = filter.find(server.engine(), &caller).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     // One more thread than the page contains shows whether there is a next page.
     let most = offset.saturating_add(limit + 1);
-    let found = filter.match_values(&server, &caller, found, most).await?;
+    let found = filter.match_values(server.engine(), &caller, found, most).await?;
     let (total, of_page) = (found.len(), found.into_iter().skip(offset).take(limit));
     let (mut page, listed) = (Page::new(caller.response.clone()), of_page.len());
     for thread in of_page {
         let record = match thread.record {
             Some(record) => Some(*record),
-            None => find_record(&server, &caller, &thread.id).await?,
+            None => find_record(server.engine(), &caller, &thread.id).await?,
         };
         // A thread that was deleted meanwhile is left out.
         if let Some(record) = record {
             page.push(
-                &render_thread(&server, &record, request.select.as_deref(), &extract).await?,
+                &render_thread(server.engine(), &record, request.select.as_deref(), &extract)
+                    .await?,
             )?;
         }
     }
@@ -126,17 +128,17 @@ pub(super) async fn search(
 
 /// Counts a search that reads states as another request than one of the control plane, which would
 /// have no room for others meanwhile.
-fn leave_control(server: &AgentServer, permit: Option<&RequestPermit>) -> Result<(), ApiError> {
+fn leave_control(traffic: &Traffic, permit: Option<&RequestPermit>) -> Result<(), ApiError> {
     let Some(permit) = permit else { return Ok(()) };
     permit.leave_control().map_err(|problem| {
-        server.api().traffic.count_cut(CutReason::RequestLimit);
+        traffic.count_cut(CutReason::RequestLimit);
         problem.into()
     })
 }
 
 /// Returns a thread with the selected fields. Reads its state only if a selected field needs it.
 async fn render_thread(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     fields: Option<&[String]>,
     extract: &Extract,
@@ -146,11 +148,11 @@ async fn render_thread(
     let needs_state =
         !extract.is_empty() || fields.is_none_or(|fields| fields.iter().any(is_state_field));
     let state = if needs_state {
-        view::load_state(server, record, &Namespace::root(), None).await?
+        view::load_state(engine, record, &Namespace::root(), None).await?
     } else {
         None
     };
-    let thread = view::thread_with_state(server, record, state).await?;
+    let thread = view::thread_with_state(engine, record, state).await?;
     let mut document = view::select_fields(&thread, fields, FIELDS)?;
     if !extract.is_empty() {
         document["extracted"] = extract.apply(&json!(thread));
@@ -175,8 +177,8 @@ pub(super) async fn count(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let found = filter.find(&server, &caller).await?;
-    Ok(Json(filter.match_values(&server, &caller, found, usize::MAX).await?.len()))
+    let found = filter.find(server.engine(), &caller).await?;
+    Ok(Json(filter.match_values(server.engine(), &caller, found, usize::MAX).await?.len()))
 }
 
 /// A thread that matches a search, with what threads are sorted by.
@@ -206,11 +208,7 @@ struct ThreadFilter<'r> {
 
 impl ThreadFilter<'_> {
     /// Returns the threads that match all conditions except those on values.
-    async fn find(
-        &self,
-        server: &AgentServer,
-        caller: &Caller,
-    ) -> Result<Vec<MatchedThread>, ApiError> {
+    async fn find(&self, engine: &Engine, caller: &Caller) -> Result<Vec<MatchedThread>, ApiError> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let mut found = Vec::new();
         match &ids {
@@ -219,9 +217,9 @@ impl ThreadFilter<'_> {
                 let mut room = LIST_BYTES;
                 // Invalid ids name no thread.
                 for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
-                    let Some(record) = find_record(server, caller, &id).await? else { continue };
+                    let Some(record) = find_record(engine, caller, &id).await? else { continue };
                     let thread = ThreadSummary::from(&record);
-                    if !self.matches_summary(server, &thread) {
+                    if !self.matches_summary(engine, &thread) {
                         continue;
                     }
                     let bytes = thread.memory_bytes().saturating_add(weight(&record.context));
@@ -240,11 +238,11 @@ impl ThreadFilter<'_> {
                     stopped_as_interrupted: true,
                     ..ThreadQuery::default()
                 };
-                let mut walk = ThreadWalk::new(server.ports().store.as_ref(), query);
+                let mut walk = ThreadWalk::new(engine.ports().store.as_ref(), query);
                 let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
                 while let Some(threads) = walk.next().await? {
                     let matching = threads.into_iter().filter(|thread| {
-                        is_named(thread.id.as_str()) && self.matches_summary(server, thread)
+                        is_named(thread.id.as_str()) && self.matches_summary(engine, thread)
                     });
                     found.extend(matching.map(MatchedThread::from));
                 }
@@ -257,7 +255,7 @@ impl ThreadFilter<'_> {
     /// thread.
     async fn match_values(
         &self,
-        server: &AgentServer,
+        engine: &Engine,
         caller: &Caller,
         found: Vec<MatchedThread>,
         most: usize,
@@ -270,16 +268,16 @@ impl ThreadFilter<'_> {
             if with_values.len() == most {
                 break;
             }
-            if has_values(server, caller, &thread.id, values, &mut budget).await? {
+            if has_values(engine, caller, &thread.id, values, &mut budget).await? {
                 with_values.push(thread);
             }
         }
         Ok(with_values)
     }
 
-    fn matches_summary(&self, server: &AgentServer, thread: &ThreadSummary) -> bool {
+    fn matches_summary(&self, engine: &Engine, thread: &ThreadSummary) -> bool {
         let is_visible = !thread.metadata.contains_key(STATELESS_MARKER);
-        let status = || view::status(server, &thread.id, thread.status, thread.stopped);
+        let status = || view::status(engine, &thread.id, thread.status, thread.stopped);
         let has_status = self.status.is_none_or(|wanted| status() == wanted);
         let has_metadata = self.metadata.is_none_or(|wanted| {
             wanted.iter().all(|(name, value)| {
@@ -292,11 +290,11 @@ impl ThreadFilter<'_> {
 
 /// Returns a thread that the caller may access.
 async fn find_record(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: &ThreadId,
 ) -> Result<Option<ThreadRecord>, ApiError> {
-    let head = server.ports().store.thread(id).await?;
+    let head = engine.ports().store.thread(id).await?;
     Ok(head.map(|head| head.record).filter(|record| caller.can_access(record)))
 }
 
@@ -322,22 +320,22 @@ pub(super) fn json_contains(known: &Value, wanted: &Value) -> bool {
 }
 
 async fn has_values(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: &ThreadId,
     wanted: &Map<String, Value>,
     budget: &mut SearchBudget,
 ) -> Result<bool, ApiError> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
-    let latest = server.ports().store.thread_snapshot(id).await?;
+    let latest = engine.ports().store.thread_snapshot(id).await?;
     let latest = latest.filter(|latest| caller.can_access(&latest.head.record));
     let Some((head, tuple)) = latest.and_then(|latest| Some((latest.head, latest.tuple?))) else {
         return Ok(false);
     };
     let state = tuple.checkpoint.state();
     budget.charge(&state)?;
-    server.engine().load_code(&head.record).await;
-    let values = view::thread_info(server, &head.record).values(&state);
+    engine.load_code(&head.record).await;
+    let values = view::thread_info(engine, &head.record).values(&state);
     Ok(wanted
         .iter()
         .all(|(name, value)| values.get(name).is_some_and(|it| json_contains(it, value))))

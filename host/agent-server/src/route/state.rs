@@ -10,6 +10,7 @@ use wattle_api::response::Json;
 use wattle_graph::event::Write;
 use wattle_graph::id::{AppName, ChannelName, GraphName, Namespace, NodeName};
 use wattle_graph::step::{Edit, EditAs};
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::EditThread;
 
@@ -53,9 +54,10 @@ pub(super) async fn get(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     let state =
-        read(&server, &record, &Namespace::root(), None, query.get_bool("subgraphs")?).await?;
+        read(server.engine(), &record, &Namespace::root(), None, query.get_bool("subgraphs")?)
+            .await?;
     Ok(Json(view::select_state_fields(&state, &query.list("select"))?))
 }
 
@@ -74,10 +76,11 @@ pub(super) async fn get_by_id(
     PathParams((id, checkpoint)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     let root = Namespace::root();
     let state =
-        read(&server, &record, &root, Some(&checkpoint), query.get_bool("subgraphs")?).await?;
+        read(server.engine(), &record, &root, Some(&checkpoint), query.get_bool("subgraphs")?)
+            .await?;
     Ok(Json(view::select_state_fields(&state, &query.list("select"))?))
 }
 
@@ -94,16 +97,16 @@ pub(super) async fn get_at_checkpoint(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<StateRequest>,
 ) -> Result<Json<Value>, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     let checkpoint = &request.checkpoint;
-    let namespace = namespaces::find(&server, &record, &checkpoint.checkpoint_ns).await?;
+    let namespace = namespaces::find(server.engine(), &record, &checkpoint.checkpoint_ns).await?;
     let nested = request.subgraphs.unwrap_or(false);
-    let state = read(&server, &record, &namespace, checkpoint.id(), nested).await?;
+    let state = read(server.engine(), &record, &namespace, checkpoint.id(), nested).await?;
     Ok(Json(view::select_state_fields(&state, &request.select.unwrap_or_default())?))
 }
 
 async fn read(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
     namespace: &Namespace,
     checkpoint: Option<&str>,
@@ -114,13 +117,13 @@ async fn read(
     let checkpoint = point.map(|point| match point {
         Point::Checkpoint(checkpoint) | Point::BeforeInput(checkpoint) => checkpoint,
     });
-    let found = view::load_state(server, record, namespace, checkpoint).await?;
+    let found = view::load_state(engine, record, namespace, checkpoint).await?;
     match found {
         Some(made) if matches!(point, Some(Point::BeforeInput(_))) => {
-            view::before_input(server, record, &made).await
+            view::before_input(engine, record, &made).await
         }
-        Some(view) => view::state(server, record, &view, with_nested).await,
-        None if checkpoint.is_none() => Ok(ThreadState::empty(&view::thread_info(server, record))),
+        Some(view) => view::state(engine, record, &view, with_nested).await,
+        None if checkpoint.is_none() => Ok(ThreadState::empty(&view::thread_info(engine, record))),
         None => Err(ApiError::missing("checkpoint of thread", record.id.as_str())),
     }
 }
@@ -141,14 +144,16 @@ pub(super) async fn update(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<StateUpdate>,
 ) -> Result<(HeaderMap, Json<Value>), ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     if server.engine().has_pending(&record.id).await? {
         let text = format!("thread `{id}` has a pending run; change the state after that run");
         return Err(ApiError::conflict(text));
     }
     let namespace = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
-    let namespace = namespaces::find(&server, &record, namespace.unwrap_or_default()).await?;
-    let target = EditTarget::load(&server, &record, &namespace).await?;
+    let namespace =
+        namespaces::find(server.engine(), &record, namespace.unwrap_or_default()).await?;
+    let target =
+        EditTarget::load(server.engine(), server.unknown_keys(), &record, &namespace).await?;
     let mut ignored = IgnoredKeys::default();
     let edit = target.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
     let checkpoint = match request.checkpoint_id().map(|id| parse_point(&record, id)).transpose()? {
@@ -168,9 +173,9 @@ pub(super) async fn update(
     };
     let own = server.clone();
     let future = async move { Ok(own.engine().edit(edited).await?) };
-    let view = run_detached(&server, Box::pin(future)).await?;
+    let view = run_detached(&server.api().stopping, Box::pin(future)).await?;
     let checkpoint =
-        view::thread_info(&server, &record).checkpoint(&view.namespace, view.checkpoint);
+        view::thread_info(server.engine(), &record).checkpoint(&view.namespace, view.checkpoint);
     let updated = json!({
         "checkpoint": checkpoint,
         "configurable": checkpoint,
@@ -186,12 +191,13 @@ pub(super) async fn update(
 /// 400 if the metadata of the thread contains no graph, 422 for supersteps that do not fit the
 /// graph.
 pub(super) async fn write_history(
-    server: &AgentServer,
+    engine: &Engine,
+    unknown_keys: UnknownKeys,
     caller: &Caller,
     record: &ThreadRecord,
     steps: Vec<Superstep>,
 ) -> Result<IgnoredKeys, ApiError> {
-    let target = EditTarget::load(server, record, &Namespace::root()).await?;
+    let target = EditTarget::load(engine, unknown_keys, record, &Namespace::root()).await?;
     let mut ignored = IgnoredKeys::default();
     let edits = |step: Superstep| -> Result<Vec<Edit>, ApiError> {
         step.updates.into_iter().map(|update| target.history_edit(update, &mut ignored)).collect()
@@ -199,7 +205,7 @@ pub(super) async fn write_history(
     let steps = join_input_supersteps(steps).into_iter().map(edits).collect::<Result<_, _>>()?;
     let principal = caller.principal.clone();
     let edit = EditThread { principal, ..target.request(record, steps) };
-    server.engine().edit(edit).await?;
+    engine.edit(edit).await?;
     Ok(ignored)
 }
 
@@ -243,20 +249,21 @@ struct EditTarget {
 
 impl EditTarget {
     async fn load(
-        server: &AgentServer,
+        engine: &Engine,
+        unknown_keys: UnknownKeys,
         record: &ThreadRecord,
         namespace: &Namespace,
     ) -> Result<Self, ApiError> {
-        let (app, graph) = graph_of_thread(server, record).await?;
-        let known = graphs::by_name(server.engine().catalog(), &app, &graph);
+        let (app, graph) = graph_of_thread(engine, record).await?;
+        let known = graphs::by_name(engine.catalog(), &app, &graph);
         let message_channels =
             known.as_ref().map(|known| graphs::message_channels(&known.app, &known.graph_version));
-        let channels = match server.unknown_keys() {
+        let channels = match unknown_keys {
             UnknownKeys::Reject => None,
             UnknownKeys::Ignore if record.is_unbound() => {
                 known.map(|known| known.graph_version.graph.channels().keys().cloned().collect())
             }
-            UnknownKeys::Ignore => server.engine().channels(&record.id, namespace).await?,
+            UnknownKeys::Ignore => engine.channels(&record.id, namespace).await?,
         };
         Ok(Self { app, graph, message_channels: message_channels.unwrap_or_default(), channels })
     }
@@ -354,7 +361,7 @@ impl EditTarget {
 
 /// Returns the graph of a thread. If the thread has not run yet, its metadata contains the graph.
 async fn graph_of_thread(
-    server: &AgentServer,
+    engine: &Engine,
     record: &ThreadRecord,
 ) -> Result<(AppName, GraphName), ApiError> {
     if !record.is_unbound() {
@@ -368,7 +375,7 @@ async fn graph_of_thread(
         );
         return Err(ApiError::bad_request(text));
     };
-    let graph = assistants::find(server, record.tenant.as_ref(), named).await?;
+    let graph = assistants::find(engine, record.tenant.as_ref(), named).await?;
     Ok((graph.app.name.clone(), graph.name().clone()))
 }
 

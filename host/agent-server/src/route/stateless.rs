@@ -10,6 +10,7 @@ use serde::Deserialize;
 use wattle_api::response::Json;
 use wattle_graph::id::RunId;
 use wattle_project::agent_server::mode::Mode;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::assistants;
@@ -55,8 +56,9 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let (own, run) = (server.clone(), resolve::new_run_id()?);
     let future = async move { create_run::create_stateless(&own, &caller, run, &request).await };
-    let CreatedRun { thread, record, .. } = run_detached(&server, Box::pin(future)).await?;
-    let run = StoredRun::load(&server, &thread, record).await?;
+    let CreatedRun { thread, record, .. } =
+        run_detached(&server.api().stopping, Box::pin(future)).await?;
+    let run = StoredRun::load(server.engine(), &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
@@ -76,7 +78,7 @@ pub(super) async fn batch(
 ) -> Result<Json<Vec<Run>>, ApiError> {
     for request in &requests {
         create_run::check(&server, request)?;
-        assistants::find(&server, caller.tenant.as_ref(), &request.assistant_id).await?;
+        assistants::find(server.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
     }
     let own = server.clone();
     let future = async move {
@@ -86,11 +88,11 @@ pub(super) async fn batch(
                 create_run::create_stateless(&own, &caller, resolve::new_run_id()?, request)
                     .await?;
             let CreatedRun { thread, record, .. } = created;
-            runs.push(StoredRun::load(&own, &thread, record).await?.to_body());
+            runs.push(StoredRun::load(own.engine(), &thread, record).await?.to_body());
         }
         Ok(runs)
     };
-    Ok(Json(run_detached(&server, Box::pin(future)).await?))
+    Ok(Json(run_detached(&server.api().stopping, Box::pin(future)).await?))
 }
 
 /// Creates a stateless run and waits for its result.
@@ -115,7 +117,13 @@ pub(super) async fn wait(
         create_guarded(&server, caller, Arc::new(request)).await?;
     let path = run_path(&run.requested);
     Ok(with_location_headers(
-        wait_response::wait_response(&server, run.requested.run_ref(), disconnect_guard, lease),
+        wait_response::wait_response(
+            server.engine(),
+            &server.api().stopping,
+            run.requested.run_ref(),
+            disconnect_guard,
+            lease,
+        ),
         &path,
         Some("join"),
     ))
@@ -142,7 +150,7 @@ pub(super) async fn stream(
     let guarded = create_guarded(&server, caller, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
     Ok(with_location_headers(
-        stream_response(&server, guarded, &request).await?,
+        stream_response(server.engine(), &server.api().stopping, guarded, &request).await?,
         &path,
         Some("stream"),
     ))
@@ -158,9 +166,9 @@ async fn create_guarded(
     let future = async move {
         let created =
             create_run::create_stateless(&own, &caller, resolve::new_run_id()?, &request).await?;
-        Ok(GuardedRun::new(&own, created, &request))
+        Ok(GuardedRun::new(own.engine(), &own.api().stopping, created, &request))
     };
-    run_detached(server, Box::pin(future)).await
+    run_detached(&server.api().stopping, Box::pin(future)).await
 }
 
 fn run_path(run: &RequestedRun) -> String {
@@ -169,7 +177,7 @@ fn run_path(run: &RequestedRun) -> String {
 
 /// Finds a run and its thread by the id of the run.
 async fn find(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     id: &str,
 ) -> Result<(ThreadRecord, StoredRun), ApiError> {
@@ -178,13 +186,13 @@ async fn find(
         if error.status().is_client_error() { ApiError::missing("run", id) } else { error }
     };
     let run = RunId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
-    let stored = server.ports().store.run(&run).await?;
+    let stored = engine.ports().store.run(&run).await?;
     if stored.is_none() {
         parse_uuid("run", id)?;
     }
     let thread = stored.map_or_else(|| id.to_owned(), |record| record.thread.to_string());
-    let thread = caller.thread(server, &thread).await.map_err(missing)?;
-    let run = StoredRun::find(server, &thread, id).await?;
+    let thread = caller.thread(engine, &thread).await.map_err(missing)?;
+    let run = StoredRun::find(engine, &thread, id).await?;
     Ok((thread, run))
 }
 
@@ -197,7 +205,7 @@ pub(super) async fn get(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Run>, ApiError> {
-    let (_, run) = find(&server, &caller, &id).await?;
+    let (_, run) = find(server.engine(), &caller, &id).await?;
     Ok(Json(run.to_body()))
 }
 
@@ -218,8 +226,8 @@ pub(super) async fn join(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let (_, run) = find(&server, &caller, &id).await?;
-    join_response(&server, &caller, run, &query)
+    let (_, run) = find(server.engine(), &caller, &id).await?;
+    join_response(server.engine(), &server.api().stopping, &caller, run, &query)
 }
 
 /// Streams the events of a run.
@@ -242,9 +250,16 @@ pub(super) async fn join_stream(
     query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (thread, run) = find(&server, &caller, &id).await?;
+    let (thread, run) = find(server.engine(), &caller, &id).await?;
     let path = run_path(&run.requested);
-    let response = join_stream_response(&server, &thread, run, &query, &headers)?;
+    let response = join_stream_response(
+        server.engine(),
+        &server.api().stopping,
+        &thread,
+        run,
+        &query,
+        &headers,
+    )?;
     Ok(with_location_headers(response, &path, Some(&query.path_with_query("stream"))))
 }
 
@@ -266,6 +281,6 @@ pub(super) async fn cancel(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let (_, run) = find(&server, &caller, &id).await?;
-    cancel_and_respond(&server, &caller, run, &query).await
+    let (_, run) = find(server.engine(), &caller, &id).await?;
+    cancel_and_respond(server.engine(), &server.api().stopping, &caller, run, &query).await
 }

@@ -30,9 +30,9 @@ async fn storage(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let thread = caller.thread(&server, &id).await?;
+    let thread = caller.thread(server.engine(), &id).await?;
     let stored = server.ports().store.stored_bytes(&thread.id).await?;
-    let state = view::load_state(&server, &thread, &Namespace::root(), None).await?;
+    let state = view::load_state(server.engine(), &thread, &Namespace::root(), None).await?;
     let values = state.map(|state| state.values).unwrap_or_default();
     let channels: BTreeMap<_, _> = values
         .as_object()

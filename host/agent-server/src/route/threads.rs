@@ -6,8 +6,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use wattle_api::response::Json;
 use wattle_graph::id::ThreadId;
+use wattle_run::engine::Engine;
 use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
@@ -20,7 +22,7 @@ use crate::route::crons::delete_crons_of_thread;
 use crate::route::state::write_history;
 use crate::state::AgentServer;
 use crate::submit;
-use crate::unknown_keys::IgnoredKeys;
+use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::view;
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlInput};
 use crate::wire::response::Thread;
@@ -45,15 +47,17 @@ pub(super) async fn create(
 ) -> Result<(HeaderMap, Json<Thread>), ApiError> {
     let own = server.clone();
     let future = async move {
-        let (record, ignored) = create_with_history(&own, &caller, request).await?;
-        Ok((ignored.headers(), Json(view::thread(&own, &record).await?)))
+        let (record, ignored) =
+            create_with_history(own.engine(), own.unknown_keys(), &caller, request).await?;
+        Ok((ignored.headers(), Json(view::thread(own.engine(), &record).await?)))
     };
-    run_detached(&server, Box::pin(future)).await
+    run_detached(&server.api().stopping, Box::pin(future)).await
 }
 
 /// Creates a thread with its history. Returns the keys of the history that were ignored.
 async fn create_with_history(
-    server: &AgentServer,
+    engine: &Engine,
+    unknown_keys: UnknownKeys,
     caller: &Caller,
     request: ThreadCreate,
 ) -> Result<(ThreadRecord, IgnoredKeys), ApiError> {
@@ -61,7 +65,7 @@ async fn create_with_history(
     let id = request.thread_id.as_deref();
     let if_exists = request.if_exists.unwrap_or_default();
     if let Some(id) = id
-        && let Some(record) = caller.find_thread(server, id).await?
+        && let Some(record) = caller.find_thread(engine, id).await?
     {
         return match if_exists {
             IfExists::DoNothing => Ok((record, none_ignored)),
@@ -75,11 +79,11 @@ async fn create_with_history(
         ttl: request.ttl.map(parse_ttl).transpose()?,
         created_ms: None,
     };
-    let record = match (server.engine().create_thread(new).await, id) {
+    let record = match (engine.create_thread(new).await, id) {
         (Ok(record), _) => record,
         // Another request has created the thread meanwhile.
         (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
-            let known = caller.find_thread(server, id).await?;
+            let known = caller.find_thread(engine, id).await?;
             return known.map(|record| (record, none_ignored)).ok_or_else(|| failure.into());
         }
         (Err(failure), _) => return Err(failure.into()),
@@ -88,10 +92,10 @@ async fn create_with_history(
     if steps.is_empty() {
         return Ok((record, none_ignored));
     }
-    match write_history(server, caller, &record, steps).await {
-        Ok(ignored) => Ok((caller.thread(server, record.id.as_str()).await?, ignored)),
+    match write_history(engine, unknown_keys, caller, &record, steps).await {
+        Ok(ignored) => Ok((caller.thread(engine, record.id.as_str()).await?, ignored)),
         Err(error) => {
-            server.engine().delete_thread(&record.id).await?;
+            engine.delete_thread(&record.id).await?;
             Err(error)
         }
     }
@@ -108,8 +112,8 @@ pub(super) async fn get(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Thread>, ApiError> {
-    let record = caller.thread(&server, &id).await?;
-    Ok(Json(view::thread(&server, &record).await?))
+    let record = caller.thread(server.engine(), &id).await?;
+    Ok(Json(view::thread(server.engine(), &record).await?))
 }
 
 /// Changes the metadata or the TTL of a thread.
@@ -130,7 +134,7 @@ pub(super) async fn update(
     headers: HeaderMap,
     JsonBody(request): JsonBody<ThreadPatch>,
 ) -> Result<Response, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     let update = UpdateThread {
         thread: record.id,
         tenant: record.tenant,
@@ -139,11 +143,11 @@ pub(super) async fn update(
     };
     let own = server.clone();
     let future = async move { Ok(own.engine().update_thread(update).await?) };
-    let record = run_detached(&server, Box::pin(future)).await?;
+    let record = run_detached(&server.api().stopping, Box::pin(future)).await?;
     if headers.get("prefer").is_some_and(|prefer| prefer == "return=minimal") {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(Json(view::thread(&server, &record).await?).into_response())
+    Ok(Json(view::thread(server.engine(), &record).await?).into_response())
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled. Only the operator can
@@ -164,24 +168,25 @@ pub(super) async fn delete(
     if is_operator && server.engine().remove_damaged(&parse_thread_id(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let record = caller?.thread(&server, &id).await?;
-    delete_thread(&server, record.id, record.tenant).await?;
+    let record = caller?.thread(server.engine(), &id).await?;
+    delete_thread(server.engine(), &server.api().stopping, record.id, record.tenant).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Deletes a thread of a tenant with its runs. Pending and running runs are cancelled.
 pub(super) async fn delete_thread(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     thread: ThreadId,
     tenant: Option<String>,
 ) -> Result<(), ApiError> {
-    let own = server.clone();
+    let own = engine.clone();
     let future = async move {
         submit::delete_thread(&own, &thread).await?;
         legacy::delete_runs(own.ports(), tenant.as_ref(), &thread).await?;
         delete_crons_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };
-    run_detached(server, Box::pin(future)).await
+    run_detached(stopping, Box::pin(future)).await
 }
 
 /// Copies a thread with its history.
@@ -196,12 +201,12 @@ pub(super) async fn copy(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Thread>, ApiError> {
-    let record = caller.thread(&server, &id).await?;
+    let record = caller.thread(server.engine(), &id).await?;
     let own = server.clone();
     let future = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
-    let copy = run_detached(&server, Box::pin(future)).await?;
-    let record = caller.thread(&server, copy.as_str()).await?;
-    Ok(Json(view::thread(&server, &record).await?))
+    let copy = run_detached(&server.api().stopping, Box::pin(future)).await?;
+    let record = caller.thread(server.engine(), copy.as_str()).await?;
+    Ok(Json(view::thread(server.engine(), &record).await?))
 }
 
 /// Deletes several threads, or all but their newest states.
@@ -232,7 +237,7 @@ pub(super) async fn prune(
     // Look up all threads before the first one is changed.
     let mut found = BTreeMap::new();
     for id in &request.thread_ids {
-        let known = caller.find_thread(&server, id).await?;
+        let known = caller.find_thread(server.engine(), id).await?;
         found.extend(known.map(|record| (record.id, record.tenant)));
     }
     let pruned = found.len();
@@ -241,9 +246,9 @@ pub(super) async fn prune(
             let own = server.clone();
             let keep = PruneStrategy::KeepLatest;
             let future = async move { Ok(own.engine().prune(&thread, keep).await?) };
-            run_detached(&server, Box::pin(future)).await?;
+            run_detached(&server.api().stopping, Box::pin(future)).await?;
         } else {
-            delete_thread(&server, thread, tenant).await?;
+            delete_thread(server.engine(), &server.api().stopping, thread, tenant).await?;
         }
     }
     Ok(Json(json!({ "pruned_count": pruned })))

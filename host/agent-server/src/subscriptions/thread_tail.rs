@@ -6,11 +6,11 @@ use tokio::sync::watch;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::ThreadId;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadHead;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 
 use crate::run_tail::HEARTBEAT_INTERVAL;
-use crate::state::AgentServer;
 
 /// The result of waiting for an event.
 #[derive(Debug, PartialEq)]
@@ -45,15 +45,16 @@ pub(crate) struct ThreadTail {
 impl ThreadTail {
     /// Creates a tail that reads the events after a sequence number.
     pub(crate) fn new(
-        server: &AgentServer,
+        engine: &Engine,
+        stopping: &watch::Receiver<bool>,
         tenant: Option<String>,
         thread: &ThreadId,
         after: u64,
     ) -> Self {
         let (thread, until) = (thread.clone(), Until::Deleted);
         let query = TailQuery { thread: thread.clone(), run: None, after, until };
-        let tail = server.engine().tail(query);
-        let stopping = server.api().stopping.clone();
+        let tail = engine.tail(query);
+        let stopping = stopping.clone();
         Self { tenant, thread, tail, position: after, next_event: None, stopping }
     }
 

@@ -66,7 +66,9 @@ async fn deliver_once(
 ) -> Result<DeliveryStep, Failure> {
     let ports = server.ports();
     if !webhook.value.has_payload {
-        let payload = payload::wait_for_payload(server, &webhook.value).await;
+        let payload =
+            payload::wait_for_payload(server.engine(), &server.api().stopping, &webhook.value)
+                .await;
         let payload = payload.map_err(|error| Failure::internal(error.detail().to_owned()))?;
         // In the meantime, a client may have cancelled and deleted the run, or another host may
         // have taken over the webhook.

@@ -2,16 +2,17 @@
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::json_text;
 use wattle_project::agent_server::failure::message_of;
 use wattle_project::agent_server::time::format_time_with_micros;
+use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
 use crate::error::ApiError;
 use crate::records::webhook::{Payload, WebhookRecord};
 use crate::run::{StartOutcome, StoredRun, wait_for_start};
-use crate::state::AgentServer;
 use crate::view;
 use crate::wire::response::run_values;
 
@@ -30,12 +31,13 @@ struct RunEnd {
 ///
 /// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
 pub(super) async fn wait_for_payload(
-    server: &AgentServer,
+    engine: &Engine,
+    stopping: &watch::Receiver<bool>,
     webhook: &WebhookRecord,
 ) -> Result<Option<Payload>, ApiError> {
     let run = RunRef { thread: webhook.thread.clone(), run: webhook.run.clone() };
-    let end = match wait_for_start(server, &run).await? {
-        StartOutcome::Started(_) => wait_for_end(server, &run).await?,
+    let end = match wait_for_start(engine, stopping, &run).await? {
+        StartOutcome::Started(_) => wait_for_end(engine, &run).await?,
         StartOutcome::Failed(failure) => {
             Some(RunEnd { values: Value::Null, failure: Some(failure) })
         }
@@ -44,29 +46,29 @@ pub(super) async fn wait_for_payload(
             return Err(Failure::new(code::UNAVAILABLE, "the host is shutting down").into());
         }
     };
-    let (Some(end), Some(known)) = (end, find_run(server, &run).await?) else { return Ok(None) };
-    Ok(Some(build_payload(server, &known, end)))
+    let (Some(end), Some(known)) = (end, find_run(engine, &run).await?) else { return Ok(None) };
+    Ok(Some(build_payload(engine, &known, end)))
 }
 
 /// Finds the run. Returns `None` if it was deleted.
-async fn find_run(server: &AgentServer, run: &RunRef) -> Result<Option<StoredRun>, ApiError> {
-    let Some(head) = server.ports().store.thread(&run.thread).await? else { return Ok(None) };
-    match StoredRun::find(server, &head.record, run.run.as_str()).await {
+async fn find_run(engine: &Engine, run: &RunRef) -> Result<Option<StoredRun>, ApiError> {
+    let Some(head) = engine.ports().store.thread(&run.thread).await? else { return Ok(None) };
+    match StoredRun::find(engine, &head.record, run.run.as_str()).await {
         Err(error) if error.status() == StatusCode::NOT_FOUND => Ok(None),
         known => known.map(Some),
     }
 }
 
-async fn wait_for_end(server: &AgentServer, run: &RunRef) -> Result<Option<RunEnd>, ApiError> {
-    let ended = match server.engine().wait(run).await {
+async fn wait_for_end(engine: &Engine, run: &RunRef) -> Result<Option<RunEnd>, ApiError> {
+    let ended = match engine.wait(run).await {
         Ok(ended) => ended,
         Err(failure) if failure.code == code::NOT_FOUND => return Ok(None),
         Err(failure) => return Err(failure.into()),
     };
-    let head = server.ports().store.thread(&run.thread).await?;
+    let head = engine.ports().store.thread(&run.thread).await?;
     let Some(head) = head else { return Ok(None) };
-    server.engine().load_code(&head.record).await;
-    let thread_info = view::thread_info(server, &head.record);
+    engine.load_code(&head.record).await;
+    let thread_info = view::thread_info(engine, &head.record);
     Ok(Some(match &ended.outcome {
         RunOutcome::Failed { failure } => {
             RunEnd { values: thread_info.values(&ended.state), failure: Some(failure.clone()) }
@@ -75,9 +77,9 @@ async fn wait_for_end(server: &AgentServer, run: &RunRef) -> Result<Option<RunEn
     }))
 }
 
-fn build_payload(server: &AgentServer, known: &StoredRun, end: RunEnd) -> Payload {
+fn build_payload(engine: &Engine, known: &StoredRun, end: RunEnd) -> Payload {
     let started_ms = known.record.started_ms;
-    let ended_ms = known.record.ended_ms.unwrap_or_else(|| server.now_ms());
+    let ended_ms = known.record.ended_ms.unwrap_or_else(|| engine.ports().clock.now_ms());
     let mut fields: Map<String, Value> = match json!(known.to_body()) {
         Value::Object(fields) => fields,
         _ => Map::new(),

@@ -6,6 +6,7 @@ use wattle_api::response::Json;
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{GraphName, NodeName};
 use wattle_run::app::{App, GraphVersion};
+use wattle_run::engine::Engine;
 
 use crate::assistants;
 use crate::error::ApiError;
@@ -22,8 +23,8 @@ const NAMESPACE_SEPARATOR: char = '|';
 /// Maximum number of levels of subgraphs in a response. The levels of an app are not limited.
 const MAX_SUBGRAPH_LEVELS: usize = 16;
 
-async fn resolve(server: &AgentServer, caller: &Caller, id: &str) -> Result<AgentGraph, ApiError> {
-    assistants::find(server, caller.tenant.as_ref(), id).await
+async fn resolve(engine: &Engine, caller: &Caller, id: &str) -> Result<AgentGraph, ApiError> {
+    assistants::find(engine, caller.tenant.as_ref(), id).await
 }
 
 /// Draws the graph of an assistant. With `xray`, subgraphs replace the nodes that run them.
@@ -41,7 +42,7 @@ pub(super) async fn graph(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(&server, &caller, &id).await?;
+    let found = resolve(server.engine(), &caller, &id).await?;
     let depth = depth(&query)?.min(MAX_SUBGRAPH_LEVELS);
     Ok(Json(drawable_graph::draw(&found.app, &found.graph_version.graph, depth)))
 }
@@ -66,7 +67,7 @@ pub(super) async fn schemas(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(&server, &caller, &id).await?;
+    let found = resolve(server.engine(), &caller, &id).await?;
     Ok(Json(schemas_of(&found.id, &found.graph_version)))
 }
 
@@ -103,7 +104,7 @@ pub(super) async fn subgraphs(
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(&server, &caller, &id).await?;
+    let found = resolve(server.engine(), &caller, &id).await?;
     let levels = if query.get_bool("recurse")? { MAX_SUBGRAPH_LEVELS } else { 1 };
     let mut schemas_by_namespace = Map::new();
     collect_schemas(&found.app, &found.graph_version, "", levels, &mut schemas_by_namespace);
@@ -127,7 +128,7 @@ pub(super) async fn subgraph(
     PathParams((id, namespace)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(&server, &caller, &id).await?;
+    let found = resolve(server.engine(), &caller, &id).await?;
     let levels = if query.get_bool("recurse")? { MAX_SUBGRAPH_LEVELS } else { 1 };
     let mut schemas_by_namespace = Map::new();
     collect_schemas(&found.app, &found.graph_version, "", levels, &mut schemas_by_namespace);

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::Value;
+use wattle_run::engine::Engine;
 
 use super::MAX_PAGE_SIZE;
 use crate::assistants;
@@ -52,7 +53,7 @@ pub(super) async fn search(
         graph_id: request.graph_id,
         name: request.name,
     };
-    let mut found = find(&server, &caller, &wanted).await?;
+    let mut found = find(server.engine(), &caller, &wanted).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let (total, offset) = (found.len(), request.offset.unwrap_or(0));
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
@@ -74,15 +75,15 @@ pub(super) async fn count(
     caller: Caller,
     JsonBody(request): JsonBody<AssistantCount>,
 ) -> Result<Json<usize>, ApiError> {
-    Ok(Json(find(&server, &caller, &request).await?.len()))
+    Ok(Json(find(server.engine(), &caller, &request).await?.len()))
 }
 
 async fn find(
-    server: &AgentServer,
+    engine: &Engine,
     caller: &Caller,
     wanted: &AssistantCount,
 ) -> Result<Vec<Assistant>, ApiError> {
-    let mut found = assistants::list(server, caller.tenant.as_ref()).await?;
+    let mut found = assistants::list(engine, caller.tenant.as_ref()).await?;
     let name = wanted.name.as_ref().map(|name| name.to_lowercase());
     let metadata = wanted.metadata.clone().map(Value::Object);
     found.retain(|assistant| {
