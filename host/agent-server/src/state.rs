@@ -7,11 +7,11 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
 use crate::crons::signal::CronSignal;
+use crate::hosts;
 use crate::records::legacy;
 use crate::subscriptions::EventDelays;
 use crate::unknown_keys::UnknownKeys;
-use crate::webhooks::WebhookSettings;
-use crate::webhooks::delivery_tasks::DeliveryTasks;
+use crate::webhooks::{WebhookSettings, Webhooks};
 
 /// Settings of the Agent Server API.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +29,8 @@ pub struct AgentServer(Arc<Inner>);
 struct Inner {
     api: ApiState,
     cron_signal: CronSignal,
-    config: AgentServerConfig,
-    delivery_tasks: DeliveryTasks,
+    webhooks: Webhooks,
+    unknown_keys: UnknownKeys,
     event_delays: EventDelays,
 }
 
@@ -42,11 +42,12 @@ impl AgentServer {
 
     /// Creates the state with settings.
     pub fn with_config(api: &ApiState, config: AgentServerConfig) -> Self {
+        let AgentServerConfig { webhooks, unknown_keys } = config;
         Self(Arc::new(Inner {
             api: api.clone(),
             cron_signal: CronSignal::default(),
-            config,
-            delivery_tasks: DeliveryTasks::default(),
+            webhooks: Webhooks::new(api.engine.clone(), webhooks, api.stopping.clone()),
+            unknown_keys,
             event_delays: EventDelays::default(),
         }))
     }
@@ -56,9 +57,16 @@ impl AgentServer {
     /// host of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
         legacy::enqueue_runs(self.engine()).await;
-        self.spawn_reconciler();
+        hosts::spawn_reconciler(self.webhooks());
         self.reconcile().await;
         self.spawn_cron_scheduler();
+    }
+
+    /// Takes over the webhooks of hosts that are not live, and starts the delivery of those
+    /// webhooks of this host that are not being delivered yet. The background task of a host that
+    /// shares its store does the same whenever another host dies.
+    pub async fn reconcile(&self) {
+        hosts::reconcile(self.webhooks()).await;
     }
 
     pub(crate) fn api(&self) -> &ApiState {
@@ -73,25 +81,16 @@ impl AgentServer {
         self.engine().ports()
     }
 
-    /// Returns the id of this host among the hosts that share its store.
-    pub(crate) fn host(&self) -> &str {
-        &self.engine().holder().0
-    }
-
     pub(crate) fn cron_signal(&self) -> &CronSignal {
         &self.0.cron_signal
     }
 
-    pub(crate) fn webhooks(&self) -> &WebhookSettings {
-        &self.0.config.webhooks
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.0.webhooks
     }
 
     pub(crate) fn unknown_keys(&self) -> UnknownKeys {
-        self.0.config.unknown_keys
-    }
-
-    pub(crate) fn delivery_tasks(&self) -> &DeliveryTasks {
-        &self.0.delivery_tasks
+        self.0.unknown_keys
     }
 
     /// Returns the delays of starts, pauses and ends of runs.

@@ -15,7 +15,7 @@ use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::resolve::run::{EngineFields, RequestedRun};
 use crate::state::AgentServer;
-use crate::webhooks::{register, unregister};
+use crate::webhooks::unregister;
 
 /// Starts a run or enqueues it. Returns the record of the run when the record is durable. The
 /// caller must not be dropped when the client disconnects.
@@ -31,7 +31,7 @@ pub(crate) async fn submit(
 ) -> Result<RunRecord, ApiError> {
     // The webhook is stored before the run can start. Dropping the registration starts the
     // delivery, at a time when it is known whether the run exists.
-    let _registration = register(server, requested).await?;
+    let _registration = server.webhooks().register(requested).await?;
     if requested.client.strategy == Multitask::Rollback {
         unregister_all(server.engine(), &requested.thread).await?;
     }

@@ -9,19 +9,22 @@
 //! deliver it only if that host is no longer live (`crate::hosts`).
 
 mod delivery;
-pub(crate) mod delivery_tasks;
+mod delivery_tasks;
 mod payload;
 mod settings;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::LeaseHolder;
 
+use self::delivery_tasks::DeliveryTasks;
 pub use self::settings::{RETRY_DELAYS, WebhookSettings};
 pub use crate::wire::webhook::{
     AddressPolicy, AllowRule, AllowRuleError, SigningKey, SigningKeyError,
@@ -31,52 +34,220 @@ use crate::error::ApiError;
 use crate::records::webhook::{WebhookRecord, webhook_records};
 use crate::records::{Versioned, retry_on_conflict};
 use crate::resolve::run::RequestedRun;
-use crate::state::AgentServer;
+
+/// The webhooks of the runs of this host. Clones share the state.
+#[derive(Clone)]
+pub(crate) struct Webhooks(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    settings: WebhookSettings,
+    tasks: DeliveryTasks,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Webhooks {
+    /// Creates the webhooks of a host that runs until `stopping` becomes true.
+    pub(crate) fn new(
+        engine: Engine,
+        settings: WebhookSettings,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self(Arc::new(Inner { engine, settings, tasks: DeliveryTasks::default(), stopping }))
+    }
+
+    /// Returns the engine whose runs have the webhooks.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// Returns the signal of the shutdown of the host.
+    pub(crate) fn stopping(&self) -> &watch::Receiver<bool> {
+        &self.0.stopping
+    }
+
+    /// Checks that the rules permit the URL of a webhook.
+    ///
+    /// # Errors
+    ///
+    /// 422 if they do not.
+    pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
+        self.0.settings.check(url)
+    }
+
+    /// Returns the id of this host among the hosts that share its store.
+    fn host(&self) -> &str {
+        &self.0.engine.holder().0
+    }
+
+    /// Stores the webhook of a run, if the request has one.
+    ///
+    /// A webhook of the same run may already be stored: another host crashed while it created the
+    /// same run of a cron, or an earlier attempt of this host failed. The webhook is stored again
+    /// with this request's id, so that a task that did not find the run cannot delete it.
+    ///
+    /// # Errors
+    ///
+    /// 422 for a URL that the rules do not permit.
+    pub(crate) async fn register(
+        &self,
+        requested: &RequestedRun,
+    ) -> Result<Option<Registration>, ApiError> {
+        let url = requested.client.kwargs.get("webhook").and_then(|url| url.as_str());
+        let Some(url) = url else { return Ok(None) };
+        self.0.settings.check(url)?;
+        let webhook = WebhookRecord {
+            run: requested.run.clone(),
+            thread: requested.thread.clone(),
+            tenant: requested.tenant.clone(),
+            url: url.to_owned(),
+            attempts: 0,
+            next_ms: self.0.engine.ports().clock.now_ms(),
+            has_payload: false,
+            host: self.host().to_owned(),
+            request: Uuid::new_v4().to_string(),
+        };
+        // Register the request before the webhook is stored. Otherwise another task could find the
+        // webhook without a run and delete it.
+        let starting = Some(StartGuard::new(self, &requested.run));
+        let claim = Claim::take(self, &requested.run);
+        let records = webhook_records(self.0.engine.ports());
+        let stored = retry_on_conflict(|| async {
+            if let Some(inserted) = records.insert(webhook.run.as_str(), webhook.clone()).await? {
+                return Ok(Some(Some(inserted)));
+            }
+            let Some(existing) =
+                records.get_versioned::<WebhookRecord>(webhook.run.as_str()).await?
+            else {
+                return Ok(None);
+            };
+            if existing.value.has_payload {
+                // A stored payload means that the run has ended.
+                return Ok(Some(None));
+            }
+            let WebhookRecord { host, request, .. } = webhook.clone();
+            let updated = WebhookRecord { host, request, ..existing.value.clone() };
+            Ok::<_, Failure>(records.replace(&existing, updated).await?.map(Some))
+        });
+        let write_conflict = || {
+            let text = format!("the webhook of run `{}` is being changed; try again", webhook.run);
+            Failure::new(code::UNAVAILABLE, text)
+        };
+        let stored = stored.await;
+        if let Ok(Some(Some(webhook))) = stored {
+            let (webhooks, runtime) = (self.clone(), Handle::current());
+            return Ok(Some(Registration { webhooks, webhook, claim, starting, runtime }));
+        }
+        // While this request held the claim, another task may have skipped the stored webhook.
+        drop((claim, starting));
+        self.deliver_stored(&requested.run).await;
+        match stored? {
+            Some(_) => Ok(None),
+            None => Err(write_conflict().into()),
+        }
+    }
+
+    /// Delivers the webhook of a run, if it belongs to this host and no other task delivers it.
+    async fn deliver_stored(&self, run: &RunId) {
+        match webhook_records(self.0.engine.ports())
+            .get_versioned::<WebhookRecord>(run.as_str())
+            .await
+        {
+            Ok(Some(webhook)) if webhook.value.host == self.host() => {
+                self.ensure_delivery(webhook);
+            }
+            Ok(_) => {}
+            Err(failure) => tracing::warn!(%run, %failure, "failed to read a webhook"),
+        }
+    }
+
+    /// Delivers a webhook in the background until the host shuts down, unless another task delivers
+    /// it.
+    fn ensure_delivery(&self, webhook: Versioned<WebhookRecord>) {
+        if let Some(claim) = Claim::take(self, &webhook.value.run) {
+            spawn_delivery(webhook, claim);
+        }
+    }
+
+    /// Returns the stored webhooks of all hosts.
+    ///
+    /// # Errors
+    ///
+    /// Those of the memory.
+    pub(crate) async fn list(&self) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
+        webhook_records(self.0.engine.ports()).list_prefix("").await
+    }
+
+    /// Takes over and delivers the webhooks of hosts that are not live. Delivers the webhooks of
+    /// this host that no task delivers yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of the memory.
+    pub(crate) async fn take_over(
+        &self,
+        listed: Vec<Versioned<WebhookRecord>>,
+        live: &BTreeSet<LeaseHolder>,
+    ) -> Result<(), Failure> {
+        let (own, records) = (self.host(), webhook_records(self.0.engine.ports()));
+        for webhook in listed {
+            if webhook.value.host == own {
+                self.ensure_delivery(webhook);
+            } else if !live.iter().any(|host| host.0 == webhook.value.host) {
+                let taken = WebhookRecord { host: own.to_owned(), ..webhook.value.clone() };
+                if let Some(taken) = records.replace(&webhook, taken).await? {
+                    self.ensure_delivery(taken);
+                }
+            }
+        }
+        Ok(())
+    }
+}
 
 /// The exclusive right of one task of this host to deliver the webhook of a run.
 struct Claim {
-    server: AgentServer,
+    webhooks: Webhooks,
     run: RunId,
 }
 
 impl Claim {
     /// Claims the delivery. Returns `None` if another task holds the claim.
-    fn take(server: &AgentServer, run: &RunId) -> Option<Self> {
-        let is_new = server.delivery_tasks().lock().delivering.insert(run.clone());
-        is_new.then(|| Self { server: server.clone(), run: run.clone() })
+    fn take(webhooks: &Webhooks, run: &RunId) -> Option<Self> {
+        let is_new = webhooks.0.tasks.lock().delivering.insert(run.clone());
+        is_new.then(|| Self { webhooks: webhooks.clone(), run: run.clone() })
     }
 
     /// Waits until no other task holds the claim, and takes it.
-    async fn wait(server: AgentServer, run: RunId) -> Self {
-        server.delivery_tasks().wait_until(|tasks| tasks.delivering.insert(run.clone())).await;
-        Self { server, run }
+    async fn wait(webhooks: Webhooks, run: RunId) -> Self {
+        webhooks.0.tasks.wait_until(|tasks| tasks.delivering.insert(run.clone())).await;
+        Self { webhooks, run }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.server.delivery_tasks().lock().delivering.remove(&self.run);
-        self.server.delivery_tasks().changed.notify_waiters();
+        self.webhooks.0.tasks.lock().delivering.remove(&self.run);
+        self.webhooks.0.tasks.changed.notify_waiters();
     }
 }
 
 /// A request that is starting a run, until it is dropped.
 struct StartGuard {
-    server: AgentServer,
+    webhooks: Webhooks,
     run: RunId,
 }
 
 impl StartGuard {
-    fn new(server: &AgentServer, run: &RunId) -> Self {
-        *server.delivery_tasks().lock().starting.entry(run.clone()).or_default() += 1;
-        Self { server: server.clone(), run: run.clone() }
+    fn new(webhooks: &Webhooks, run: &RunId) -> Self {
+        *webhooks.0.tasks.lock().starting.entry(run.clone()).or_default() += 1;
+        Self { webhooks: webhooks.clone(), run: run.clone() }
     }
 }
 
 impl Drop for StartGuard {
     fn drop(&mut self) {
         {
-            let mut tasks = self.server.delivery_tasks().lock();
+            let mut tasks = self.webhooks.0.tasks.lock();
             if let Some(requests) = tasks.starting.get_mut(&self.run) {
                 *requests -= 1;
                 if *requests == 0 {
@@ -84,14 +255,14 @@ impl Drop for StartGuard {
                 }
             }
         }
-        self.server.delivery_tasks().changed.notify_waiters();
+        self.webhooks.0.tasks.changed.notify_waiters();
     }
 }
 
 /// A stored webhook of a run that is about to start. Dropping it starts the delivery. At that time,
 /// the run has started or will never exist.
 pub(crate) struct Registration {
-    server: AgentServer,
+    webhooks: Webhooks,
     webhook: Versioned<WebhookRecord>,
     /// `None` if another task of this host delivers a webhook of the same run.
     claim: Option<Claim>,
@@ -110,86 +281,21 @@ impl Drop for Registration {
         }
         // The other task may have looked for the run before the run existed, so the delivery starts
         // again after that task has ended.
-        let claim = Claim::wait(self.server.clone(), webhook.value.run.clone());
+        let claim = Claim::wait(self.webhooks.clone(), webhook.value.run.clone());
         tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
     }
 }
 
-/// Stores the webhook of a run, if the request has one.
-///
-/// A webhook of the same run may already be stored: another host crashed while it created the same
-/// run of a cron, or an earlier attempt of this host failed. The webhook is stored again with this
-/// request's id, so that a task that did not find the run cannot delete it.
-///
-/// # Errors
-///
-/// 422 for a URL that the rules do not permit.
-pub(crate) async fn register(
-    server: &AgentServer,
-    requested: &RequestedRun,
-) -> Result<Option<Registration>, ApiError> {
-    let url = requested.client.kwargs.get("webhook").and_then(|url| url.as_str());
-    let Some(url) = url else { return Ok(None) };
-    server.webhooks().check(url)?;
-    let webhook = WebhookRecord {
-        run: requested.run.clone(),
-        thread: requested.thread.clone(),
-        tenant: requested.tenant.clone(),
-        url: url.to_owned(),
-        attempts: 0,
-        next_ms: server.now_ms(),
-        has_payload: false,
-        host: server.host().to_owned(),
-        request: Uuid::new_v4().to_string(),
-    };
-    // Register the request before the webhook is stored. Otherwise another task could find the
-    // webhook without a run and delete it.
-    let starting = Some(StartGuard::new(server, &requested.run));
-    let claim = Claim::take(server, &requested.run);
-    let records = webhook_records(server.ports());
-    let stored = retry_on_conflict(|| async {
-        if let Some(inserted) = records.insert(webhook.run.as_str(), webhook.clone()).await? {
-            return Ok(Some(Some(inserted)));
+fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
+    tokio::spawn(async move {
+        let webhooks = &claim.webhooks;
+        let mut stopping = webhooks.0.stopping.clone();
+        tokio::select! {
+            () = delivery::run_delivery(webhooks, webhook) => {}
+            // The delivery continues after the next start, or on another host.
+            _ = stopping.wait_for(|stopping| *stopping) => {}
         }
-        let Some(existing) = records.get_versioned::<WebhookRecord>(webhook.run.as_str()).await?
-        else {
-            return Ok(None);
-        };
-        if existing.value.has_payload {
-            // A stored payload means that the run has ended.
-            return Ok(Some(None));
-        }
-        let WebhookRecord { host, request, .. } = webhook.clone();
-        let updated = WebhookRecord { host, request, ..existing.value.clone() };
-        Ok::<_, Failure>(records.replace(&existing, updated).await?.map(Some))
     });
-    let write_conflict = || {
-        let text = format!("the webhook of run `{}` is being changed; try again", webhook.run);
-        Failure::new(code::UNAVAILABLE, text)
-    };
-    let stored = stored.await;
-    if let Ok(Some(Some(webhook))) = stored {
-        let (server, runtime) = (server.clone(), Handle::current());
-        return Ok(Some(Registration { server, webhook, claim, starting, runtime }));
-    }
-    // While this request held the claim, another task may have skipped the stored webhook.
-    drop((claim, starting));
-    deliver_stored(server, &requested.run).await;
-    match stored? {
-        Some(_) => Ok(None),
-        None => Err(write_conflict().into()),
-    }
-}
-
-/// Delivers the webhook of a run, if it belongs to this host and no other task delivers it.
-async fn deliver_stored(server: &AgentServer, run: &RunId) {
-    match webhook_records(server.ports()).get_versioned::<WebhookRecord>(run.as_str()).await {
-        Ok(Some(webhook)) if webhook.value.host == server.host() => {
-            ensure_delivery(server, webhook);
-        }
-        Ok(_) => {}
-        Err(failure) => tracing::warn!(%run, %failure, "failed to read a webhook"),
-    }
 }
 
 /// Deletes the webhook of a run that is about to be deleted.
@@ -199,57 +305,4 @@ async fn deliver_stored(server: &AgentServer, run: &RunId) {
 /// Those of the memory.
 pub(crate) async fn unregister(engine: &Engine, run: &RunId) -> Result<(), Failure> {
     webhook_records(engine.ports()).delete(run.as_str()).await
-}
-
-/// Delivers a webhook in the background until the host shuts down, unless another task delivers it.
-fn ensure_delivery(server: &AgentServer, webhook: Versioned<WebhookRecord>) {
-    if let Some(claim) = Claim::take(server, &webhook.value.run) {
-        spawn_delivery(webhook, claim);
-    }
-}
-
-fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
-    tokio::spawn(async move {
-        let server = &claim.server;
-        let mut stopping = server.api().stopping.clone();
-        tokio::select! {
-            () = delivery::run_delivery(server, webhook) => {}
-            // The delivery continues after the next start, or on another host.
-            _ = stopping.wait_for(|stopping| *stopping) => {}
-        }
-    });
-}
-
-/// Returns the stored webhooks of all hosts.
-///
-/// # Errors
-///
-/// Those of the memory.
-pub(crate) async fn list(engine: &Engine) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
-    webhook_records(engine.ports()).list_prefix("").await
-}
-
-/// Takes over and delivers the webhooks of hosts that are not live. Delivers the webhooks of this
-/// host that no task delivers yet.
-///
-/// # Errors
-///
-/// Those of the memory.
-pub(crate) async fn take_over(
-    server: &AgentServer,
-    listed: Vec<Versioned<WebhookRecord>>,
-    live: &BTreeSet<LeaseHolder>,
-) -> Result<(), Failure> {
-    let (own, records) = (server.host(), webhook_records(server.ports()));
-    for webhook in listed {
-        if webhook.value.host == own {
-            ensure_delivery(server, webhook);
-        } else if !live.iter().any(|host| host.0 == webhook.value.host) {
-            let taken = WebhookRecord { host: own.to_owned(), ..webhook.value.clone() };
-            if let Some(taken) = records.replace(&webhook, taken).await? {
-                ensure_delivery(server, taken);
-            }
-        }
-    }
-    Ok(())
 }

@@ -7,15 +7,15 @@ use url::Host;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::caller_id::CallerId;
+use wattle_run::engine::Engine;
 use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
 use wattle_run::limit::{Limits, NetLimits};
 use wattle_run::ports::Caller;
 
-use super::payload;
+use super::{Webhooks, payload};
 use crate::records::Versioned;
 use crate::records::webhook::{self, Payload, WebhookRecord, webhook_records};
-use crate::state::AgentServer;
 use crate::wire::webhook::WebhookUrl;
 
 /// Pause after an error of the store.
@@ -44,11 +44,11 @@ enum DeliveryError {
 }
 
 /// Delivers a webhook after the end of its run.
-pub(super) async fn run_delivery(server: &AgentServer, mut webhook: Versioned<WebhookRecord>) {
-    let due_ms = webhook.value.next_ms.saturating_sub(server.now_ms());
+pub(super) async fn run_delivery(webhooks: &Webhooks, mut webhook: Versioned<WebhookRecord>) {
+    let due_ms = webhook.value.next_ms.saturating_sub(webhooks.0.engine.ports().clock.now_ms());
     tokio::time::sleep(Duration::from_millis(u64::try_from(due_ms).unwrap_or(0))).await;
     loop {
-        match deliver_once(server, &mut webhook).await {
+        match deliver_once(webhooks, &mut webhook).await {
             Ok(DeliveryStep::Done) => return,
             Ok(DeliveryStep::RetryAfter(delay)) => tokio::time::sleep(delay).await,
             Err(failure) => {
@@ -61,28 +61,27 @@ pub(super) async fn run_delivery(server: &AgentServer, mut webhook: Versioned<We
 }
 
 async fn deliver_once(
-    server: &AgentServer,
+    webhooks: &Webhooks,
     webhook: &mut Versioned<WebhookRecord>,
 ) -> Result<DeliveryStep, Failure> {
-    let ports = server.ports();
+    let engine = &webhooks.0.engine;
+    let ports = engine.ports();
     if !webhook.value.has_payload {
-        let payload =
-            payload::wait_for_payload(server.engine(), &server.api().stopping, &webhook.value)
-                .await;
+        let payload = payload::wait_for_payload(webhooks, &webhook.value).await;
         let payload = payload.map_err(|error| Failure::internal(error.detail().to_owned()))?;
         // In the meantime, a client may have cancelled and deleted the run, or another host may
         // have taken over the webhook.
         if !webhook.value.is_unchanged(ports).await? {
-            return reload(server, webhook).await;
+            return reload(engine, webhook).await;
         }
         let Some(payload) = payload else {
-            server.delivery_tasks().wait_until_started(&webhook.value.run).await;
+            webhooks.0.tasks.wait_until_started(&webhook.value.run).await;
             // The webhook is not deleted if a request that was about to start the run has changed
             // it.
             if WebhookRecord::delete_unchanged(webhook, ports).await? {
                 return Ok(DeliveryStep::Done);
             }
-            return reload(server, webhook).await;
+            return reload(engine, webhook).await;
         };
         webhook.value.save_payload(ports, &payload).await?;
         let ready = WebhookRecord { has_payload: true, ..webhook.value.clone() };
@@ -95,41 +94,41 @@ async fn deliver_once(
             {
                 webhook.value.delete(ports).await?;
             }
-            return reload(server, webhook).await;
+            return reload(engine, webhook).await;
         };
         *webhook = ready;
     }
     if !webhook.value.is_unchanged(ports).await? {
-        return reload(server, webhook).await;
+        return reload(engine, webhook).await;
     }
     let Some(payload) = webhook.value.payload(ports).await? else {
         // A host that did not find the run has deleted an earlier webhook of the run together with
         // the payload.
         let updated = WebhookRecord { has_payload: false, ..webhook.value.clone() };
         let Some(updated) = webhook_records(ports).replace(webhook, updated).await? else {
-            return reload(server, webhook).await;
+            return reload(engine, webhook).await;
         };
         *webhook = updated;
         return Ok(DeliveryStep::RetryAfter(Duration::ZERO));
     };
-    match send(server, &webhook.value, &payload).await {
+    match send(webhooks, &webhook.value, &payload).await {
         Ok(()) => {
             tracing::info!(run = %webhook.value.run, "webhook delivered");
             webhook.value.delete(ports).await?;
             Ok(DeliveryStep::Done)
         }
-        Err(DeliveryError::Permanent(why)) => abandon(server, &webhook.value, &why).await,
-        Err(DeliveryError::Transient(why)) => schedule_retry(server, webhook, &why).await,
+        Err(DeliveryError::Permanent(why)) => abandon(engine, &webhook.value, &why).await,
+        Err(DeliveryError::Transient(why)) => schedule_retry(webhooks, webhook, &why).await,
     }
 }
 
 /// Continues with the stored webhook. Ends the delivery if the webhook was deleted or another host
 /// delivers it.
 async fn reload(
-    server: &AgentServer,
+    engine: &Engine,
     webhook: &mut Versioned<WebhookRecord>,
 ) -> Result<DeliveryStep, Failure> {
-    let stored = webhook_records(server.ports())
+    let stored = webhook_records(engine.ports())
         .get_versioned::<WebhookRecord>(webhook.value.run.as_str())
         .await?;
     let stored = stored.filter(|stored| stored.value.host == webhook.value.host);
@@ -140,19 +139,20 @@ async fn reload(
 }
 
 async fn schedule_retry(
-    server: &AgentServer,
+    webhooks: &Webhooks,
     webhook: &mut Versioned<WebhookRecord>,
     why: &str,
 ) -> Result<DeliveryStep, Failure> {
-    let Some(delay) = server.webhooks().retry_delays.get(webhook.value.attempts).copied() else {
-        return abandon(server, &webhook.value, why).await;
+    let engine = &webhooks.0.engine;
+    let Some(delay) = webhooks.0.settings.retry_delays.get(webhook.value.attempts).copied() else {
+        return abandon(engine, &webhook.value, why).await;
     };
     let (run, attempts) = (&webhook.value.run, webhook.value.attempts + 1);
     tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
     let delay_ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
-    let next_ms = server.now_ms().saturating_add(delay_ms);
+    let next_ms = engine.ports().clock.now_ms().saturating_add(delay_ms);
     let later = WebhookRecord { attempts, next_ms, ..webhook.value.clone() };
-    let Some(later) = webhook_records(server.ports()).replace(webhook, later).await? else {
+    let Some(later) = webhook_records(engine.ports()).replace(webhook, later).await? else {
         return Ok(DeliveryStep::Done);
     };
     *webhook = later;
@@ -161,29 +161,29 @@ async fn schedule_retry(
 
 /// Abandons the delivery, and stores the reason, which the `kwargs` of the run show.
 async fn abandon(
-    server: &AgentServer,
+    engine: &Engine,
     webhook: &WebhookRecord,
     why: &str,
 ) -> Result<DeliveryStep, Failure> {
     tracing::warn!(run = %webhook.run, why, "webhook delivery abandoned");
-    let ports = server.ports();
+    let ports = engine.ports();
     webhook::save_delivery_error(ports, &webhook.run, why).await?;
     webhook.delete(ports).await?;
     Ok(DeliveryStep::Done)
 }
 
 async fn send(
-    server: &AgentServer,
+    webhooks: &Webhooks,
     webhook: &WebhookRecord,
     payload: &Payload,
 ) -> Result<(), DeliveryError> {
     // The rules may have changed since the run was requested.
-    let target = server.webhooks().parse_url(&webhook.url).map_err(DeliveryError::Permanent)?;
+    let target = webhooks.0.settings.parse_url(&webhook.url).map_err(DeliveryError::Permanent)?;
     let net = NetLimits { redirects: 0, ..NetLimits::default() };
     let limits = Limits { net, ..Limits::default() };
     let grants = Grants { http: vec![rule(&target)], limits, ..Grants::default() };
-    let request = request(server, webhook, &target, payload);
-    let ports = server.ports();
+    let request = request(webhooks, webhook, &target, payload);
+    let ports = webhooks.0.engine.ports();
     let sent = ports.net.send(&caller(webhook), &grants, &request, &*ports.blobs).await;
     match sent {
         Ok(response) if (200..300).contains(&response.status) => Ok(()),
@@ -204,12 +204,12 @@ async fn send(
 }
 
 fn request(
-    server: &AgentServer,
+    webhooks: &Webhooks,
     webhook: &WebhookRecord,
     target: &WebhookUrl,
     payload: &Payload,
 ) -> HttpRequest {
-    let now_ms = server.now_ms();
+    let now_ms = webhooks.0.engine.ports().clock.now_ms();
     let (id, timestamp_s) = (webhook.run.as_str(), now_ms.div_euclid(1_000));
     let body = payload.body(now_ms);
     let mut headers = vec![
@@ -217,7 +217,7 @@ fn request(
         ("webhook-id".to_owned(), id.to_owned()),
         ("webhook-timestamp".to_owned(), timestamp_s.to_string()),
     ];
-    if let Some(key) = &server.webhooks().signing_key {
+    if let Some(key) = &webhooks.0.settings.signing_key {
         headers.push(("webhook-signature".to_owned(), key.sign(id, timestamp_s, &body)));
     }
     HttpRequest {

@@ -9,7 +9,7 @@ use wattle_graph::id::RunId;
 
 /// The webhooks that this host delivers, and the runs with webhooks that are being started.
 #[derive(Default)]
-pub(crate) struct DeliveryTasks {
+pub(super) struct DeliveryTasks {
     active: Mutex<ActiveTasks>,
     /// Notified when an entry is removed from `active`.
     pub(super) changed: Notify,

@@ -2,7 +2,6 @@
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::json_text;
 use wattle_project::agent_server::failure::message_of;
@@ -10,6 +9,7 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
+use super::Webhooks;
 use crate::error::ApiError;
 use crate::records::webhook::{Payload, WebhookRecord};
 use crate::run::{StartOutcome, StoredRun, wait_for_start};
@@ -31,10 +31,10 @@ struct RunEnd {
 ///
 /// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
 pub(super) async fn wait_for_payload(
-    engine: &Engine,
-    stopping: &watch::Receiver<bool>,
+    webhooks: &Webhooks,
     webhook: &WebhookRecord,
 ) -> Result<Option<Payload>, ApiError> {
+    let (engine, stopping) = (webhooks.engine(), webhooks.stopping());
     let run = RunRef { thread: webhook.thread.clone(), run: webhook.run.clone() };
     let end = match wait_for_start(engine, stopping, &run).await? {
         StartOutcome::Started(_) => wait_for_end(engine, &run).await?,

@@ -45,7 +45,7 @@ impl Default for WebhookSettings {
 impl WebhookSettings {
     /// Checks that the rules permit a URL. The IP addresses of its host name are checked at each
     /// attempt, because they can change.
-    pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
+    pub(super) fn check(&self, url: &str) -> Result<(), ApiError> {
         self.parse_url(url).map(drop).map_err(ApiError::unprocessable)
     }
 
