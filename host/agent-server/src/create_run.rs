@@ -2,11 +2,12 @@
 //! enters the thread queue. Callers complete the creation even if their client disconnects.
 
 use serde_json::Value;
+use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::engine::Engine;
 use wattle_run::engine::threads::NewThread;
-use wattle_run::hostcall::runs::RunService as _;
+use wattle_run::hostcall::runs::{Multitask, RunService as _};
 use wattle_run::metadata;
 use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl};
 
@@ -15,10 +16,10 @@ use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::AgentGraph;
 use crate::resolve;
-use crate::resolve::run::RequestedRun;
-use crate::state::AgentServer;
-use crate::submit::submit;
+use crate::resolve::run::{EngineFields, RequestedRun};
+use crate::unknown_keys::UnknownKeys;
 use crate::view::STATELESS_MARKER;
+use crate::webhooks::{self, Webhooks};
 use crate::wire::request::{IfNotExists, OnCompletion, RunCreate};
 
 /// TTL in milliseconds of the thread of a stateless run, counted from its last event. It is long
@@ -35,69 +36,163 @@ pub(crate) struct CreatedRun {
     pub(crate) record: RunRecord,
 }
 
-/// Creates a run on a thread. Creates the thread if it does not exist and the request allows it.
-///
-/// # Errors
-///
-/// 404 for a missing thread, 422 and 400 for an invalid run, and those of [`submit`].
-pub(crate) async fn create_on_thread(
-    server: &AgentServer,
-    caller: &Caller,
-    id: &str,
-    run: RunId,
-    request: &RunCreate,
-) -> Result<CreatedRun, ApiError> {
-    check(server, request)?;
-    let graph =
-        assistants::find(server.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
-    let create_if_missing = request.if_not_exists.unwrap_or_default() == IfNotExists::Create;
-    let thread = get_or_create_thread(server.engine(), caller, id, create_if_missing).await?;
-    submit_on(server, caller, &graph, thread, run, request).await
+/// Creates the runs that clients and crons request. Clones share the state.
+#[derive(Clone)]
+pub(crate) struct RunCreator {
+    webhooks: Webhooks,
+    unknown_keys: UnknownKeys,
 }
 
-/// Creates a stateless run. Its thread has the id of the run.
-///
-/// # Errors
-///
-/// 400 for a run that needs an existing thread, 409 if a thread with the id exists; otherwise those
-/// of [`create_on_thread`].
-pub(crate) async fn create_stateless(
-    server: &AgentServer,
-    caller: &Caller,
-    run: RunId,
-    request: &RunCreate,
-) -> Result<CreatedRun, ApiError> {
-    check(server, request)?;
-    let graph =
-        assistants::find(server.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
-    if request.command().is_some() || request.input().is_none() {
-        let text = "a stateless run needs an `input` and takes no `command`";
-        return Err(ApiError::bad_request(text));
+impl RunCreator {
+    /// Creates runs on the engine of the webhooks.
+    pub(crate) fn new(webhooks: Webhooks, unknown_keys: UnknownKeys) -> Self {
+        Self { webhooks, unknown_keys }
     }
-    let keep = request.on_completion.unwrap_or_default() == OnCompletion::Keep;
-    let ttl = (!keep).then(|| stateless_ttl(request));
-    let thread = parse_thread_id(run.as_str())?;
-    let new = NewThread {
-        thread: Some(thread.clone()),
-        tenant: caller.tenant.clone(),
-        metadata: ttl
-            .map(|_| (STATELESS_MARKER.to_owned(), Value::Bool(true)))
-            .into_iter()
-            .collect(),
-        ttl,
-        created_ms: None,
-    };
-    let (record, is_new) = match server.engine().create_thread(new).await {
-        Ok(record) => (record, true),
-        Err(failure) => {
-            (adopt_existing_thread(server.engine(), caller, &run, failure).await?, false)
+
+    /// Returns the engine that executes the runs.
+    pub(crate) fn engine(&self) -> &Engine {
+        self.webhooks.engine()
+    }
+
+    /// Returns the signal of the shutdown of the host.
+    pub(crate) fn stopping(&self) -> &watch::Receiver<bool> {
+        self.webhooks.stopping()
+    }
+
+    /// Creates a run on a thread. Creates the thread if it does not exist and the request allows
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// 404 for a missing thread, 422 and 400 for an invalid run, and those of [`Self::submit`].
+    pub(crate) async fn create_on_thread(
+        &self,
+        caller: &Caller,
+        id: &str,
+        run: RunId,
+        request: &RunCreate,
+    ) -> Result<CreatedRun, ApiError> {
+        self.check(request)?;
+        let graph =
+            assistants::find(self.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
+        let create_if_missing = request.if_not_exists.unwrap_or_default() == IfNotExists::Create;
+        let thread = get_or_create_thread(self.engine(), caller, id, create_if_missing).await?;
+        self.submit_on(caller, &graph, thread, run, request).await
+    }
+
+    /// Creates a stateless run. Its thread has the id of the run.
+    ///
+    /// # Errors
+    ///
+    /// 400 for a run that needs an existing thread, 409 if a thread with the id exists; otherwise
+    /// those of [`Self::create_on_thread`].
+    pub(crate) async fn create_stateless(
+        &self,
+        caller: &Caller,
+        run: RunId,
+        request: &RunCreate,
+    ) -> Result<CreatedRun, ApiError> {
+        self.check(request)?;
+        let graph =
+            assistants::find(self.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
+        if request.command().is_some() || request.input().is_none() {
+            let text = "a stateless run needs an `input` and takes no `command`";
+            return Err(ApiError::bad_request(text));
         }
-    };
-    let created = submit_on(server, caller, &graph, record, run, request).await;
-    if created.is_err() && is_new {
-        delete_unused_thread(server.engine(), &thread).await;
+        let keep = request.on_completion.unwrap_or_default() == OnCompletion::Keep;
+        let ttl = (!keep).then(|| stateless_ttl(request));
+        let thread = parse_thread_id(run.as_str())?;
+        let new = NewThread {
+            thread: Some(thread.clone()),
+            tenant: caller.tenant.clone(),
+            metadata: ttl
+                .map(|_| (STATELESS_MARKER.to_owned(), Value::Bool(true)))
+                .into_iter()
+                .collect(),
+            ttl,
+            created_ms: None,
+        };
+        let (record, is_new) = match self.engine().create_thread(new).await {
+            Ok(record) => (record, true),
+            Err(failure) => {
+                (adopt_existing_thread(self.engine(), caller, &run, failure).await?, false)
+            }
+        };
+        let created = self.submit_on(caller, &graph, record, run, request).await;
+        if created.is_err() && is_new {
+            delete_unused_thread(self.engine(), &thread).await;
+        }
+        created
     }
-    created
+
+    /// Checks that a run can be created from a request.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RunCreate::check`]; 422 for metadata or a context that is too large, and for a
+    /// webhook URL that is not permitted.
+    pub(crate) fn check(&self, request: &RunCreate) -> Result<(), ApiError> {
+        request.check()?;
+        let metadata = request.metadata.clone().unwrap_or_default();
+        metadata::check_size(&metadata.into_iter().collect())?;
+        self.engine().check_context_size(&request.run_context())?;
+        match &request.webhook {
+            Some(url) => self.webhooks.check(url),
+            None => Ok(()),
+        }
+    }
+
+    async fn submit_on(
+        &self,
+        caller: &Caller,
+        graph: &AgentGraph,
+        thread: ThreadRecord,
+        run: RunId,
+        request: &RunCreate,
+    ) -> Result<CreatedRun, ApiError> {
+        let (mut requested, engine_fields) = resolve::resolve_run(
+            self.engine(),
+            self.unknown_keys,
+            caller,
+            graph,
+            &thread,
+            run,
+            request,
+        )
+        .await?;
+        let record = self.submit(&mut requested, engine_fields).await?;
+        Ok(CreatedRun { thread, requested, record })
+    }
+
+    /// Starts a run or enqueues it. Returns the record of the run when the record is durable. The
+    /// caller must not be dropped when the client disconnects.
+    ///
+    /// # Errors
+    ///
+    /// 409 for a thread with an active run and the strategy `reject`, 503 if too many runs are
+    /// pending, and those of the engine.
+    async fn submit(
+        &self,
+        requested: &mut RequestedRun,
+        engine_fields: EngineFields,
+    ) -> Result<RunRecord, ApiError> {
+        // The webhook is stored before the run can start. Dropping the registration starts the
+        // delivery, at a time when it is known whether the run exists.
+        let _registration = self.webhooks.register(requested).await?;
+        if requested.client.strategy == Multitask::Rollback {
+            webhooks::unregister_thread(self.engine(), &requested.thread).await?;
+        }
+        let is_cron_run = requested.is_cron_run();
+        let failure =
+            match self.engine().create_run(requested.request(engine_fields, is_cron_run)).await {
+                Ok(record) => return Ok(record),
+                Err(failure) => failure,
+            };
+        // Another host may have created the same run of the cron.
+        let known =
+            if is_cron_run { self.engine().ports().store.run(&requested.run).await? } else { None };
+        known.ok_or_else(|| failure.into())
+    }
 }
 
 /// Deletes the thread of a run that was not created, unless the thread has a run. A failure is only
@@ -139,45 +234,6 @@ async fn adopt_existing_thread(
     let known = caller.find_thread(engine, run.as_str()).await?;
     let adopted = known.filter(|record| record.is_unbound() && record.tenant == caller.tenant);
     adopted.ok_or_else(|| failure.into())
-}
-
-/// Checks that a run can be created from a request.
-///
-/// # Errors
-///
-/// Those of [`RunCreate::check`]; 422 for metadata or a context that is too large, and for a
-/// webhook URL that is not permitted.
-pub(crate) fn check(server: &AgentServer, request: &RunCreate) -> Result<(), ApiError> {
-    request.check()?;
-    let metadata = request.metadata.clone().unwrap_or_default();
-    metadata::check_size(&metadata.into_iter().collect())?;
-    server.engine().check_context_size(&request.run_context())?;
-    match &request.webhook {
-        Some(url) => server.webhooks().check(url),
-        None => Ok(()),
-    }
-}
-
-async fn submit_on(
-    server: &AgentServer,
-    caller: &Caller,
-    graph: &AgentGraph,
-    thread: ThreadRecord,
-    run: RunId,
-    request: &RunCreate,
-) -> Result<CreatedRun, ApiError> {
-    let (mut requested, engine) = resolve::resolve_run(
-        server.engine(),
-        server.unknown_keys(),
-        caller,
-        graph,
-        &thread,
-        run,
-        request,
-    )
-    .await?;
-    let record = submit(server, &mut requested, engine).await?;
-    Ok(CreatedRun { thread, requested, record })
 }
 
 /// Returns the TTL of the thread of a stateless run. Every event of the thread restarts the TTL.

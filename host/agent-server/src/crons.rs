@@ -19,7 +19,6 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_project::agent_server::time::format_time_with_micros;
 
-use crate::create_run;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::records::cron::{CronRecord, DueEntry, due_entries};
@@ -197,15 +196,16 @@ impl AgentServer {
             return Ok(());
         }
         tracing::info!(cron = %record.cron, %run, "creating a cron run");
+        let creator = self.run_creator();
         let created = if record.thread.is_some() {
             request.if_not_exists = Some(IfNotExists::Reject);
-            create_run::create_on_thread(self, &caller, thread, run.clone(), &request).await
+            creator.create_on_thread(&caller, thread, run.clone(), &request).await
         } else {
             request.on_completion = record.on_run_completed;
             if request.input().is_none() {
                 request.input = Some(json!({}));
             }
-            create_run::create_stateless(self, &caller, run.clone(), &request).await
+            creator.create_stateless(&caller, run.clone(), &request).await
         };
         match created {
             // Another host has created the run meanwhile.

@@ -6,6 +6,7 @@ use wattle_api::ApiState;
 use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
+use crate::create_run::RunCreator;
 use crate::crons::signal::CronSignal;
 use crate::hosts;
 use crate::records::legacy;
@@ -30,6 +31,7 @@ struct Inner {
     api: ApiState,
     cron_signal: CronSignal,
     webhooks: Webhooks,
+    run_creator: RunCreator,
     unknown_keys: UnknownKeys,
     event_delays: EventDelays,
 }
@@ -43,10 +45,12 @@ impl AgentServer {
     /// Creates the state with settings.
     pub fn with_config(api: &ApiState, config: AgentServerConfig) -> Self {
         let AgentServerConfig { webhooks, unknown_keys } = config;
+        let webhooks = Webhooks::new(api.engine.clone(), webhooks, api.stopping.clone());
         Self(Arc::new(Inner {
             api: api.clone(),
             cron_signal: CronSignal::default(),
-            webhooks: Webhooks::new(api.engine.clone(), webhooks, api.stopping.clone()),
+            run_creator: RunCreator::new(webhooks.clone(), unknown_keys),
+            webhooks,
             unknown_keys,
             event_delays: EventDelays::default(),
         }))
@@ -87,6 +91,10 @@ impl AgentServer {
 
     pub(crate) fn webhooks(&self) -> &Webhooks {
         &self.0.webhooks
+    }
+
+    pub(crate) fn run_creator(&self) -> &RunCreator {
+        &self.0.run_creator
     }
 
     pub(crate) fn unknown_keys(&self) -> UnknownKeys {

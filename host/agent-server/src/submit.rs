@@ -8,58 +8,11 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::engine::Engine;
-use wattle_run::hostcall::runs::{Multitask, RunRef};
-use wattle_run::ports::store::{PendingQuery, RunRecord, ThreadStatus};
+use wattle_run::hostcall::runs::RunRef;
 
 use crate::detached::run_detached;
 use crate::error::ApiError;
-use crate::resolve::run::{EngineFields, RequestedRun};
-use crate::state::AgentServer;
-use crate::webhooks::unregister;
-
-/// Starts a run or enqueues it. Returns the record of the run when the record is durable. The
-/// caller must not be dropped when the client disconnects.
-///
-/// # Errors
-///
-/// 409 for a thread with an active run and the strategy `reject`, 503 if too many runs are pending,
-/// and those of the engine.
-pub(crate) async fn submit(
-    server: &AgentServer,
-    requested: &mut RequestedRun,
-    engine: EngineFields,
-) -> Result<RunRecord, ApiError> {
-    // The webhook is stored before the run can start. Dropping the registration starts the
-    // delivery, at a time when it is known whether the run exists.
-    let _registration = server.webhooks().register(requested).await?;
-    if requested.client.strategy == Multitask::Rollback {
-        unregister_all(server.engine(), &requested.thread).await?;
-    }
-    let is_cron_run = requested.is_cron_run();
-    let failure = match server.engine().create_run(requested.request(engine, is_cron_run)).await {
-        Ok(record) => return Ok(record),
-        Err(failure) => failure,
-    };
-    // Another host may have created the same run of the cron.
-    let known = if is_cron_run { server.ports().store.run(&requested.run).await? } else { None };
-    known.ok_or_else(|| failure.into())
-}
-
-/// Deletes the webhooks of the pending and running runs of a thread.
-async fn unregister_all(engine: &Engine, thread: &ThreadId) -> Result<(), ApiError> {
-    let store = &engine.ports().store;
-    let query =
-        PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
-    for pending in store.pending(&query).await? {
-        unregister(engine, &pending.run).await?;
-    }
-    let record = store.thread(thread).await?.map(|head| head.record);
-    let running = record.filter(|record| record.status == ThreadStatus::Running);
-    if let Some(run) = running.and_then(|record| record.run) {
-        unregister(engine, &run).await?;
-    }
-    Ok(())
-}
+use crate::webhooks::{unregister, unregister_thread};
 
 /// Cancels a pending or running run on behalf of a principal. With `rollback`, also deletes the run
 /// and what it wrote.
@@ -115,6 +68,6 @@ pub(crate) async fn delete_run(
 ///
 /// Those of the engine.
 pub(crate) async fn delete_thread(engine: &Engine, thread: &ThreadId) -> Result<(), ApiError> {
-    unregister_all(engine, thread).await?;
+    unregister_thread(engine, thread).await?;
     Ok(engine.remove_thread(thread).await?)
 }

@@ -20,9 +20,9 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::RunId;
+use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::engine::Engine;
-use wattle_run::ports::store::LeaseHolder;
+use wattle_run::ports::store::{LeaseHolder, PendingQuery, ThreadStatus};
 
 use self::delivery_tasks::DeliveryTasks;
 pub use self::settings::{RETRY_DELAYS, WebhookSettings};
@@ -305,4 +305,24 @@ fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
 /// Those of the memory.
 pub(crate) async fn unregister(engine: &Engine, run: &RunId) -> Result<(), Failure> {
     webhook_records(engine.ports()).delete(run.as_str()).await
+}
+
+/// Deletes the webhooks of the pending and running runs of a thread.
+///
+/// # Errors
+///
+/// Those of the store and of the memory.
+pub(crate) async fn unregister_thread(engine: &Engine, thread: &ThreadId) -> Result<(), Failure> {
+    let store = &engine.ports().store;
+    let query =
+        PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
+    for pending in store.pending(&query).await? {
+        unregister(engine, &pending.run).await?;
+    }
+    let record = store.thread(thread).await?.map(|head| head.record);
+    let running = record.filter(|record| record.status == ThreadStatus::Running);
+    if let Some(run) = running.and_then(|record| record.run) {
+        unregister(engine, &run).await?;
+    }
+    Ok(())
 }

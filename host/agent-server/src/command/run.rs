@@ -5,7 +5,6 @@ use wattle_run::hostcall::runs::{InterruptView, RunService as _};
 use wattle_run::ports::store::ThreadRecord;
 
 use super::{CommandContext, to_command_error};
-use crate::create_run;
 use crate::error::ApiError;
 use crate::graphs;
 use crate::resolve;
@@ -81,7 +80,7 @@ async fn create(context: &CommandContext<'_>, request: &RunCreate) -> Result<Val
         let run = resolve::new_run_id()?;
         let command = server.event_delays().command(thread, &run);
         let created =
-            create_run::create_on_thread(server, caller, thread.as_str(), run, request).await?;
+            server.run_creator().create_on_thread(caller, thread.as_str(), run, request).await?;
         command.reply_sent();
         Ok(created)
     };

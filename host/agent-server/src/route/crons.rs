@@ -11,7 +11,6 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::engine::Engine;
 
 use crate::assistants;
-use crate::create_run;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs;
@@ -154,7 +153,7 @@ async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, A
         return Err(ApiError::unprocessable(text));
     }
     let run = parse_run(&record.payload)?;
-    create_run::check(server, &run)?;
+    server.run_creator().check(&run)?;
     if record.thread.is_none() && run.command().is_some() {
         return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
     }

@@ -14,7 +14,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 
-use crate::create_run::{self, CreatedRun};
+use crate::create_run::{CreatedRun, RunCreator};
 use crate::detached::run_detached;
 use crate::disconnect::DisconnectGuard;
 use crate::error::ApiError;
@@ -89,9 +89,8 @@ pub(super) async fn create(
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
-    let (own, run) = (server.clone(), resolve::new_run_id()?);
-    let future =
-        async move { create_run::create_on_thread(&own, &caller, &id, run, &request).await };
+    let (creator, run) = (server.run_creator().clone(), resolve::new_run_id()?);
+    let future = async move { creator.create_on_thread(&caller, &id, run, &request).await };
     let CreatedRun { thread, record, .. } =
         run_detached(&server.api().stopping, Box::pin(future)).await?;
     let run = StoredRun::load(server.engine(), &thread, record).await?;
@@ -118,7 +117,7 @@ pub(super) async fn wait(
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let GuardedRun { run, disconnect_guard } =
-        create_guarded(&server, caller, id, Arc::new(request)).await?;
+        create_guarded(server.run_creator(), caller, id, Arc::new(request)).await?;
     let path = run_path(&run.requested);
     Ok(with_location_headers(
         wait_response::wait_response(
@@ -152,7 +151,7 @@ pub(super) async fn stream(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let guarded = create_guarded(&server, caller, id, request.clone()).await?;
+    let guarded = create_guarded(server.run_creator(), caller, id, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
     let response =
         stream_response(server.engine(), &server.api().stopping, guarded, &request).await?;
@@ -179,18 +178,18 @@ pub(super) async fn stream_response(
 /// Creates a run, even if the client disconnects meanwhile. Dropping the disconnect guard then
 /// cancels the run, if the request asks for this.
 async fn create_guarded(
-    server: &AgentServer,
+    creator: &RunCreator,
     caller: Caller,
     id: String,
     request: Arc<RunCreate>,
 ) -> Result<GuardedRun, ApiError> {
-    let own = server.clone();
+    let own = creator.clone();
     let future = async move {
         let run = resolve::new_run_id()?;
-        let created = create_run::create_on_thread(&own, &caller, &id, run, &request).await?;
-        Ok(GuardedRun::new(own.engine(), &own.api().stopping, created, &request))
+        let created = own.create_on_thread(&caller, &id, run, &request).await?;
+        Ok(GuardedRun::new(own.engine(), own.stopping(), created, &request))
     };
-    run_detached(&server.api().stopping, Box::pin(future)).await
+    run_detached(creator.stopping(), Box::pin(future)).await
 }
 
 /// Returns the thread of a run after the run was created.

@@ -14,7 +14,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::assistants;
-use crate::create_run::{self, CreatedRun};
+use crate::create_run::{CreatedRun, RunCreator};
 use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
@@ -54,8 +54,8 @@ pub(super) async fn create(
     caller: Caller,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
-    let (own, run) = (server.clone(), resolve::new_run_id()?);
-    let future = async move { create_run::create_stateless(&own, &caller, run, &request).await };
+    let (creator, run) = (server.run_creator().clone(), resolve::new_run_id()?);
+    let future = async move { creator.create_stateless(&caller, run, &request).await };
     let CreatedRun { thread, record, .. } =
         run_detached(&server.api().stopping, Box::pin(future)).await?;
     let run = StoredRun::load(server.engine(), &thread, record).await?;
@@ -77,16 +77,14 @@ pub(super) async fn batch(
     JsonBody(Batch(requests)): JsonBody<Batch>,
 ) -> Result<Json<Vec<Run>>, ApiError> {
     for request in &requests {
-        create_run::check(&server, request)?;
+        server.run_creator().check(request)?;
         assistants::find(server.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
     }
-    let own = server.clone();
+    let own = server.run_creator().clone();
     let future = async move {
         let mut runs = Vec::with_capacity(requests.len());
         for request in &requests {
-            let created =
-                create_run::create_stateless(&own, &caller, resolve::new_run_id()?, request)
-                    .await?;
+            let created = own.create_stateless(&caller, resolve::new_run_id()?, request).await?;
             let CreatedRun { thread, record, .. } = created;
             runs.push(StoredRun::load(own.engine(), &thread, record).await?.to_body());
         }
@@ -114,7 +112,7 @@ pub(super) async fn wait(
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let GuardedRun { run, disconnect_guard } =
-        create_guarded(&server, caller, Arc::new(request)).await?;
+        create_guarded(server.run_creator(), caller, Arc::new(request)).await?;
     let path = run_path(&run.requested);
     Ok(with_location_headers(
         wait_response::wait_response(
@@ -147,7 +145,7 @@ pub(super) async fn stream(
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let guarded = create_guarded(&server, caller, request.clone()).await?;
+    let guarded = create_guarded(server.run_creator(), caller, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
     Ok(with_location_headers(
         stream_response(server.engine(), &server.api().stopping, guarded, &request).await?,
@@ -158,17 +156,16 @@ pub(super) async fn stream(
 
 /// Creates a stateless run, even if the client disconnects meanwhile.
 async fn create_guarded(
-    server: &AgentServer,
+    creator: &RunCreator,
     caller: Caller,
     request: Arc<RunCreate>,
 ) -> Result<GuardedRun, ApiError> {
-    let own = server.clone();
+    let own = creator.clone();
     let future = async move {
-        let created =
-            create_run::create_stateless(&own, &caller, resolve::new_run_id()?, &request).await?;
-        Ok(GuardedRun::new(own.engine(), &own.api().stopping, created, &request))
+        let created = own.create_stateless(&caller, resolve::new_run_id()?, &request).await?;
+        Ok(GuardedRun::new(own.engine(), own.stopping(), created, &request))
     };
-    run_detached(&server.api().stopping, Box::pin(future)).await
+    run_detached(creator.stopping(), Box::pin(future)).await
 }
 
 fn run_path(run: &RequestedRun) -> String {
