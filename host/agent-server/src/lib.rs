@@ -20,8 +20,8 @@
 //!   threads.
 //! * `hosts`: takes over the webhooks of dead hosts. `crons`: creates the runs of crons that are
 //!   due. [`webhooks`]: notifies URLs of the end of runs.
-//! * `run`: a run and its result. `wait_response`: the response with this result. `run_tail` and
-//!   `run_stream`: the stream of a run. `disconnect`: cancels a run when its client disconnects.
+//! * `run`: a run and its result. `wait_response`: the response with this result. `run_stream`:
+//!   the stream of a run. `disconnect`: cancels a run when its client disconnects.
 //!   `event_states`: the states that are needed to encode events.
 //! * `command`: executes commands of the streaming protocol. `subscriptions`: the typed events of a
 //!   thread. `websocket`: commands and events over one WebSocket. `thread_stream`: all runs of a
@@ -47,7 +47,6 @@ mod resolve;
 mod route;
 mod run;
 mod run_stream;
-mod run_tail;
 pub mod state;
 mod submit;
 mod subscriptions;

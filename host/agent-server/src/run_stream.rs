@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
 use tokio::sync::watch;
-use wattle_graph::event::Event;
+use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::mode::Mode;
@@ -22,13 +23,14 @@ use wattle_project::projection::Projection as _;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
+use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 
 use crate::disconnect::DisconnectGuard;
 use crate::event_states::EventStates;
 use crate::resolve::run::RequestedRun;
 use crate::run::{StartOutcome, StoredRun, wait_for_start};
-use crate::run_tail::{HEARTBEAT_INTERVAL, RunTail, RunTailItem};
 use crate::view;
+use crate::wait_response::HEARTBEAT_INTERVAL;
 
 /// Options of the stream of a run.
 pub(crate) struct RunStreamOptions {
@@ -223,6 +225,88 @@ impl RunStream {
             disconnect_guard.disarm();
         }
         None
+    }
+}
+
+/// The next item of a tail.
+enum RunTailItem {
+    /// An event of the run.
+    Event(Arc<Event>),
+    /// No event has arrived for the heartbeat interval.
+    Heartbeat,
+    /// The run has ended and its thread is free, or the run was deleted. No event follows.
+    Ended,
+    /// The host is shutting down. No event follows, but the run has not ended.
+    ShuttingDown,
+    /// The log cannot be read. No event follows, and it is unknown whether the run continues.
+    ReadFailed(Failure),
+}
+
+/// The tail of the events of one run.
+struct RunTail {
+    engine: Engine,
+    run: RunRef,
+    tail: Tail,
+    stopping: watch::Receiver<bool>,
+    /// Whether the last event of the run was read. Later events of the log belong to later runs.
+    has_ended: bool,
+}
+
+impl RunTail {
+    /// Creates a tail that begins with the first event of a run.
+    fn new(engine: &Engine, stopping: &watch::Receiver<bool>, record: &RunRecord) -> Self {
+        let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
+        let tail = engine.tail(TailQuery {
+            thread: run.thread.clone(),
+            run: Some(run.run.clone()),
+            after: record.first_seq.saturating_sub(1),
+            until: Until::Deleted,
+        });
+        let (engine, stopping) = (engine.clone(), stopping.clone());
+        Self { engine, run, tail, stopping, has_ended: false }
+    }
+
+    /// Waits for the next item.
+    async fn next(&mut self) -> RunTailItem {
+        loop {
+            if self.has_ended {
+                return self.wait_for_end().await;
+            }
+            match self.tail.next().await {
+                Ok(TailItem::Event(event)) => {
+                    let is_root = event.namespace.is_root();
+                    self.has_ended = is_root && matches!(event.kind, EventKind::RunEnded(_));
+                    return RunTailItem::Event(event);
+                }
+                // A run that was set aside counts as running: the stream waits until the run
+                // continues.
+                Ok(TailItem::CaughtUp) if self.tail.is_run_active() => {}
+                Ok(TailItem::CaughtUp | TailItem::Idle) => {
+                    return self.wait_for_end().await;
+                }
+                Ok(TailItem::Gone | TailItem::Replaced) => return RunTailItem::Ended,
+                Err(failure) => {
+                    let thread = &self.run.thread;
+                    tracing::warn!(%thread, error = %failure, "run stream aborted");
+                    return RunTailItem::ReadFailed(failure);
+                }
+            }
+            tokio::select! {
+                has_changed = self.tail.wait(HEARTBEAT_INTERVAL) => if !has_changed {
+                    return RunTailItem::Heartbeat;
+                },
+                _ = self.stopping.wait_for(|stopping| *stopping) => {
+                    return RunTailItem::ShuttingDown;
+                }
+            }
+        }
+    }
+
+    /// Waits until the run no longer occupies its thread. A client that reads the end of the stream
+    /// can then start the next run.
+    async fn wait_for_end(&self) -> RunTailItem {
+        let _ = self.engine.wait_ended(&self.run).await;
+        RunTailItem::Ended
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -17,7 +18,10 @@ use wattle_run::hostcall::runs::RunRef;
 
 use crate::disconnect::DisconnectGuard;
 use crate::run::wait_for_result;
-use crate::run_tail::HEARTBEAT_INTERVAL;
+
+/// Interval without an event after which a stream sends a heartbeat. Clients measure this interval,
+/// and close a connection after several missing heartbeats.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Whitespace that keeps the connection alive. Before a JSON value it has no meaning.
 const KEEP_ALIVE: Bytes = Bytes::from_static(b"\n");

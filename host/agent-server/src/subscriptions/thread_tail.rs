@@ -10,7 +10,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadHead;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 
-use crate::run_tail::HEARTBEAT_INTERVAL;
+use crate::wait_response::HEARTBEAT_INTERVAL;
 
 /// The result of waiting for an event.
 #[derive(Debug, PartialEq)]
