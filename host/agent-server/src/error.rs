@@ -59,6 +59,15 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
+    /// Returns 500: the handler of the request panicked.
+    ///
+    /// # Errors
+    ///
+    /// Always, so that the result takes the place of that of the handler.
+    pub(crate) fn panicked<T>() -> Result<T, Self> {
+        Err(Failure::internal("internal error: the request handler panicked").into())
+    }
+
     /// Returns the message for the client.
     pub(crate) fn detail(&self) -> &str {
         &self.detail

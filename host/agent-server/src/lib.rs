@@ -10,8 +10,7 @@
 //! * [`state`]: the state that handlers share. `route`: the paths, one resource per file.
 //!   [`router`] combines them, and `openapi` describes them.
 //! * `extractors` and `query`: extractors for the caller, the body, the path and the query.
-//!   `error`: errors of this API. `page`: limits on the size of a response. `detached`: futures
-//!   that complete even if their client disconnects.
+//!   `error`: errors of this API. `page`: limits on the size of a response.
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
 //!   threads and states as JSON. `namespaces`: namespaces of subgraphs.
 //! * `create_run`: creates the run of a request. `resolve`: resolves a request into a run
@@ -31,7 +30,6 @@ mod assistants;
 mod command;
 mod create_run;
 mod crons;
-mod detached;
 mod disconnect;
 mod error;
 mod event_states;

@@ -3,14 +3,15 @@
 //! The engine decides which run of a thread is next. A cancel or a deletion completes even if the
 //! client disconnects. So does the creation of a run, of which the submission is a part.
 
+use futures::FutureExt as _;
 use tokio::sync::watch;
+use wattle_api::detached;
 use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 
-use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::webhooks::{unregister, unregister_thread};
 
@@ -40,7 +41,7 @@ pub(crate) async fn cancel(
             failure.into()
         })
     };
-    run_detached(stopping, Box::pin(future)).await
+    detached::run(stopping.clone(), future.boxed()).await.unwrap_or_else(ApiError::panicked)
 }
 
 /// Deletes a run and what it wrote. An active run is cancelled first.
@@ -59,7 +60,7 @@ pub(crate) async fn delete_run(
         unregister(&own, &run.run).await?;
         Ok(own.remove_run(&run).await?)
     };
-    run_detached(stopping, Box::pin(future)).await
+    detached::run(stopping.clone(), future.boxed()).await.unwrap_or_else(ApiError::panicked)
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled.

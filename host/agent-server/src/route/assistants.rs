@@ -5,11 +5,13 @@ mod search;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use futures::FutureExt as _;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
+use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_run::engine::Engine;
 use wattle_run::ports::memory::MemoryScope;
@@ -17,7 +19,6 @@ use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::assistants::{self, default_assistant, find_stored, find_versioned};
-use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs::{self, NotFound};
@@ -323,7 +324,9 @@ async fn delete(
     let future = async move {
         delete_with_threads(own.engine(), &own.api().stopping, &caller, &id, with_threads).await
     };
-    run_detached(&server.api().stopping, Box::pin(future)).await?;
+    detached::run(server.api().stopping.clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

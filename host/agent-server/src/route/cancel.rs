@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
 use tokio::sync::watch;
+use wattle_api::detached;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStatus};
 use wattle_run::thread_walk::ThreadWalk;
 
-use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::query::QueryParams;
@@ -131,7 +132,9 @@ pub(super) async fn cancel_runs(
         }
         Ok(StatusCode::NO_CONTENT)
     };
-    run_detached(&server.api().stopping, Box::pin(future)).await
+    detached::run(server.api().stopping.clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)
 }
 
 async fn named_runs(

@@ -11,9 +11,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use futures::stream;
+use futures::{FutureExt as _, stream};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use wattle_api::detached;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open_requests::RequestPermit;
@@ -26,7 +27,6 @@ use wattle_run::engine::Engine;
 use wattle_run::json::bounded::JsonBudget;
 
 use crate::command::{CommandContext, execute};
-use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::query::QueryParams;
@@ -78,7 +78,12 @@ async fn commands(
         let context = CommandContext { server: &own, caller: &caller, thread: &thread };
         Ok(execute(&context, &command).await)
     };
-    Ok(Json(run_detached(&server.api().stopping, Box::pin(future)).await?).into_response())
+    Ok(Json(
+        detached::run(server.api().stopping.clone(), future.boxed())
+            .await
+            .unwrap_or_else(ApiError::panicked)?,
+    )
+    .into_response())
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.

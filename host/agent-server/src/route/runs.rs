@@ -5,8 +5,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::watch;
+use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
@@ -15,7 +17,6 @@ use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 
 use crate::create_run::{CreatedRun, RunCreator};
-use crate::detached::run_detached;
 use crate::disconnect::DisconnectGuard;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
@@ -92,7 +93,9 @@ pub(super) async fn create(
     let (creator, run) = (server.run_creator().clone(), resolve::new_run_id()?);
     let future = async move { creator.create_on_thread(&caller, &id, run, &request).await };
     let CreatedRun { thread, record, .. } =
-        run_detached(&server.api().stopping, Box::pin(future)).await?;
+        detached::run(server.api().stopping.clone(), future.boxed())
+            .await
+            .unwrap_or_else(ApiError::panicked)?;
     let run = StoredRun::load(server.engine(), &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
@@ -189,7 +192,9 @@ async fn create_guarded(
         let created = own.create_on_thread(&caller, &id, run, &request).await?;
         Ok(GuardedRun::new(own.engine(), own.stopping(), created, &request))
     };
-    run_detached(creator.stopping(), Box::pin(future)).await
+    detached::run(creator.stopping().clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)
 }
 
 /// Returns the thread of a run after the run was created.

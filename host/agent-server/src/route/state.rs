@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
+use futures::FutureExt as _;
 use serde_json::{Value, json};
+use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_graph::event::Write;
 use wattle_graph::id::{AppName, ChannelName, GraphName, Namespace, NodeName};
@@ -15,7 +17,6 @@ use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::EditThread;
 
 use crate::assistants;
-use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::graphs;
@@ -173,7 +174,9 @@ pub(super) async fn update(
     };
     let own = server.clone();
     let future = async move { Ok(own.engine().edit(edited).await?) };
-    let view = run_detached(&server.api().stopping, Box::pin(future)).await?;
+    let view = detached::run(server.api().stopping.clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)?;
     let checkpoint =
         view::thread_info(server.engine(), &record).checkpoint(&view.namespace, view.checkpoint);
     let updated = json!({

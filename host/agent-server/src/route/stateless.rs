@@ -6,7 +6,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
 use serde::Deserialize;
+use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_graph::id::RunId;
 use wattle_project::agent_server::mode::Mode;
@@ -15,7 +17,6 @@ use wattle_run::ports::store::ThreadRecord;
 
 use crate::assistants;
 use crate::create_run::{CreatedRun, RunCreator};
-use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::query::QueryParams;
@@ -57,7 +58,9 @@ pub(super) async fn create(
     let (creator, run) = (server.run_creator().clone(), resolve::new_run_id()?);
     let future = async move { creator.create_stateless(&caller, run, &request).await };
     let CreatedRun { thread, record, .. } =
-        run_detached(&server.api().stopping, Box::pin(future)).await?;
+        detached::run(server.api().stopping.clone(), future.boxed())
+            .await
+            .unwrap_or_else(ApiError::panicked)?;
     let run = StoredRun::load(server.engine(), &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
@@ -90,7 +93,11 @@ pub(super) async fn batch(
         }
         Ok(runs)
     };
-    Ok(Json(run_detached(&server.api().stopping, Box::pin(future)).await?))
+    Ok(Json(
+        detached::run(server.api().stopping.clone(), future.boxed())
+            .await
+            .unwrap_or_else(ApiError::panicked)?,
+    ))
 }
 
 /// Creates a stateless run and waits for its result.
@@ -165,7 +172,9 @@ async fn create_guarded(
         let created = own.create_stateless(&caller, resolve::new_run_id()?, &request).await?;
         Ok(GuardedRun::new(own.engine(), own.stopping(), created, &request))
     };
-    run_detached(creator.stopping(), Box::pin(future)).await
+    detached::run(creator.stopping().clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)
 }
 
 fn run_path(run: &RequestedRun) -> String {

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::Engine;
@@ -14,7 +16,6 @@ use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
-use crate::detached::run_detached;
 use crate::error::ApiError;
 use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
 use crate::records::legacy;
@@ -51,7 +52,9 @@ pub(super) async fn create(
             create_with_history(own.engine(), own.unknown_keys(), &caller, request).await?;
         Ok((ignored.headers(), Json(view::thread(own.engine(), &record).await?)))
     };
-    run_detached(&server.api().stopping, Box::pin(future)).await
+    detached::run(server.api().stopping.clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)
 }
 
 /// Creates a thread with its history. Returns the keys of the history that were ignored.
@@ -143,7 +146,9 @@ pub(super) async fn update(
     };
     let own = server.clone();
     let future = async move { Ok(own.engine().update_thread(update).await?) };
-    let record = run_detached(&server.api().stopping, Box::pin(future)).await?;
+    let record = detached::run(server.api().stopping.clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)?;
     if headers.get("prefer").is_some_and(|prefer| prefer == "return=minimal") {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -186,7 +191,7 @@ pub(super) async fn delete_thread(
         legacy::delete_runs(own.ports(), tenant.as_ref(), &thread).await?;
         delete_crons_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };
-    run_detached(stopping, Box::pin(future)).await
+    detached::run(stopping.clone(), future.boxed()).await.unwrap_or_else(ApiError::panicked)
 }
 
 /// Copies a thread with its history.
@@ -204,7 +209,9 @@ pub(super) async fn copy(
     let record = caller.thread(server.engine(), &id).await?;
     let own = server.clone();
     let future = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
-    let copy = run_detached(&server.api().stopping, Box::pin(future)).await?;
+    let copy = detached::run(server.api().stopping.clone(), future.boxed())
+        .await
+        .unwrap_or_else(ApiError::panicked)?;
     let record = caller.thread(server.engine(), copy.as_str()).await?;
     Ok(Json(view::thread(server.engine(), &record).await?))
 }
@@ -246,7 +253,9 @@ pub(super) async fn prune(
             let own = server.clone();
             let keep = PruneStrategy::KeepLatest;
             let future = async move { Ok(own.engine().prune(&thread, keep).await?) };
-            run_detached(&server.api().stopping, Box::pin(future)).await?;
+            detached::run(server.api().stopping.clone(), future.boxed())
+                .await
+                .unwrap_or_else(ApiError::panicked)?;
         } else {
             delete_thread(server.engine(), &server.api().stopping, thread, tenant).await?;
         }
