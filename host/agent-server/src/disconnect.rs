@@ -5,8 +5,8 @@ use tokio::sync::watch;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::RunRef;
 
+use crate::cancel_run::cancel;
 use crate::resolve::run::RequestedRun;
-use crate::submit::cancel;
 use crate::wire::request::{OnDisconnect, RunCreate};
 
 /// A connected client. Dropping the value cancels the run, unless the response was complete.

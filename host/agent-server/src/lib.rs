@@ -14,9 +14,8 @@
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
 //!   threads and states as JSON. `namespaces`: namespaces of subgraphs.
 //! * `create_run`: creates the run of a request. `resolve`: resolves a request into a run
-//!   specification. `unknown_keys`: keys of inputs and updates that name no channel. `submit`:
-//!   passes the run to the engine. `records`: records that this server stores in addition to
-//!   threads.
+//!   specification. `unknown_keys`: keys of inputs and updates that name no channel. `cancel_run`:
+//!   cancels and deletes runs. `records`: records that this server stores in addition to threads.
 //! * `hosts`: takes over the webhooks of dead hosts. `crons`: creates the runs of crons that are
 //!   due. [`webhooks`]: notifies URLs of the end of runs.
 //! * `run`: a run and its result. `wait_response`: the response with this result. `run_stream`:
@@ -27,6 +26,7 @@
 //!   thread as one stream.
 
 mod assistants;
+mod cancel_run;
 mod command;
 mod create_run;
 mod crons;
@@ -46,7 +46,6 @@ mod route;
 mod run;
 mod run_stream;
 pub mod state;
-mod submit;
 mod subscriptions;
 mod thread_stream;
 mod unknown_keys;

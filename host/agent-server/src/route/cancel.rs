@@ -11,12 +11,12 @@ use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStatus};
 use wattle_run::thread_walk::ThreadWalk;
 
+use crate::cancel_run::cancel;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::query::QueryParams;
 use crate::run::StoredRun;
 use crate::state::AgentServer;
-use crate::submit::cancel;
 use crate::wait_response;
 use crate::wire::request::CancelRuns;
 use crate::wire::schemas::ErrorDocument;

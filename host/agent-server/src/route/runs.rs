@@ -16,6 +16,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::run_walk::RunWalk;
 
+use crate::cancel_run::delete_run;
 use crate::create_run::{CreatedRun, RunCreator};
 use crate::disconnect::DisconnectGuard;
 use crate::error::ApiError;
@@ -28,7 +29,6 @@ use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::run::StoredRun;
 use crate::run_stream::{self, RunStreamOptions};
 use crate::state::AgentServer;
-use crate::submit::delete_run;
 use crate::view;
 use crate::wait_response::{self, with_location_headers};
 use crate::wire::request::{Modes, RunCreate};

@@ -16,13 +16,13 @@ use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
+use crate::cancel_run;
 use crate::error::ApiError;
 use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
 use crate::records::legacy;
 use crate::route::crons::delete_crons_of_thread;
 use crate::route::state::write_history;
 use crate::state::AgentServer;
-use crate::submit;
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::view;
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlInput};
@@ -187,7 +187,7 @@ pub(super) async fn delete_thread(
 ) -> Result<(), ApiError> {
     let own = engine.clone();
     let future = async move {
-        submit::delete_thread(&own, &thread).await?;
+        cancel_run::delete_thread(&own, &thread).await?;
         legacy::delete_runs(own.ports(), tenant.as_ref(), &thread).await?;
         delete_crons_of_thread(&own, tenant.as_ref(), thread.as_str()).await
     };

@@ -1,7 +1,5 @@
-//! Creates, cancels and deletes runs together with their webhooks.
-//!
-//! The engine decides which run of a thread is next. A cancel or a deletion completes even if the
-//! client disconnects. So does the creation of a run, of which the submission is a part.
+//! Cancels and deletes runs together with their webhooks. A cancel or a deletion completes even if
+//! the client disconnects.
 
 use futures::FutureExt as _;
 use tokio::sync::watch;
