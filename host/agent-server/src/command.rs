@@ -9,11 +9,13 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
+use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 
+use crate::create_run::RunCreator;
 use crate::error::ApiError;
 use crate::extractors::Caller;
-use crate::state::AgentServer;
+use crate::subscriptions::EventDelays;
 use crate::wire::command::{Command, CommandError, ErrorCode, success_reply};
 
 /// Prefix of the commands that manage subscriptions and need a WebSocket connection.
@@ -21,7 +23,8 @@ const SUBSCRIPTION_PREFIX: &str = "subscription.";
 
 /// The thread of a command, and the caller that sent it.
 pub(crate) struct CommandContext<'a> {
-    pub(crate) server: &'a AgentServer,
+    pub(crate) creator: &'a RunCreator,
+    pub(crate) event_delays: &'a EventDelays,
     pub(crate) caller: &'a Caller,
     /// The thread, which may not exist yet.
     pub(crate) thread: &'a ThreadId,
@@ -58,15 +61,19 @@ async fn dispatch(context: &CommandContext<'_>, command: &Command) -> Result<Val
 
 /// Returns the number of the last event of a thread so far.
 pub(crate) async fn last_event_number(context: &CommandContext<'_>) -> Result<u64, CommandError> {
-    let head = context.server.ports().store.thread(context.thread).await;
+    let head = context.engine().ports().store.thread(context.thread).await;
     let head = head.map_err(|error| to_command_error(&error.into()))?;
     Ok(head.map_or(0, |head| EventId::end_of(head.last_seq)))
 }
 
 impl CommandContext<'_> {
+    fn engine(&self) -> &Engine {
+        self.creator.engine()
+    }
+
     /// Finds the thread; `None` if it does not exist or the caller may not access it.
     async fn find(&self) -> Result<Option<ThreadRecord>, CommandError> {
-        let found = self.caller.find_thread(self.server.engine(), self.thread.as_str()).await;
+        let found = self.caller.find_thread(self.engine(), self.thread.as_str()).await;
         found.map_err(|error| to_command_error(&error))
     }
 

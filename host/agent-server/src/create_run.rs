@@ -1,6 +1,6 @@
-//! Creates runs together with their webhooks, on an existing thread or on a new thread of their own.
-//! The engine decides whether a run starts at once or enters the thread queue. Callers complete the
-//! creation even if their client disconnects.
+//! Creates runs together with their webhooks, on an existing thread or on a new one. The engine
+//! decides whether a run starts at once or enters the thread queue. Callers complete the creation
+//! even if their client disconnects.
 
 use serde_json::Value;
 use tokio::sync::watch;

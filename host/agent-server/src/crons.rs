@@ -91,7 +91,7 @@ impl AgentServer {
     pub(crate) fn spawn_cron_scheduler(&self) {
         let server = self.clone();
         tokio::spawn(async move {
-            let mut stopping = server.api().stopping.clone();
+            let mut stopping = server.run_creator().stopping().clone();
             let scheduler = async {
                 loop {
                     let next_ms = server.create_due_runs().await;

@@ -1,20 +1,21 @@
 //! Extractors: the caller of a request, its body and its path.
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use wattle_api::body;
 use wattle_api::guard::ResponseReservation;
 use wattle_api::native::request_principal::RequestPrincipal;
 use wattle_api::native::tenant_scope::{RequestRole, TenantScope};
+use wattle_api::{ApiConfig, ApiState, body};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::error::ApiError;
-use crate::state::AgentServer;
 use crate::wire::request::parse_within;
 
 /// The tenant and the principal of a request, and the room for its response.
@@ -28,13 +29,16 @@ pub(crate) struct Caller {
     pub(crate) response: Option<ResponseReservation>,
 }
 
-impl FromRequestParts<AgentServer> for Caller {
+impl<S: Send + Sync> FromRequestParts<S> for Caller
+where
+    ApiState: FromRef<S>,
+{
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
-        let scope = TenantScope::from_request_parts(parts, server.api()).await?;
-        let RequestPrincipal(principal) =
-            RequestPrincipal::from_request_parts(parts, server.api()).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let api = ApiState::from_ref(state);
+        let scope = TenantScope::from_request_parts(parts, &api).await?;
+        let RequestPrincipal(principal) = RequestPrincipal::from_request_parts(parts, &api).await?;
         let response = parts.extensions.get().cloned();
         Ok(Self { tenant: scope.tenant, principal, response })
     }
@@ -87,11 +91,14 @@ impl Caller {
 /// Whether a request comes from the operator and does not act for a tenant.
 pub(crate) struct IsOperator(pub(crate) bool);
 
-impl FromRequestParts<AgentServer> for IsOperator {
+impl<S: Send + Sync> FromRequestParts<S> for IsOperator
+where
+    ApiState: FromRef<S>,
+{
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
-        let role = RequestRole::from_request_parts(parts, server.api()).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let role = RequestRole::from_request_parts(parts, &ApiState::from_ref(state)).await?;
         Ok(Self(role.is_operator))
     }
 }
@@ -109,11 +116,15 @@ pub(crate) fn parse_uuid(what: &str, text: &str) -> Result<Uuid, ApiError> {
 /// A JSON body. An empty body counts as an empty object.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<AgentServer> for JsonBody<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T>
+where
+    Arc<ApiConfig>: FromRef<S>,
+{
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, server: &AgentServer) -> Result<Self, ApiError> {
-        let body = body::read(request, server.api().config.body_limit_bytes).await?;
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let config = Arc::<ApiConfig>::from_ref(state);
+        let body = body::read(request, config.body_limit_bytes).await?;
         let read = body.parse(|bytes, budget| parse_within(bytes, budget).map_err(ApiError::from));
         read.await.map(Self)
     }
@@ -122,11 +133,11 @@ impl<T: DeserializeOwned> FromRequest<AgentServer> for JsonBody<T> {
 /// The parameters of the path.
 pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<AgentServer> for PathParams<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AgentServer) -> Result<Self, ApiError> {
-        match Path::from_request_parts(parts, server).await {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::from_request_parts(parts, state).await {
             Ok(Path(params)) => Ok(Self(params)),
             Err(rejection) => Err(ApiError::unprocessable(rejection.body_text())),
         }

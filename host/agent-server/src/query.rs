@@ -6,19 +6,15 @@ use axum::http::request::Parts;
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::state::AgentServer;
 
 /// The query parameters of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueryParams(Vec<(String, String)>);
 
-impl FromRequestParts<AgentServer> for QueryParams {
+impl<S: Send + Sync> FromRequestParts<S> for QueryParams {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        _: &AgentServer,
-    ) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         Ok(Self::parse(parts.uri.query().unwrap_or_default()))
     }
 }

@@ -27,7 +27,7 @@ use crate::state::AgentServer;
 
 /// Returns the router of all paths, with their OpenAPI descriptions.
 pub(crate) fn router(server: AgentServer) -> OpenApiRouter {
-    let described = OpenApiRouter::with_openapi(openapi::base())
+    let described = OpenApiRouter::<AgentServer>::with_openapi(openapi::base())
         .routes(routes!(info::ok))
         .routes(routes!(info::info))
         .routes(routes!(threads::create))

@@ -1,8 +1,12 @@
-//! The state that the handlers of the Agent Server API share.
+//! The state that the handlers of the Agent Server API share. Each handler extracts only the parts
+//! that it needs.
 
 use std::sync::Arc;
 
-use wattle_api::ApiState;
+use axum::extract::FromRef;
+use tokio::sync::watch;
+use wattle_api::traffic::Traffic;
+use wattle_api::{ApiConfig, ApiState};
 use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
@@ -13,6 +17,7 @@ use crate::records::legacy;
 use crate::subscriptions::EventDelays;
 use crate::unknown_keys::UnknownKeys;
 use crate::webhooks::{WebhookSettings, Webhooks};
+use crate::websocket::ProtocolParts;
 
 /// Settings of the Agent Server API.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +34,7 @@ pub struct AgentServer(Arc<Inner>);
 
 struct Inner {
     api: ApiState,
-    cron_signal: CronSignal,
+    cron_signal: Arc<CronSignal>,
     webhooks: Webhooks,
     run_creator: RunCreator,
     unknown_keys: UnknownKeys,
@@ -48,7 +53,7 @@ impl AgentServer {
         let webhooks = Webhooks::new(api.engine.clone(), webhooks, api.stopping.clone());
         Self(Arc::new(Inner {
             api: api.clone(),
-            cron_signal: CronSignal::default(),
+            cron_signal: Arc::default(),
             run_creator: RunCreator::new(webhooks.clone(), unknown_keys),
             webhooks,
             unknown_keys,
@@ -60,8 +65,8 @@ impl AgentServer {
     /// that ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a
     /// host of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
-        legacy::enqueue_runs(self.engine()).await;
-        hosts::spawn_reconciler(self.webhooks());
+        legacy::enqueue_runs(&self.0.api.engine).await;
+        hosts::spawn_reconciler(&self.0.webhooks);
         self.reconcile().await;
         self.spawn_cron_scheduler();
     }
@@ -70,43 +75,48 @@ impl AgentServer {
     /// webhooks of this host that are not being delivered yet. The background task of a host that
     /// shares its store does the same whenever another host dies.
     pub async fn reconcile(&self) {
-        hosts::reconcile(self.webhooks()).await;
-    }
-
-    pub(crate) fn api(&self) -> &ApiState {
-        &self.0.api
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.0.api.engine
+        hosts::reconcile(&self.0.webhooks).await;
     }
 
     pub(crate) fn ports(&self) -> &Ports {
-        self.engine().ports()
+        self.0.api.engine.ports()
     }
 
     pub(crate) fn cron_signal(&self) -> &CronSignal {
         &self.0.cron_signal
     }
 
-    pub(crate) fn webhooks(&self) -> &Webhooks {
-        &self.0.webhooks
-    }
-
     pub(crate) fn run_creator(&self) -> &RunCreator {
         &self.0.run_creator
-    }
-
-    pub(crate) fn unknown_keys(&self) -> UnknownKeys {
-        self.0.unknown_keys
-    }
-
-    /// Returns the delays of starts, pauses and ends of runs.
-    pub(crate) fn event_delays(&self) -> &EventDelays {
-        &self.0.event_delays
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
         self.ports().clock.now_ms()
     }
 }
+
+/// Lets handlers extract a part of the state.
+macro_rules! impl_from_ref {
+    ($part:ty, |$inner:ident| $value:expr) => {
+        impl FromRef<AgentServer> for $part {
+            fn from_ref(AgentServer($inner): &AgentServer) -> Self {
+                $value
+            }
+        }
+    };
+}
+
+impl_from_ref!(ApiState, |inner| inner.api.clone());
+impl_from_ref!(Arc<ApiConfig>, |inner| inner.api.config.clone());
+impl_from_ref!(Arc<CronSignal>, |inner| inner.cron_signal.clone());
+impl_from_ref!(Arc<Traffic>, |inner| inner.api.traffic.clone());
+impl_from_ref!(Engine, |inner| inner.api.engine.clone());
+impl_from_ref!(RunCreator, |inner| inner.run_creator.clone());
+impl_from_ref!(UnknownKeys, |inner| inner.unknown_keys);
+impl_from_ref!(watch::Receiver<bool>, |inner| inner.api.stopping.clone());
+impl_from_ref!(ProtocolParts, |inner| ProtocolParts {
+    creator: inner.run_creator.clone(),
+    event_delays: inner.event_delays.clone(),
+    config: inner.api.config.clone(),
+    traffic: inner.api.traffic.clone(),
+});

@@ -18,6 +18,7 @@ mod thread_tail;
 
 use std::collections::BTreeMap;
 
+use tokio::sync::watch;
 use wattle_graph::event::Event;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
@@ -29,7 +30,6 @@ use wattle_run::ports::store::{Store, StoreError, ThreadHead, ThreadRecord};
 
 use crate::event_states::EventStates;
 use crate::graphs;
-use crate::state::AgentServer;
 use crate::view;
 
 pub(crate) use self::delay::EventDelays;
@@ -40,7 +40,8 @@ pub(crate) use self::thread_tail::{ThreadTail, ThreadTailItem};
 
 /// The subscriptions of one connection.
 pub(crate) struct Subscriptions {
-    server: AgentServer,
+    engine: Engine,
+    stopping: watch::Receiver<bool>,
     tail: ThreadTail,
     states: EventStates,
     active: Vec<ActiveSubscription>,
@@ -62,13 +63,20 @@ struct ActiveSubscription {
 
 impl Subscriptions {
     /// Creates an empty set of subscriptions to a thread. The thread need not exist yet.
-    pub(crate) fn new(server: &AgentServer, tenant: Option<String>, thread: &ThreadId) -> Self {
+    pub(crate) fn new(
+        engine: &Engine,
+        stopping: &watch::Receiver<bool>,
+        event_delays: &EventDelays,
+        tenant: Option<String>,
+        thread: &ThreadId,
+    ) -> Self {
         Self {
-            server: server.clone(),
-            tail: ThreadTail::new(server.engine(), &server.api().stopping, tenant, thread, 0),
-            states: EventStates::new(server.engine(), thread, false),
+            engine: engine.clone(),
+            stopping: stopping.clone(),
+            tail: ThreadTail::new(engine, stopping, tenant, thread, 0),
+            states: EventStates::new(engine, thread, false),
             active: Vec::new(),
-            connection: server.event_delays().connect(thread),
+            connection: event_delays.connect(thread),
         }
     }
 
@@ -135,8 +143,8 @@ impl Subscriptions {
     /// Waits until the connection may send the next event to the client.
     async fn wait_until_due(&mut self) -> ThreadTailItem {
         let Some(event) = self.tail.peek() else { return ThreadTailItem::Event };
-        let now_ms = self.server.now_ms();
-        let mut stopping = self.server.api().stopping.clone();
+        let now_ms = self.engine.ports().clock.now_ms();
+        let mut stopping = self.stopping.clone();
         tokio::select! {
             biased;
             () = self.connection.wait_until_due(&event, now_ms) => ThreadTailItem::Event,
@@ -164,7 +172,7 @@ impl Subscriptions {
         let Some(ThreadHead { record, last_seq, .. }) = self.tail.head() else { return Vec::new() };
         let mut need = None;
         for active in self.active.iter_mut().filter(|it| it.is_behind(&event)) {
-            let encoder = active.encoder(self.server.engine(), record, *last_seq);
+            let encoder = active.encoder(&self.engine, record, *last_seq);
             need = need.or(encoder.needs(&event));
         }
         if self.active.iter().any(ActiveSubscription::needs_states) {
@@ -182,7 +190,7 @@ impl Subscriptions {
     /// Moves the reader back to where new subscriptions begin. This method is cancel safe.
     async fn start_new(&mut self) -> Result<(), StoreError> {
         while let Some(index) = self.active.iter().position(|it| it.last_seq.is_none()) {
-            let (store, thread) = (self.server.ports().store.clone(), self.tail.id().clone());
+            let (store, thread) = (self.engine.ports().store.clone(), self.tail.id().clone());
             let since = self.active[index].since;
             let before = start_after(store.as_ref(), &thread, since).await?;
             let is_first = self.active.iter().all(|it| it.last_seq.is_none());
@@ -197,7 +205,7 @@ impl Subscriptions {
     /// Continues with the event after a sequence number, which is the first one of a run.
     fn seek(&mut self, after: u64) {
         self.tail.seek(after);
-        self.states = EventStates::new(self.server.engine(), self.tail.id(), false);
+        self.states = EventStates::new(&self.engine, self.tail.id(), false);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The streaming protocol over one WebSocket: the client sends commands, and the server sends
 //! replies and the events of subscriptions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
@@ -12,20 +13,21 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
+use wattle_api::ApiConfig;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open_requests::RequestPermit;
-use wattle_api::traffic::CutReason;
+use wattle_api::traffic::{CutReason, Traffic};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
 
 use crate::command::{CommandContext, execute, last_event_number, to_command_error};
+use crate::create_run::RunCreator;
 use crate::error::ApiError;
 use crate::extractors::Caller;
-use crate::state::AgentServer;
-use crate::subscriptions::{Subscriptions, ThreadTailItem};
+use crate::subscriptions::{EventDelays, Subscriptions, ThreadTailItem};
 use crate::wire::command::{
     Command, CommandError, ErrorCode, Reconnect, Subscribe, Unsubscribe, success_reply,
 };
@@ -65,21 +67,48 @@ pub(crate) struct ConnectionLimits {
     pub(crate) body_limit: Option<BodyLimit>,
 }
 
+/// What the streaming protocol needs of the server.
+#[derive(Clone)]
+pub(crate) struct ProtocolParts {
+    pub(crate) creator: RunCreator,
+    pub(crate) event_delays: EventDelays,
+    pub(crate) config: Arc<ApiConfig>,
+    pub(crate) traffic: Arc<Traffic>,
+}
+
+impl ProtocolParts {
+    /// Creates an empty set of subscriptions to a thread. The thread need not exist yet.
+    pub(crate) fn subscriptions(&self, tenant: Option<String>, thread: &ThreadId) -> Subscriptions {
+        let (engine, stopping) = (self.creator.engine(), self.creator.stopping());
+        Subscriptions::new(engine, stopping, &self.event_delays, tenant, thread)
+    }
+
+    /// Returns the context of the commands to a thread.
+    pub(crate) fn command_context<'a>(
+        &'a self,
+        caller: &'a Caller,
+        thread: &'a ThreadId,
+    ) -> CommandContext<'a> {
+        let Self { creator, event_delays, .. } = self;
+        CommandContext { creator, event_delays, caller, thread }
+    }
+}
+
 /// Upgrades the connection. Errors about the thread are sent as a close frame, because browsers
 /// cannot read the response to a failed upgrade.
 pub(crate) fn accept(
-    server: AgentServer,
+    parts: ProtocolParts,
     caller: Caller,
     thread: Result<ThreadId, ApiError>,
     limits: ConnectionLimits,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let limit_bytes = server.api().config.body_limit_bytes;
-    let stall = server.api().config.stall_timeout;
+    let limit_bytes = parts.config.body_limit_bytes;
+    let stall = parts.config.stall_timeout;
     let upgrade = upgrade.max_message_size(limit_bytes).max_frame_size(limit_bytes);
     upgrade.on_upgrade(move |mut socket| async move {
         let end = match thread {
-            Ok(thread) => Session::new(server, caller, thread, limits).run(&mut socket).await,
+            Ok(thread) => Session::new(parts, caller, thread, limits).run(&mut socket).await,
             Err(error) => SessionEnd::Close(error_close_frame(&error)),
         };
         if let SessionEnd::Close(frame) = end {
@@ -99,7 +128,7 @@ fn close_frame(code: u16, reason: &str) -> CloseFrame {
 }
 
 struct Session {
-    server: AgentServer,
+    parts: ProtocolParts,
     caller: Caller,
     thread: ThreadId,
     subscriptions: Subscriptions,
@@ -155,18 +184,18 @@ enum SessionEnd {
 
 impl Session {
     fn new(
-        server: AgentServer,
+        parts: ProtocolParts,
         caller: Caller,
         thread: ThreadId,
         limits: ConnectionLimits,
     ) -> Self {
-        let subscriptions = Subscriptions::new(&server, caller.tenant.clone(), &thread);
+        let subscriptions = parts.subscriptions(caller.tenant.clone(), &thread);
         let (commands, queue) = mpsc::channel(COMMAND_QUEUE_LEN);
         // At most one reply is queued, so that the worker does not execute commands faster than the
         // client reads replies.
         let (reply_sender, replies) = mpsc::channel(1);
         let worker = CommandWorker {
-            server: server.clone(),
+            parts: parts.clone(),
             caller: caller.clone(),
             thread: thread.clone(),
             permit: limits.permit.clone(),
@@ -174,7 +203,7 @@ impl Session {
         tokio::spawn(worker.run(queue, reply_sender));
         let owner = limits.permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
         let pings = Pings::default();
-        Self { server, caller, thread, subscriptions, limits, owner, commands, replies, pings }
+        Self { parts, caller, thread, subscriptions, limits, owner, commands, replies, pings }
     }
 
     /// Runs until the client disconnects, the server closes the connection, or the key is revoked.
@@ -329,12 +358,11 @@ impl Session {
         &self,
         sending: impl Future<Output = Result<(), axum::Error>>,
     ) -> Result<(), SessionEnd> {
-        let api = self.server.api();
-        match timeout(api.config.stall_timeout, sending).await {
+        match timeout(self.parts.config.stall_timeout, sending).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(SessionEnd::Disconnected),
             Err(_elapsed) => {
-                api.traffic.count_cut(CutReason::WriteTimeout);
+                self.parts.traffic.count_cut(CutReason::WriteTimeout);
                 tracing::warn!(
                     thread = %self.thread,
                     "a client of a WebSocket did not read within `server.connections.stall_timeout` \
@@ -346,7 +374,7 @@ impl Session {
     }
 
     fn command_context(&self) -> CommandContext<'_> {
-        CommandContext { server: &self.server, caller: &self.caller, thread: &self.thread }
+        self.parts.command_context(&self.caller, &self.thread)
     }
 
     fn subscribe(&mut self, command: &Command) -> Result<Value, CommandError> {
@@ -394,7 +422,7 @@ impl Session {
 
 /// Executes the commands of a connection.
 struct CommandWorker {
-    server: AgentServer,
+    parts: ProtocolParts,
     caller: Caller,
     thread: ThreadId,
     /// Counts the connection as an open request until the last command has completed, even if the
@@ -412,8 +440,7 @@ impl CommandWorker {
             {
                 return;
             }
-            let context =
-                CommandContext { server: &self.server, caller: &self.caller, thread: &self.thread };
+            let context = self.parts.command_context(&self.caller, &self.thread);
             let reply = execute(&context, &command).await;
             // The receiver is dropped if the client has disconnected.
             let _ = replies.send(reply).await;

@@ -75,12 +75,11 @@ pub(super) fn no_checkpoint(error: &ApiError) -> CommandError {
 }
 
 async fn create(context: &CommandContext<'_>, request: &RunCreate) -> Result<Value, CommandError> {
-    let CommandContext { server, caller, thread } = context;
+    let CommandContext { creator, event_delays, caller, thread } = context;
     let creation = async {
         let run = resolve::new_run_id()?;
-        let command = server.event_delays().command(thread, &run);
-        let created =
-            server.run_creator().create_on_thread(caller, thread.as_str(), run, request).await?;
+        let command = event_delays.command(thread, &run);
+        let created = creator.create_on_thread(caller, thread.as_str(), run, request).await?;
         command.reply_sent();
         Ok(created)
     };
@@ -94,7 +93,7 @@ async fn create(context: &CommandContext<'_>, request: &RunCreate) -> Result<Val
 async fn pending_interrupts(
     context: &CommandContext<'_>,
 ) -> Result<Vec<InterruptView>, CommandError> {
-    let view = context.server.engine().thread(context.thread).await;
+    let view = context.engine().thread(context.thread).await;
     let view = view.map_err(|failure| to_command_error(&failure.into()))?;
     Ok(view.map(|view| view.interrupts).unwrap_or_default())
 }
@@ -104,14 +103,14 @@ async fn last_assistant(
     context: &CommandContext<'_>,
     record: &ThreadRecord,
 ) -> Result<String, CommandError> {
-    let server = context.server;
+    let engine = context.engine();
     if let Some(run) = &record.run {
-        match StoredRun::find(server.engine(), record, run.as_str()).await {
+        match StoredRun::find(engine, record, run.as_str()).await {
             Ok(run) => return Ok(run.requested.client.assistant),
             Err(error) if error.status().is_server_error() => return Err(to_command_error(&error)),
             // The run was deleted.
             Err(_) => {}
         }
     }
-    Ok(graphs::graph_id(server.engine().catalog(), &record.app, &record.graph))
+    Ok(graphs::graph_id(engine.catalog(), &record.app, &record.graph))
 }

@@ -34,9 +34,9 @@ pub(super) async fn get(
     let found = match context.find().await? {
         Some(record) => {
             let namespace = namespace(context, &record, &params.namespace).await?;
-            let state = view::load_state(context.server.engine(), &record, &namespace, None).await;
+            let state = view::load_state(context.engine(), &record, &namespace, None).await;
             let state = state.map_err(|error| to_command_error(&error))?;
-            state.map(|state| (view::thread_info(context.server.engine(), &record), state))
+            state.map(|state| (view::thread_info(context.engine(), &record), state))
         }
         None => None,
     };
@@ -75,10 +75,10 @@ pub(super) async fn list(
         limit: Some(limit),
         without_states: true,
     };
-    let past = context.server.engine().history(&record.id, query).await;
+    let past = context.engine().history(&record.id, query).await;
     let past = past.map_err(|failure| to_command_error(&failure.into()))?;
     let (thread_info, graph_metadata) =
-        (view::thread_info(context.server.engine(), &record), view::graph_metadata(&record));
+        (view::thread_info(context.engine(), &record), view::graph_metadata(&record));
     let point = |view: &StateView| {
         let mut metadata = graph_metadata.clone();
         metadata.extend(view.metadata.clone());
@@ -101,7 +101,6 @@ async fn namespace(
     record: &ThreadRecord,
     levels: &[String],
 ) -> Result<Namespace, CommandError> {
-    let found =
-        namespaces::find(context.server.engine(), record, &levels.join(NAMESPACE_SEPARATOR)).await;
+    let found = namespaces::find(context.engine(), record, &levels.join(NAMESPACE_SEPARATOR)).await;
     found.map_err(|error| to_command_error(&error))
 }

@@ -34,7 +34,7 @@ pub(super) async fn get(
     let no_run = |why: String| CommandError::new(ErrorCode::NoSuchRun, why);
     let run = match (&params.run_id, &record.run) {
         (Some(id), _) => {
-            let known = StoredRun::find(context.server.engine(), &record, id).await;
+            let known = StoredRun::find(context.engine(), &record, id).await;
             known.map_err(|error| no_run(error.detail().to_owned()))?.requested.run
         }
         (None, Some(run)) => run.clone(),
@@ -43,8 +43,8 @@ pub(super) async fn get(
             return Err(no_run(why));
         }
     };
-    let thread_info = view::thread_info(context.server.engine(), &record);
-    let name = graphs::graph_id(context.server.engine().catalog(), &record.app, &record.graph);
+    let thread_info = view::thread_info(context.engine(), &record);
+    let name = graphs::graph_id(context.engine().catalog(), &record.app, &record.graph);
     let subscription = Subscription::new(&["lifecycle".to_owned()], Vec::new(), None);
     let subscription =
         subscription.map_err(|error| to_command_error(&RequestError::from(error).into()))?;
@@ -61,18 +61,13 @@ async fn fold_graphs(
     run: &RunId,
     mut encoder: V2,
 ) -> Result<Graphs, CommandError> {
-    let store = &context.server.ports().store;
+    let store = &context.engine().ports().store;
     let head =
         store.thread(context.thread).await.map_err(|error| to_command_error(&error.into()))?;
     let last_seq = head.map_or(0, |head| head.last_seq);
     let tenant = context.caller.tenant.clone();
-    let mut tail = ThreadTail::new(
-        context.server.engine(),
-        &context.server.api().stopping,
-        tenant,
-        context.thread,
-        0,
-    );
+    let mut tail =
+        ThreadTail::new(context.engine(), context.creator.stopping(), tenant, context.thread, 0);
     let mut graphs = Graphs::new();
     let mut seq = 0;
     while seq < last_seq && tail.next().await == ThreadTailItem::Event {

@@ -80,11 +80,11 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 async fn create(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<AssistantCreate>,
 ) -> Result<Json<Assistant>, ApiError> {
-    let graph = graphs::find_for_assistant(server.engine().catalog(), &request.graph_id)?;
+    let graph = graphs::find_for_assistant(engine.catalog(), &request.graph_id)?;
     let (config, context) = normalize_context(request.config, request.context)?;
     check_config(&config)?;
     let id = match &request.assistant_id {
@@ -92,11 +92,11 @@ async fn create(
         None => Uuid::now_v7(),
     };
     let if_exists = request.if_exists.unwrap_or_default();
-    if let Ok(assistant) = find_by_uuid(server.engine(), &caller, id).await? {
+    if let Ok(assistant) = find_by_uuid(&engine, &caller, id).await? {
         return on_existing(assistant, if_exists);
     }
-    check_count(server.engine(), &caller).await?;
-    let now_ms = server.now_ms();
+    check_count(&engine, &caller).await?;
+    let now_ms = engine.ports().clock.now_ms();
     let used = AssistantVersion {
         number: 1,
         created_ms: now_ms,
@@ -107,15 +107,15 @@ async fn create(
         name: request.name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
         description: request.description,
     };
-    check_size(server.engine(), &used)?;
+    check_size(&engine, &used)?;
     let assistant = id.to_string();
     let record =
         AssistantRecord { id: assistant, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
-    if let Some(record) = record.insert(server.ports(), &scope(&caller)).await? {
+    if let Some(record) = record.insert(engine.ports(), &scope(&caller)).await? {
         return Ok(Json(record.to_body()));
     }
     // Another host has created the assistant meanwhile.
-    match find_by_uuid(server.engine(), &caller, id).await? {
+    match find_by_uuid(&engine, &caller, id).await? {
         Ok(assistant) => on_existing(assistant, if_exists),
         Err(_) => Err(write_conflict(&id.to_string())),
     }
@@ -191,16 +191,16 @@ async fn find_by_uuid(
     params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     responses((status = 200, body = Assistant)))]
 async fn read(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Assistant>, ApiError> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
-        let found = find_by_uuid(server.engine(), &caller, uuid).await?;
+        let found = find_by_uuid(&engine, &caller, uuid).await?;
         let missing = |why: NotFound| why.into_error(|| ApiError::missing("assistant", &id));
         return found.map(Json).map_err(missing);
     }
-    let found = assistants::find(server.engine(), caller.tenant.as_ref(), &id).await?;
+    let found = assistants::find(&engine, caller.tenant.as_ref(), &id).await?;
     Ok(Json(default_assistant(&found)))
 }
 
@@ -239,13 +239,12 @@ async fn get_stored(
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 async fn update(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<AssistantPatch>,
 ) -> Result<Json<Assistant>, ApiError> {
-    apply_change(server.engine(), &caller, &id, &AssistantChange::NewVersion(Box::new(request)))
-        .await
+    apply_change(&engine, &caller, &id, &AssistantChange::NewVersion(Box::new(request))).await
 }
 
 fn no_version(assistant: &str, number: u32) -> ApiError {
@@ -314,19 +313,17 @@ fn new_version(
         (status = 204),
         (status = 409, body = ErrorDocument)))]
 async fn delete(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<StatusCode, ApiError> {
     let with_threads = query.get_bool("delete_threads")?;
-    let own = server.clone();
-    let future = async move {
-        delete_with_threads(own.engine(), &own.api().stopping, &caller, &id, with_threads).await
-    };
-    detached::run(server.api().stopping.clone(), future.boxed())
-        .await
-        .unwrap_or_else(ApiError::panicked)?;
+    let until = stopping.clone();
+    let future =
+        async move { delete_with_threads(&engine, &until, &caller, &id, with_threads).await };
+    detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -364,16 +361,16 @@ async fn delete_with_threads(
     request_body = AssistantVersions,
     responses((status = 200, body = Vec<Assistant>)))]
 async fn versions(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<AssistantVersions>,
 ) -> Result<Page, ApiError> {
-    let all = match graphs::look_up(server.engine().catalog(), &id) {
+    let all = match graphs::look_up(engine.catalog(), &id) {
         Ok(graph) => vec![default_assistant(&graph)],
         Err(_) => {
-            let record = get_stored(server.engine(), &caller, &id).await?.value;
-            let all = record.versions(server.ports(), &scope(&caller)).await?;
+            let record = get_stored(&engine, &caller, &id).await?.value;
+            let all = record.versions(engine.ports(), &scope(&caller)).await?;
             all.iter().map(|version| version.to_body(&record.id)).collect()
         }
     };
@@ -394,18 +391,17 @@ async fn versions(
     request_body = AssistantLatest,
     responses((status = 200, body = Assistant)))]
 async fn latest(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<AssistantLatest>,
 ) -> Result<Json<Assistant>, ApiError> {
-    if let Ok(graph) = graphs::look_up(server.engine().catalog(), &id) {
+    if let Ok(graph) = graphs::look_up(engine.catalog(), &id) {
         let default = default_assistant(&graph);
         let is_version = default.version == request.version;
         return if is_version { Ok(Json(default)) } else { Err(no_version(&id, request.version)) };
     }
-    apply_change(server.engine(), &caller, &id, &AssistantChange::SelectVersion(request.version))
-        .await
+    apply_change(&engine, &caller, &id, &AssistantChange::SelectVersion(request.version)).await
 }
 
 /// A change of an assistant.

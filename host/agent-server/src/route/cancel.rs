@@ -16,7 +16,6 @@ use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::query::QueryParams;
 use crate::run::StoredRun;
-use crate::state::AgentServer;
 use crate::wait_response;
 use crate::wire::request::CancelRuns;
 use crate::wire::schemas::ErrorDocument;
@@ -41,14 +40,15 @@ const PENDING_PAGE_SIZE: usize = 1_000;
         (status = 202),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn cancel_run(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
-    let run = StoredRun::find(server.engine(), &thread, &run).await?;
-    cancel_and_respond(server.engine(), &server.api().stopping, &caller, run, &query).await
+    let thread = caller.thread(&engine, &id).await?;
+    let run = StoredRun::find(&engine, &thread, &run).await?;
+    cancel_and_respond(&engine, &stopping, &caller, run, &query).await
 }
 
 /// Cancels a run. Returns its values if the request waits for them.
@@ -95,7 +95,8 @@ fn parse_rollback(query: &QueryParams) -> Result<bool, ApiError> {
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn cancel_runs(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     query: QueryParams,
     JsonBody(request): JsonBody<CancelRuns>,
@@ -103,8 +104,8 @@ pub(super) async fn cancel_runs(
     request.check()?;
     let rollback = parse_rollback(&query)?;
     let selected = match (&request.thread_id, &request.run_ids) {
-        (Some(thread), Some(runs)) => named_runs(server.engine(), &caller, thread, runs).await?,
-        _ => runs_with_status(server.engine(), &caller, request.status.as_deref()).await?,
+        (Some(thread), Some(runs)) => named_runs(&engine, &caller, thread, runs).await?,
+        _ => runs_with_status(&engine, &caller, request.status.as_deref()).await?,
     };
     if selected.is_empty() {
         let text = match &request.status {
@@ -113,18 +114,10 @@ pub(super) async fn cancel_runs(
         };
         return Err(ApiError::not_found(text));
     }
-    let own = server.clone();
+    let until = stopping.clone();
     let future = async move {
         for run in selected {
-            match cancel(
-                own.engine(),
-                &own.api().stopping,
-                &run,
-                rollback,
-                caller.principal.as_ref(),
-            )
-            .await
-            {
+            match cancel(&engine, &until, &run, rollback, caller.principal.as_ref()).await {
                 // The run has ended meanwhile.
                 Err(error) if error.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
@@ -132,9 +125,7 @@ pub(super) async fn cancel_runs(
         }
         Ok(StatusCode::NO_CONTENT)
     };
-    detached::run(server.api().stopping.clone(), future.boxed())
-        .await
-        .unwrap_or_else(ApiError::panicked)
+    detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)
 }
 
 async fn named_runs(

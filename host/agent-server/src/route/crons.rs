@@ -1,5 +1,7 @@
 //! Crons: create, search, read, change and delete.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -11,6 +13,8 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::engine::Engine;
 
 use crate::assistants;
+use crate::create_run::RunCreator;
+use crate::crons::signal::CronSignal;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
 use crate::graphs;
@@ -79,11 +83,12 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 async fn create(
-    State(server): State<AgentServer>,
+    State(creator): State<RunCreator>,
+    State(cron_signal): State<Arc<CronSignal>>,
     caller: Caller,
     JsonBody(request): JsonBody<CronCreate>,
 ) -> Result<Json<Cron>, ApiError> {
-    create_cron(&server, &caller, None, &request).await
+    create_cron(&creator, &cron_signal, &caller, None, &request).await
 }
 
 /// Creates a cron whose runs are on one thread.
@@ -96,22 +101,26 @@ async fn create(
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 async fn create_on_thread(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(creator): State<RunCreator>,
+    State(cron_signal): State<Arc<CronSignal>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<CronCreate>,
 ) -> Result<Json<Cron>, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
-    create_cron(&server, &caller, Some(thread.id.to_string()), &request).await
+    let thread = caller.thread(&engine, &id).await?;
+    create_cron(&creator, &cron_signal, &caller, Some(thread.id.to_string()), &request).await
 }
 
 async fn create_cron(
-    server: &AgentServer,
+    creator: &RunCreator,
+    cron_signal: &CronSignal,
     caller: &Caller,
     thread: Option<String>,
     request: &CronCreate,
 ) -> Result<Json<Cron>, ApiError> {
-    let now_ms = server.now_ms();
+    let ports = creator.engine().ports();
+    let now_ms = ports.clock.now_ms();
     let mut record = CronRecord {
         cron: Uuid::now_v7(),
         tenant: caller.tenant.clone(),
@@ -127,22 +136,23 @@ async fn create_cron(
         updated_ms: now_ms,
         revision: Uuid::now_v7(),
     };
-    record.assistant = validate(server, &record).await?;
-    let entries: Vec<DueEntry> = due_entries(server.ports()).list().await?;
+    record.assistant = validate(creator, &record).await?;
+    let entries: Vec<DueEntry> = due_entries(ports).list().await?;
     let own = entries.iter().filter(|due| due.tenant == caller.tenant).count();
     if own >= MAX_CRONS_PER_TENANT || entries.len() >= MAX_CRONS {
         return Err(ApiError::conflict("the maximum number of crons is reached; delete some"));
     }
-    record.save(server.ports(), now_ms).await?;
-    server.cron_signal().wake();
+    record.save(ports, now_ms).await?;
+    cron_signal.wake();
     Ok(Json(record.to_body(now_ms)))
 }
 
 /// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
-async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, ApiError> {
+async fn validate(creator: &RunCreator, record: &CronRecord) -> Result<String, ApiError> {
+    let engine = creator.engine();
     let schedule = Schedule::parse(&record.schedule, record.timezone.as_deref());
     let schedule = schedule.map_err(ApiError::unprocessable)?;
-    if schedule.next_after(server.now_ms()).is_none() {
+    if schedule.next_after(engine.ports().clock.now_ms()).is_none() {
         let text = format!("`schedule` matches no future time: `{}`", record.schedule);
         return Err(ApiError::unprocessable(text));
     }
@@ -153,12 +163,11 @@ async fn validate(server: &AgentServer, record: &CronRecord) -> Result<String, A
         return Err(ApiError::unprocessable(text));
     }
     let run = parse_run(&record.payload)?;
-    server.run_creator().check(&run)?;
+    creator.check(&run)?;
     if record.thread.is_none() && run.command().is_some() {
         return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
     }
-    let graph =
-        assistants::find(server.engine(), record.tenant.as_ref(), &run.assistant_id).await?;
+    let graph = assistants::find(engine, record.tenant.as_ref(), &run.assistant_id).await?;
     Ok(graph.assistant().to_string())
 }
 
@@ -173,12 +182,12 @@ fn parse_end_time(text: &str) -> Result<i64, ApiError> {
     params(("cron" = String, Path, description = "id of the cron")),
     responses((status = 200, body = Cron)))]
 async fn read(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Cron>, ApiError> {
-    let record = find(server.engine(), &caller, &id).await?.value;
-    Ok(Json(record.to_body(server.now_ms())))
+    let record = find(&engine, &caller, &id).await?.value;
+    Ok(Json(record.to_body(engine.ports().clock.now_ms())))
 }
 
 /// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
@@ -208,25 +217,27 @@ async fn find(
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 async fn update(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(creator): State<RunCreator>,
+    State(cron_signal): State<Arc<CronSignal>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(change): JsonBody<CronPatch>,
 ) -> Result<Json<Cron>, ApiError> {
     let changed = retry_on_conflict(|| async {
-        let old = find(server.engine(), &caller, &id).await?;
-        let (mut record, now_ms) = (old.value.clone(), server.now_ms());
+        let old = find(&engine, &caller, &id).await?;
+        let (mut record, now_ms) = (old.value.clone(), engine.ports().clock.now_ms());
         apply(&mut record, change.clone())?;
-        record.assistant = validate(&server, &record).await?;
+        record.assistant = validate(&creator, &record).await?;
         record.updated_ms = now_ms;
         record.revision = Uuid::now_v7();
-        let changed = record.replace(server.ports(), now_ms, &old).await?;
+        let changed = record.replace(engine.ports(), now_ms, &old).await?;
         Ok::<_, ApiError>(changed.map(|record| record.to_body(now_ms)))
     });
     let write_conflict =
         || ApiError::conflict(format!("cron `{id}` is being changed by other requests; try again"));
     let changed = changed.await?.ok_or_else(write_conflict)?;
-    server.cron_signal().wake();
+    cron_signal.wake();
     Ok(Json(changed))
 }
 
@@ -260,11 +271,11 @@ fn apply(record: &mut CronRecord, change: CronPatch) -> Result<(), ApiError> {
     params(("cron" = String, Path, description = "id of the cron")),
     responses((status = 204)))]
 async fn delete(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    find(server.engine(), &caller, &id).await?.value.delete(server.ports()).await?;
+    find(&engine, &caller, &id).await?.value.delete(engine.ports()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -310,12 +321,12 @@ async fn list_records(
                 ("X-Pagination-Next" = usize, description = "offset of the next page"))),
         (status = 404, body = ErrorDocument)))]
 async fn search(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
-    let now_ms = server.now_ms();
-    let mut found = find_matching(server.engine(), &caller, &request).await?;
+    let now_ms = engine.ports().clock.now_ms();
+    let mut found = find_matching(&engine, &caller, &request).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
@@ -341,11 +352,11 @@ async fn search(
         (status = 200, body = usize, content_type = "application/json"),
         (status = 404, body = ErrorDocument)))]
 async fn count(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<CronSearch>,
 ) -> Result<Json<usize>, ApiError> {
-    Ok(Json(find_matching(server.engine(), &caller, &request).await?.len()))
+    Ok(Json(find_matching(&engine, &caller, &request).await?.len()))
 }
 
 async fn find_matching(

@@ -17,7 +17,6 @@ use crate::namespaces;
 use crate::page::{self, Page};
 use crate::query::QueryParams;
 use crate::resolve::{Point, parse_point};
-use crate::state::AgentServer;
 use crate::view;
 use crate::wire::request::{Before, HistoryRequest};
 use crate::wire::schemas::ThreadStatePart;
@@ -41,19 +40,19 @@ const READ_BATCH: usize = 16;
         ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn get(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Page, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
+    let record = caller.thread(&engine, &id).await?;
     let limit = query.get_usize("limit")?.unwrap_or(DEFAULT_PAGE_SIZE).min(MAX_PAGE_SIZE);
     let request = HistoryRequest {
         before: query.get("before").map(|id| Before::Id(id.to_owned())),
         select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
-    list_states(server.engine(), &caller, &record, request, limit).await
+    list_states(&engine, &caller, &record, request, limit).await
 }
 
 /// Lists the states in the history of a thread that match a filter, newest first.
@@ -64,14 +63,14 @@ pub(super) async fn get(
     request_body = HistoryRequest,
     responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn post(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<HistoryRequest>,
 ) -> Result<Page, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
+    let record = caller.thread(&engine, &id).await?;
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
-    list_states(server.engine(), &caller, &record, request, limit).await
+    list_states(&engine, &caller, &record, request, limit).await
 }
 
 /// Lists at most `wanted` states.

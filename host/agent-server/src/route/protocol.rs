@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{FutureExt as _, stream};
+use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_api::detached;
@@ -26,7 +27,7 @@ use wattle_project::agent_server::v2::StreamEvent;
 use wattle_run::engine::Engine;
 use wattle_run::json::bounded::JsonBudget;
 
-use crate::command::{CommandContext, execute};
+use crate::command::execute;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::query::QueryParams;
@@ -34,7 +35,7 @@ use crate::run_stream::sse_response;
 use crate::state::AgentServer;
 use crate::subscriptions::{Subscriptions, ThreadTailItem};
 use crate::thread_stream::{self, ThreadStreamModes};
-use crate::websocket::{self, ConnectionLimits};
+use crate::websocket::{self, ConnectionLimits, ProtocolParts};
 use crate::wire::command::{Command, Subscribe};
 use crate::wire::schemas::{
     CommandAnswer, CommandDocument, CommandRefused, ErrorDocument, StreamedEvent,
@@ -59,13 +60,13 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
         (status = 200, body = CommandAnswer),
         (status = 400, body = CommandRefused)))]
 async fn commands(
-    State(server): State<AgentServer>,
+    State(parts): State<ProtocolParts>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let thread = thread_id(server.engine(), &caller, &id).await?;
-    let body = wattle_api::body::read(request, server.api().config.body_limit_bytes).await?;
+    let thread = thread_id(parts.creator.engine(), &caller, &id).await?;
+    let body = wattle_api::body::read(request, parts.config.body_limit_bytes).await?;
     let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
     let command = match body.parse::<_, ApiError>(read).await? {
         Ok(command) => command,
@@ -73,17 +74,13 @@ async fn commands(
             return Ok((StatusCode::BAD_REQUEST, Json(error.reply(None))).into_response());
         }
     };
-    let own = server.clone();
+    let stopping = parts.creator.stopping().clone();
     let future = async move {
-        let context = CommandContext { server: &own, caller: &caller, thread: &thread };
+        let context = parts.command_context(&caller, &thread);
         Ok(execute(&context, &command).await)
     };
-    Ok(Json(
-        detached::run(server.api().stopping.clone(), future.boxed())
-            .await
-            .unwrap_or_else(ApiError::panicked)?,
-    )
-    .into_response())
+    Ok(Json(detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?)
+        .into_response())
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
@@ -106,14 +103,14 @@ async fn thread_id(engine: &Engine, caller: &Caller, id: &str) -> Result<ThreadI
         (status = 200, body = StreamedEvent, content_type = "text/event-stream"),
         (status = 400, body = ErrorDocument)))]
 async fn events(
-    State(server): State<AgentServer>,
+    State(parts): State<ProtocolParts>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(wanted): JsonBody<Subscribe>,
 ) -> Result<Response, ApiError> {
     let subscription = wanted.subscription()?;
-    let thread = thread_id(server.engine(), &caller, &id).await?;
-    let mut subscriptions = Subscriptions::new(&server, caller.tenant, &thread);
+    let thread = thread_id(parts.creator.engine(), &caller, &id).await?;
+    let mut subscriptions = parts.subscriptions(caller.tenant, &thread);
     subscriptions.subscribe(String::new(), subscription, wanted.since.unwrap_or(0));
     let events = EventStreamBody { subscriptions, pending: VecDeque::new(), is_over: false };
     let body = stream::unfold(events, |mut events| async move {
@@ -167,7 +164,7 @@ impl EventStreamBody {
         (status = 101),
         (status = 400, body = ErrorDocument)))]
 async fn open_websocket(
-    State(server): State<AgentServer>,
+    State(parts): State<ProtocolParts>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     permit: Option<Extension<RequestPermit>>,
@@ -181,13 +178,13 @@ async fn open_websocket(
             "open a WebSocket here, or request a stream with POST: {why}"
         ))
     })?;
-    let thread = thread_id(server.engine(), &caller, &id).await;
+    let thread = thread_id(parts.creator.engine(), &caller, &id).await;
     let limits = ConnectionLimits {
         permit: permit.map(|Extension(permit)| permit),
         rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
         body_limit: limit.map(|Extension(limit)| limit),
     };
-    Ok(websocket::accept(server, caller, thread, limits, upgrade))
+    Ok(websocket::accept(parts, caller, thread, limits, upgrade))
 }
 
 /// Streams all runs of a thread.
@@ -201,13 +198,14 @@ async fn open_websocket(
         ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 async fn thread_stream(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
+    let record = caller.thread(&engine, &id).await?;
     // The reference server reads `stream_modes`, but its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
     let modes = ThreadStreamModes::parse(&names)?;
@@ -217,12 +215,5 @@ async fn thread_stream(
             if FROM_START_IDS.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
         number.ok_or_else(|| ApiError::unprocessable(format!("`{id}` is not an event id")))
     });
-    thread_stream::response(
-        server.engine(),
-        &server.api().stopping,
-        &record,
-        modes,
-        after.transpose()?,
-    )
-    .await
+    thread_stream::response(&engine, &stopping, &record, modes, after.transpose()?).await
 }

@@ -28,7 +28,6 @@ use crate::resolve::run::RequestedRun;
 use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::run::StoredRun;
 use crate::run_stream::{self, RunStreamOptions};
-use crate::state::AgentServer;
 use crate::view;
 use crate::wait_response::{self, with_location_headers};
 use crate::wire::request::{Modes, RunCreate};
@@ -85,18 +84,18 @@ impl GuardedRun {
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn create(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(creator): State<RunCreator>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
-    let (creator, run) = (server.run_creator().clone(), resolve::new_run_id()?);
+    let run = resolve::new_run_id()?;
     let future = async move { creator.create_on_thread(&caller, &id, run, &request).await };
     let CreatedRun { thread, record, .. } =
-        detached::run(server.api().stopping.clone(), future.boxed())
-            .await
-            .unwrap_or_else(ApiError::panicked)?;
-    let run = StoredRun::load(server.engine(), &thread, record).await?;
+        detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?;
+    let run = StoredRun::load(&engine, &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
@@ -113,19 +112,21 @@ pub(super) async fn create(
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn wait(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(creator): State<RunCreator>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let GuardedRun { run, disconnect_guard } =
-        create_guarded(server.run_creator(), caller, id, Arc::new(request)).await?;
+        create_guarded(&creator, caller, id, Arc::new(request)).await?;
     let path = run_path(&run.requested);
     Ok(with_location_headers(
         wait_response::wait_response(
-            server.engine(),
-            &server.api().stopping,
+            &engine,
+            &stopping,
             run.requested.run_ref(),
             disconnect_guard,
             lease,
@@ -148,16 +149,17 @@ pub(super) async fn wait(
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn stream(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(creator): State<RunCreator>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let guarded = create_guarded(server.run_creator(), caller, id, request.clone()).await?;
+    let guarded = create_guarded(&creator, caller, id, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
-    let response =
-        stream_response(server.engine(), &server.api().stopping, guarded, &request).await?;
+    let response = stream_response(&engine, &stopping, guarded, &request).await?;
     Ok(with_location_headers(response, &path, Some("stream")))
 }
 
@@ -241,17 +243,17 @@ pub(super) fn encode_path_segment(id: &str) -> String {
         ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = Vec<RunPart>)))]
 pub(super) async fn list(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Page, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
+    let thread = caller.thread(&engine, &id).await?;
     let status = query.get("status").map(parse_status).transpose()?;
     let mut to_skip = query.get_usize("offset")?.unwrap_or(0);
     let limit = query.get_usize("limit")?.unwrap_or(DEFAULT_PAGE_SIZE).min(MAX_PAGE_SIZE);
     let fields = query.list("select");
-    let mut runs = RunWalk::newest_first(server.ports().store.as_ref(), &thread.id);
+    let mut runs = RunWalk::newest_first(engine.ports().store.as_ref(), &thread.id);
     if status.is_none() {
         runs = runs.skip(std::mem::take(&mut to_skip));
     }
@@ -259,7 +261,7 @@ pub(super) async fn list(
     while page.len() < limit
         && let Some(record) = runs.next().await?
     {
-        let run = StoredRun::load(server.engine(), &thread, record).await?.to_body();
+        let run = StoredRun::load(&engine, &thread, record).await?.to_body();
         if status.is_some_and(|status| run.status != status) {
             continue;
         }
@@ -286,12 +288,12 @@ fn parse_status(word: &str) -> Result<RunStatus, ApiError> {
         ("run" = String, Path, description = "id of the run")),
     responses((status = 200, body = Run)))]
 pub(super) async fn get(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<Json<Run>, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
-    let run = StoredRun::find(server.engine(), &thread, &run).await?;
+    let thread = caller.thread(&engine, &id).await?;
+    let run = StoredRun::find(&engine, &thread, &run).await?;
     Ok(Json(run.to_body()))
 }
 
@@ -306,13 +308,14 @@ pub(super) async fn get(
         (status = 204),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn delete(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
-    let run = StoredRun::find(server.engine(), &thread, &run).await?;
-    delete_run(server.engine(), &server.api().stopping, &thread.id, &run.requested.run).await?;
+    let thread = caller.thread(&engine, &id).await?;
+    let run = StoredRun::find(&engine, &thread, &run).await?;
+    delete_run(&engine, &stopping, &thread.id, &run.requested.run).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -329,14 +332,15 @@ pub(super) async fn delete(
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
-    let run = StoredRun::find(server.engine(), &thread, &run).await?;
-    join_response(server.engine(), &server.api().stopping, &caller, run, &query)
+    let thread = caller.thread(&engine, &id).await?;
+    let run = StoredRun::find(&engine, &thread, &run).await?;
+    join_response(&engine, &stopping, &caller, run, &query)
 }
 
 /// Returns a response that waits for the result of a run, with the path of the run.
@@ -387,23 +391,17 @@ fn requested_guard(
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join_stream(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams((id, run)): PathParams<(String, String)>,
     query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
-    let run = StoredRun::find(server.engine(), &thread, &run).await?;
+    let thread = caller.thread(&engine, &id).await?;
+    let run = StoredRun::find(&engine, &thread, &run).await?;
     let path = run_path(&run.requested);
-    let response = join_stream_response(
-        server.engine(),
-        &server.api().stopping,
-        &thread,
-        run,
-        &query,
-        &headers,
-    )?;
+    let response = join_stream_response(&engine, &stopping, &thread, run, &query, &headers)?;
     Ok(with_location_headers(response, &path, Some(&query.path_with_query("stream"))))
 }
 

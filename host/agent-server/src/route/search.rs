@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
@@ -27,7 +28,6 @@ use wattle_run::thread_walk::ThreadWalk;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Page, SearchBudget};
-use crate::state::AgentServer;
 use crate::view::{self, STATELESS_MARKER};
 use crate::wire::extract::Extract;
 use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
@@ -85,13 +85,14 @@ pub(super) fn pagination_headers(total: usize, offset: usize, shown: usize) -> H
             headers(("X-Pagination-Total" = usize, description = "total number of matches; with `values`, a lower bound"),
                 ("X-Pagination-Next" = usize, description = "offset of the next page")))))]
 pub(super) async fn search(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(traffic): State<Arc<Traffic>>,
     caller: Caller,
     permit: Option<Extension<RequestPermit>>,
     JsonBody(request): JsonBody<ThreadSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
     if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
-        leave_control(&server.api().traffic, permit.as_deref())?;
+        leave_control(&traffic, permit.as_deref())?;
     }
     let extract = Extract::parse(&request.extract.unwrap_or_default());
     let extract = extract.map_err(ApiError::unprocessable)?;
@@ -101,25 +102,24 @@ pub(super) async fn search(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let mut found = filter.find(server.engine(), &caller).await?;
+    let mut found = filter.find(&engine, &caller).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     // One more thread than the page contains shows whether there is a next page.
     let most = offset.saturating_add(limit + 1);
-    let found = filter.match_values(server.engine(), &caller, found, most).await?;
+    let found = filter.match_values(&engine, &caller, found, most).await?;
     let (total, of_page) = (found.len(), found.into_iter().skip(offset).take(limit));
     let (mut page, listed) = (Page::new(caller.response.clone()), of_page.len());
     for thread in of_page {
         let record = match thread.record {
             Some(record) => Some(*record),
-            None => find_record(server.engine(), &caller, &thread.id).await?,
+            None => find_record(&engine, &caller, &thread.id).await?,
         };
         // A thread that was deleted meanwhile is left out.
         if let Some(record) = record {
             page.push(
-                &render_thread(server.engine(), &record, request.select.as_deref(), &extract)
-                    .await?,
+                &render_thread(&engine, &record, request.select.as_deref(), &extract).await?,
             )?;
         }
     }
@@ -167,7 +167,7 @@ async fn render_thread(
     request_body = ThreadCount,
     responses((status = 200, body = usize, content_type = "application/json")))]
 pub(super) async fn count(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<ThreadCount>,
 ) -> Result<Json<usize>, ApiError> {
@@ -177,8 +177,8 @@ pub(super) async fn count(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let found = filter.find(server.engine(), &caller).await?;
-    Ok(Json(filter.match_values(server.engine(), &caller, found, usize::MAX).await?.len()))
+    let found = filter.find(&engine, &caller).await?;
+    Ok(Json(filter.match_values(&engine, &caller, found, usize::MAX).await?.len()))
 }
 
 /// A thread that matches a search, with what threads are sorted by.

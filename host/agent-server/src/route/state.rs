@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_graph::event::Write;
@@ -23,7 +24,6 @@ use crate::graphs;
 use crate::namespaces;
 use crate::query::QueryParams;
 use crate::resolve::{END_ALIASES, Point, new_message_id, parse_point};
-use crate::state::AgentServer;
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::view;
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
@@ -50,15 +50,14 @@ const GRAPH_ID: &str = "graph_id";
         ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
+    let record = caller.thread(&engine, &id).await?;
     let state =
-        read(server.engine(), &record, &Namespace::root(), None, query.get_bool("subgraphs")?)
-            .await?;
+        read(&engine, &record, &Namespace::root(), None, query.get_bool("subgraphs")?).await?;
     Ok(Json(view::select_state_fields(&state, &query.list("select"))?))
 }
 
@@ -72,16 +71,15 @@ pub(super) async fn get(
         ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get_by_id(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams((id, checkpoint)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
+    let record = caller.thread(&engine, &id).await?;
     let root = Namespace::root();
     let state =
-        read(server.engine(), &record, &root, Some(&checkpoint), query.get_bool("subgraphs")?)
-            .await?;
+        read(&engine, &record, &root, Some(&checkpoint), query.get_bool("subgraphs")?).await?;
     Ok(Json(view::select_state_fields(&state, &query.list("select"))?))
 }
 
@@ -93,16 +91,16 @@ pub(super) async fn get_by_id(
     request_body = StateRequest,
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get_at_checkpoint(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<StateRequest>,
 ) -> Result<Json<Value>, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
+    let record = caller.thread(&engine, &id).await?;
     let checkpoint = &request.checkpoint;
-    let namespace = namespaces::find(server.engine(), &record, &checkpoint.checkpoint_ns).await?;
+    let namespace = namespaces::find(&engine, &record, &checkpoint.checkpoint_ns).await?;
     let nested = request.subgraphs.unwrap_or(false);
-    let state = read(server.engine(), &record, &namespace, checkpoint.id(), nested).await?;
+    let state = read(&engine, &record, &namespace, checkpoint.id(), nested).await?;
     Ok(Json(view::select_state_fields(&state, &request.select.unwrap_or_default())?))
 }
 
@@ -140,21 +138,21 @@ async fn read(
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn update(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(unknown_keys): State<UnknownKeys>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<StateUpdate>,
 ) -> Result<(HeaderMap, Json<Value>), ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
-    if server.engine().has_pending(&record.id).await? {
+    let record = caller.thread(&engine, &id).await?;
+    if engine.has_pending(&record.id).await? {
         let text = format!("thread `{id}` has a pending run; change the state after that run");
         return Err(ApiError::conflict(text));
     }
     let namespace = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
-    let namespace =
-        namespaces::find(server.engine(), &record, namespace.unwrap_or_default()).await?;
-    let target =
-        EditTarget::load(server.engine(), server.unknown_keys(), &record, &namespace).await?;
+    let namespace = namespaces::find(&engine, &record, namespace.unwrap_or_default()).await?;
+    let target = EditTarget::load(&engine, unknown_keys, &record, &namespace).await?;
     let mut ignored = IgnoredKeys::default();
     let edit = target.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
     let checkpoint = match request.checkpoint_id().map(|id| parse_point(&record, id)).transpose()? {
@@ -172,13 +170,11 @@ pub(super) async fn update(
         principal: caller.principal.clone(),
         ..target.request(&record, vec![vec![edit]])
     };
-    let own = server.clone();
-    let future = async move { Ok(own.engine().edit(edited).await?) };
-    let view = detached::run(server.api().stopping.clone(), future.boxed())
-        .await
-        .unwrap_or_else(ApiError::panicked)?;
+    let own = engine.clone();
+    let future = async move { Ok(own.edit(edited).await?) };
+    let view = detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?;
     let checkpoint =
-        view::thread_info(server.engine(), &record).checkpoint(&view.namespace, view.checkpoint);
+        view::thread_info(&engine, &record).checkpoint(&view.namespace, view.checkpoint);
     let updated = json!({
         "checkpoint": checkpoint,
         "configurable": checkpoint,

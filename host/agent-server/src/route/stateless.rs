@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
 use serde::Deserialize;
+use tokio::sync::watch;
 use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_graph::id::RunId;
@@ -27,7 +28,6 @@ use crate::route::runs::{
     GuardedRun, encode_path_segment, join_response, join_stream_response, stream_response,
 };
 use crate::run::StoredRun;
-use crate::state::AgentServer;
 use crate::wait_response::{self, with_location_headers};
 use crate::wire::request::{RunCreate, at_most};
 use crate::wire::response::Run;
@@ -51,17 +51,17 @@ pub(super) struct Batch(#[serde(deserialize_with = "at_most::<MAX_BATCH, _, _>")
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn create(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(creator): State<RunCreator>,
     caller: Caller,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
-    let (creator, run) = (server.run_creator().clone(), resolve::new_run_id()?);
+    let run = resolve::new_run_id()?;
     let future = async move { creator.create_stateless(&caller, run, &request).await };
     let CreatedRun { thread, record, .. } =
-        detached::run(server.api().stopping.clone(), future.boxed())
-            .await
-            .unwrap_or_else(ApiError::panicked)?;
-    let run = StoredRun::load(server.engine(), &thread, record).await?;
+        detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?;
+    let run = StoredRun::load(&engine, &thread, record).await?;
     Ok(with_location_headers(Json(run.to_body()).into_response(), &run_path(&run.requested), None))
 }
 
@@ -75,15 +75,17 @@ pub(super) async fn create(
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn batch(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(creator): State<RunCreator>,
     caller: Caller,
     JsonBody(Batch(requests)): JsonBody<Batch>,
 ) -> Result<Json<Vec<Run>>, ApiError> {
     for request in &requests {
-        server.run_creator().check(request)?;
-        assistants::find(server.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
+        creator.check(request)?;
+        assistants::find(&engine, caller.tenant.as_ref(), &request.assistant_id).await?;
     }
-    let own = server.run_creator().clone();
+    let own = creator.clone();
     let future = async move {
         let mut runs = Vec::with_capacity(requests.len());
         for request in &requests {
@@ -93,11 +95,7 @@ pub(super) async fn batch(
         }
         Ok(runs)
     };
-    Ok(Json(
-        detached::run(server.api().stopping.clone(), future.boxed())
-            .await
-            .unwrap_or_else(ApiError::panicked)?,
-    ))
+    Ok(Json(detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?))
 }
 
 /// Creates a stateless run and waits for its result.
@@ -113,18 +111,20 @@ pub(super) async fn batch(
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn wait(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(creator): State<RunCreator>,
     caller: Caller,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let lease = caller.response.clone();
     let GuardedRun { run, disconnect_guard } =
-        create_guarded(server.run_creator(), caller, Arc::new(request)).await?;
+        create_guarded(&creator, caller, Arc::new(request)).await?;
     let path = run_path(&run.requested);
     Ok(with_location_headers(
         wait_response::wait_response(
-            server.engine(),
-            &server.api().stopping,
+            &engine,
+            &stopping,
             run.requested.run_ref(),
             disconnect_guard,
             lease,
@@ -147,15 +147,17 @@ pub(super) async fn wait(
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn stream(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(creator): State<RunCreator>,
     caller: Caller,
     JsonBody(request): JsonBody<RunCreate>,
 ) -> Result<Response, ApiError> {
     let request = Arc::new(request);
-    let guarded = create_guarded(server.run_creator(), caller, request.clone()).await?;
+    let guarded = create_guarded(&creator, caller, request.clone()).await?;
     let path = run_path(&guarded.run.requested);
     Ok(with_location_headers(
-        stream_response(server.engine(), &server.api().stopping, guarded, &request).await?,
+        stream_response(&engine, &stopping, guarded, &request).await?,
         &path,
         Some("stream"),
     ))
@@ -207,11 +209,11 @@ async fn find(
     params(("run" = String, Path, description = "id of the run")),
     responses((status = 200, body = Run)))]
 pub(super) async fn get(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Run>, ApiError> {
-    let (_, run) = find(server.engine(), &caller, &id).await?;
+    let (_, run) = find(&engine, &caller, &id).await?;
     Ok(Json(run.to_body()))
 }
 
@@ -227,13 +229,14 @@ pub(super) async fn get(
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let (_, run) = find(server.engine(), &caller, &id).await?;
-    join_response(server.engine(), &server.api().stopping, &caller, run, &query)
+    let (_, run) = find(&engine, &caller, &id).await?;
+    join_response(&engine, &stopping, &caller, run, &query)
 }
 
 /// Streams the events of a run.
@@ -250,22 +253,16 @@ pub(super) async fn join(
             headers(("Content-Location" = String, description = "path of the run"),
                 ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join_stream(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (thread, run) = find(server.engine(), &caller, &id).await?;
+    let (thread, run) = find(&engine, &caller, &id).await?;
     let path = run_path(&run.requested);
-    let response = join_stream_response(
-        server.engine(),
-        &server.api().stopping,
-        &thread,
-        run,
-        &query,
-        &headers,
-    )?;
+    let response = join_stream_response(&engine, &stopping, &thread, run, &query, &headers)?;
     Ok(with_location_headers(response, &path, Some(&query.path_with_query("stream"))))
 }
 
@@ -282,11 +279,12 @@ pub(super) async fn join_stream(
         (status = 202),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn cancel(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Response, ApiError> {
-    let (_, run) = find(server.engine(), &caller, &id).await?;
-    cancel_and_respond(server.engine(), &server.api().stopping, &caller, run, &query).await
+    let (_, run) = find(&engine, &caller, &id).await?;
+    cancel_and_respond(&engine, &stopping, &caller, run, &query).await
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_graph::id::Namespace;
+use wattle_run::engine::Engine;
 
 use crate::error::ApiError;
 use crate::extractors::{Caller, PathParams};
@@ -26,13 +27,13 @@ pub(super) fn routes() -> OpenApiRouter<AgentServer> {
     params(("id" = String, Path, description = "id of the thread")),
     responses((status = 200, body = Storage)))]
 async fn storage(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let thread = caller.thread(server.engine(), &id).await?;
-    let stored = server.ports().store.stored_bytes(&thread.id).await?;
-    let state = view::load_state(server.engine(), &thread, &Namespace::root(), None).await?;
+    let thread = caller.thread(&engine, &id).await?;
+    let stored = engine.ports().store.stored_bytes(&thread.id).await?;
+    let state = view::load_state(&engine, &thread, &Namespace::root(), None).await?;
     let values = state.map(|state| state.values).unwrap_or_default();
     let channels: BTreeMap<_, _> = values
         .as_object()

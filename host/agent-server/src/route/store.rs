@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_api::response::Json;
+use wattle_run::engine::Engine;
 use wattle_run::limit::MEMORY_RESULTS;
 use wattle_run::ports::memory::{
     ListNamespaces, MemoryScope, MemorySearch, PutItem, check_key, parse_filter,
@@ -41,7 +42,7 @@ fn memory_scope(caller: &Caller) -> MemoryScope {
     request_body = ItemPut,
     responses((status = 204)))]
 async fn write(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<ItemPut>,
 ) -> Result<StatusCode, ApiError> {
@@ -55,7 +56,7 @@ async fn write(
         key: request.key,
         value: Value::Object(request.value),
     };
-    server.engine().put_document(&memory_scope(&caller), item).await?;
+    engine.put_document(&memory_scope(&caller), item).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -67,7 +68,7 @@ async fn write(
         ("refresh_ttl" = Option<bool>, Query, description = "`false`: the read does not restart the expiry of the item")),
     responses((status = 200, body = Option<Item>)))]
 async fn read(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     query: QueryParams,
 ) -> Result<Json<Option<Item>>, ApiError> {
@@ -78,8 +79,9 @@ async fn read(
     let (namespace, key) = (split_labels(text("namespace")?), text("key")?);
     check_labels(&namespace)?;
     check_key(&namespace, key)?;
+    let ports = engine.ports();
     let (memory, now_ms, memory_scope) =
-        (&server.ports().memory, server.now_ms(), memory_scope(&caller));
+        (&ports.memory, ports.clock.now_ms(), memory_scope(&caller));
     let found = if query.get_bool_opt("refresh_ttl")?.unwrap_or(true) {
         memory.get(&memory_scope, &namespace, key, now_ms).await?
     } else {
@@ -94,13 +96,13 @@ async fn read(
     request_body = ItemKey,
     responses((status = 204)))]
 async fn delete(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(item): JsonBody<ItemKey>,
 ) -> Result<StatusCode, ApiError> {
     check_labels(&item.namespace)?;
     check_key(&item.namespace, &item.key)?;
-    server.ports().memory.delete(&memory_scope(&caller), &item.namespace, &item.key).await?;
+    engine.ports().memory.delete(&memory_scope(&caller), &item.namespace, &item.key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -111,7 +113,7 @@ async fn delete(
     request_body = ItemSearch,
     responses((status = 200, body = FoundItems)))]
 async fn search(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<ItemSearch>,
 ) -> Result<Json<Value>, ApiError> {
@@ -126,8 +128,8 @@ async fn search(
         peek: !request.refresh_ttl.unwrap_or(true),
     };
     search.check()?;
-    let found =
-        server.ports().memory.search(&memory_scope(&caller), &search, server.now_ms()).await?;
+    let ports = engine.ports();
+    let found = ports.memory.search(&memory_scope(&caller), &search, ports.clock.now_ms()).await?;
     let items: Vec<FoundItem> = found.into_iter().map(FoundItem::from).collect();
     Ok(Json(json!({ "items": items })))
 }
@@ -139,7 +141,7 @@ async fn search(
     request_body = NamespaceSearch,
     responses((status = 200, body = FoundNamespaces)))]
 async fn namespaces(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<NamespaceSearch>,
 ) -> Result<Json<Value>, ApiError> {
@@ -153,7 +155,8 @@ async fn namespaces(
     check_labels(&list.prefix)?;
     check_labels(&list.suffix)?;
     list.check()?;
+    let ports = engine.ports();
     let found =
-        server.ports().memory.namespaces(&memory_scope(&caller), &list, server.now_ms()).await?;
+        ports.memory.namespaces(&memory_scope(&caller), &list, ports.clock.now_ms()).await?;
     Ok(Json(json!({ "namespaces": found })))
 }

@@ -22,7 +22,6 @@ use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
 use crate::records::legacy;
 use crate::route::crons::delete_crons_of_thread;
 use crate::route::state::write_history;
-use crate::state::AgentServer;
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::view;
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlInput};
@@ -42,19 +41,18 @@ const MAX_PRUNED_THREADS: usize = 1_000;
         (status = 400, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn create(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
+    State(unknown_keys): State<UnknownKeys>,
     caller: Caller,
     JsonBody(request): JsonBody<ThreadCreate>,
 ) -> Result<(HeaderMap, Json<Thread>), ApiError> {
-    let own = server.clone();
     let future = async move {
         let (record, ignored) =
-            create_with_history(own.engine(), own.unknown_keys(), &caller, request).await?;
-        Ok((ignored.headers(), Json(view::thread(own.engine(), &record).await?)))
+            create_with_history(&engine, unknown_keys, &caller, request).await?;
+        Ok((ignored.headers(), Json(view::thread(&engine, &record).await?)))
     };
-    detached::run(server.api().stopping.clone(), future.boxed())
-        .await
-        .unwrap_or_else(ApiError::panicked)
+    detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)
 }
 
 /// Creates a thread with its history. Returns the keys of the history that were ignored.
@@ -111,12 +109,12 @@ async fn create_with_history(
     params(("id" = String, Path, description = "id of the thread")),
     responses((status = 200, body = Thread)))]
 pub(super) async fn get(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Thread>, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
-    Ok(Json(view::thread(server.engine(), &record).await?))
+    let record = caller.thread(&engine, &id).await?;
+    Ok(Json(view::thread(&engine, &record).await?))
 }
 
 /// Changes the metadata or the TTL of a thread.
@@ -131,28 +129,28 @@ pub(super) async fn get(
         (status = 204),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn update(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     headers: HeaderMap,
     JsonBody(request): JsonBody<ThreadPatch>,
 ) -> Result<Response, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
+    let record = caller.thread(&engine, &id).await?;
     let update = UpdateThread {
         thread: record.id,
         tenant: record.tenant,
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(parse_ttl).transpose()?,
     };
-    let own = server.clone();
-    let future = async move { Ok(own.engine().update_thread(update).await?) };
-    let record = detached::run(server.api().stopping.clone(), future.boxed())
-        .await
-        .unwrap_or_else(ApiError::panicked)?;
+    let own = engine.clone();
+    let future = async move { Ok(own.update_thread(update).await?) };
+    let record =
+        detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?;
     if headers.get("prefer").is_some_and(|prefer| prefer == "return=minimal") {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(Json(view::thread(server.engine(), &record).await?).into_response())
+    Ok(Json(view::thread(&engine, &record).await?).into_response())
 }
 
 /// Deletes a thread with its runs. Pending and running runs are cancelled. Only the operator can
@@ -165,16 +163,17 @@ pub(super) async fn update(
         (status = 204),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn delete(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Result<Caller, ApiError>,
     IsOperator(is_operator): IsOperator,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    if is_operator && server.engine().remove_damaged(&parse_thread_id(&id)?).await? {
+    if is_operator && engine.remove_damaged(&parse_thread_id(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let record = caller?.thread(server.engine(), &id).await?;
-    delete_thread(server.engine(), &server.api().stopping, record.id, record.tenant).await?;
+    let record = caller?.thread(&engine, &id).await?;
+    delete_thread(&engine, &stopping, record.id, record.tenant).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -202,18 +201,17 @@ pub(super) async fn delete_thread(
         (status = 200, body = Thread),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn copy(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Thread>, ApiError> {
-    let record = caller.thread(server.engine(), &id).await?;
-    let own = server.clone();
-    let future = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
-    let copy = detached::run(server.api().stopping.clone(), future.boxed())
-        .await
-        .unwrap_or_else(ApiError::panicked)?;
-    let record = caller.thread(server.engine(), copy.as_str()).await?;
-    Ok(Json(view::thread(server.engine(), &record).await?))
+    let record = caller.thread(&engine, &id).await?;
+    let own = engine.clone();
+    let future = async move { Ok(own.copy_thread(&record.id, None).await?) };
+    let copy = detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?;
+    let record = caller.thread(&engine, copy.as_str()).await?;
+    Ok(Json(view::thread(&engine, &record).await?))
 }
 
 /// Deletes several threads, or all but their newest states.
@@ -224,7 +222,8 @@ pub(super) async fn copy(
         (status = 200, body = Pruned),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn prune(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
+    State(stopping): State<watch::Receiver<bool>>,
     caller: Caller,
     JsonBody(request): JsonBody<ThreadPrune>,
 ) -> Result<Json<Value>, ApiError> {
@@ -244,20 +243,20 @@ pub(super) async fn prune(
     // Look up all threads before the first one is changed.
     let mut found = BTreeMap::new();
     for id in &request.thread_ids {
-        let known = caller.find_thread(server.engine(), id).await?;
+        let known = caller.find_thread(&engine, id).await?;
         found.extend(known.map(|record| (record.id, record.tenant)));
     }
     let pruned = found.len();
     for (thread, tenant) in found {
         if keeps_latest {
-            let own = server.clone();
+            let own = engine.clone();
             let keep = PruneStrategy::KeepLatest;
-            let future = async move { Ok(own.engine().prune(&thread, keep).await?) };
-            detached::run(server.api().stopping.clone(), future.boxed())
+            let future = async move { Ok(own.prune(&thread, keep).await?) };
+            detached::run(stopping.clone(), future.boxed())
                 .await
                 .unwrap_or_else(ApiError::panicked)?;
         } else {
-            delete_thread(server.engine(), &server.api().stopping, thread, tenant).await?;
+            delete_thread(&engine, &stopping, thread, tenant).await?;
         }
     }
     Ok(Json(json!({ "pruned_count": pruned })))

@@ -14,7 +14,6 @@ use crate::extractors::{Caller, PathParams};
 use crate::graphs::AgentGraph;
 use crate::query::QueryParams;
 use crate::route::drawable_graph;
-use crate::state::AgentServer;
 use crate::wire::schemas::{Drawing, ErrorDocument, GraphSchemas};
 
 /// Separator of the levels of a namespace.
@@ -37,12 +36,12 @@ async fn resolve(engine: &Engine, caller: &Caller, id: &str) -> Result<AgentGrap
         (status = 200, body = Drawing),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn graph(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(server.engine(), &caller, &id).await?;
+    let found = resolve(&engine, &caller, &id).await?;
     let depth = depth(&query)?.min(MAX_SUBGRAPH_LEVELS);
     Ok(Json(drawable_graph::draw(&found.app, &found.graph_version.graph, depth)))
 }
@@ -63,11 +62,11 @@ fn depth(query: &QueryParams) -> Result<usize, ApiError> {
         (status = 200, body = GraphSchemas),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn schemas(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(server.engine(), &caller, &id).await?;
+    let found = resolve(&engine, &caller, &id).await?;
     Ok(Json(schemas_of(&found.id, &found.graph_version)))
 }
 
@@ -99,12 +98,12 @@ fn schemas_of(id: &str, graph_version: &GraphVersion) -> Value {
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn subgraphs(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(server.engine(), &caller, &id).await?;
+    let found = resolve(&engine, &caller, &id).await?;
     let levels = if query.get_bool("recurse")? { MAX_SUBGRAPH_LEVELS } else { 1 };
     let mut schemas_by_namespace = Map::new();
     collect_schemas(&found.app, &found.graph_version, "", levels, &mut schemas_by_namespace);
@@ -123,12 +122,12 @@ pub(super) async fn subgraphs(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn subgraph(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     PathParams((id, namespace)): PathParams<(String, String)>,
     query: QueryParams,
 ) -> Result<Json<Value>, ApiError> {
-    let found = resolve(server.engine(), &caller, &id).await?;
+    let found = resolve(&engine, &caller, &id).await?;
     let levels = if query.get_bool("recurse")? { MAX_SUBGRAPH_LEVELS } else { 1 };
     let mut schemas_by_namespace = Map::new();
     collect_schemas(&found.app, &found.graph_version, "", levels, &mut schemas_by_namespace);

@@ -14,7 +14,6 @@ use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Page};
 use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains, pagination_headers};
-use crate::state::AgentServer;
 use crate::view;
 use crate::wire::request::{AssistantCount, AssistantSearch, SortOrder};
 use crate::wire::response::Assistant;
@@ -44,7 +43,7 @@ const FIELDS: &[&str] = &[
             headers(("X-Pagination-Total" = usize, description = "total number of matches"),
                 ("X-Pagination-Next" = usize, description = "offset of the next page")))))]
 pub(super) async fn search(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<AssistantSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
@@ -53,7 +52,7 @@ pub(super) async fn search(
         graph_id: request.graph_id,
         name: request.name,
     };
-    let mut found = find(server.engine(), &caller, &wanted).await?;
+    let mut found = find(&engine, &caller, &wanted).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let (total, offset) = (found.len(), request.offset.unwrap_or(0));
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
@@ -71,11 +70,11 @@ pub(super) async fn search(
     request_body = AssistantCount,
     responses((status = 200, body = usize, content_type = "application/json")))]
 pub(super) async fn count(
-    State(server): State<AgentServer>,
+    State(engine): State<Engine>,
     caller: Caller,
     JsonBody(request): JsonBody<AssistantCount>,
 ) -> Result<Json<usize>, ApiError> {
-    Ok(Json(find(server.engine(), &caller, &request).await?.len()))
+    Ok(Json(find(&engine, &caller, &request).await?.len()))
 }
 
 async fn find(
