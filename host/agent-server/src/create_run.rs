@@ -8,7 +8,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::engine::Engine;
 use wattle_run::engine::threads::NewThread;
-use wattle_run::hostcall::runs::{Multitask, RunService as _};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _};
 use wattle_run::metadata;
 use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl};
 
@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::AgentGraph;
 use crate::resolve;
-use crate::resolve::run::{EngineFields, RequestedRun};
+use crate::resolve::run::RequestedRun;
 use crate::unknown_keys::UnknownKeys;
 use crate::view::STATELESS_MARKER;
 use crate::webhooks::{self, Webhooks};
@@ -151,7 +151,7 @@ impl RunCreator {
         run: RunId,
         request: &RunCreate,
     ) -> Result<CreatedRun, ApiError> {
-        let (mut requested, engine_fields) = resolve::resolve_run(
+        let (requested, create) = resolve::resolve_run(
             self.engine(),
             self.unknown_keys,
             caller,
@@ -161,7 +161,7 @@ impl RunCreator {
             request,
         )
         .await?;
-        let record = self.submit(&mut requested, engine_fields).await?;
+        let record = self.submit(&requested, create).await?;
         Ok(CreatedRun { thread, requested, record })
     }
 
@@ -174,8 +174,8 @@ impl RunCreator {
     /// pending, and those of the engine.
     async fn submit(
         &self,
-        requested: &mut RequestedRun,
-        engine_fields: EngineFields,
+        requested: &RequestedRun,
+        create: CreateRun,
     ) -> Result<RunRecord, ApiError> {
         // The webhook is stored before the run can start. Dropping the registration starts the
         // delivery, at a time when it is known whether the run exists.
@@ -183,15 +183,16 @@ impl RunCreator {
         if requested.client.strategy == Multitask::Rollback {
             webhooks::unregister_thread(self.engine(), &requested.thread).await?;
         }
-        let is_cron_run = requested.is_cron_run();
-        let failure =
-            match self.engine().create_run(requested.request(engine_fields, is_cron_run)).await {
-                Ok(record) => return Ok(record),
-                Err(failure) => failure,
-            };
+        let failure = match self.engine().create_run(create).await {
+            Ok(record) => return Ok(record),
+            Err(failure) => failure,
+        };
         // Another host may have created the same run of the cron.
-        let known =
-            if is_cron_run { self.engine().ports().store.run(&requested.run).await? } else { None };
+        let known = if requested.is_cron_run() {
+            self.engine().ports().store.run(&requested.run).await?
+        } else {
+            None
+        };
         known.ok_or_else(|| failure.into())
     }
 }

@@ -12,7 +12,7 @@ use wattle_project::agent_server::id::{checkpoint_of, input_of};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
 use wattle_run::caller_id::CallerId;
 use wattle_run::engine::{Engine, answers_by_interrupt};
-use wattle_run::hostcall::runs::RunService as _;
+use wattle_run::hostcall::runs::{CreateRun, RunService as _};
 use wattle_run::ports::store::{
     Durability, RunAnswers, RunKind, RunOptions, StaleAnswers, ThreadRecord, ThreadStatus,
 };
@@ -47,8 +47,8 @@ const KWARGS_FIELDS: &[&str] = &[
     "durability",
 ];
 
-/// Resolves a caller's request into a run on a thread, and into the fields that the engine needs.
-/// Writes nothing.
+/// Resolves a caller's request into a run on a thread, and into the request to the engine. Writes
+/// nothing.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub(crate) async fn resolve_run(
     thread: &ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<(RequestedRun, EngineFields), ApiError> {
+) -> Result<(RequestedRun, CreateRun), ApiError> {
     check_graph(engine, graph, thread)?;
     let request = with_assistant_defaults(graph, request);
     let request = &*request;
@@ -83,7 +83,7 @@ pub(crate) async fn resolve_run(
         graph_id: graph.id.clone(),
         strategy: request.multitask_strategy.unwrap_or_default().into(),
     };
-    let requested = RequestedRun {
+    let mut requested = RequestedRun {
         run,
         thread: thread.id.clone(),
         tenant: thread.tenant.clone(),
@@ -100,7 +100,9 @@ pub(crate) async fn resolve_run(
         context,
         principal: caller.principal.clone(),
     };
-    Ok((requested, engine_fields))
+    let is_cron_run = requested.is_cron_run();
+    let create = requested.request(engine_fields, is_cron_run);
+    Ok((requested, create))
 }
 
 /// Checks the graph of a run: every run of a thread has the graph of the first one.
