@@ -1,6 +1,7 @@
 //! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
-//! cycles, limits, requirements, what applications ship for operators, versions of clients, the
-//! stack of guests, and tests that leave themselves out. `shape` prints figures about the tree.
+//! cycles, walks through the code, limits, requirements, what applications ship for operators,
+//! versions of clients, the stack of guests, and tests that leave themselves out. `shape` prints
+//! figures about the tree.
 
 mod circles;
 mod examples;
@@ -9,6 +10,7 @@ mod limits;
 mod requirements;
 mod shape;
 mod versions;
+mod walks;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
