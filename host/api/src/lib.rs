@@ -16,7 +16,7 @@
 //!   signed links to blobs, which need no key.
 //! * [`detached`]: futures that complete even if their client disconnects.
 //! * [`traffic`]: counts of connections and of rejected requests.
-//! * [`response`]: JSON responses of any size.
+//! * [`response`]: JSON responses of any size; `page_response`: responses with the files of pages.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: errors of the setup of the API.
 //! * [`starting`]: responses of a host that is starting.
@@ -40,6 +40,7 @@ pub mod state;
 pub mod stream;
 pub mod traffic;
 
+mod page_response;
 mod trace;
 
 use std::sync::Arc;

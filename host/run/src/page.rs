@@ -60,6 +60,13 @@ pub struct PageFile {
     pub gzip: Option<Bytes>,
 }
 
+impl PageFiles {
+    /// Returns a file and its name by its path below the folder, such as `assets/main-1a2b.js`.
+    pub fn file(&self, path: &str) -> Option<(&str, &PageFile)> {
+        self.files.get_key_value(path).map(|(name, file)| (name.as_str(), file))
+    }
+}
+
 impl IndexDocument {
     /// Splits a document after its `<head>` tag. Returns `None` if it has no such tag.
     pub fn new(html: Bytes) -> Option<Self> {
@@ -80,8 +87,7 @@ impl PageFile {
 impl Page {
     /// Returns a file by its path below the root of the app, such as `/assets/main-1a2b.js`.
     pub fn file(&self, path: &str) -> Option<(&str, &PageFile)> {
-        let files = &self.files.as_ref()?.files;
-        files.get_key_value(path.strip_prefix('/')?).map(|(name, file)| (name.as_str(), file))
+        self.files.as_ref()?.file(path.strip_prefix('/')?)
     }
 }
 
