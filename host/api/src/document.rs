@@ -3,6 +3,7 @@
 //! They are separate from the types of the engine, so that these can change without a change of the
 //! API.
 
+pub mod access;
 pub mod app;
 pub mod host;
 pub mod key;

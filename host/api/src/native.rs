@@ -1,5 +1,6 @@
 //! The native API: `/api/v1`, one resource per file.
 
+pub mod access;
 pub mod ag_ui;
 pub mod apps;
 pub mod blobs;
@@ -36,6 +37,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::health))
         .routes(routes!(ready::ready))
+        .routes(routes!(access::get_access))
         .routes(routes!(hosts::list_hosts))
         .routes(routes!(apps::list_apps))
         .routes(routes!(apps::get_app))

@@ -28,6 +28,15 @@ pub struct MetricsExporter {
     pub text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
+/// What the router of a state serves beside the native API.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServedParts {
+    /// The Agent Server API.
+    pub agent_server: bool,
+    /// The endpoints and pages of apps.
+    pub apps: bool,
+}
+
 /// State of the handlers. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
@@ -49,6 +58,8 @@ pub struct ApiState {
     pub standalone_plugins: StandalonePlugins,
     /// Exporter for `/metrics`. With `None`, the path responds with 404.
     pub metrics: Option<MetricsExporter>,
+    /// What the router serves beside the native API.
+    pub served: ServedParts,
     /// Clients that follow runs.
     pub run_clients: RunClients,
     /// Instance id of the server. Each start generates a new id. CLI commands use the id to check
@@ -73,6 +84,7 @@ impl ApiState {
             stopping,
             standalone_plugins: StandalonePlugins::default(),
             metrics: None,
+            served: ServedParts { agent_server: false, apps: true },
             run_clients: RunClients::default(),
             instance: "".into(),
         }
@@ -97,6 +109,11 @@ impl ApiState {
     /// Sets the exporter of metrics.
     pub fn with_metrics(self, metrics: MetricsExporter) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Sets whether the further routes are those of the Agent Server API.
+    pub fn with_agent_server(self, agent_server: bool) -> Self {
+        Self { served: ServedParts { agent_server, ..self.served }, ..self }
     }
 
     /// Sets the id of the server.
@@ -124,6 +141,7 @@ impl_from_ref! {
     stopping: watch::Receiver<bool>,
     standalone_plugins: StandalonePlugins,
     metrics: Option<MetricsExporter>,
+    served: ServedParts,
     instance: Arc<str>,
 }
 

@@ -174,6 +174,7 @@ impl Host {
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
             .with_standalone_plugins(self.standalone_plugins.clone())
             .with_metrics(metrics_text(&self.telemetry))
+            .with_agent_server(server.agent_server)
             .with_instance(&self.instance))
     }
 

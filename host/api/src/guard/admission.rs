@@ -178,15 +178,12 @@ impl Admission {
                 return Ok(Some(AuthenticatedKey::from_record(record)));
             }
             let detail = format!("the key `{}` has expired; request a new one", record.id);
-            return Err(Problem::new(api_code::UNAUTHORIZED, detail));
+            return Err(key_needed(detail));
         }
         if keys.is_empty() && !request_key::requires_key(config) {
             return Ok(None);
         }
-        Err(Problem::new(
-            api_code::UNAUTHORIZED,
-            "send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`",
-        ))
+        Err(key_needed("send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`"))
     }
 
     fn check_address(&self, address: IpAddr) -> Result<IpAddr, Rejection> {
@@ -239,6 +236,12 @@ fn check_scope(key: &AuthenticatedKey, needed: KeyScope) -> Result<(), Rejection
     let detail = format!("the key `{}` does not have the scope `{needed}`", key.id());
     let details = serde_json::json!({ "missing_scope": needed });
     Err(Problem::new(code::DENIED, detail).with_details(details).into())
+}
+
+/// Creates the problem of a request without a valid key. A client asks its user for a key.
+fn key_needed(detail: impl Into<String>) -> Problem {
+    let details = serde_json::json!({ "missing": "key" });
+    Problem::new(api_code::UNAUTHORIZED, detail).with_details(details)
 }
 
 fn rate_limited(what: &str, delay: Duration) -> Rejection {

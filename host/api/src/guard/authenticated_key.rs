@@ -68,6 +68,11 @@ impl AuthenticatedKey {
         self.0.record.as_deref()
     }
 
+    /// Returns the highest scope of the key.
+    pub(crate) fn scope(&self) -> KeyScope {
+        self.0.scope
+    }
+
     /// Returns true if the key has the scope or a higher one.
     pub(crate) fn allows(&self, needed: KeyScope) -> bool {
         self.0.scope >= needed

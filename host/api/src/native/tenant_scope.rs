@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
+use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_run::engine::Engine;
@@ -177,7 +178,8 @@ pub fn resolve_tenant(
         (Some(tenant), _) => Ok(Some(tenant.clone())),
         (None, Some(name)) => {
             let detail = format!("the request names no tenant: the header `{name}` is missing");
-            Err(Problem::new(api_code::UNAUTHORIZED, detail))
+            let details = json!({ "missing": "tenant", "header": name.as_str() });
+            Err(Problem::new(api_code::UNAUTHORIZED, detail).with_details(details))
         }
         (None, None) => Ok(None),
     }

@@ -12,13 +12,13 @@ use crate::fixture::{Fixture, answer};
 const SOON: Duration = Duration::from_secs(10);
 
 /// Creates a request with an API key in the header `x-api-key`.
-fn with(fixture: &Fixture, key: &str, method: &str, path: &str) -> RequestBuilder {
+pub(crate) fn with(fixture: &Fixture, key: &str, method: &str, path: &str) -> RequestBuilder {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     fixture.client.request(method, fixture.url(path)).header("x-api-key", key)
 }
 
 /// Creates a key and returns its id and the key.
-async fn make(fixture: &Fixture, by: &str, wanted: Value) -> (String, String) {
+pub(crate) async fn make(fixture: &Fixture, by: &str, wanted: Value) -> (String, String) {
     let (status, made) = answer(with(fixture, by, "POST", "/api/v1/keys").json(&wanted)).await;
     assert_eq!(status, 201, "{made}");
     let text = |field: &str| made[field].as_str().unwrap().to_owned();
@@ -26,7 +26,7 @@ async fn make(fixture: &Fixture, by: &str, wanted: Value) -> (String, String) {
 }
 
 /// Starts a server with a key of the operator.
-async fn start(toml: &str) -> (Fixture, String) {
+pub(crate) async fn start(toml: &str) -> (Fixture, String) {
     let fixture = Fixture::start(toml).await;
     let wanted = json!({ "name": "operator", "scopes": ["admin"] });
     let (_, operator) = make(&fixture, "of-nobody", wanted).await;
