@@ -12,6 +12,7 @@ mod response;
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
+use axum::http::Uri;
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 use wattle_graph::failure::code;
@@ -178,6 +179,11 @@ fn visible_headers(request: &Request) -> Vec<(String, String)> {
 fn after_segments(path: &str, segments: usize) -> &str {
     let start = path.match_indices('/').nth(segments).map(|(index, _)| index);
     start.map_or("/", |start| &path[start..])
+}
+
+/// Responds to a path that an address without apps does not have.
+pub(crate) async fn missing(uri: Uri) -> Problem {
+    no_route(uri.path()).with_instance(uri.path())
 }
 
 fn no_route(path: &str) -> Problem {

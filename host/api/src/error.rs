@@ -43,4 +43,16 @@ pub enum Error {
         /// Claimed path.
         path: String,
     },
+    /// A mounted app claims a path of the studio.
+    #[error(
+        "app `{app}` claims `{path}`, where the host serves the studio\n  hint: change `mount` \
+         under `[apps.{app}]`, give the studio an address of its own with `studio_listen` under \
+         `[server]`, or set `studio = false` there"
+    )]
+    ReservedForStudio {
+        /// The app.
+        app: AppName,
+        /// Claimed path.
+        path: String,
+    },
 }

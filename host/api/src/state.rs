@@ -17,6 +17,7 @@ use crate::guard::access::Access;
 use crate::guard::keyring::Keyring;
 use crate::stream::disconnect::RunClients;
 use crate::stream::parts::StreamParts;
+use crate::studio::Studio;
 use crate::traffic::Traffic;
 
 /// Exporter of metrics as text.
@@ -58,6 +59,8 @@ pub struct ApiState {
     pub standalone_plugins: StandalonePlugins,
     /// Exporter for `/metrics`. With `None`, the path responds with 404.
     pub metrics: Option<MetricsExporter>,
+    /// The studio, if the router serves it.
+    pub studio: Option<Studio>,
     /// What the router serves beside the native API.
     pub served: ServedParts,
     /// Clients that follow runs.
@@ -84,6 +87,7 @@ impl ApiState {
             stopping,
             standalone_plugins: StandalonePlugins::default(),
             metrics: None,
+            studio: None,
             served: ServedParts { agent_server: false, apps: true },
             run_clients: RunClients::default(),
             instance: "".into(),
@@ -109,6 +113,11 @@ impl ApiState {
     /// Sets the exporter of metrics.
     pub fn with_metrics(self, metrics: MetricsExporter) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Sets the studio.
+    pub fn with_studio(self, studio: Option<Studio>) -> Self {
+        Self { studio, ..self }
     }
 
     /// Sets whether the further routes are those of the Agent Server API.
@@ -141,6 +150,7 @@ impl_from_ref! {
     stopping: watch::Receiver<bool>,
     standalone_plugins: StandalonePlugins,
     metrics: Option<MetricsExporter>,
+    studio: Option<Studio>,
     served: ServedParts,
     instance: Arc<str>,
 }

@@ -129,6 +129,11 @@ pub struct ServerConfig {
     /// Main address. Default: `127.0.0.1:8700`. Port 0 selects a free port. An address that is not
     /// loopback requires API keys, see [`AuthConfig`].
     pub listen: SocketAddr,
+    /// Whether the server serves the studio. Default: true.
+    pub studio: bool,
+    /// Address of its own for the studio, with the API and without apps. Default: none, and the
+    /// main address serves the studio.
+    pub studio_listen: Option<SocketAddr>,
     /// Additional accepted host names.
     pub hosts: BTreeSet<String>,
     /// Origins of browser pages that may send requests.
@@ -165,6 +170,11 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
+    /// Returns true if the main address serves the studio.
+    pub fn has_studio_on_main_address(&self) -> bool {
+        self.studio && self.studio_listen.is_none()
+    }
+
     /// Returns the time that host calls in progress have to complete when the host stops.
     pub fn stop_grace(&self) -> Duration {
         duration(self.stop_grace)
@@ -180,6 +190,8 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            studio: true,
+            studio_listen: None,
             hosts: BTreeSet::new(),
             origins: BTreeSet::new(),
             body_limit: ByteSize(wattle_api::config::DEFAULT_BODY_LIMIT_BYTES as u64),
@@ -347,7 +359,8 @@ impl Config {
     /// Returns a configured address that is not loopback, if there is one.
     pub fn public_address(&self) -> Option<SocketAddr> {
         let apps = self.apps.values().filter_map(|app| app.listen);
-        let mut all = std::iter::once(self.server.listen).chain(apps);
+        let mut all =
+            std::iter::once(self.server.listen).chain(self.server.studio_listen).chain(apps);
         all.find(|address| !address.ip().is_loopback())
     }
 

@@ -507,7 +507,8 @@ impl LoaderInner {
         all.push(app);
         let has_own = self.config.apps.get(&app.name).is_some_and(|own| own.listen.is_some());
         let alone = has_own.then(|| mount::app_address_conflict(app)).flatten();
-        mount::conflicts(&all).into_iter().next().or(alone)
+        let has_studio = self.config.server.has_studio_on_main_address();
+        mount::conflicts(&all, has_studio).into_iter().next().or(alone)
     }
 
     fn problem(&self, state: &LoadState, path: &Path, message: String) -> Change {

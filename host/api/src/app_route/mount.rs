@@ -21,13 +21,16 @@ const RESERVED: &[&str] = &[
     "/readyz",
 ];
 
+/// Paths of the studio. No mounted app can serve them while the main address serves the studio.
+const RESERVED_FOR_STUDIO: &[&str] = &["/studio", "/studio/{*rest}"];
+
 /// Path of the host on the listen address of an app.
 const RESERVED_ON_APP_ADDRESS: &str = "/blobs/{*rest}";
 
 /// Returns the mounted app for a request, and the path relative to its mount. If no route matches
 /// both the path and the method, returns an app whose route matches the path; this app responds
 /// with 405.
-pub(super) fn resolve<'a, 'p>(
+pub(crate) fn resolve<'a, 'p>(
     apps: &'a [Arc<App>],
     method: &Method,
     path: &'p str,
@@ -48,7 +51,7 @@ pub(super) fn resolve<'a, 'p>(
 }
 
 /// Returns the app that is being loaded and mounted above a path.
-pub(super) fn loading<'m>(mounts: &'m [(AppName, String)], path: &str) -> Option<&'m AppName> {
+pub(crate) fn loading<'m>(mounts: &'m [(AppName, String)], path: &str) -> Option<&'m AppName> {
     let mut above = mounts.iter().filter(|(_, mount)| inner_path(mount, path).is_some());
     above.next().map(|(app, _)| app)
 }
@@ -59,15 +62,21 @@ fn inner_path<'p>(mount: &str, path: &'p str) -> Option<&'p str> {
 }
 
 /// Returns the conflicts of mounted apps: paths that two of them claim, and paths of the host.
-pub fn conflicts(apps: &[&App]) -> Vec<Error> {
+/// `has_studio` is true if the main address serves the studio.
+pub fn conflicts(apps: &[&App], has_studio: bool) -> Vec<Error> {
+    let is_claimed = |reserved: &[&str], path: &str| {
+        reserved.iter().any(|reserved| pattern::overlap(reserved, path))
+    };
     let mut claims: Vec<(&App, String, String)> = Vec::new();
     let mut errors = Vec::new();
     for app in apps {
         let Some(mount) = &app.mount else { continue };
         for (method, path) in claimed_routes(app) {
             let path = format!("{}{path}", mount.trim_end_matches('/'));
-            if RESERVED.iter().any(|reserved| pattern::overlap(reserved, &path)) {
+            if is_claimed(RESERVED, &path) {
                 errors.push(Error::Reserved { app: app.name.clone(), path: path.clone() });
+            } else if has_studio && is_claimed(RESERVED_FOR_STUDIO, &path) {
+                errors.push(Error::ReservedForStudio { app: app.name.clone(), path: path.clone() });
             }
             let conflict = claims.iter().find(|(other, claimed_method, claimed_path)| {
                 other.name != app.name

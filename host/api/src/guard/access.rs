@@ -72,6 +72,11 @@ impl RouteScope {
     }
 }
 
+/// Marks a request that needs no key because of what serves it, whatever its path. Stored in the
+/// extensions of the request before the guards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NeedsNoKey;
+
 /// The access of a route after defaults are applied.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RouteAccess {
@@ -135,7 +140,8 @@ impl Access {
         let can_change = is_read(method)
             && (is_upgrade || cancels_on_disconnect(uri.query().unwrap_or_default()));
         let min_scope = if can_change { KeyScope::Write } else { KeyScope::Read };
-        let scope = scope.key_scope().filter(|_| *method != Method::OPTIONS);
+        let needs_no_key = request.extensions().get::<NeedsNoKey>().is_some();
+        let scope = scope.key_scope().filter(|_| *method != Method::OPTIONS && !needs_no_key);
         let is_lasting = is_upgrade || share == Share::Other && wants_events(headers);
         RequiredAccess {
             scope: scope.map(|scope| scope.max(min_scope)),
@@ -289,6 +295,10 @@ mod tests {
             assert_eq!(access.required(&request(method, uri, &[])).scope, None, "{method} {uri}");
         }
         assert_scope("POST", "/alive", &[], KeyScope::Write);
+        let mut marked = request("GET", "/", &[]);
+        marked.extensions_mut().insert(NeedsNoKey);
+        assert_eq!(access.required(&marked).scope, None);
+        assert_scope("GET", "/", &[], KeyScope::Read);
         let app_route = Access::default().required(&request("GET", "/alive", &[]));
         assert_eq!(app_route.scope, Some(KeyScope::Read));
     }

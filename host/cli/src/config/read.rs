@@ -15,7 +15,7 @@ use wattle_api::guard::tenant_name::check_tenant;
 use wattle_graph::suggest;
 use wattle_run::grant::GrantKey;
 
-use crate::config::{Config, ConfigProblem, DEFAULT_FILE};
+use crate::config::{Config, ConfigProblem, DEFAULT_FILE, ServerConfig};
 use crate::error::Error;
 
 /// Names of the sections. Other environment variables with the prefix `WATTLE_`, such as
@@ -193,6 +193,7 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         }
         _ => {}
     }
+    check_studio(&config.server, &mut add);
     for (name, granted) in &config.grants {
         for plugin in granted.plugins.keys() {
             let hint = format!("grant it under `[grants.{}]`", GrantKey::of_plugin(plugin));
@@ -224,6 +225,20 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     config.eval.check(problems);
     config.server.webhooks.check(problems);
     config.server.connections.check(problems);
+}
+
+/// Checks that an address of the studio serves the studio and is not the main address.
+fn check_studio(server: &ServerConfig, add: &mut dyn FnMut(String, String, &str)) {
+    let Some(address) = server.studio_listen else { return };
+    let key = || "server.studio_listen".to_owned();
+    if !server.studio {
+        let message = "`server.studio` is false, so no address serves the studio".to_owned();
+        add(key(), message, "remove one of the two keys");
+    }
+    if address == server.listen && address.port() != 0 {
+        let message = format!("`{address}` is also `server.listen`");
+        add(key(), message, "choose another port, such as `127.0.0.1:8701`");
+    }
 }
 
 struct Reader {
@@ -469,6 +484,21 @@ mod tests {
     fn limits_below_their_minimum_are_refused() {
         let error = check("[server.limits]\nresponse_bytes = \"1023KiB\"").unwrap_err();
         assert!(error.contains("1023KiB is too small"), "{error}");
+    }
+
+    #[test]
+    fn the_address_of_the_studio_is_its_own() {
+        let with = |key: &str| check(&format!("[server]\nstudio_listen = \"0.0.0.0:8701\"\n{key}"));
+        for (key, part) in [
+            ("studio = false", "`server.studio` is false"),
+            ("listen = \"0.0.0.0:8701\"", "`0.0.0.0:8701` is also `server.listen`"),
+        ] {
+            let error = with(key).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        let config = with("").unwrap();
+        assert!(!config.server.has_studio_on_main_address());
+        assert_eq!(config.public_address(), config.server.studio_listen, "it needs keys");
     }
 
     #[test]
