@@ -1,5 +1,9 @@
-//! Embeds the templates of `wattle new`, and the SDKs with which plugins are built. No registry has
-//! the SDKs, so those in the binary are the ones that an app gets.
+//! Embeds the templates of `wattle new`, the SDKs with which plugins are built, and, in a release
+//! build, the studio. No registry has the SDKs, so those in the binary are the ones that an app
+//! gets.
+
+#[path = "build/studio.rs"]
+mod studio;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -39,6 +43,9 @@ const COPIED: &[(&str, &str)] = &[
     ("sdk/c/LICENSE", "LICENSE"),
 ];
 
+/// The folder of the studio.
+const STUDIO: &str = "host/studio";
+
 /// The crates of the Rust SDK, which inherit keys of the workspace.
 const CRATES: [&str; 2] = ["plugins/sdk", "plugins/sdk/macros"];
 
@@ -77,7 +84,20 @@ fn main() -> Result<()> {
         writeln!(table, "    ({path:?}, include_bytes!({file:?})),").map_err(Error::other)?;
     }
     table.push_str("];\n");
-    fs::write(out.join("embedded.rs"), table)
+    fs::write(out.join("embedded.rs"), table)?;
+    let is_release = std::env::var_os("PROFILE").is_some_and(|profile| profile == "release");
+    fs::write(out.join("studio.rs"), studio_table(&root.join(STUDIO), is_release)?)
+}
+
+/// Returns the code of the table of the studio's files. Cargo runs the script again when the files
+/// change, or when they are built for the first time.
+fn studio_table(folder: &Path, is_release: bool) -> Result<String> {
+    if is_release {
+        let built = folder.join(studio::BUILT);
+        let watched = if built.is_dir() { built.as_path() } else { folder };
+        println!("cargo::rerun-if-changed={}", watched.display());
+    }
+    studio::code(folder, is_release)
 }
 
 /// Adds a file, or all files of a folder. Symbolic links are followed: the contract of the Python

@@ -13,6 +13,7 @@ mod secrets;
 mod telemetry;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 use wattle_agent_server::WebhookSettings;
 use wattle_api::guard::user::UserHeader;
 use wattle_api::state::{MetricsExporter, StandalonePlugins};
+use wattle_api::studio::Studio;
 use wattle_api::{ApiConfig, ApiState};
 use wattle_graph::id::Digest;
 use wattle_mcp::McpServers;
@@ -39,6 +41,7 @@ use crate::error::Error;
 use crate::file_projection::{self, FileProjector};
 use crate::host::engine_runtime::EngineRuntime;
 use crate::load::{Change, Changes, Loader};
+use crate::studio;
 
 pub use self::adapters::{Sweeper, open_sandbox};
 pub(crate) use self::mcp::open_mcp_servers;
@@ -65,6 +68,8 @@ pub struct Overrides {
     pub sandbox: Option<Arc<dyn Sandbox>>,
     /// Environment variables. Default: those of the process.
     pub env: Option<ReadEnv>,
+    /// Folder of the studio, with the built files in `dist`. Default: that of the binary.
+    pub studio: Option<PathBuf>,
 }
 
 /// A host without a server: the parts that are needed to execute runs.
@@ -79,6 +84,8 @@ pub struct Host {
     pub warnings: Vec<String>,
     /// Deletes unreferenced blobs; `None` if the store or the blobs are overridden.
     pub sweeper: Option<Sweeper>,
+    /// The studio, which a server serves.
+    pub studio: Studio,
     /// Instance id of the host. Each start generates a new id.
     pub instance: String,
     standalone_plugins: StandalonePlugins,
@@ -100,6 +107,7 @@ impl Host {
     pub async fn open(config: Config, overrides: Overrides) -> Result<Self, Error> {
         let env = overrides.env.clone().unwrap_or_else(environment);
         let config = Arc::new(config);
+        let studio = studio::open(overrides.studio.clone());
         let mut adapters = adapters::open(&config, overrides, &env).await?;
         let runtime = EngineRuntime::start()?;
         let catalog = Catalog::new();
@@ -133,6 +141,7 @@ impl Host {
             loader,
             warnings: adapters.warnings,
             sweeper: adapters.sweeper,
+            studio,
             instance: new_instance(started_ms),
             standalone_plugins,
             databases: adapters.databases,
@@ -145,7 +154,7 @@ impl Host {
         })
     }
 
-    /// Returns the state of the HTTP API.
+    /// Returns the state of the HTTP API of the main address.
     ///
     /// # Errors
     ///
@@ -175,6 +184,7 @@ impl Host {
             .with_standalone_plugins(self.standalone_plugins.clone())
             .with_metrics(metrics_text(&self.telemetry))
             .with_agent_server(server.agent_server)
+            .with_studio(server.has_studio_on_main_address().then(|| self.studio.clone()))
             .with_instance(&self.instance))
     }
 

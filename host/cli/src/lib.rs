@@ -18,6 +18,7 @@
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
 //! * [`server`]: a running server; [`client`]: access to the API, through a server or without one.
 //! * [`file_projection`]: writes the file projections of apps.
+//! * `studio`: the files of the studio, the user interface of the host.
 //! * [`scaffold`]: new apps, and the SDKs with which their components are built.
 //! * [`output`]: the only module that prints; [`logging`]: logs.
 //! * [`error`]: errors of commands.
@@ -41,3 +42,4 @@ pub mod output;
 mod paths;
 pub mod scaffold;
 pub mod server;
+mod studio;

@@ -23,7 +23,7 @@ mod loading;
 pub mod manifest;
 pub mod migrations;
 mod names;
-mod page;
+pub(crate) mod page;
 mod pinned;
 pub mod plugin_catalog;
 pub mod plugin_file;

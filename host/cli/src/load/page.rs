@@ -1,4 +1,4 @@
-//! The built page of an app, read into memory.
+//! The built page of an app or of the host, read into memory.
 //!
 //! This module checks the names of the files, and [`file`] checks the files themselves. `<file>.br`
 //! and `<file>.gz` are compressed variants of `<file>`.
@@ -29,7 +29,8 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
     };
     check(table)?;
     let is_built = app.folder.join(&table.folder).symlink_metadata().is_ok();
-    let files = is_built.then(|| read_files(app.folder, table)).transpose()?;
+    let files =
+        is_built.then(|| read_files(app.folder, &table.folder, &table.entry)).transpose()?;
     Ok(Some(Page {
         title: table.title.clone(),
         examples: table.examples.clone(),
@@ -73,8 +74,14 @@ fn check(table: &PageTable) -> Result<(), String> {
     Ok(())
 }
 
-fn read_files(app: &Path, table: &PageTable) -> Result<PageFiles, String> {
-    let listed = list(app, &table.folder)?;
+/// Reads the files of a page in a folder below `base`. `entry` is the document that a browser
+/// loads.
+///
+/// # Errors
+///
+/// A message that names the file.
+pub(crate) fn read_files(base: &Path, folder: &Path, entry: &str) -> Result<PageFiles, String> {
+    let listed = list(base, folder)?;
     let bytes: u64 = listed.iter().map(|file| file.bytes).sum();
     if bytes > limit::PAGE_BYTES {
         return Err(format!(
@@ -84,16 +91,23 @@ fn read_files(app: &Path, table: &PageTable) -> Result<PageFiles, String> {
     }
     let mut contents = BTreeMap::new();
     for file in &listed {
-        let path = table.folder.join(&file.name);
-        let read = file::read(app, &path, file.bytes).map_err(|error| error.to_string())?;
+        let path = folder.join(&file.name);
+        let read = file::read(base, &path, file.bytes).map_err(|error| error.to_string())?;
         contents.insert(file.name.clone(), Bytes::from(read));
     }
-    assemble(contents, &table.entry)
+    assemble(contents, entry)
 }
 
 /// Attaches compressed variants to their files, and separates the entry document from the other
 /// files.
-fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles, String> {
+///
+/// # Errors
+///
+/// A message that names the file.
+pub(crate) fn assemble(
+    contents: BTreeMap<String, Bytes>,
+    entry: &str,
+) -> Result<PageFiles, String> {
     let mut files: BTreeMap<String, PageFile> = BTreeMap::new();
     let (compressed, plain): (Vec<_>, Vec<_>) =
         contents.into_iter().partition(|(name, _)| compressed_variant(name).is_some());
@@ -113,7 +127,7 @@ fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles,
     }
     let document = files
         .remove(entry)
-        .ok_or_else(|| format!("the page has no `{entry}`, which `[page] entry` names"))?;
+        .ok_or_else(|| format!("the page has no `{entry}`, the document that browsers load"))?;
     let entry = IndexDocument::new(document.plain)
         .ok_or_else(|| format!("`{entry}` has no `<head>`, after which the host adds `<base>`"))?;
     Ok(PageFiles { index: entry, files })
@@ -202,7 +216,7 @@ mod tests {
     fn read_page(app: &Path) -> Result<PageFiles, String> {
         let table = table("dist");
         check(&table)?;
-        read_files(app, &table)
+        read_files(app, &table.folder, &table.entry)
     }
 
     #[test]
