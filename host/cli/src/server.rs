@@ -15,13 +15,13 @@ use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wattle_agent_server::{AgentServer, AgentServerConfig};
-use wattle_api::{ApiState, app_router, router, router_with};
+use wattle_api::{ApiState, OpenApiRouter, app_router, router_with, studio_router};
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
 use wattle_run::engine::recover::Recovery;
 
 use crate::config::Config;
-use crate::env::environment;
+use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::host::{Host, Overrides};
 use crate::load::{Change, Changes, Severity, watch as files};
@@ -94,6 +94,7 @@ impl Server {
                 return Err(error);
             }
         };
+        let has_keys = has_keys(&host.config, &env, &state).await;
         let (changes, later_changes) = host.load_apps(log_progress).await?;
         if let Err(error) = require_no_conflicts(&changes) {
             drop(state);
@@ -105,9 +106,15 @@ impl Server {
         host.engine.start_recovery();
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
-        let api = main_router(&host, &state).await?;
+        let Routers { main, studio } = routers(&host, &state).await?;
         let port = starting.end().await;
-        let addr = listen::serve(&mut tasks, &listen_state, port, api, stop.subscribe())?;
+        let addr = listen::serve(&mut tasks, &listen_state, port, main, stop.subscribe())?;
+        let mut studio_addr = None;
+        if let Some((address, router)) = studio {
+            let port = Port::open(address).await?;
+            let stop = stop.subscribe();
+            studio_addr = Some(listen::serve(&mut tasks, &listen_state, port, router, stop)?);
+        }
         let mut app_addrs = BTreeMap::new();
         for (name, app) in &host.config.apps {
             let Some(address) = app.listen else { continue };
@@ -129,14 +136,46 @@ impl Server {
         }
         let server_file = ServerFile::write(&host.config, addr, &host.instance)?;
         let engine = host.engine.clone();
-        Ok(RunningServer { addr, app_addrs, engine, changes, host, tasks, stop, server_file })
+        Ok(RunningServer {
+            addr,
+            studio_addr,
+            app_addrs,
+            engine,
+            changes,
+            has_keys,
+            host,
+            tasks,
+            stop,
+            server_file,
+        })
     }
 }
 
-/// Returns the router of the main address.
-async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
+/// The routers of the host's addresses, without those of apps.
+struct Routers {
+    main: Router,
+    /// The studio's own address and its router, if it has one.
+    studio: Option<(SocketAddr, Router)>,
+}
+
+async fn routers(host: &Host, state: &ApiState) -> Result<Routers, Error> {
+    let agent_server = start_agent_server(host, state).await?;
+    let further = || match &agent_server {
+        Some(agent_server) => wattle_agent_server::router(agent_server.clone()),
+        None => OpenApiRouter::new(),
+    };
+    let main = router_with(state.clone(), further());
+    let studio = host.config.server.studio_listen.map(|address| {
+        let state = state.clone().with_studio(Some(host.studio.clone()));
+        (address, studio_router(state, further()))
+    });
+    Ok(Routers { main, studio })
+}
+
+/// Starts the Agent Server; returns `None` if it is disabled.
+async fn start_agent_server(host: &Host, state: &ApiState) -> Result<Option<AgentServer>, Error> {
     if !host.config.server.agent_server {
-        return Ok(router(state.clone()));
+        return Ok(None);
     }
     let webhooks = host.webhooks()?;
     let settings = AgentServerConfig { webhooks, unknown_keys: host.config.server.unknown_keys };
@@ -148,7 +187,13 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
     if tokio::time::timeout(QUEUE_GRACE, start).await.is_err() {
         tracing::info!("webhooks of other hosts are taken over while requests are served");
     }
-    Ok(router_with(state.clone(), wattle_agent_server::router(agent_server)))
+    Ok(Some(agent_server))
+}
+
+/// Returns true if requests need an API key. If the keys in the store cannot be read, they may need
+/// one.
+async fn has_keys(config: &Config, env: &ReadEnv, state: &ApiState) -> bool {
+    config.has_keys(&**env) || state.has_active_keys().await.unwrap_or(true)
 }
 
 /// Fails if two apps claim the same path at the start. Later, a conflicting app is only not
@@ -255,6 +300,8 @@ fn log_progress(text: &str) {
 pub struct RunningServer {
     /// Main address.
     pub addr: SocketAddr,
+    /// Listen address of the studio, if it has its own.
+    pub studio_addr: Option<SocketAddr>,
     /// Listen addresses of the apps that have their own.
     pub app_addrs: BTreeMap<AppName, SocketAddr>,
     /// Engine of the server.
@@ -262,6 +309,8 @@ pub struct RunningServer {
     /// Apps and plugins that were loaded before the server served requests, and problems of those
     /// that were not.
     pub changes: Vec<Change>,
+    /// Whether requests needed an API key when the server started.
+    has_keys: bool,
     host: Host,
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
@@ -271,8 +320,19 @@ pub struct RunningServer {
 impl RunningServer {
     /// Returns the URL of the main address.
     pub fn url(&self) -> String {
+        self.url_of(self.addr)
+    }
+
+    /// Returns the URL of the studio, if the server serves it.
+    pub fn studio_url(&self) -> Option<String> {
+        let is_on_main = self.config().server.has_studio_on_main_address();
+        let addr = self.studio_addr.or_else(|| is_on_main.then_some(self.addr))?;
+        Some(format!("{}/studio/", self.url_of(addr)))
+    }
+
+    fn url_of(&self, addr: SocketAddr) -> String {
         let scheme = if self.config().server.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.addr)
+        format!("{scheme}://{addr}")
     }
 
     /// Returns the configuration.
@@ -293,7 +353,29 @@ impl RunningServer {
                 warnings.push(format!("`{file}` has `[apps.{name}]`, but there is no such app"));
             }
         }
+        warnings.extend(self.shared_origin_warning());
         warnings
+    }
+
+    /// Returns a warning if the studio and pages of apps that the operator does not vouch for have
+    /// one origin, and people log in to the studio with keys.
+    fn shared_origin_warning(&self) -> Option<String> {
+        let config = self.config();
+        if !self.has_keys || !config.server.has_studio_on_main_address() {
+            return None;
+        }
+        let apps = self.engine.catalog().apps();
+        let apps = apps.iter().filter(|app| app.page.is_some());
+        let apps = apps.filter(|app| !config.apps.contains_key(&app.name));
+        let names: Vec<String> = apps.map(|app| format!("`{}`", app.name)).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "pages of {} share the origin of the studio and can use the API key of a person \
+                 who logs in there; give the studio an address of its own (`studio_listen` under \
+                 `[server]`), or vouch for each app with a table `[apps.NAME]`",
+                names.join(", ")
+            )
+        })
     }
 
     /// Loads changed files now, without waiting for the watcher. Returns when they are loaded.

@@ -25,8 +25,11 @@ pub(super) async fn dev(mut config: Config, args: &DevArgs, output: Output) -> R
     let manifest = Manifest::read(&folder).map_err(Error::Failed)?;
     let name = manifest.app.name;
     app::include(&mut config, &name, &folder);
-    // The port of `wattle serve` stays free.
+    // The ports of `wattle serve` stay free.
     config.server.listen.set_port(0);
+    if let Some(address) = &mut config.server.studio_listen {
+        address.set_port(0);
+    }
     let source = Source::new(&folder, args)?;
     let sandbox = open_sandbox(&config)?;
     let limit: Duration = config.server.stop_grace() + STOP_LIMIT;

@@ -53,10 +53,15 @@ fn announce(server: &RunningServer, output: Output) {
             .iter()
             .map(|(name, addr)| (name.to_string(), json!(format!("http://{addr}"))))
             .collect();
-        Output::line(&json!({ "address": server.url(), "apps": apps }).to_string());
+        let studio = server.studio_url();
+        let line = json!({ "address": server.url(), "apps": apps, "studio": studio });
+        Output::line(&line.to_string());
         return;
     }
     Output::line(&format!("wattle listens on {}", server.url()));
+    if let Some(url) = server.studio_url() {
+        Output::line(&format!("  studio {url}"));
+    }
     for app in server.engine.catalog().apps() {
         Output::line(&format!("  app {} {}", app.name, app.version));
         for endpoint in endpoints(&app) {

@@ -33,7 +33,7 @@ use crate::fixture::{Fixture, config, write_app};
 use crate::native_sandbox::NativeSandbox;
 
 /// A sandbox that compiles components whose names begin with `slow` only when a test releases them.
-struct SlowSandbox {
+pub(crate) struct SlowSandbox {
     released: Semaphore,
     /// Number of slow compilations in progress.
     running: AtomicUsize,
@@ -44,7 +44,7 @@ struct SlowSandbox {
 }
 
 impl SlowSandbox {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             released: Semaphore::new(0),
             running: AtomicUsize::new(0),
@@ -54,12 +54,12 @@ impl SlowSandbox {
     }
 
     /// Lets a number of slow components be compiled.
-    fn release(&self, components: usize) {
+    pub(crate) fn release(&self, components: usize) {
         self.released.add_permits(components);
     }
 
     /// Waits until this number of slow components is being compiled.
-    async fn compiles(&self, components: usize) {
+    pub(crate) async fn compiles(&self, components: usize) {
         while self.running.load(Ordering::SeqCst) != components {
             yield_now().await;
         }
@@ -108,7 +108,7 @@ impl Sandbox for SlowSandbox {
 }
 
 /// Starts a server that serves before its apps are loaded.
-async fn serve(folder: TempDir, toml: &str, sandbox: &Arc<SlowSandbox>) -> Fixture {
+pub(crate) async fn serve(folder: TempDir, toml: &str, sandbox: &Arc<SlowSandbox>) -> Fixture {
     let mut config = config(folder.path(), toml);
     config.server.load_wait = HumanDuration::from_ms(0);
     let sandbox: Arc<dyn Sandbox> = sandbox.clone();

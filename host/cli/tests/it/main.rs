@@ -35,6 +35,7 @@ mod restart;
 mod routes;
 mod stop;
 mod streams;
+mod studio;
 mod tenants;
 mod time_travel;
 mod webhooks;

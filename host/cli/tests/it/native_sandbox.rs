@@ -68,8 +68,12 @@ impl Sandbox for NativeSandbox {
             openapi: None,
         };
         let echo = WebRoute { openapi: Some(echo()), ..route("GET", "/echo/{word}") };
-        // This app claims a path of the host.
-        let linked = (name.as_str() == "linker").then(|| route("GET", "/blobs/{name}"));
+        let special = match name.as_str() {
+            // This app claims a path of the host.
+            "linker" => Some(route("GET", "/blobs/{name}")),
+            "rooted" => Some(route("GET", "/")),
+            _ => None,
+        };
         Ok(Arc::new(NativePlugin(PluginInfo {
             name: name.clone(),
             digest: Digest::of(&bytes),
@@ -80,7 +84,7 @@ impl Sandbox for NativeSandbox {
             nodes: vec![node("greet"), node("ask")],
             tools: Vec::new(),
             reducers: Vec::new(),
-            routes: linked
+            routes: special
                 .into_iter()
                 .chain([
                     route("POST", "/start"),
