@@ -12,6 +12,7 @@
 //!   them.
 //! * [`ai_sdk`] and [`ag_ui`]: the transcript as the streams of these two protocols.
 //! * [`limit`]: the limits of projections.
+//! * [`outline`]: events without their large values, for timelines.
 //! * [`spans`]: a run as spans of a trace.
 //! * [`trace`]: a thread as a tree of runs, supersteps, tasks, attempts and host calls.
 
@@ -20,6 +21,7 @@ pub mod agent_server;
 pub mod ai_sdk;
 pub mod conversation;
 pub mod limit;
+pub mod outline;
 pub mod projection;
 pub mod spans;
 pub mod trace;
