@@ -6,6 +6,7 @@ pub mod ai_sdk;
 pub mod client_tail;
 pub mod custom;
 pub mod disconnect;
+pub mod event_view;
 pub mod parts;
 mod run_encoder;
 pub mod sse;

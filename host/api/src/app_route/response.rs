@@ -20,6 +20,7 @@ use crate::native::events::{last_event_id, resolve_run};
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::Problem;
 use crate::stream::client_tail::{DisconnectPolicy, TailRequest};
+use crate::stream::event_view::EventView;
 use crate::stream::parts::StreamParts;
 use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
@@ -116,7 +117,7 @@ async fn stream(
         (_, Some(projection)) => {
             custom::respond(parts, app, projection, tail(before_run), received)
         }
-        (_, None) => sse::respond(parts, tail(received)),
+        (_, None) => sse::respond(parts, tail(received), EventView::default()),
     })
 }
 

@@ -15,6 +15,7 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::stream::client_tail::TailRequest;
+use crate::stream::event_view::EventView;
 use crate::stream::parts::StreamParts;
 use crate::stream::{ag_ui, ai_sdk, sse};
 
@@ -35,6 +36,11 @@ pub struct EventFilter {
     /// clients. `run` selects the run, by default the newest one. `after` and `until` are ignored.
     #[param(value_type = Option<String>)]
     format: Option<FormatParam>,
+    /// True for outlines of the events, without requests, results and other large values. Ignored
+    /// with `format`.
+    outline: bool,
+    /// Only events of these types, separated by commas. Ignored with `format`.
+    types: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -51,8 +57,8 @@ enum FormatParam {
 }
 
 /// Streams the events of a thread: `id` is the sequence number of the event, `event` its type,
-/// `data` the event as JSON. `Last-Event-ID` resumes a stream after a lost connection. With
-/// `format`, the stream presents one run as a conversation instead.
+/// `data` the event, or its outline, as JSON. `Last-Event-ID` resumes a stream after a lost
+/// connection. With `format`, the stream presents one run as a conversation instead.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/events",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "threads",
     params(
@@ -71,6 +77,7 @@ pub async fn stream_events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
+    let view = EventView::new(filter.types.as_deref(), filter.outline)?;
     let record = scope.thread(&parts.engine, &id).await?;
     let run = filter.run.map(RunId::new).transpose();
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
@@ -84,7 +91,7 @@ pub async fn stream_events(
     Ok(match filter.format {
         None => {
             let after = last_event_id(&headers)?.or(filter.after).unwrap_or(0);
-            sse::respond(&parts, tail(filter_run, after, until))
+            sse::respond(&parts, tail(filter_run, after, until), view)
         }
         Some(_) if run.is_none() => StatusCode::NO_CONTENT.into_response(),
         Some(FormatParam::AiSdk) => {

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
+use tokio::time::Instant;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 
@@ -12,21 +13,48 @@ use crate::problem::Problem;
 use crate::stream::client_tail::{
     ClientTail, ClientTailItem, HEARTBEAT_INTERVAL, TailRequest, sse_response,
 };
+use crate::stream::event_view::EventView;
 use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::HEARTBEAT_COMMENT;
 
-/// Responds with the stream.
-pub fn respond(parts: &StreamParts, request: TailRequest) -> Response {
-    let tail = Some(ClientTail::new(parts, request, HEARTBEAT_INTERVAL));
-    sse_response(stream::unfold(tail, |tail| async move {
-        let mut tail = tail?;
-        let (message, tail) = match tail.next().await? {
-            ClientTailItem::Event(event) => (event_message(&event), Some(tail)),
-            ClientTailItem::Heartbeat => (HEARTBEAT_COMMENT, Some(tail)),
-            ClientTailItem::ReadFailed(failure) => (error_message(failure), None),
-        };
-        Some((Ok::<_, Infallible>(message), tail))
+/// Responds with the stream of the events that `view` includes.
+pub fn respond(parts: &StreamParts, request: TailRequest, view: EventView) -> Response {
+    let tail = ClientTail::new(parts, request, HEARTBEAT_INTERVAL);
+    let messages = EventMessages { tail, view, sent_at: Instant::now() };
+    sse_response(stream::unfold(Some(messages), |messages| async move {
+        let mut messages = messages?;
+        let (message, is_last) = messages.next().await?;
+        Some((Ok::<_, Infallible>(message), (!is_last).then_some(messages)))
     }))
+}
+
+/// The messages of a stream.
+struct EventMessages {
+    tail: ClientTail,
+    view: EventView,
+    /// Time of the last message.
+    sent_at: Instant,
+}
+
+impl EventMessages {
+    /// Returns the next message, and true if it is the last one; `None` at the end of the stream.
+    async fn next(&mut self) -> Option<(Bytes, bool)> {
+        let message = loop {
+            match self.tail.next().await? {
+                ClientTailItem::Event(event) if self.view.includes(&event.kind) => {
+                    break (event_message(&event, &self.view), false);
+                }
+                // A log of events that the view leaves out must not keep the connection silent.
+                ClientTailItem::Event(_) if self.sent_at.elapsed() < HEARTBEAT_INTERVAL => {}
+                ClientTailItem::Event(_) | ClientTailItem::Heartbeat => {
+                    break (HEARTBEAT_COMMENT, false);
+                }
+                ClientTailItem::ReadFailed(failure) => break (error_message(failure), true),
+            }
+        };
+        self.sent_at = Instant::now();
+        Some(message)
+    }
 }
 
 /// Formats the last message of a stream whose log cannot be read. The message has no number, so a
@@ -38,8 +66,8 @@ fn error_message(failure: Failure) -> Bytes {
 }
 
 /// Formats an event. JSON text has no line breaks, so the message needs only one `data` line.
-fn event_message(event: &Event) -> Bytes {
-    let data = serde_json::to_string(&event.shown()).unwrap_or_else(|error| {
+fn event_message(event: &Event, view: &EventView) -> Bytes {
+    let data = view.json(event).unwrap_or_else(|error| {
         // Not reachable, because events are read from JSON. The message would show the client that
         // an event is missing.
         serde_json::json!({ "seq": event.seq, "type": "unreadable", "message": error.to_string() })
@@ -78,7 +106,8 @@ mod tests {
                 principal: None,
             }),
         };
-        let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
+        let text =
+            String::from_utf8(event_message(&event, &EventView::default()).to_vec()).unwrap();
         assert_eq!(
             text,
             "id: 7\nevent: run_ended\ndata: {\"seq\":7,\"at_ms\":1000,\"run\":\"r\",\
@@ -98,7 +127,8 @@ mod tests {
             let mut document = json!({ "seq": 9, "at_ms": 1000, "run": "r" });
             document.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
             let event: Event = serde_json::from_value(document).unwrap();
-            let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
+            let text =
+                String::from_utf8(event_message(&event, &EventView::default()).to_vec()).unwrap();
             let start = format!("id: 9\nevent: {}\ndata: ", kind["type"].as_str().unwrap());
             assert!(text.starts_with(&start), "{text}");
         }
@@ -113,8 +143,24 @@ mod tests {
             "node": "n", "call": 0, "payload": { "message": "Sure?" }, "elicited": elicited,
         });
         let event: Event = serde_json::from_value(document).unwrap();
-        let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
+        let text =
+            String::from_utf8(event_message(&event, &EventView::default()).to_vec()).unwrap();
         assert!(text.contains("Sure?") && !text.contains("elicited"), "{text}");
+    }
+
+    #[test]
+    fn outlines_are_sent_under_the_types_of_their_events() {
+        let document = json!({ "seq": 4, "at_ms": 1000, "run": "r", "type": "answered",
+            "interrupt": "i", "task": "t", "answer": "yes" });
+        let event: Event = serde_json::from_value(document).unwrap();
+        let view = EventView::new(None, true).unwrap();
+        let text = String::from_utf8(event_message(&event, &view).to_vec()).unwrap();
+        assert_eq!(
+            text,
+            "id: 4\nevent: answered\ndata: {\"seq\":4,\"at_ms\":1000,\"run\":\"r\",\
+             \"type\":\"answered\",\"interrupt\":\"i\",\"task\":\"t\",\
+             \"answer\":{\"bytes\":5,\"value\":\"yes\"}}\n\n"
+        );
     }
 
     #[test]
@@ -124,7 +170,8 @@ mod tests {
             "scope": [1], "call": 0, "deltas": [{ "kind": "text", "text": "hi" }],
         });
         let event: Event = serde_json::from_value(document.clone()).unwrap();
-        let text = String::from_utf8(event_message(&event).to_vec()).unwrap();
+        let text =
+            String::from_utf8(event_message(&event, &EventView::default()).to_vec()).unwrap();
         let data = text.strip_prefix("id: 8\nevent: streamed\ndata: ").unwrap();
         assert_eq!(serde_json::from_str::<serde_json::Value>(data.trim_end()).unwrap(), document);
     }
