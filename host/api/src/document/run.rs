@@ -136,6 +136,10 @@ pub struct RunDocument {
     /// State of the thread; only in responses that waited for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
+    /// Sequence number of the first event of the run; absent for a run that has not started, and in
+    /// responses that waited for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_seq: Option<u64>,
     /// Time at which the run was requested, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_ms: Option<i64>,
@@ -187,6 +191,7 @@ impl RunDocument {
             interrupts: Vec::new(),
             next: Vec::new(),
             state: None,
+            first_seq: None,
             created_ms: None,
             due_ms: None,
             started_ms: None,
@@ -226,6 +231,7 @@ impl From<RunSummary> for RunDocument {
         let is_pending = run.status == RunStatus::Pending;
         let thread = String::from(run.thread);
         Self {
+            first_seq: (run.first_seq > 0).then_some(run.first_seq),
             created_ms: Some(run.created_ms),
             due_ms: is_pending.then_some(run.due_ms),
             started_ms: run.started_ms,

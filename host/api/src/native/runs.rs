@@ -129,9 +129,23 @@ pub struct RunFilter {
     limit: Option<usize>,
     /// Number of runs to skip.
     offset: usize,
+    /// `oldest` (default) or `newest`: the run that is listed first.
+    #[param(value_type = Option<String>)]
+    order: RunOrder,
 }
 
-/// Lists the runs of a thread, oldest first.
+/// The order of a list of runs.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RunOrder {
+    /// Oldest first.
+    #[default]
+    Oldest,
+    /// Newest first.
+    Newest,
+}
+
+/// Lists the runs of a thread, oldest first unless `order` is `newest`.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/runs",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(("thread" = String, Path, description = "id of the thread"), RunFilter),
@@ -147,8 +161,18 @@ pub async fn list_runs(
     let Query(filter) = filter.map_err(invalid_query)?;
     let record = scope.thread(&engine, &id).await?;
     let limit = page_size(filter.limit.or(Some(MAX_PAGE_SIZE)));
-    let page = engine.ports().store.runs(&record.id, filter.offset, limit).await?;
-    Ok(Json(page.items.into_iter().map(Into::into).collect()))
+    let (store, thread) = (&engine.ports().store, &record.id);
+    let runs: Vec<RunDocument> = match filter.order {
+        RunOrder::Oldest => {
+            let page = store.runs(thread, filter.offset, limit).await?;
+            page.items.into_iter().map(Into::into).collect()
+        }
+        RunOrder::Newest => {
+            let page = store.newest_runs(thread, filter.offset, limit).await?;
+            page.items.into_iter().map(Into::into).collect()
+        }
+    };
+    Ok(Json(runs))
 }
 
 /// Describes a run.
