@@ -7,6 +7,7 @@ pub mod access;
 pub mod app;
 pub mod host;
 pub mod key;
+pub mod log;
 pub mod memory;
 pub mod options;
 pub mod plugin;

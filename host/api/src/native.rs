@@ -11,6 +11,7 @@ pub mod health;
 pub mod hosts;
 pub mod keys;
 pub mod load_problems;
+pub mod log;
 pub mod maintenance;
 pub mod memory;
 pub mod metrics;
@@ -56,6 +57,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(time_travel::fork_thread))
         .routes(routes!(threads::get_trace))
         .routes(routes!(events::stream_events))
+        .routes(routes!(log::get_log))
         .routes(routes!(runs::start_run))
         .routes(routes!(ag_ui::run_ag_ui))
         .routes(routes!(runs::resume_thread))

@@ -9,6 +9,7 @@ mod cli;
 mod control;
 mod crash;
 mod limits;
+mod log;
 mod memory;
 mod messages;
 mod nested;
