@@ -8,10 +8,11 @@ use utoipa::ToSchema;
 use wattle_graph::id::ThreadId;
 use wattle_graph::migrate::MigrateOptions;
 use wattle_run::engine::Engine;
-use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
-use wattle_run::ports::store::{PruneStrategy, SealReport};
+use wattle_run::engine::migrate::MigrateThread;
+use wattle_run::ports::store::PruneStrategy;
 
 use crate::body::JsonBody;
+use crate::document::maintenance::{MigrationDocument, SealDocument};
 use crate::native::request_principal::RequestPrincipal;
 use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_id;
@@ -36,7 +37,7 @@ pub struct MigrateDocument {
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = MigrateDocument,
     responses(
-        (status = 200, body = Value, description = "from, to, changes, obstacles, applied"),
+        (status = 200, body = MigrationDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn migrate_thread(
@@ -45,7 +46,7 @@ pub async fn migrate_thread(
     RequestPrincipal(principal): RequestPrincipal,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<MigrateDocument>,
-) -> Result<Json<MigrationReport>, Problem> {
+) -> Result<Json<MigrationDocument>, Problem> {
     let record = scope.thread(&engine, &id).await?;
     let migrate = MigrateThread {
         thread: record.id,
@@ -55,7 +56,7 @@ pub async fn migrate_thread(
         dry_run: request.dry_run,
         principal,
     };
-    Ok(Json(engine.migrate(&migrate).await?))
+    Ok(Json(engine.migrate(&migrate).await?.into()))
 }
 
 /// Request to copy a thread.
@@ -125,14 +126,14 @@ pub async fn prune_thread(
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/verify", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
-        (status = 200, body = Value, description = "sealed_after, last_seq, seal"),
+        (status = 200, body = SealDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 500, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn verify_thread(
     State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
-) -> Result<Json<SealReport>, Problem> {
+) -> Result<Json<SealDocument>, Problem> {
     let record = scope.thread(&engine, &id).await?;
-    Ok(Json(engine.verify(&record.id).await?))
+    Ok(Json(engine.verify(&record.id).await?.into()))
 }

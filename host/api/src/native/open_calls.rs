@@ -7,9 +7,10 @@ use utoipa::ToSchema;
 use wattle_graph::event::Decision;
 use wattle_graph::id::TaskId;
 use wattle_run::engine::Engine;
-use wattle_run::engine::settle::{PendingCall, SettleCall};
+use wattle_run::engine::settle::SettleCall;
 
 use crate::body::JsonBody;
+use crate::document::pending_call::{DecisionDocument, PendingCallDocument};
 use crate::native::request_principal::RequestPrincipal;
 use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_id;
@@ -21,16 +22,16 @@ use crate::response::Json;
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/open-calls", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
-        (status = 200, body = Vec<Value>, description = "task, node, scope, call, function, \
-            summary, at_ms, and the decision if the call was settled"),
+        (status = 200, body = Vec<PendingCallDocument>),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_open_calls(
     State(engine): State<Engine>,
     scope: TenantScope,
     Path(id): Path<String>,
-) -> Result<Json<Vec<PendingCall>>, Problem> {
+) -> Result<Json<Vec<PendingCallDocument>>, Problem> {
     let record = scope.thread(&engine, &id).await?;
-    Ok(Json(engine.pending_calls(&record.id).await?))
+    let calls = engine.pending_calls(&record.id).await?;
+    Ok(Json(calls.into_iter().map(Into::into).collect()))
 }
 
 /// The decision about a call in doubt.
@@ -45,7 +46,7 @@ pub struct SettleDocument {
     /// Number of the call in its scope.
     call: u32,
     /// `{"kind": "retry"}`, `{"kind": "answer", "answer": ...}` or `{"kind": "fail"}`.
-    #[schema(value_type = Value)]
+    #[schema(value_type = DecisionDocument)]
     decision: Decision,
     /// The person who decides, as named by the client. The name is not verified; the event also
     /// records the principal of the request.
