@@ -19,6 +19,7 @@ mod history;
 mod leases;
 mod list;
 mod migrate;
+mod offline;
 mod open;
 mod orphans;
 mod owner;
@@ -62,7 +63,7 @@ use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
 use crate::error::backend;
 use crate::file::handle::SharedFile;
 pub use crate::file::open::CHECKED_AT_START_BYTES;
-use crate::file::{guarded, marker};
+use crate::file::guarded;
 use crate::lease::{Leases, monotonic_clock};
 use crate::lock::lock;
 use crate::recent_write::RecentWrite;
@@ -100,44 +101,6 @@ impl fmt::Debug for RedbStore {
 }
 
 impl RedbStore {
-    /// Checks that the file can be opened, without changing it. A file that does not exist passes.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`RedbStore::open`].
-    pub fn check(path: impl AsRef<Path>) -> Result<(), StoreError> {
-        open::check(path.as_ref())
-    }
-
-    /// Reads everything in a file that no process has open, without changing it: compares all pages
-    /// with their checksums, and verifies every thread.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Corrupt`] if the header of the file cannot be read, or if the file is missing,
-    /// but its marker shows that it was created before. [`StoreError::Backend`] if a process has it
-    /// open.
-    pub fn survey_file(path: impl AsRef<Path>) -> Result<DamageReport, StoreError> {
-        open::survey(path.as_ref())
-    }
-
-    /// Rebuilds a damaged file from its readable parts. No process may have the file open. The host
-    /// refuses all work on damaged threads, which the new file lists as set aside. The damaged file
-    /// is kept under another name. Returns the damage and the new path of the damaged file.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`RedbStore::survey_file`].
-    pub fn repair_file(path: impl AsRef<Path>) -> Result<(DamageReport, PathBuf), StoreError> {
-        open::repair(path.as_ref())
-    }
-
-    /// Returns the path of the marker that exists from the beginning of a restore to its end. While
-    /// it exists, no new store is created in place of the file.
-    pub fn restore_marker(path: impl AsRef<Path>) -> PathBuf {
-        marker::restore_marker_path(path.as_ref())
-    }
-
     /// Opens the file, and creates it if it does not exist; its folder must exist. The commit delay
     /// is [`DEFAULT_COMMIT_DELAY`].
     ///
