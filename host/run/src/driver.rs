@@ -23,7 +23,7 @@ use wattle_graph::lineage::Lineage;
 use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunSummary;
-use crate::ports::store::{Durability, RunRecord, ThreadRecord, ThreadStatus};
+use crate::ports::store::{Durability, RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
 use crate::task::context::GraphContext;
 use crate::unpersisted_events::UnpersistedEvents;
 use crate::view::{self, pending_interrupts};
@@ -138,6 +138,7 @@ impl Driver {
         }
         self.record.status = thread_status;
         self.record.stopped = is_cancelled && !self.next_nodes().is_empty();
+        self.record.failure = failure.as_ref().map(ThreadFailure::from);
         self.record.updated_ms = now;
         self.run.status = status;
         self.run.failure.clone_from(&failure);

@@ -176,6 +176,14 @@ pub const MENTIONED_PAGE: usize = 4_096;
 /// Bytes of stored threads that recovery reads at once after a start. The limit bounds the memory of the recovery.
 pub const RECOVERY_BYTES: u64 = 64 << 20;
 
+/// Characters of the message of a failure in the record of its thread. Lists show it, and the record of the run has the
+/// whole message.
+pub const THREAD_FAILURE_CHARS: usize = 200;
+
+/// Characters of the code of a failure in the record of its thread. Codes of the host are far shorter; guests may use
+/// codes of their own.
+pub const THREAD_FAILURE_CODE_CHARS: usize = 64;
+
 /// Pending runs of a thread. Each request for a run reads all of them.
 pub const THREAD_PENDING_RUNS: usize = 1_000;
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, RunId, ThreadId};
-use wattle_run::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
 
 /// A batch as a plan sees it.
 #[derive(Debug)]
@@ -176,6 +176,7 @@ impl RetentionPlan {
         if record.run.as_ref().is_some_and(|run| self.runs.contains(run)) {
             let newest = left.iter().rev().find(|run| run.status != RunStatus::Pending);
             record.run = newest.map(|run| run.id.clone());
+            record.failure = newest.and_then(|run| run.failure.as_ref()).map(ThreadFailure::from);
             record.expires_ms = None;
             let was_cancelled =
                 |run: &RunRecord| run.status == RunStatus::Cancelled && run.has_started();

@@ -192,6 +192,7 @@ impl Engine {
             let record = ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
                 stopped: false,
+                failure: None,
                 updated_ms: self.now_ms(),
                 expires_ms: None,
                 ..head.record.clone()

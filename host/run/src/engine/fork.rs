@@ -311,6 +311,7 @@ impl Engine {
             version: checkpoint.meta.version.unwrap_or(head.record.version),
             status: ThreadStatus::Running,
             stopped: false,
+            failure: None,
             run: Some(run.id.clone()),
             updated_ms: run.started_ms,
             expires_ms: None,

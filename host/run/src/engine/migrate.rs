@@ -134,6 +134,7 @@ impl Engine {
             ThreadStatus::Interrupted
         };
         record.stopped = false;
+        record.failure = None;
         // Nobody continues from a state of the former version.
         self.0.states.remove(&record.id);
         log.commit(Commit {

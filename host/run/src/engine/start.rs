@@ -159,6 +159,7 @@ impl Engine {
         metadata::check_merged_size(&record.metadata, &request.metadata)?;
         record.status = ThreadStatus::Running;
         record.stopped = false;
+        record.failure = None;
         record.run = Some(run.id.clone());
         record.updated_ms = run.started_ms;
         record.expires_ms = None;
@@ -304,6 +305,7 @@ impl Engine {
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
         record.stopped = false;
+        record.failure = None;
         record.run = Some(run.id.clone());
         record.updated_ms = self.0.ports.clock.now_ms();
         record.expires_ms = None;

@@ -133,7 +133,7 @@ impl Engine {
         let Some(log) = at_work else { return Ok(None) };
         let amendment = MetadataUpdate { metadata: update.metadata.clone(), ttl: update.ttl };
         match log.update_metadata(amendment).await {
-            Ok(UpdateOutcome::Applied(record)) => Ok(Some(record)),
+            Ok(UpdateOutcome::Applied(record)) => Ok(Some(*record)),
             Ok(UpdateOutcome::TooLarge(failure)) => Err(failure),
             Ok(UpdateOutcome::NoRecordYet)
             | Err(StoreError::Fenced { .. } | StoreError::Conflict { .. }) => Ok(None),

@@ -20,7 +20,9 @@ use crate::driver::RunEnd;
 use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunSummary;
-use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::ports::store::{
+    RunOptions, RunRecord, ThreadFailure, ThreadHead, ThreadRecord, ThreadStatus,
+};
 
 /// Where a thread stopped.
 pub(super) struct ThreadPosition {
@@ -78,6 +80,7 @@ impl Engine {
         };
         // The status stays, and pending interrupts expire when they would have.
         let record = ThreadRecord {
+            failure: failure.as_ref().map(ThreadFailure::from),
             run: Some(run.id.clone()),
             updated_ms: run.started_ms,
             ..head.record.clone()

@@ -25,7 +25,7 @@ pub(crate) struct MetadataUpdate {
 #[derive(Debug)]
 pub(crate) enum UpdateOutcome {
     /// The updated record.
-    Applied(ThreadRecord),
+    Applied(Box<ThreadRecord>),
     /// Not applied: the run has not written a record of the thread yet.
     NoRecordYet,
     /// Not applied: the metadata would be too large.
@@ -75,6 +75,7 @@ impl ThreadLog {
             (order.record.clone(), order.last.clone())
         };
         wait_ticket(last).await?;
-        Ok(record.map_or(UpdateOutcome::NoRecordYet, UpdateOutcome::Applied))
+        Ok(record
+            .map_or(UpdateOutcome::NoRecordYet, |record| UpdateOutcome::Applied(Box::new(record))))
     }
 }

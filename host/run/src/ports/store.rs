@@ -48,7 +48,9 @@ pub use self::run::{
     PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
 };
 pub use self::stored_batch::{BatchPage, SealReport, StoredBatch, StoredValue};
-pub use self::thread_record::{PruneStrategy, ThreadRecord, ThreadStatus, ThreadTtl, UNBOUND};
+pub use self::thread_record::{
+    PruneStrategy, ThreadFailure, ThreadRecord, ThreadStatus, ThreadTtl, UNBOUND,
+};
 pub use self::ticket::Ticket;
 
 /// A thread in the store.

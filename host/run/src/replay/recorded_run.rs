@@ -250,6 +250,7 @@ impl RunSource<'_> {
         let record = ThreadRecord {
             status: ThreadStatus::Running,
             stopped: false,
+            failure: None,
             run: Some(run.id.clone()),
             expires_ms: None,
             context: self.recording.context_of(&run.id, &Namespace::root()),

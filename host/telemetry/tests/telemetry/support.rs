@@ -65,6 +65,7 @@ fn record() -> ThreadRecord {
         version: Digest::of(b"version"),
         status: ThreadStatus::Idle,
         stopped: false,
+        failure: None,
         run: None,
         created_ms: 1,
         updated_ms: 1,

@@ -216,6 +216,7 @@ impl Engine {
             let record = meta.namespace.is_root().then(|| ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
                 stopped: false,
+                failure: None,
                 updated_ms: self.now_ms(),
                 expires_ms: None,
                 ..target.head.record.clone()
@@ -306,6 +307,7 @@ impl SubgraphEditTarget<'_> {
         ThreadRecord {
             status: ThreadStatus::Interrupted,
             stopped: false,
+            failure: None,
             updated_ms: now_ms,
             expires_ms,
             ..self.head.record.clone()

@@ -9,7 +9,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
 use wattle_graph::weight::weight;
 
-use super::{RunRecord, ThreadRecord, ThreadStatus};
+use super::{RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
 
 /// A page of a list. It ends at the limit of its query, or before an item with which it would take too much memory. Its
 /// first item may be of any size, so every reader makes progress.
@@ -93,6 +93,9 @@ pub struct ThreadSummary {
     /// True if the last run was cancelled before the end of the graph, see [`ThreadRecord::stopped`].
     #[serde(default)]
     pub stopped: bool,
+    /// Failure of the newest run, see [`ThreadRecord::failure`].
+    #[serde(default)]
+    pub failure: Option<ThreadFailure>,
     /// The newest run.
     pub run: Option<RunId>,
     /// Time of creation, milliseconds since 1970.
@@ -113,7 +116,8 @@ impl ThreadSummary {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let metadata = self.metadata.iter().map(|(name, value)| name.len() as u64 + weight(value));
-        size_of::<Self>() as u64 + metadata.sum::<u64>()
+        let failure = self.failure.as_ref().map_or(0, |it| it.code.len() + it.message.len());
+        size_of::<Self>() as u64 + failure as u64 + metadata.sum::<u64>()
     }
 }
 
@@ -125,6 +129,7 @@ impl From<&ThreadRecord> for ThreadSummary {
             graph: record.graph.clone(),
             status: record.status,
             stopped: record.stopped,
+            failure: record.failure.clone(),
             run: record.run.clone(),
             created_ms: record.created_ms,
             updated_ms: record.updated_ms,

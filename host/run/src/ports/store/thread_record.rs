@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, RunId, ThreadId};
+
+use crate::limit::{THREAD_FAILURE_CHARS, THREAD_FAILURE_CODE_CHARS};
 
 /// The current status of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,9 @@ pub struct ThreadRecord {
     /// an input can continue it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+    /// Failure of the newest run, if it failed. `None` as well if an older host executed the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ThreadFailure>,
     /// The newest run.
     pub run: Option<RunId>,
     /// Time of creation, milliseconds since 1970.
@@ -67,6 +73,28 @@ pub struct ThreadRecord {
     /// Time of the last prune after the time to live, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned_ms: Option<i64>,
+}
+
+/// The failure of a thread's newest run, short enough for lists. The record of the run has all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadFailure {
+    /// Code of the failure: its first [`THREAD_FAILURE_CODE_CHARS`] characters.
+    pub code: String,
+    /// Message of the failure: its first [`THREAD_FAILURE_CHARS`] characters.
+    pub message: String,
+    /// True if the same work can succeed later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retryable: bool,
+}
+
+impl From<&Failure> for ThreadFailure {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            code: failure.code.chars().take(THREAD_FAILURE_CODE_CHARS).collect(),
+            message: failure.message.chars().take(THREAD_FAILURE_CHARS).collect(),
+            retryable: failure.retryable,
+        }
+    }
 }
 
 /// The retention of a thread after its last update.
@@ -102,6 +130,7 @@ impl ThreadRecord {
             version: Digest::from_bytes([0; 32]),
             status: ThreadStatus::Idle,
             stopped: false,
+            failure: None,
             run: None,
             created_ms: now_ms,
             updated_ms: now_ms,
