@@ -182,6 +182,7 @@ conformance! {
         deleting_a_run_deletes_its_events_and_checkpoints
         thread_moves_back_when_its_checkpoint_is_deleted
         thread_that_moves_back_to_a_cancelled_run_is_stopped
+        thread_that_moves_back_to_a_failed_run_has_its_failure
         thread_without_checkpoints_is_deleted_with_its_runs
         deleting_no_or_unknown_runs_changes_nothing
         deleting_runs_covers_all_namespaces_and_threads

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::{Checkpoint, Trigger};
 use wattle_graph::event::{Checkpointed, Event, EventKind, RunStatus};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{Digest, Namespace, NodeName, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
@@ -140,6 +141,23 @@ pub(crate) async fn thread_that_moves_back_to_a_cancelled_run_is_stopped(store: 
         let record = store.thread(&thread).await.unwrap().unwrap().record;
         assert_eq!((record.status, record.stopped), (ThreadStatus::Idle, stopped), "{name}");
     }
+}
+
+pub(crate) async fn thread_that_moves_back_to_a_failed_run_has_its_failure(store: &dyn Store) {
+    let thread = thread_id("t");
+    for (number, name) in (1..).zip(["one", "two"]) {
+        let failure = (number == 1).then(|| Failure::new("rude", "it says no"));
+        let ended = RunRecord { failure, status: RunStatus::Failed, ..run(&thread, name) };
+        let record = ThreadRecord { run: Some(ended.id.clone()), ..record(&thread) };
+        let made = of(name, checkpoint(number, None, &[], &[]));
+        let batch = Batch { run: Some(ended), record: Some(record), ..batch(made) };
+        append(store, &thread, batch).await.unwrap();
+    }
+    store.delete_runs(&[run_id("two")]).await.unwrap();
+    let record = store.thread(&thread).await.unwrap().unwrap().record;
+    let failure = record.failure.map(|failure| (failure.code, failure.message));
+    assert_eq!(record.status, ThreadStatus::Error);
+    assert_eq!(failure, Some(("rude".to_owned(), "it says no".to_owned())));
 }
 
 pub(crate) async fn thread_without_checkpoints_is_deleted_with_its_runs(store: &dyn Store) {
