@@ -1,4 +1,5 @@
-//! The size limit of the metadata that clients attach to threads, runs and checkpoints.
+//! The metadata that clients attach to threads, runs and checkpoints: its size limit, and how a
+//! filter matches it.
 //!
 //! Every entry point of the engine uses these checks, so that the limit is the same for every API.
 
@@ -53,6 +54,16 @@ pub(crate) fn check_merged_size(
     let mut all = known.clone();
     all.extend(added.clone());
     if json_bytes(&all) <= json_bytes(known) { Ok(()) } else { check_size(&all) }
+}
+
+/// Returns whether a value contains another one. Objects may have additional fields.
+pub fn json_contains(known: &Value, wanted: &Value) -> bool {
+    match (known, wanted) {
+        (Value::Object(known), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(name, value)| known.get(name).is_some_and(|known| json_contains(known, value))),
+        _ => known == wanted,
+    }
 }
 
 /// Returns the size of metadata as JSON.

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_run::engine::Engine;
+use wattle_run::metadata::json_contains;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
@@ -26,7 +27,7 @@ use crate::page::{self, Page};
 use crate::query::QueryParams;
 use crate::records::assistant::{AssistantRecord, AssistantVersion, assistant_records};
 use crate::records::{Versioned, retry_on_conflict};
-use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains};
+use crate::route::search::DEFAULT_PAGE_SIZE;
 use crate::route::threads::delete_thread;
 use crate::state::AgentServer;
 use crate::wire::request::{

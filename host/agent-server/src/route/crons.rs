@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::engine::Engine;
+use wattle_run::metadata::json_contains;
 
 use crate::assistants;
 use crate::create_run::RunCreator;
@@ -21,7 +22,7 @@ use crate::graphs;
 use crate::page::{self, Page};
 use crate::records::cron::{CronRecord, DueEntry, cron_records, due_entries};
 use crate::records::{Versioned, retry_on_conflict};
-use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains, pagination_headers};
+use crate::route::search::{DEFAULT_PAGE_SIZE, pagination_headers};
 use crate::state::AgentServer;
 use crate::view;
 use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, parse_run};

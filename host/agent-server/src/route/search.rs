@@ -20,6 +20,7 @@ use wattle_graph::id::{Namespace, ThreadId};
 use wattle_graph::weight::weight;
 use wattle_run::engine::Engine;
 use wattle_run::limit::LIST_BYTES;
+use wattle_run::metadata::json_contains;
 use wattle_run::ports::store::{
     ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus, ThreadSummary,
 };
@@ -306,16 +307,6 @@ fn store_status(status: ThreadStatus) -> Option<StoredStatus> {
         ThreadStatus::Error => Some(StoredStatus::Error),
         ThreadStatus::Idle => Some(StoredStatus::Idle),
         ThreadStatus::Busy => None,
-    }
-}
-
-/// Returns whether a value contains another one. Objects may have additional fields.
-pub(super) fn json_contains(known: &Value, wanted: &Value) -> bool {
-    match (known, wanted) {
-        (Value::Object(known), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(name, value)| known.get(name).is_some_and(|known| json_contains(known, value))),
-        _ => known == wanted,
     }
 }
 

@@ -7,13 +7,14 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::Value;
 use wattle_run::engine::Engine;
+use wattle_run::metadata::json_contains;
 
 use super::MAX_PAGE_SIZE;
 use crate::assistants;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Page};
-use crate::route::search::{DEFAULT_PAGE_SIZE, json_contains, pagination_headers};
+use crate::route::search::{DEFAULT_PAGE_SIZE, pagination_headers};
 use crate::view;
 use crate::wire::request::{AssistantCount, AssistantSearch, SortOrder};
 use crate::wire::response::Assistant;
