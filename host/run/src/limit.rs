@@ -195,6 +195,17 @@ pub const ORPHANED_PAGE: usize = 256;
 /// pending run the input of a request. A store that is read over a network sends about as many bytes.
 pub const LIST_BYTES: u64 = 4 << 20;
 
+/// Threads that one search or count examines after its indexed conditions. A client continues a search with the position
+/// in its result, so a rare match costs several requests of a bounded time, and not one of any time.
+pub const SEARCH_THREADS: usize = 20_000;
+
+/// Bytes of JSON of the records that one search or count examines. As many as a search of the long-term memory reads.
+pub const SEARCH_BYTES: u64 = 64 << 20;
+
+/// Bytes of the text of a search, and of the code of a failure in it. Words of people and ids are shorter. Each record
+/// that is examined is compared with the text.
+pub const SEARCH_TEXT_BYTES: usize = 512;
+
 /// Threads that a reader of all threads reads at once. A thread without metadata takes some hundred bytes.
 pub const WALK_THREADS: usize = 1_000;
 

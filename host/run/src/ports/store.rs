@@ -14,6 +14,7 @@ mod options;
 mod outline;
 mod owner;
 mod run;
+mod search;
 mod stored_batch;
 mod thread_record;
 mod ticket;
@@ -47,6 +48,7 @@ pub use self::owner::{MentionPage, Owner, OwnerUsage};
 pub use self::run::{
     PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
 };
+pub use self::search::{SearchBudget, ThreadCounts, ThreadCursor, ThreadSearch, ThreadSearchPage};
 pub use self::stored_batch::{BatchPage, SealReport, StoredBatch, StoredValue};
 pub use self::thread_record::{
     PruneStrategy, ThreadFailure, ThreadRecord, ThreadStatus, ThreadTtl, UNBOUND,

@@ -1,0 +1,220 @@
+//! Searches of threads by all of their fields: conditions, pages and counts.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use wattle_graph::id::{AppName, GraphName, ThreadId};
+
+use super::{ThreadStatus, ThreadSummary};
+use crate::limit::{SEARCH_BYTES, SEARCH_THREADS};
+
+/// A search of threads, newest update first. All conditions must hold.
+#[derive(Clone, Debug)]
+pub struct ThreadSearch {
+    /// Only threads of this app.
+    pub app: Option<AppName>,
+    /// Only threads of this graph.
+    pub graph: Option<GraphName>,
+    /// Only threads with this status. A [stopped](super::ThreadRecord::stopped) thread is idle.
+    pub status: Option<ThreadStatus>,
+    /// Only threads of this tenant.
+    pub tenant: Option<String>,
+    /// Only threads whose newest run failed with this code.
+    pub failure: Option<String>,
+    /// Only threads that contain this text in their id, newest run, app, graph, failure or in a text of their metadata.
+    /// Letters match in either case.
+    pub text: Option<String>,
+    /// Only threads whose metadata contains these values, see [`json_contains`](crate::metadata::json_contains).
+    pub metadata: BTreeMap<String, Value>,
+    /// Only threads that were created within these times, milliseconds since 1970.
+    pub created_ms: RangeInclusive<i64>,
+    /// Only threads whose last update is within these times, milliseconds since 1970.
+    pub updated_ms: RangeInclusive<i64>,
+    /// Only threads after this position. A count ignores it.
+    pub after: Option<ThreadCursor>,
+    /// Maximum number of threads in the page. A count ignores it.
+    pub limit: usize,
+    /// What the search may read.
+    pub budget: SearchBudget,
+}
+
+impl Default for ThreadSearch {
+    fn default() -> Self {
+        Self {
+            app: None,
+            graph: None,
+            status: None,
+            tenant: None,
+            failure: None,
+            text: None,
+            metadata: BTreeMap::new(),
+            created_ms: i64::MIN..=i64::MAX,
+            updated_ms: i64::MIN..=i64::MAX,
+            after: None,
+            limit: usize::MAX,
+            budget: SearchBudget::default(),
+        }
+    }
+}
+
+impl ThreadSearch {
+    /// Returns true if the search compares texts or metadata, and so reads each record in full.
+    #[must_use]
+    pub fn reads_contents(&self) -> bool {
+        self.text.is_some() || !self.metadata.is_empty()
+    }
+}
+
+/// What one search may read of threads that its other conditions do not exclude. A search examines at least one thread,
+/// so that every reader makes progress.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchBudget {
+    /// Maximum number of threads that are examined.
+    pub threads: usize,
+    /// Maximum number of bytes of their records as JSON.
+    pub bytes: u64,
+}
+
+impl Default for SearchBudget {
+    fn default() -> Self {
+        Self { threads: SEARCH_THREADS, bytes: SEARCH_BYTES }
+    }
+}
+
+/// The position of a thread in a search. It stays valid while threads change: a thread that is updated meanwhile moves
+/// before it, and no other thread is skipped or repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadCursor {
+    /// Time of the last update, milliseconds since 1970.
+    pub updated_ms: i64,
+    /// The thread.
+    pub thread: ThreadId,
+}
+
+impl ThreadCursor {
+    /// Parses the text of a cursor. Returns `None` if no cursor has this text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let decoded = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        let (updated_ms, thread) = decoded.split_once('.')?;
+        Some(Self { updated_ms: updated_ms.parse().ok()?, thread: ThreadId::new(thread).ok()? })
+    }
+}
+
+/// Writes the cursor as opaque text of letters, digits, `-` and `_`.
+impl fmt::Display for ThreadCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(format!("{}.{}", self.updated_ms, self.thread)))
+    }
+}
+
+impl From<&ThreadSummary> for ThreadCursor {
+    fn from(thread: &ThreadSummary) -> Self {
+        Self { updated_ms: thread.updated_ms, thread: thread.id.clone() }
+    }
+}
+
+/// Orders positions as a search lists them: newest update first, and then by id.
+impl Ord for ThreadCursor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let newest_first = other.updated_ms.cmp(&self.updated_ms);
+        newest_first.then_with(|| self.thread.cmp(&other.thread))
+    }
+}
+
+impl PartialOrd for ThreadCursor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A page of a search. It may be short, or even empty, and have a successor: a rare match lies behind more threads than
+/// one search examines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadSearchPage {
+    /// The threads, newest update first.
+    pub items: Vec<ThreadSummary>,
+    /// Position after which the search continues; `None` if nothing follows.
+    pub next: Option<ThreadCursor>,
+}
+
+/// The number of threads that match a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// Idle threads.
+    pub idle: u64,
+    /// Running threads.
+    pub running: u64,
+    /// Interrupted threads.
+    pub interrupted: u64,
+    /// Threads whose last run failed.
+    pub error: u64,
+    /// False if the budget of the search was exhausted, and more threads may match.
+    pub is_complete: bool,
+}
+
+impl Default for ThreadCounts {
+    fn default() -> Self {
+        Self { idle: 0, running: 0, interrupted: 0, error: 0, is_complete: true }
+    }
+}
+
+impl ThreadCounts {
+    /// Adds threads with a status.
+    pub fn add(&mut self, status: ThreadStatus, threads: u64) {
+        let count = match status {
+            ThreadStatus::Idle => &mut self.idle,
+            ThreadStatus::Running => &mut self.running,
+            ThreadStatus::Interrupted => &mut self.interrupted,
+            ThreadStatus::Error => &mut self.error,
+        };
+        *count += threads;
+    }
+
+    /// Returns the number of all threads.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.idle + self.running + self.interrupted + self.error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    fn cursor(updated_ms: i64, thread: &str) -> ThreadCursor {
+        ThreadCursor { updated_ms, thread: ThreadId::new(thread).unwrap() }
+    }
+
+    #[test]
+    fn cursors_are_ordered_as_threads_are_listed() {
+        let mut all = [cursor(5, "c"), cursor(-1, "a"), cursor(9, "z"), cursor(5, "a")];
+        all.sort();
+        assert_eq!(all, [cursor(9, "z"), cursor(5, "a"), cursor(5, "c"), cursor(-1, "a")]);
+    }
+
+    #[test]
+    fn other_texts_are_no_cursors() {
+        let encoded = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        for text in ["", "!", "5.a", &encoded("5"), &encoded("x.a"), &encoded("5."), "MTIuYQ=="] {
+            assert_eq!(ThreadCursor::parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cursors_round_trip(updated_ms in any::<i64>(), thread in "[a.\\u{0}%/ 线]{1,9}") {
+            let before = cursor(updated_ms, &thread);
+            let text = before.to_string();
+            prop_assert!(text.chars().all(|it| it.is_ascii_alphanumeric() || "-_".contains(it)));
+            prop_assert_eq!(ThreadCursor::parse(&text), Some(before));
+        }
+    }
+}
