@@ -29,6 +29,7 @@ mod reclaim;
 mod rewrite_job;
 mod rewriter;
 mod seal;
+mod search;
 mod snapshot;
 mod stager;
 mod survey;
@@ -56,14 +57,15 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     DamageReport, LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner,
     OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary,
-    SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
+    SealReport, Store, StoreError, ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch,
+    ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
 use crate::error::backend;
+use crate::file::guarded;
 use crate::file::handle::SharedFile;
 pub use crate::file::open::CHECKED_AT_START_BYTES;
-use crate::file::guarded;
 use crate::lease::{Leases, monotonic_clock};
 use crate::lock::lock;
 use crate::recent_write::RecentWrite;
@@ -300,6 +302,16 @@ impl Store for RedbStore {
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         let query = query.clone();
         self.0.read_blocking(move |snapshot| snapshot.threads(&query)).await
+    }
+
+    async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {
+        let search = search.clone();
+        self.0.read_blocking(move |snapshot| snapshot.search(&search)).await
+    }
+
+    async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
+        let search = search.clone();
+        self.0.read_blocking(move |snapshot| snapshot.count(&search)).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -6,6 +6,7 @@
 
 mod frame;
 mod rewrite;
+mod search;
 mod state;
 mod thread;
 
@@ -23,8 +24,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord,
-    ThreadStatus, ThreadSummary, Ticket,
+    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadCounts, ThreadHead, ThreadQuery,
+    ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadStatus, ThreadSummary, Ticket,
 };
 
 use crate::codec::json_bytes;
@@ -178,6 +179,14 @@ impl Store for InMemoryStore {
             page.push(thread, bytes);
         }
         Ok(page.finish())
+    }
+
+    async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {
+        Ok(lock(&self.state).search(search))
+    }
+
+    async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
+        Ok(lock(&self.state).count(search))
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -23,6 +23,7 @@ mod retry;
 mod rewrite;
 mod schema;
 mod seal;
+mod search;
 mod size;
 mod stage;
 mod thread_cache;
@@ -44,8 +45,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadSnapshot,
-    ThreadSummary, Ticket,
+    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadCounts, ThreadHead, ThreadQuery,
+    ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::recent_write::RecentWrite;
@@ -250,6 +251,14 @@ impl Store for PostgresStore {
 
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         history::threads(&self.0.database, query).await
+    }
+
+    async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {
+        search::search(&self.0.database, search).await
+    }
+
+    async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
+        search::count(&self.0.database, search).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -14,7 +14,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSummary, SealReport, StoreError, ThreadHead, ThreadQuery, ThreadSummary, Ticket,
+    RunRecord, RunSummary, SealReport, StoreError, ThreadCounts, ThreadHead, ThreadQuery,
+    ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -217,6 +218,20 @@ impl<L: Layer> Store for Layered<L> {
         let found = self.below().threads(query).await?;
         self.seen("threads", found.items.len());
         Ok(found)
+    }
+
+    async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {
+        self.reading("search_threads").await?;
+        let found = self.below().search_threads(search).await?;
+        self.seen("search_threads", found.items.len());
+        Ok(found)
+    }
+
+    async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
+        self.reading("count_threads").await?;
+        let counts = self.below().count_threads(search).await?;
+        self.seen("count_threads", 1);
+        Ok(counts)
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

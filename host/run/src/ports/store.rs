@@ -250,6 +250,14 @@ pub trait Store: Send + Sync {
     /// [`ThreadWalk`](crate::thread_walk::ThreadWalk) reads all of them.
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError>;
 
+    /// Searches threads by all of their fields, newest update first. The page has at most
+    /// [`LIST_BYTES`](crate::limit::LIST_BYTES). The search ends early when its [budget](ThreadSearch::budget) is
+    /// exhausted.
+    async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError>;
+
+    /// Counts the threads that match a search. The counts are too low if the budget of the search is exhausted.
+    async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError>;
+
     /// Returns a run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
 

@@ -31,7 +31,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage,
     PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
-    StoreError, ThreadHead, ThreadQuery, ThreadSummary, Ticket,
+    StoreError, ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage,
+    ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -420,6 +421,14 @@ impl Store for StubPorts {
 
     async fn threads(&self, _query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         Ok(ListPage::empty())
+    }
+
+    async fn search_threads(&self, _search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {
+        Ok(ThreadSearchPage::default())
+    }
+
+    async fn count_threads(&self, _search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
+        Ok(ThreadCounts::default())
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

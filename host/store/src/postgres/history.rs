@@ -100,6 +100,9 @@ const THREADS: &str = "
         AND ($8::bigint IS NULL OR expires_ms <= $8)
         AND ($9::bigint IS NULL OR ttl_ends_ms <= $9)";
 
+/// Order of threads by their last update, newest first. For [`page_statement`].
+pub(super) const BY_UPDATE: &str = "updated_ms DESC, id";
+
 /// Selects the runs of a thread, and what they are listed by. For [`page_statement`].
 const RUNS: &str = "
     SELECT place, record FROM runs
@@ -110,7 +113,7 @@ const RUN: &str = "SELECT record FROM runs WHERE id = $1";
 /// Returns the statement that selects a page of records in an order, and the number of those within
 /// its limit `$1` after its offset `$2`. The server sends the first record, and those after it
 /// while all of them together have at most `$3` bytes. The statement consists of constants only.
-fn page_statement(records: &'static str, order: &'static str) -> AssertSqlSafe<String> {
+pub(super) fn page_statement(records: &'static str, order: &'static str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "SELECT record, listed FROM (
             SELECT record, count(*) OVER () AS listed, row_number() OVER page AS nth,
@@ -139,7 +142,7 @@ pub(super) async fn threads(
     // No id is empty.
     let after = query.after.as_ref().map_or(&[][..], |after| after.as_str().as_bytes());
     let order = match query.order {
-        ThreadOrder::Update => "updated_ms DESC, id",
+        ThreadOrder::Update => BY_UPDATE,
         ThreadOrder::Id => "id",
     };
     let list = || {
@@ -181,7 +184,7 @@ fn read_page<T>(
 }
 
 /// Returns whether the server did not send all rows of a list.
-fn is_cut(rows: &[PgRow]) -> Result<bool, StoreError> {
+pub(super) fn is_cut(rows: &[PgRow]) -> Result<bool, StoreError> {
     let Some(row) = rows.first() else { return Ok(false) };
     let listed: i64 = row.try_get("listed").map_err(|error| corrupt("list", error))?;
     Ok(count(rows.len()) < listed)
@@ -545,10 +548,10 @@ fn one_more(limit: usize) -> i64 {
     count(limit.saturating_add(1))
 }
 
-fn count(number: usize) -> i64 {
+pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn size(bytes: u64) -> i64 {
+pub(super) fn size(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -9,13 +9,14 @@ use crate::postgres::database::Database;
 use crate::postgres::retry::sqlx_error;
 
 /// Each migration leads from the format of its index to the next; the first one creates format 1.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/0001_threads.sql"),
     include_str!("migrations/0002_memory.sql"),
     include_str!("migrations/0003_leases.sql"),
     include_str!("migrations/0004_pending.sql"),
     include_str!("migrations/0005_hosts.sql"),
     include_str!("migrations/0006_callers.sql"),
+    include_str!("migrations/0007_search.sql"),
 ];
 
 /// The newest format.

@@ -329,6 +329,17 @@ pub(super) fn status_names(query: &ThreadQuery) -> Option<Vec<&'static str>> {
     Some(names)
 }
 
+/// Returns the status that a value of the status column means; `None` for an unknown value.
+pub(super) fn status_of(name: &str) -> Option<ThreadStatus> {
+    match name {
+        "idle" | STOPPED => Some(ThreadStatus::Idle),
+        "running" => Some(ThreadStatus::Running),
+        "interrupted" => Some(ThreadStatus::Interrupted),
+        "error" => Some(ThreadStatus::Error),
+        _ => None,
+    }
+}
+
 /// Returns the value of a status in the status column.
 fn status_name(status: ThreadStatus) -> &'static str {
     match status {

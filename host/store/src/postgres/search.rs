@@ -1,0 +1,159 @@
+//! Searches of threads: the server selects by the columns of a thread, the host by its record.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use tokio::task::spawn_blocking;
+use wattle_graph::id::AppName;
+use wattle_run::limit::LIST_BYTES;
+use wattle_run::ports::store::{
+    StoreError, ThreadCounts, ThreadCursor, ThreadQuery, ThreadSearch, ThreadSearchPage,
+    ThreadSummary,
+};
+
+use crate::codec::{unpack, unpacked_bytes};
+use crate::error::{backend, corrupt};
+use crate::postgres::database::Database;
+use crate::postgres::history::{BY_UPDATE, bytes, count as rows, is_cut, page_statement, size};
+use crate::postgres::stage::{status_names, status_of};
+use crate::search::{Examiner, SearchCounts, SearchPage};
+
+const OPERATION: &str = "search threads";
+
+/// Threads that one statement of a search reads, if the host compares their records.
+const SEARCH_ROWS: usize = 500;
+
+/// Selects the threads after a position. For [`page_statement`].
+const SEARCHED: &str = "
+    SELECT id, updated_ms, record FROM threads
+    WHERE record IS NOT NULL AND updated_ms BETWEEN $4 AND $5
+        AND ($6::bytea IS NULL OR updated_ms < $5 OR id > $6)
+        AND ($7::text IS NULL OR app = $7)
+        AND ($8::text[] IS NULL OR status = ANY($8))
+        AND ($9::bytea IS NULL OR tenant = $9)";
+
+/// Counts threads by the value of their status column.
+const COUNTED: &str = "
+    SELECT status, count(*) AS threads FROM threads
+    WHERE record IS NOT NULL AND updated_ms BETWEEN $1 AND $2
+        AND ($3::text IS NULL OR app = $3)
+        AND ($4::text[] IS NULL OR status = ANY($4))
+        AND ($5::bytea IS NULL OR tenant = $5)
+    GROUP BY status";
+
+/// See [`Store::search_threads`](wattle_run::ports::Store::search_threads).
+pub(super) async fn search(
+    database: &Database,
+    search: &ThreadSearch,
+) -> Result<ThreadSearchPage, StoreError> {
+    let page = SearchPage::new(search);
+    Ok(examine_all(database, search, search.after.clone(), page).await?.finish())
+}
+
+/// See [`Store::count_threads`](wattle_run::ports::Store::count_threads).
+pub(super) async fn count(
+    database: &Database,
+    search: &ThreadSearch,
+) -> Result<ThreadCounts, StoreError> {
+    let mut counts = SearchCounts::new(search);
+    if compares_records(search) {
+        return Ok(examine_all(database, search, None, counts).await?.finish());
+    }
+    let (oldest, newest) = (*search.updated_ms.start(), *search.updated_ms.end());
+    let list = || {
+        let list = sqlx::query(COUNTED).bind(oldest).bind(newest);
+        let list = list.bind(search.app.as_ref().map(AppName::as_str));
+        list.bind(statuses(search)).bind(search.tenant.as_ref().map(String::as_bytes))
+    };
+    for row in database.rows(OPERATION, list).await? {
+        let read = |error: sqlx::Error| corrupt("thread", error);
+        let name: &str = row.try_get("status").map_err(read)?;
+        let status = status_of(name)
+            .ok_or_else(|| corrupt("thread", format!("its status `{name}` is unknown")))?;
+        counts.add(status, row.try_get::<i64, _>("threads").map_err(read)?.cast_unsigned());
+    }
+    Ok(counts.finish())
+}
+
+/// Returns whether a search compares more than the columns by which threads are listed. A host of
+/// the version before does not write further columns.
+fn compares_records(search: &ThreadSearch) -> bool {
+    search.reads_contents()
+        || search.graph.is_some()
+        || search.failure.is_some()
+        || search.created_ms != (i64::MIN..=i64::MAX)
+}
+
+/// Reads threads in the order of a search until the examiner has enough of them. Each statement
+/// sees the newest state, so a thread that is updated meanwhile may be missed, but none comes twice.
+async fn examine_all<E: Examiner + Send + 'static>(
+    database: &Database,
+    search: &ThreadSearch,
+    after: Option<ThreadCursor>,
+    mut examiner: E,
+) -> Result<E, StoreError> {
+    let most = if compares_records(search) {
+        SEARCH_ROWS
+    } else {
+        search.limit.saturating_add(1).min(SEARCH_ROWS)
+    };
+    let mut position = after;
+    loop {
+        let found = rows_after(database, search, position.as_ref(), most).await?;
+        let is_end = found.len() < most && !is_cut(&found)?;
+        // Records take long to decode and to compare.
+        let examined = spawn_blocking(move || examine(examiner, &found)).await;
+        let (next, last) = examined.map_err(|error| backend(OPERATION, error))??;
+        examiner = next;
+        position = last;
+        if is_end || position.is_none() {
+            return Ok(examiner);
+        }
+    }
+}
+
+/// Reads the rows of threads after a position.
+async fn rows_after(
+    database: &Database,
+    search: &ThreadSearch,
+    position: Option<&ThreadCursor>,
+    most: usize,
+) -> Result<Vec<PgRow>, StoreError> {
+    let (oldest, newest) = (*search.updated_ms.start(), *search.updated_ms.end());
+    let position = position.filter(|position| position.updated_ms <= newest);
+    let newest = position.map_or(newest, |position| position.updated_ms);
+    let list = || {
+        sqlx::query(page_statement(SEARCHED, BY_UPDATE))
+            .bind(rows(most))
+            .bind(0_i64)
+            .bind(size(LIST_BYTES))
+            .bind(oldest)
+            .bind(newest)
+            .bind(position.map(|position| position.thread.as_str().as_bytes()))
+            .bind(search.app.as_ref().map(AppName::as_str))
+            .bind(statuses(search))
+            .bind(search.tenant.as_ref().map(String::as_bytes))
+    };
+    database.rows(OPERATION, list).await
+}
+
+/// Examines rows in order. Returns the position of the last one; `None` if the examiner has enough.
+fn examine<E: Examiner>(
+    mut examiner: E,
+    rows: &[PgRow],
+) -> Result<(E, Option<ThreadCursor>), StoreError> {
+    let mut last = None;
+    for row in rows {
+        let packed = bytes(row, "record")?;
+        let thread: ThreadSummary = unpack("thread", packed)?;
+        last = Some(ThreadCursor::from(&thread));
+        if !examiner.examine(thread, unpacked_bytes(packed)) {
+            return Ok((examiner, None));
+        }
+    }
+    Ok((examiner, last))
+}
+
+/// Returns the names in the status column that a search matches; `None` for all.
+fn statuses(search: &ThreadSearch) -> Option<Vec<&'static str>> {
+    status_names(&ThreadQuery { status: search.status, ..ThreadQuery::default() })
+}

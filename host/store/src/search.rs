@@ -1,0 +1,279 @@
+//! Decides which threads a search matches, and builds its page and its counts. All stores share
+//! these rules.
+
+use serde::Deserialize;
+use serde_json::Value;
+use wattle_graph::id::{AppName, GraphName, ThreadId};
+use wattle_run::limit::LIST_BYTES;
+use wattle_run::metadata::json_contains;
+use wattle_run::ports::store::{
+    SearchBudget, ThreadCounts, ThreadCursor, ThreadRecord, ThreadSearch, ThreadSearchPage,
+    ThreadStatus, ThreadSummary,
+};
+
+use crate::page::PageBuilder;
+
+/// The fields of a stored record that select a thread before its texts and metadata are decoded.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SearchFields {
+    id: ThreadId,
+    app: AppName,
+    graph: GraphName,
+    pub(crate) status: ThreadStatus,
+    created_ms: i64,
+    updated_ms: i64,
+    tenant: Option<String>,
+    #[serde(default)]
+    failure: Option<FailureCode>,
+}
+
+/// A failure of which only the code is decoded.
+#[derive(Debug, Deserialize)]
+struct FailureCode {
+    code: String,
+}
+
+impl SearchFields {
+    /// Returns the position of the thread in a search.
+    pub(crate) fn into_cursor(self) -> ThreadCursor {
+        ThreadCursor { updated_ms: self.updated_ms, thread: self.id }
+    }
+}
+
+/// What a search compares before it compares texts and metadata.
+pub(crate) struct Selectors<'t> {
+    app: &'t AppName,
+    graph: &'t GraphName,
+    status: ThreadStatus,
+    tenant: Option<&'t str>,
+    failure: Option<&'t str>,
+    created_ms: i64,
+    updated_ms: i64,
+    id: &'t ThreadId,
+}
+
+/// Implements the conversion from types with the fields of a record.
+macro_rules! impl_selectors {
+    ($($thread:ty),+) => {$(
+        impl<'t> From<&'t $thread> for Selectors<'t> {
+            fn from(thread: &'t $thread) -> Self {
+                Self {
+                    app: &thread.app,
+                    graph: &thread.graph,
+                    status: thread.status,
+                    tenant: thread.tenant.as_deref(),
+                    failure: thread.failure.as_ref().map(|failure| failure.code.as_str()),
+                    created_ms: thread.created_ms,
+                    updated_ms: thread.updated_ms,
+                    id: &thread.id,
+                }
+            }
+        }
+    )+};
+}
+
+impl_selectors!(SearchFields, ThreadRecord, ThreadSummary);
+
+/// Compares threads with a search.
+#[derive(Debug)]
+pub(crate) struct ThreadMatcher {
+    search: ThreadSearch,
+    /// The text of the search in lower case.
+    text: Option<String>,
+}
+
+impl ThreadMatcher {
+    /// Creates a matcher for a page, which begins after the position of the search.
+    pub(crate) fn of_page(search: &ThreadSearch) -> Self {
+        let text = search.text.as_ref().map(|text| text.to_lowercase());
+        Self { search: search.clone(), text }
+    }
+
+    /// Creates a matcher for counts, which ignore the position of the search.
+    pub(crate) fn of_counts(search: &ThreadSearch) -> Self {
+        Self::of_page(&ThreadSearch { after: None, ..search.clone() })
+    }
+
+    /// Returns whether a thread matches.
+    fn matches(&self, thread: &ThreadSummary) -> bool {
+        self.selects(thread) && self.has_metadata(thread) && self.has_text(thread)
+    }
+
+    /// Returns whether the fields of a thread match.
+    pub(crate) fn selects<'a>(&self, thread: impl Into<Selectors<'a>>) -> bool {
+        let thread = thread.into();
+        let ThreadSearch { app, graph, status, tenant, failure, after, .. } = &self.search;
+        app.as_ref().is_none_or(|app| app == thread.app)
+            && graph.as_ref().is_none_or(|graph| graph == thread.graph)
+            && status.is_none_or(|status| status == thread.status)
+            && tenant.as_ref().is_none_or(|tenant| thread.tenant == Some(tenant.as_str()))
+            && failure.as_ref().is_none_or(|code| thread.failure == Some(code.as_str()))
+            && self.search.created_ms.contains(&thread.created_ms)
+            && self.search.updated_ms.contains(&thread.updated_ms)
+            && after.as_ref().is_none_or(|after| is_after(&thread, after))
+    }
+
+    fn has_metadata(&self, thread: &ThreadSummary) -> bool {
+        self.search.metadata.iter().all(|(name, wanted)| {
+            thread.metadata.get(name).is_some_and(|known| json_contains(known, wanted))
+        })
+    }
+
+    fn has_text(&self, thread: &ThreadSummary) -> bool {
+        let Some(text) = &self.text else { return true };
+        // `contains` takes linear time, also for hostile texts.
+        let has = |found: &str| found.to_lowercase().contains(text);
+        has(thread.id.as_str())
+            || thread.run.as_ref().is_some_and(|run| has(run.as_str()))
+            || has(thread.app.as_str())
+            || has(thread.graph.as_str())
+            || thread.failure.as_ref().is_some_and(|it| has(&it.code) || has(&it.message))
+            || thread.metadata.values().any(|value| any_text(value, &has))
+    }
+}
+
+/// Returns whether a thread comes after a position.
+fn is_after(thread: &Selectors<'_>, position: &ThreadCursor) -> bool {
+    thread.updated_ms < position.updated_ms
+        || thread.updated_ms == position.updated_ms && *thread.id > position.thread
+}
+
+/// Returns whether a condition holds for any text in a value. Names of fields are no texts.
+fn any_text(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => has(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, has)),
+        Value::Object(fields) => fields.values().any(|value| any_text(value, has)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// What is left of the budget of a search.
+#[derive(Debug)]
+struct BudgetLeft {
+    budget: SearchBudget,
+    is_untouched: bool,
+}
+
+impl BudgetLeft {
+    fn new(budget: SearchBudget) -> Self {
+        Self { budget, is_untouched: true }
+    }
+
+    /// Takes a record with a number of bytes of JSON. Returns false if the budget is exhausted. The
+    /// first record may have any size.
+    fn take(&mut self, bytes: u64) -> bool {
+        let SearchBudget { threads, bytes: bytes_left } = &mut self.budget;
+        if !self.is_untouched && (*threads == 0 || *bytes_left < bytes) {
+            return false;
+        }
+        *threads = threads.saturating_sub(1);
+        *bytes_left = bytes_left.saturating_sub(bytes);
+        self.is_untouched = false;
+        true
+    }
+}
+
+/// What reads the threads of a search one after another.
+pub(crate) trait Examiner {
+    /// Examines the next thread, whose record has a number of bytes of JSON. Returns false if the
+    /// result was complete before it, or if the budget is exhausted.
+    fn examine(&mut self, thread: ThreadSummary, bytes: u64) -> bool;
+}
+
+/// The page of a search that is being read. Threads are examined in the order of the search.
+#[derive(Debug)]
+pub(crate) struct SearchPage {
+    matcher: ThreadMatcher,
+    page: PageBuilder<ThreadSummary>,
+    budget: BudgetLeft,
+    /// Position of the thread that was examined last.
+    last: Option<ThreadCursor>,
+    has_more: bool,
+}
+
+impl SearchPage {
+    /// Creates an empty page.
+    pub(crate) fn new(search: &ThreadSearch) -> Self {
+        Self {
+            matcher: ThreadMatcher::of_page(search),
+            page: PageBuilder::new(search.limit, LIST_BYTES),
+            budget: BudgetLeft::new(search.budget),
+            last: None,
+            has_more: false,
+        }
+    }
+
+    /// Returns the page.
+    pub(crate) fn finish(self) -> ThreadSearchPage {
+        let next = self.last.filter(|_| self.has_more);
+        ThreadSearchPage { items: self.page.into_items(), next }
+    }
+}
+
+impl Examiner for SearchPage {
+    fn examine(&mut self, thread: ThreadSummary, bytes: u64) -> bool {
+        if self.page.is_full() || !self.budget.take(bytes) {
+            self.has_more = true;
+            return false;
+        }
+        let position = ThreadCursor::from(&thread);
+        if self.matcher.matches(&thread) {
+            let bytes = thread.memory_bytes();
+            if !self.page.fits(bytes) {
+                self.has_more = true;
+                return false;
+            }
+            self.page.push(thread, bytes);
+        }
+        self.last = Some(position);
+        true
+    }
+}
+
+/// The counts of a search that are being made.
+#[derive(Debug)]
+pub(crate) struct SearchCounts {
+    matcher: ThreadMatcher,
+    budget: BudgetLeft,
+    counts: ThreadCounts,
+}
+
+impl SearchCounts {
+    /// Creates counts of no threads.
+    pub(crate) fn new(search: &ThreadSearch) -> Self {
+        Self {
+            matcher: ThreadMatcher::of_counts(search),
+            budget: BudgetLeft::new(search.budget),
+            counts: ThreadCounts::default(),
+        }
+    }
+
+    /// Returns what compares the threads.
+    pub(crate) fn matcher(&self) -> &ThreadMatcher {
+        &self.matcher
+    }
+
+    /// Counts threads that match.
+    pub(crate) fn add(&mut self, status: ThreadStatus, threads: u64) {
+        self.counts.add(status, threads);
+    }
+
+    /// Returns the counts.
+    pub(crate) fn finish(self) -> ThreadCounts {
+        self.counts
+    }
+}
+
+impl Examiner for SearchCounts {
+    fn examine(&mut self, thread: ThreadSummary, bytes: u64) -> bool {
+        if !self.budget.take(bytes) {
+            self.counts.is_complete = false;
+            return false;
+        }
+        if self.matcher.matches(&thread) {
+            self.add(thread.status, 1);
+        }
+        true
+    }
+}
