@@ -31,6 +31,7 @@ mod postgres_faults;
 mod proxy;
 mod retention;
 mod seals;
+mod search;
 mod thread;
 
 use std::any::Any;
@@ -195,6 +196,16 @@ conformance! {
         pruning_a_thread_without_checkpoints_keeps_everything
         pages_span_deleted_events
         blobs_of_deleted_data_are_not_mentioned;
+    search:
+        threads_are_found_by_each_field
+        texts_match_in_either_case
+        metadata_matches_its_parts
+        all_conditions_must_hold
+        search_continues_after_its_position
+        positions_stay_valid_while_threads_change
+        search_ends_with_its_budget
+        search_pages_are_bounded_in_bytes
+        counts_follow_the_conditions;
     seals:
         seals_can_be_recomputed_from_an_export
         lists_are_exported_as_list_deltas
