@@ -32,9 +32,12 @@ const MAX_LOADING_NAMES: usize = 100;
 pub struct Page<T> {
     /// Items of the page.
     pub items: Vec<T>,
-    /// Offset of the next page; absent on the last page.
+    /// Offset of the next page; absent on the last page, and in lists that only a cursor continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<usize>,
+    /// Cursor of the next page; absent on the last page, and in lists without cursors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// The liveness of the host.

@@ -10,6 +10,7 @@ pub mod export;
 pub mod health;
 pub mod hosts;
 pub mod keys;
+pub mod list_scope;
 pub mod load_problems;
 pub mod log;
 pub mod maintenance;
@@ -23,6 +24,8 @@ pub mod runs;
 pub mod store;
 pub mod tenant_routes;
 pub mod tenant_scope;
+pub mod thread_filter;
+pub mod thread_list;
 pub mod threads;
 pub mod time_travel;
 
@@ -48,7 +51,8 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(load_problems::list_problems))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))
-        .routes(routes!(threads::list_threads))
+        .routes(routes!(thread_list::list_threads))
+        .routes(routes!(thread_list::count_threads))
         .routes(routes!(threads::get_thread, threads::delete_thread))
         .routes(routes!(threads::get_state))
         .routes(routes!(time_travel::get_history))

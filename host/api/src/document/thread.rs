@@ -9,7 +9,7 @@ use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::Write;
 use wattle_run::engine::recover::SetAside;
 use wattle_run::hostcall::runs::ThreadView;
-use wattle_run::ports::store::{self, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{self, ThreadCounts, ThreadFailure, ThreadRecord, ThreadStatus};
 use wattle_run::time_travel::{StateView, TaskView};
 
 use crate::document::run::{FailureDocument, InterruptDocument};
@@ -30,6 +30,17 @@ pub struct ThreadSummary {
     /// `idle`, `running`, `interrupted` or `error`.
     #[schema(value_type = String)]
     pub status: ThreadStatus,
+    /// True if the last run was cancelled before the end of the graph, so that a run without an
+    /// input continues it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+    /// Failure of the newest run. In a list, its message is cut to 200 characters and its details
+    /// are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureDocument>,
+    /// Tenant of the thread; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Newest run of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
@@ -59,9 +70,6 @@ pub struct ThreadDocument {
     pub next: Vec<String>,
     /// Pending interrupts.
     pub interrupts: Vec<InterruptDocument>,
-    /// Failure of the last run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<FailureDocument>,
     /// Reason why the run of the thread is set aside; absent if no run is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<SetAsideDocument>,
@@ -77,6 +85,38 @@ pub struct SetAsideDocument {
     pub since_ms: i64,
     /// Number of failed recovery attempts.
     pub attempts: u32,
+}
+
+/// The number of threads that match some conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ThreadCountsDocument {
+    /// Number of threads.
+    pub total: u64,
+    /// Number of threads by status.
+    pub by_status: StatusCountsDocument,
+    /// False if more threads may match: they were not examined.
+    pub is_complete: bool,
+}
+
+/// Numbers of threads by status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatusCountsDocument {
+    /// Number of idle threads.
+    pub idle: u64,
+    /// Number of threads with a running run.
+    pub running: u64,
+    /// Number of interrupted threads.
+    pub interrupted: u64,
+    /// Number of threads whose last run failed.
+    pub error: u64,
+}
+
+impl From<ThreadCounts> for ThreadCountsDocument {
+    fn from(counts: ThreadCounts) -> Self {
+        let ThreadCounts { idle, running, interrupted, error, is_complete } = counts;
+        let by_status = StatusCountsDocument { idle, running, interrupted, error };
+        Self { total: counts.total(), by_status, is_complete }
+    }
 }
 
 /// A checkpoint of a thread.
@@ -157,6 +197,9 @@ impl From<store::ThreadSummary> for ThreadSummary {
             app: thread.app.into(),
             graph: thread.graph.into(),
             status: thread.status,
+            stopped: thread.stopped,
+            failure: thread.failure.map(Into::into),
+            tenant: thread.tenant,
             run: thread.run.map(Into::into),
             created_ms: thread.created_ms,
             updated_ms: thread.updated_ms,
@@ -166,8 +209,16 @@ impl From<store::ThreadSummary> for ThreadSummary {
     }
 }
 
-impl From<ThreadView> for ThreadDocument {
-    fn from(view: ThreadView) -> Self {
+impl From<ThreadFailure> for FailureDocument {
+    fn from(failure: ThreadFailure) -> Self {
+        let ThreadFailure { code, message, retryable } = failure;
+        Self { code, message, retryable, details: None }
+    }
+}
+
+impl ThreadDocument {
+    /// Describes a thread. `record` is its record, which may be older than the view.
+    pub fn new(view: ThreadView, record: &ThreadRecord) -> Self {
         let id = String::from(view.thread);
         Self {
             summary: ThreadSummary {
@@ -176,6 +227,9 @@ impl From<ThreadView> for ThreadDocument {
                 app: view.app.into(),
                 graph: view.graph.into(),
                 status: view.status,
+                stopped: record.stopped && view.status == ThreadStatus::Idle,
+                failure: view.failure.map(Into::into),
+                tenant: record.tenant.clone(),
                 run: view.run.map(Into::into),
                 created_ms: view.created_ms,
                 updated_ms: view.updated_ms,
@@ -186,13 +240,10 @@ impl From<ThreadView> for ThreadDocument {
             state: view.state,
             next: view.next.into_iter().map(Into::into).collect(),
             interrupts: view.interrupts.into_iter().map(Into::into).collect(),
-            failure: view.failure.map(Into::into),
             set_aside: None,
         }
     }
-}
 
-impl ThreadDocument {
     /// Describes a thread whose run is set aside, without its state.
     pub fn set_aside(record: &ThreadRecord, set_aside: SetAside) -> Self {
         Self {
@@ -201,7 +252,6 @@ impl ThreadDocument {
             state: Value::Null,
             next: Vec::new(),
             interrupts: Vec::new(),
-            failure: None,
             set_aside: Some(SetAsideDocument {
                 failure: set_aside.failure.into(),
                 since_ms: set_aside.since_ms,

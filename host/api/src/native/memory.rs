@@ -175,7 +175,7 @@ pub async fn clear_memory(
 fn page<T>(mut items: Vec<T>, limit: usize, offset: usize) -> Page<T> {
     let next_offset = (items.len() > limit).then(|| offset.saturating_add(limit));
     items.truncate(limit);
-    Page { items, next_offset }
+    Page { items, next_offset, next_cursor: None }
 }
 
 /// Query parameters. A name can occur several times.

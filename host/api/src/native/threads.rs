@@ -1,20 +1,16 @@
 //! Threads, with their state and trace.
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use serde::Deserialize;
 use serde_json::Value;
-use utoipa::IntoParams;
 use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, IdError, ThreadId};
+use wattle_graph::id::{IdError, ThreadId};
 use wattle_project::trace::Trace;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{RunService, ThreadView};
-use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
-use crate::document::Page;
 use crate::document::run::RunDocument;
-use crate::document::thread::{ThreadDocument, ThreadSummary};
+use crate::document::thread::ThreadDocument;
 use crate::native::tenant_scope::{RequestRole, TenantScope, parse_thread_id};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -25,47 +21,6 @@ const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// Maximum number of items in a page. The limit is low, because states can be large.
 pub(crate) const MAX_PAGE_SIZE: usize = 500;
-
-/// Selects the threads to list.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ThreadFilter {
-    /// Only threads of this app.
-    #[param(value_type = Option<String>)]
-    app: Option<AppName>,
-    /// Only threads with this status: `idle`, `running`, `interrupted` or `error`.
-    #[param(value_type = Option<String>)]
-    status: Option<ThreadStatus>,
-    /// Maximum number of threads, up to 500; 50 by default.
-    limit: Option<usize>,
-    /// Number of threads to skip.
-    offset: usize,
-}
-
-/// Lists threads, newest update first.
-#[utoipa::path(get, path = "/api/v1/threads",
-    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads",
-    params(ThreadFilter),
-    responses((status = 200, body = Page<ThreadSummary>)))]
-pub async fn list_threads(
-    State(engine): State<Engine>,
-    scope: TenantScope,
-    filter: Result<Query<ThreadFilter>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Page<ThreadSummary>>, Problem> {
-    let Query(filter) = filter.map_err(invalid_query)?;
-    let query = ThreadQuery {
-        app: filter.app,
-        status: filter.status,
-        tenant: scope.tenant,
-        limit: Some(page_size(filter.limit)),
-        offset: filter.offset,
-        ..ThreadQuery::default()
-    };
-    let page = engine.ports().store.threads(&query).await?;
-    let next_offset = (!page.is_last).then(|| filter.offset.saturating_add(page.items.len()));
-    Ok(Json(Page { items: page.items.into_iter().map(Into::into).collect(), next_offset }))
-}
 
 /// Describes a thread: status, state, pending interrupts.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}",
@@ -83,7 +38,8 @@ pub async fn get_thread(
     if let Some(set_aside) = engine.set_aside(&record.id) {
         return Ok(Json(ThreadDocument::set_aside(&record, set_aside)));
     }
-    Ok(Json(view(&engine, &scope, &id).await?.into()))
+    let view = or_expired(engine.thread(&record.id).await?, &record.id)?;
+    Ok(Json(ThreadDocument::new(view, &record)))
 }
 
 /// Deletes a thread with its runs, checkpoints and events. Pending and running runs are cancelled.

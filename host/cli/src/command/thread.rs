@@ -76,7 +76,7 @@ fn render(thread: &ThreadDocument) -> String {
         lines.push(format!("retry the recovery with `wattle thread retry {thread}`"));
         return lines.join("\n");
     }
-    if let Some(failure) = &thread.failure {
+    if let Some(failure) = &summary.failure {
         lines.push(format!("failure  {}: {}", failure.code, failure.message));
     }
     lines.push(format!("state\n{}", format::indent(&format::pretty_json(&thread.state), 2)));
