@@ -22,6 +22,7 @@ mod guards;
 mod help;
 mod hosts;
 mod keys;
+mod lists;
 mod loading;
 mod migrations;
 mod native_sandbox;
