@@ -99,12 +99,15 @@ export function failureOf(error: unknown, message = texts().noConnection): Error
 export async function errorOf(response: Response): Promise<ApiError> {
   const { status } = response;
   const text = await read(response);
-  let body: unknown;
   try {
-    body = JSON.parse(text);
+    return errorIn(status, JSON.parse(text));
   } catch {
     return new ApiError("http", texts().httpError(status), { status });
   }
+}
+
+/** Returns the error in the body of a response, as a client has parsed it. */
+export function errorIn(status: number, body: unknown): ApiError {
   const message = messageIn(body) ?? texts().httpError(status);
   const code = codeIn(body);
   return new ApiError("http", message, { status, body, ...(code === undefined ? {} : { code }) });

@@ -16,13 +16,16 @@ interface ShellProps {
   tab?: string;
   /** Actions in the header, before the theme. */
   actions?: ReactNode;
+  /** Navigation between the header and the main part. */
+  nav?: ReactNode;
   /** `fixed`: as tall as the window, so that parts scroll; `flow`: as tall as its content. */
   layout?: "fixed" | "flow";
   children: ReactNode;
 }
 
-/** Header, banner, main part and notices. */
-export function Shell({ title, tab = title, actions, layout = "flow", children }: ShellProps) {
+/** Header, navigation, banner, main part and notices. */
+export function Shell(props: ShellProps) {
+  const { title, tab = title, actions, nav, layout = "flow", children } = props;
   const texts = useTexts();
   useEffect(() => {
     document.title = tab;
@@ -40,6 +43,7 @@ export function Shell({ title, tab = title, actions, layout = "flow", children }
           <ThemeToggle />
         </div>
       </header>
+      {nav}
       <Banner />
       <main className="w-main" id="main" tabIndex={-1}>
         {children}
