@@ -1,0 +1,126 @@
+// A list of any length, of which only the visible rows are rendered. The host sorts it. The list
+// asks for more rows before its end is reached.
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { Gap } from "@wattle/page/table";
+import { type ReactNode, useEffect, useEffectEvent, useRef } from "react";
+import { useShortcut } from "../shell/keys.tsx";
+import styles from "./part.module.css";
+
+export interface Column<R> {
+  key: string;
+  header: string;
+  render: (row: R) => ReactNode;
+  /** Class of the heading and the cells, for their width. */
+  className?: string | undefined;
+}
+
+interface VirtualListProps<R> {
+  /** Name of the list. */
+  label: string;
+  columns: readonly Column<R>[];
+  rows: readonly R[];
+  rowKey: (row: R) => string;
+  /** True if there are no further rows. */
+  isComplete: boolean;
+  /** Called when the end of the rows is near. */
+  onEnd: () => void;
+}
+
+/** Height of a row, as `w-table` sets it. */
+const ROW_PX = 36;
+
+/** Rows that are rendered outside of the visible part. */
+const OVERSCAN = 12;
+
+/** Number of rows before the last one at which more are asked for. */
+const AHEAD = 20;
+
+/** Keys that move between rows, with what they do. */
+const KEYS = { next: "Next row", previous: "Previous row" };
+
+/** A table whose rows have a link each, in the first cell. `j` and `k` move between them. */
+export function VirtualList<R>(props: VirtualListProps<R>) {
+  const { label, columns, rows, rowKey, isComplete, onEnd } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN,
+    // The heading takes the place of one row.
+    scrollPaddingEnd: ROW_PX,
+  });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? -1;
+  const isNearEnd = !isComplete && last >= rows.length - 1 - AHEAD;
+  // The count changes with each page, so that the next one is asked for.
+  const end = isNearEnd ? rows.length : undefined;
+  const reachEnd = useEffectEvent(onEnd);
+  useEffect(() => {
+    if (end !== undefined) reachEnd();
+  }, [end]);
+  useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
+  const before = items[0]?.start ?? 0;
+  const after = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
+  return (
+    <div ref={box} className={`w-table ${styles.list}`} data-list>
+      <table aria-label={label} aria-rowcount={isComplete ? rows.length + 1 : -1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map(({ key, header, className }) => (
+              <th key={key} scope="col" className={className}>
+                {header}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Gap height={before} span={columns.length} />
+          {items.map(({ index }) => {
+            const row = rows[index] as R;
+            return (
+              <tr key={rowKey(row)} aria-rowindex={index + 2} data-index={index}>
+                {columns.map(({ key, render, className }) => (
+                  <td key={key} className={className}>
+                    {render(row)}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Gap height={after} span={columns.length} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Moves the focus from row to row. A row that is not rendered gets it as soon as it is. */
+function useRowKeys(
+  box: { readonly current: HTMLDivElement | null },
+  count: number,
+  scrollTo: (index: number) => void,
+): void {
+  const waiting = useRef<number>(undefined);
+  const focus = () => {
+    const row = box.current?.querySelector(`tr[data-index="${waiting.current}"]`);
+    const link = row?.querySelector<HTMLElement>("a");
+    if (link === null || link === undefined) return;
+    waiting.current = undefined;
+    link.focus();
+  };
+  useEffect(() => {
+    if (waiting.current !== undefined) focus();
+  });
+  const move = (by: number) => {
+    const row = document.activeElement?.closest<HTMLElement>("tr[data-index]");
+    const now = row != null && box.current?.contains(row) ? Number(row.dataset.index) : undefined;
+    const next = now === undefined ? 0 : now + by;
+    if (next < 0 || next >= count) return;
+    waiting.current = next;
+    scrollTo(next);
+    focus();
+  };
+  useShortcut("j", KEYS.next, () => move(1));
+  useShortcut("k", KEYS.previous, () => move(-1));
+}

@@ -1,0 +1,24 @@
+// The texts of the frame.
+
+export const TEXTS = {
+  studio: "Wattle studio",
+  tab: (title: string) => (title === "" ? "Wattle studio" : `${title} – Wattle studio`),
+  navigation: "Main",
+  logOut: "Log out",
+  scopes: {
+    read: "read-only key",
+    write: "key that may write",
+    admin: "key with all rights",
+  },
+  tenant: (name: string) => `tenant ${name}`,
+  user: (name: string) => `user ${name}`,
+  upgraded: (version: string) => `The host runs version ${version} now. Reload the studio.`,
+  reload: "Reload",
+  keyboard: "Keyboard",
+  showKeyboard: "Show the keys",
+  goTo: (name: string) => `Go to ${name}`,
+  notFound: "Nothing is at this address",
+  notFoundHint: "The view may belong to another version of the studio.",
+  failed: "This view failed",
+  home: "Go to the home view",
+};
