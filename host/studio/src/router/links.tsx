@@ -1,0 +1,67 @@
+// Links between the views of the studio. Each view has a function here that returns its route.
+import { useLocation, useParams, useRouter } from "@tanstack/react-router";
+import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
+import type { ThreadFilter } from "../threads/filter.ts";
+import { publicPath } from "./base.ts";
+import { type Checks, readSearch, type Search, writeSearch } from "./search.ts";
+
+/** Returns the route of the list of threads. */
+export function threadsRoute(filter: ThreadFilter = {}): string {
+  return `/threads${writeSearch(filter)}`;
+}
+
+/** Returns the route of a thread. `tenant` is that of the thread, if the list named one. */
+export function threadRoute(thread: string, tenant?: string): string {
+  return `/threads/${encodeURIComponent(thread)}${writeSearch({ tenant })}`;
+}
+
+/** Returns a function that goes to a route. */
+export function useGo(): (route: string, options?: { replace: boolean }) => void {
+  const { history } = useRouter();
+  return (route, { replace } = { replace: false }) => {
+    if (replace) history.replace(publicPath(route));
+    else history.push(publicPath(route));
+  };
+}
+
+/** Returns the search parameters of the current route. */
+export function useSearchOf<const C extends Checks>(checks: C): Search<C> {
+  return readSearch(useLocation().searchStr, checks);
+}
+
+/** Returns a parameter in the path of the current route; an empty text if there is none. */
+export function useParam(name: string): string {
+  const params: unknown = useParams({ strict: false });
+  const value: unknown = Object(params)[name];
+  return typeof value === "string" ? value : "";
+}
+
+interface RouteLinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href" | "onClick"> {
+  /** The route, as the functions above return it. */
+  to: string;
+  children: ReactNode;
+}
+
+/** A link to a view, which the browser can also open in another tab. */
+export function RouteLink({ to, children, ...rest }: RouteLinkProps) {
+  const go = useGo();
+  return (
+    <a
+      {...rest}
+      href={publicPath(to)}
+      onClick={(event) => {
+        if (!isPlain(event)) return;
+        event.preventDefault();
+        go(to);
+      }}
+    >
+      {children}
+    </a>
+  );
+}
+
+/** Returns true for a click that the browser would follow in the same tab. */
+function isPlain(event: MouseEvent): boolean {
+  const isModified = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
+  return event.button === 0 && !isModified && !event.defaultPrevented;
+}

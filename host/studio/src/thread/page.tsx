@@ -1,0 +1,107 @@
+// A thread: its facts, metadata and state.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, ApiError, Button, JsonView, Panel } from "@wattle/page";
+import { tenantHeaders } from "../access/key.ts";
+import { api, ok, type Schemas } from "../api/client.ts";
+import { type Fact, Facts } from "../part/facts.tsx";
+import { Status } from "../part/status.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import { RouteLink, threadsRoute, useParam, useSearchOf } from "../router/links.tsx";
+import { name } from "../router/search.ts";
+import { useTitle } from "../shell/title.ts";
+import { TEXTS } from "./texts.ts";
+import styles from "./thread.module.css";
+
+type Thread = Schemas["ThreadDocument"];
+
+/** The search parameters of the view. */
+const SEARCH = { tenant: name };
+
+/** Interval at which a visible tab reads the thread, in milliseconds. */
+const INTERVAL_MS = 2_000;
+
+export default function ThreadPage() {
+  const thread = useParam("thread");
+  const { tenant } = useSearchOf(SEARCH);
+  useTitle(TEXTS.title(visible(thread)));
+  const back = threadsRoute(tenant === undefined ? {} : { tenant });
+  const { data, error, refetch } = useQuery({
+    queryKey: ["thread", thread, tenant],
+    queryFn: () => readThread(thread, tenant),
+    refetchInterval: INTERVAL_MS,
+  });
+  return (
+    <div className={styles.thread}>
+      <p>
+        <RouteLink to={back}>{TEXTS.back}</RouteLink>
+      </p>
+      <h2>
+        <Text>{thread}</Text>
+      </h2>
+      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
+      {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
+      {data !== undefined && !isMissing(error) && <Parts thread={data} />}
+    </div>
+  );
+}
+
+function readThread(thread: string, tenant: string | undefined): Promise<Thread> {
+  const params = { path: { thread } };
+  return ok(api.GET("/api/v1/threads/{thread}", { params, headers: tenantHeaders(tenant) }));
+}
+
+/** Returns true if the host has no such thread, or hides it from this tenant. */
+function isMissing(error: Error | null): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
+function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
+  const text = isMissing(error) ? TEXTS.notFound : error.message;
+  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
+}
+
+function Parts({ thread }: { thread: Thread }) {
+  const { failure, set_aside, metadata, state } = thread;
+  return (
+    <>
+      {failure != null && (
+        <Alert>
+          {TEXTS.failure}: {visible(`${failure.code}: ${failure.message}`)}
+        </Alert>
+      )}
+      {set_aside != null && (
+        <Alert kind="warning">
+          {TEXTS.setAside}: {visible(set_aside.failure.message)}
+        </Alert>
+      )}
+      <Panel title={TEXTS.facts}>
+        <Facts facts={factsOf(thread)} />
+      </Panel>
+      <Panel title={TEXTS.metadata}>
+        <JsonView label={TEXTS.metadata} value={metadata} />
+      </Panel>
+      <Panel title={TEXTS.state}>
+        <JsonView label={TEXTS.state} value={state} />
+      </Panel>
+    </>
+  );
+}
+
+function factsOf(thread: Thread): Fact[] {
+  const { status, app, graph, version, run, created_ms, updated_ms, expires_ms } = thread;
+  const { next, interrupts } = thread;
+  const text = (value: string) => <Text>{value}</Text>;
+  return [
+    [TEXTS.status, <Status key="status" name={status} />],
+    [TEXTS.app, text(app)],
+    [TEXTS.graph, text(graph)],
+    [TEXTS.version, version.slice(0, 12)],
+    [TEXTS.run, run == null ? undefined : text(run)],
+    [TEXTS.created, <Time key="created" ms={created_ms} />],
+    [TEXTS.updated, <Time key="updated" ms={updated_ms} />],
+    [TEXTS.expires, expires_ms == null ? undefined : <Time key="expires" ms={expires_ms} />],
+    [TEXTS.next, next.length === 0 ? undefined : text(next.join(", "))],
+    [TEXTS.interrupts, interrupts.length === 0 ? undefined : interrupts.length],
+  ];
+}
