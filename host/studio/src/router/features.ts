@@ -1,0 +1,28 @@
+// The features of the studio, one entry each. A page that the first view does not need is loaded
+// when it is opened.
+import { lazyRouteComponent, type RouteComponent } from "@tanstack/react-router";
+import type { Need } from "../access/scope.ts";
+import { HomePage } from "../home/page.tsx";
+import { ThreadsPage } from "../threads/page.tsx";
+
+/** The entry of a feature in the navigation. */
+export interface NavEntry {
+  name: string;
+  /** The keys that lead to it. */
+  keys: string;
+  /** What a key must permit for it to be shown. */
+  need: Need;
+}
+
+export interface Feature {
+  /** Path of the route, in which `$name` is a parameter. */
+  path: string;
+  page: RouteComponent;
+  nav?: NavEntry;
+}
+
+export const FEATURES: readonly Feature[] = [
+  { path: "/", page: HomePage, nav: { name: "Home", keys: "g h", need: "read" } },
+  { path: "/threads", page: ThreadsPage, nav: { name: "Threads", keys: "g t", need: "read" } },
+  { path: "/threads/$thread", page: lazyRouteComponent(() => import("../thread/page.tsx")) },
+];
