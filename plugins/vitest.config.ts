@@ -1,4 +1,11 @@
-// The tests of all pages, of what they share and of the SDK, as many at a time as there are cores.
+// The tests of all pages, of what they share, of the SDK and of the studio, as many at a time as
+// there are cores.
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({ test: { projects: ["page", "apps/*/page", "sdk/typescript"] } });
+// Vitest finds the modules of a project only below its root, and the studio is beside this folder.
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+const pages = ["page", "apps/*/page", "sdk/typescript"].map((folder) => `plugins/${folder}`);
+
+export default defineConfig({ root, test: { projects: [...pages, "host/studio"] } });

@@ -1,5 +1,5 @@
 //! Clients, pages and guests that tests need and `cargo xtask` provides: third-party clients and
-//! servers, the pages of the applications, and guests that other toolchains build.
+//! servers, the pages of the applications, the studio, and guests that other toolchains build.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -94,14 +94,28 @@ pub fn toolchain(name: &str) -> Result<PathBuf, Missing> {
 ///
 /// [`Missing`] if the page is not built, or if Node.js or npm is missing.
 pub fn page(app: &str) -> Result<PathBuf, Missing> {
-    let apps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/apps");
-    let file = apps.join(app).join("page/dist/index.html");
+    built(&format!("plugins/apps/{app}/page"), || format!("the page of `{app}`"))
+}
+
+/// Returns the file of the studio.
+///
+/// # Errors
+///
+/// [`Missing`] if the studio is not built, or if Node.js or npm is missing.
+pub fn studio() -> Result<PathBuf, Missing> {
+    built("host/studio", || "the studio".to_owned())
+}
+
+/// Returns the entry document that was built of the sources in a folder, relative to the root.
+fn built(folder: &str, what: impl FnOnce() -> String) -> Result<PathBuf, Missing> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file = root.join(folder).join("dist/index.html");
     if file.is_file() {
         return Ok(file);
     }
     Program::Node.find()?;
     Program::Npm.find()?;
-    Err(Missing::new(format!("the page of `{app}`"), BUILD))
+    Err(Missing::new(what(), BUILD))
 }
 
 /// Returns the folder with the packages of the TypeScript SDK and of the pages.

@@ -1,12 +1,13 @@
-//! Pages of apps and the SDK for TypeScript: installation of packages, builds into the app folders,
-//! and checks.
+//! Pages of apps, the studio and the SDK for TypeScript: installation of packages, builds into the
+//! folders of the sources, and checks.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use wattle_needs::{Missing, Program};
 
 use crate::files;
@@ -18,6 +19,14 @@ const WORKSPACE: &str = "plugins";
 
 /// The code that pages share, below the workspace.
 const SHARED: &str = "page";
+
+/// The studio, relative to the root. It is no workspace, because npm installs no packages for a
+/// workspace outside of its root.
+const STUDIO: &str = "host/studio";
+
+/// The OpenAPI document from which the types of the native API are generated, relative to the root.
+const DOCUMENT: &str =
+    "host/api/src/snapshots/wattle_api__openapi__tests__the_document_is_as_published.snap";
 
 /// The SDK for TypeScript, below the workspace.
 pub(crate) const SDK: &str = "sdk/typescript";
@@ -34,10 +43,13 @@ const LOCK: &str = "package-lock.json";
 /// The folder of a built page, below the folder of its sources.
 const BUILT: &str = "dist";
 
-/// Builds all pages if one is older than its sources. Without Node.js and npm it prints a note.
+/// Builds all pages and the studio if one is older than its sources. Without Node.js and npm it prints
+/// a note.
 pub(crate) fn build() -> Result<()> {
     if let Some(missing) = missing() {
-        say(&format!("note: the pages of the applications are not built: {missing}"));
+        say(&format!(
+            "note: the pages of the applications and the studio are not built: {missing}"
+        ));
         return Ok(());
     }
     install()?;
@@ -47,7 +59,8 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// Checks types, lints, format and unit tests of all pages and of the SDK, and the sizes of pages.
+/// Checks types, lints, format and unit tests of all pages, of the studio and of the SDK, and the
+/// sizes of pages and studio.
 pub(crate) fn check() -> Result<()> {
     run("check the pages and the TypeScript SDK", npm().args(["run", "check"]))?;
     run("test the pages' logic and the TypeScript SDK", npm().arg("test"))?;
@@ -59,20 +72,24 @@ pub(crate) fn missing() -> Option<Missing> {
     Program::Node.find().and(Program::Npm.find()).err()
 }
 
-/// Returns true if a file belongs to the pages, to their shared code or to the SDK. The path is
-/// relative to the root.
+/// Returns true if a file belongs to the pages, to their shared code, to the studio or to the SDK.
+/// The path is relative to the root.
 pub(crate) fn is_source(file: &Path) -> bool {
+    if file.starts_with(STUDIO) {
+        return true;
+    }
     let Ok(inner) = file.strip_prefix(WORKSPACE) else { return false };
     let is_of_all = inner.iter().count() == 1;
     let is_of_page = inner.iter().nth(2).is_some_and(|it| it == "page");
     is_of_all || is_of_page || inner.starts_with(SHARED) || inner.starts_with(SDK)
 }
 
-/// Returns true if the pages and the SDK must be checked after a change of this file: of their
-/// sources, of a document from which types are generated, of the contract, or of the templates of new
-/// apps. The path is relative to the root.
+/// Returns true if the pages, the studio and the SDK must be checked after a change of this file: of
+/// their sources, of a document from which types are generated, of the contract, or of the templates
+/// of new apps. The path is relative to the root.
 pub(crate) fn depend_on(file: &Path) -> bool {
-    let is_document = file.starts_with(WORKSPACE) && file.ends_with("openapi.json");
+    let is_of_app = file.starts_with(WORKSPACE) && file.ends_with("openapi.json");
+    let is_document = is_of_app || file == Path::new(DOCUMENT);
     let is_template = file.starts_with(TEMPLATES);
     is_source(file) || is_document || is_template || file.starts_with(CONTRACT)
 }
@@ -88,9 +105,11 @@ pub(crate) fn packages() -> PathBuf {
     root().join(WORKSPACE).join("node_modules")
 }
 
-/// Installs the packages, unless those of the lock file are installed.
+/// Installs the packages, unless those of the lock file are installed, and links them into the
+/// studio.
 pub(crate) fn install() -> Result<()> {
     let (lock, mark) = (root().join(WORKSPACE).join(LOCK), packages().join(".installed.json"));
+    link_packages()?;
     if files::same(&lock, &mark) {
         return Ok(());
     }
@@ -100,10 +119,22 @@ pub(crate) fn install() -> Result<()> {
     files::copy(&lock, &mark)
 }
 
-/// Returns the folders of the pages.
+/// Links the installed packages into the studio, where its imports are resolved. The link is
+/// relative, so that it remains valid in a clone that was moved.
+fn link_packages() -> Result<()> {
+    let link = root().join(STUDIO).join("node_modules");
+    if fs::symlink_metadata(&link).is_ok() {
+        return Ok(());
+    }
+    let packages = Path::new("../..").join(WORKSPACE).join("node_modules");
+    symlink(packages, &link).with_context(|| format!("cannot create {}", link.display()))
+}
+
+/// Returns the folders of the pages, and that of the studio.
 fn pages() -> Vec<PathBuf> {
     let apps = fs::read_dir(root().join(WORKSPACE).join("apps")).into_iter().flatten();
     let pages = apps.filter_map(|app| app.ok().map(|app| app.path().join("page")));
+    let pages = pages.chain([root().join(STUDIO)]);
     pages.filter(|page| page.join("package.json").is_file()).collect()
 }
 
@@ -140,6 +171,7 @@ mod tests {
             "plugins/page/src/index.ts",
             "plugins/apps/asset/page/index.html",
             "plugins/sdk/typescript/src/index.ts",
+            "host/studio/src/main.tsx",
         ] {
             assert!(is_source(Path::new(file)), "{file}");
         }
@@ -156,6 +188,7 @@ mod tests {
             "plugins/apps/asset/openapi.json",
             "wit/wattle/llm.wit",
             "host/cli/templates/typescript/app/test/index.test.ts",
+            DOCUMENT,
         ] {
             assert!(depend_on(Path::new(file)), "{file}");
         }

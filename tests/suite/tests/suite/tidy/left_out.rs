@@ -21,7 +21,7 @@ const LOOKS: &[(&str, &[&str])] = &[
     ("/usr/lib/postgresql", &["tests/needs"]),
     ("\"node_modules\").is_dir", &["tests/needs", "tests/xtask"]),
     (".join(\"clients", &["tests/needs", "tests/xtask"]),
-    ("page/dist/index.html\").is_file", &["tests/needs"]),
+    ("dist/index.html\").is_file", &["tests/needs"]),
 ];
 
 /// The reasons of ignored tests: another test starts the test in a separate process, or the test
@@ -78,7 +78,7 @@ fn no_test_is_disabled() {
 }
 
 fn check_scripts(endings: &[&str], switches: &[&str]) {
-    let scripts = ["plugins", "tests"].into_iter();
+    let scripts = ["host", "plugins", "tests"].into_iter();
     for file in scripts.flat_map(|folder| files(folder, endings)) {
         if !file.components().any(|part| part.as_os_str() == Path::new("dist")) {
             let text = fs::read_to_string(&file).unwrap();
