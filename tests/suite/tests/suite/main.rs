@@ -17,6 +17,7 @@ mod observe;
 mod peers;
 mod reasoning;
 mod replays;
+mod studio;
 mod tidy;
 mod travel;
 mod welcome;

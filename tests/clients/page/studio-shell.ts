@@ -1,0 +1,141 @@
+// A user of the studio: login, navigation, keys, and the list of threads; see `visit.ts`.
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { both, comesTo, onPhone, parameter, run, textOf, type Visit } from "./visit.ts";
+
+/** The key of the configuration, as the test sets it. */
+const KEY = "studio-operator-key";
+
+/** The id of a thread as the studio shows it. The character that reverses text is visible. */
+const HOSTILE = "<img src=x onerror=alert(1)> [U+202E]gnp";
+
+const LOST = "Connection lost. Reconnecting…";
+
+const row = (page: Page, name: string) => page.getByRole("link", { name, exact: true });
+
+const main = (page: Page) => page.getByRole("navigation", { name: "Main" });
+
+async function logIn(page: Page, key: string): Promise<void> {
+  await page.getByLabel("API key").fill(key);
+  await page.keyboard.press("Enter");
+}
+
+/** Apps, threads, a thread, a deep link and the way back. */
+async function shows(visit: Visit): Promise<void> {
+  const { page } = visit;
+  page.on("dialog", (dialog) => assert.fail(dialog.message()));
+  await page.locator('[data-app="misdeeds"]').waitFor();
+  await page.getByText("Everything was loaded.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Log out" }).count(), 0, "there are no keys");
+  await visit.look("studio-home");
+  await main(page).getByRole("link", { name: "Threads" }).click();
+  await row(page, "plain").waitFor();
+  await row(page, HOSTILE).waitFor();
+  assert.equal(await page.title(), "Threads – Wattle studio");
+  await visit.look("studio-threads");
+  await page.getByLabel("Status").selectOption("error");
+  await page.getByText("No thread matches the filters.").waitFor();
+  await page.waitForURL(/\/studio\/threads\?status=error$/);
+  await page.reload();
+  await page.getByText("No thread matches the filters.").waitFor();
+  await page.getByRole("link", { name: "Clear filters" }).last().click();
+  await row(page, HOSTILE).click();
+  await page.getByRole("heading", { name: HOSTILE }).waitFor();
+  const metadata = await textOf(page.getByRole("group", { name: "Metadata" }));
+  assert.match(metadata, /<script>alert\(2\)<\/script>/);
+  assert.equal(await page.locator("#root img, #root script").count(), 0);
+  await visit.look("studio-thread");
+  // The address of a thread leads to it, in another tab, too.
+  const other = await visit.tab(page.url());
+  await other.getByRole("heading", { name: HOSTILE }).waitFor();
+  await other.close();
+  await page.goBack();
+  await row(page, "plain").waitFor();
+  await page.goto(`${visit.url}nowhere`);
+  await page.getByText("Nothing is at this address").waitFor();
+  await visit.look("studio-nowhere");
+  assert.deepEqual(visit.sent, [], "reading changes nothing");
+}
+
+/** The root of the host leads to the studio, and everything is within reach of the keyboard. */
+async function enters(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await page.waitForURL(/\/studio\/$/);
+  await page.locator('[data-app="misdeeds"]').waitFor();
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").getByText("Go to Threads").waitFor();
+  await visit.look("studio-keys");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("g");
+  await page.keyboard.press("t");
+  await row(page, "plain").waitFor();
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement?.tagName), "SELECT");
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  const chosen = await page.evaluate(() => document.activeElement?.textContent ?? "");
+  assert.ok([HOSTILE, "plain"].includes(chosen), `a row has the focus: ${chosen}`);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: chosen, exact: true }).waitFor();
+}
+
+/** A wrong key, a right one, a reload, another tab, and the way out of both. */
+async function logsIn(visit: Visit): Promise<void> {
+  const { page } = visit;
+  visit.expect(/status of 401/);
+  await page.getByLabel("API key").waitFor();
+  await visit.look("studio-login");
+  await logIn(page, "wrong");
+  await page.getByRole("alert").getByText("The host refused the key").waitFor();
+  await visit.look("studio-refused");
+  await logIn(page, KEY);
+  await page.locator('[data-app="misdeeds"]').waitFor();
+  await page.reload();
+  await page.locator('[data-app="misdeeds"]').waitFor();
+  const other = await visit.tab(`${visit.url}threads`);
+  await row(other, "plain").waitFor();
+  assert.ok(!page.url().includes(KEY) && !other.url().includes(KEY));
+  const kept = await page.evaluate(() => document.cookie + JSON.stringify(localStorage));
+  assert.ok(!kept.includes(KEY), "the key is in no cookie and not in `localStorage`");
+  await other.getByRole("button", { name: "Log out" }).click();
+  await other.getByLabel("API key").waitFor();
+  await page.getByLabel("API key").waitFor();
+  await other.close();
+  assert.deepEqual(visit.sent, [], "a login changes nothing");
+}
+
+/** A key that can only read: what is for the operator is hidden and not asked for. */
+async function reads(visit: Visit): Promise<void> {
+  const { page } = visit;
+  visit.expect(/status of 401/);
+  await logIn(page, parameter(visit.url, "reader"));
+  await page.locator('[data-app="misdeeds"]').waitFor();
+  assert.equal(await page.getByRole("region", { name: /not loaded/ }).count(), 0);
+  await main(page).getByRole("link", { name: "Threads" }).click();
+  await row(page, "plain").waitFor();
+  await visit.look("studio-reader");
+}
+
+/** The server is away: the studio says so, keeps what it shows, and continues when it is back. */
+async function away(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await main(page).getByRole("link", { name: "Threads" }).click();
+  await row(page, "plain").waitFor();
+  await visit.away();
+  await page.getByText(LOST).waitFor();
+  await row(page, "plain").waitFor();
+  await visit.look("studio-away");
+  await visit.back();
+  await page.getByText(LOST).waitFor({ state: "detached" });
+  await comesTo(page.getByRole("alert"), 0);
+}
+
+await run({
+  shows: both(shows),
+  enters,
+  logs_in: logsIn,
+  reads: onPhone(reads),
+  away,
+});
