@@ -99,7 +99,8 @@ pub(crate) fn sort_and_skip<T>(
     listed.map(|(fields, known)| (fields.id, known))
 }
 
-/// Returns true if a thread matches a query, apart from its page.
+/// Returns true if a thread meets all conditions of a query. The offset and the limit of the query
+/// are ignored.
 pub(crate) fn thread_matches(query: &ThreadQuery, thread: &ThreadFields) -> bool {
     query.app.as_ref().is_none_or(|app| *app == thread.app)
         && query.status.is_none_or(|status| status == thread.listed_status(query))

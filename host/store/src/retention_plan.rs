@@ -8,7 +8,7 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
 
-/// A batch as a plan sees it.
+/// The fields of a batch that a retention plan reads.
 #[derive(Debug)]
 pub(crate) struct BatchSummary {
     pub(crate) base: Option<CheckpointId>,

@@ -224,8 +224,9 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// Adds the channels that the frame of a checkpoint has after the rewrite. Returns the frame
-    /// index of the others.
+    /// Adds to `builder` the channel values that the frame of a checkpoint contains after the
+    /// rewrite. Returns the frame index: for each older version of a channel, the number of the
+    /// frame that contains its value after the rewrite.
     fn add_channels(
         &mut self,
         builder: &mut FrameBuilder,

@@ -164,8 +164,9 @@ impl SharedFile {
         Ok(())
     }
 
-    /// Reopens a file that failed. Reads continue meanwhile; a read that is still active at the end
-    /// fails.
+    /// Reopens the database file after a failure. Until the file is open again, reads use a
+    /// read-only view of it. A read that still uses the view afterwards is aborted if it does not
+    /// end in time.
     ///
     /// # Errors
     ///

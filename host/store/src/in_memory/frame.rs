@@ -110,7 +110,7 @@ impl Frame {
         Ok((sealer.finish(), bytes as u64))
     }
 
-    /// Returns the frame as plans see it.
+    /// Returns the fields of the frame that a retention plan reads.
     pub(super) fn summary(&self) -> BatchSummary {
         let checkpoint =
             self.checkpoint.as_ref().map(|stored| CheckpointSummary::from(&stored.meta));

@@ -57,7 +57,7 @@ pub(super) struct LogEnd {
 /// A batch that was checked and encoded, and of which nothing is applied yet.
 #[derive(Debug)]
 pub(super) struct EncodedBatch {
-    /// Required end of the thread when the batch is applied.
+    /// Where the event log of the thread must end when the batch is applied.
     pub(super) expected_end: Option<LogEnd>,
     mentions: BTreeSet<Digest>,
     frame: Option<Frame>,

@@ -144,7 +144,7 @@ mod tests {
         }
 
         #[test]
-        fn paths_sort_by_scope_and_parts(
+        fn encoded_paths_sort_like_their_scopes_and_namespaces(
             one in (scope(), namespace()),
             other in (scope(), namespace()),
         ) {

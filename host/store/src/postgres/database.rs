@@ -49,8 +49,9 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(400);
 /// hangs with locks in the database then loses the locks before its leases expire.
 const IDLE_TX_DIVISOR: u32 = 2;
 
-/// Idle timeout where no other transaction waits: in snapshots, and in the rewrite of a thread that
-/// no host has leased. Their hosts process a large thread between two statements.
+/// Sets a longer idle timeout for a transaction that no other transaction waits for: a snapshot, or
+/// the rewrite of a thread that no host has leased. Between two statements of such a transaction, a
+/// host may process a large thread.
 pub(super) const RELAXED_IDLE_TIMEOUT: &str =
     "SET LOCAL idle_in_transaction_session_timeout TO '30s'";
 

@@ -57,7 +57,7 @@ async fn lock_existing(
     Ok(by_thread.collect())
 }
 
-/// Decodes the state of a thread from its row.
+/// Decodes a PostgreSQL row as a [`ThreadRow`].
 pub(super) fn thread_row(row: &PgRow) -> Result<ThreadRow, sqlx::Error> {
     let epoch: Option<i64> = row.try_get("epoch")?;
     let is_live = row.try_get("lives")?;
@@ -82,7 +82,7 @@ pub(super) const SELECT_HEAD: &str = "
     FROM threads
     WHERE id = $1 AND record IS NOT NULL";
 
-/// Decodes a thread in the type of the port.
+/// Decodes a row of [`SELECT_HEAD`] as a [`ThreadHead`].
 pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
     let read = || {
         Ok((

@@ -172,7 +172,8 @@ fn run_of_step(count: i64) -> RunId {
     run_id(RUNS[(count / 4).unsigned_abs() as usize % RUNS.len()])
 }
 
-/// Converts a result to text: errors must agree in kind and fields.
+/// Converts a result to text, to compare the results of two stores. The text of an error contains
+/// its kind and its fields.
 fn text(result: Result<(), StoreError>) -> String {
     result.map_or_else(|error| error.to_string(), |()| "done".into())
 }

@@ -27,8 +27,8 @@ fn event_of(run: &str, seq: u64) -> Event {
     Event { run: run_id(run), ..event(seq, json!(seq)) }
 }
 
-/// Creates a thread with three runs. Each run writes a channel of its own and a list delta, and has
-/// a pending event on its checkpoint.
+/// Creates a thread with three runs. Each run creates a checkpoint, which changes a channel of its
+/// own and a list. Then it appends a pending event, whose base is this checkpoint.
 pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
     let thread = create(store, name).await;
     let mut list: Vec<Value> = Vec::new();

@@ -204,7 +204,7 @@ async fn pages_of_a_long_history_read_the_same_number_of_log_entries() {
 }
 
 #[tokio::test]
-async fn older_snapshot_ignores_the_cursor_of_a_newer_one() {
+async fn older_snapshot_does_not_use_history_cursor_of_newer_snapshot() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
     let batches = (1..=9).map(|n| Batch { checkpoint: Some(checkpoint_of(n)), ..Batch::default() });
