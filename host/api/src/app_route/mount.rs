@@ -61,8 +61,9 @@ fn inner_path<'p>(mount: &str, path: &'p str) -> Option<&'p str> {
     inner.starts_with('/').then_some(inner)
 }
 
-/// Returns the conflicts of mounted apps: paths that two of them claim, and paths of the host.
-/// `has_studio` is true if the main address serves the studio.
+/// Returns an error for each route of a mounted app that conflicts with a route of another app or
+/// with a path that the host reserves. `has_studio` is true if the main address serves
+/// the studio.
 pub fn conflicts(apps: &[&App], has_studio: bool) -> Vec<Error> {
     let is_claimed = |reserved: &[&str], path: &str| {
         reserved.iter().any(|reserved| pattern::overlap(reserved, path))

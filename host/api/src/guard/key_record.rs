@@ -141,7 +141,8 @@ fn random_digits(digits: usize) -> String {
     base62(bytes, digits)
 }
 
-/// Returns the last digits of a big-endian number in base 62, the last digit first.
+/// Returns the least significant digits of a big-endian number in base 62, starting with the least
+/// significant one.
 fn base62(mut number: Vec<u8>, digits: usize) -> String {
     let mut text = String::with_capacity(digits);
     for _ in 0..digits {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn base62_writes_the_last_digit_first() {
+    fn base62_writes_the_least_significant_digit_first() {
         assert_eq!(base62(vec![0, 61], 2), "z0");
         assert_eq!(base62(vec![0, 62], 2), "01");
         assert_eq!(base62(vec![1, 0], 2), "84");

@@ -25,7 +25,7 @@ use crate::problem::Problem;
 #[derive(Clone)]
 pub(crate) struct OpenRequests {
     max_per_caller: usize,
-    /// All requests except those of the control plane.
+    /// All open requests except control-plane requests, which `control` counts.
     all: Pool<CallerId>,
     /// Streams and waits, which `all` counts as well.
     lasting: Pool<CallerId>,

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn complete_response_is_in_the_pool_until_it_is_sent() {
+    async fn response_uses_memory_of_the_pool_until_its_body_is_sent() {
         let responses = ResponsePool::new(1 << 20);
         let large = reservation(&responses, "a").hold_until_sent(response(500_000), true).unwrap();
         assert_eq!(large.headers()[header::CONTENT_LENGTH], "500000");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large_response_says_whether_to_repeat_the_request() {
+    fn error_for_a_rejected_response_says_whether_the_client_can_retry() {
         let responses = ResponsePool::new(1 << 20);
         let hold =
             |bytes, is_safe| reservation(&responses, "a").hold_until_sent(response(bytes), is_safe);

@@ -26,7 +26,8 @@ pub(crate) struct ServedDocument {
 }
 
 struct CachedText {
-    /// The apps that the text describes. A reloaded app is a different app.
+    /// The apps whose endpoints the text describes. A reloaded app is a new `App`, so the text is
+    /// then out of date.
     apps: Vec<Weak<App>>,
     text: Bytes,
 }

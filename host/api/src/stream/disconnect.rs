@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn grace_period_is_limited() {
+    fn disconnect_grace_period_has_a_maximum() {
         let clients = RunClients::default();
         clients.connect(&run(), Some(Duration::MAX));
         assert_eq!(clients.disconnect(&run(), false), Some((MAX_DISCONNECT_GRACE, 1)));
