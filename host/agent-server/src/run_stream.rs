@@ -101,7 +101,7 @@ impl RunRenderer {
         Self { encoder, states }
     }
 
-    /// Passes the record of the run, which has started.
+    /// Sets the record of the run after the run has started, so that the record is not read again.
     pub(crate) fn set_run(&mut self, run: RunRecord) {
         self.states.set_run(run);
     }

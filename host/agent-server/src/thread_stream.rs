@@ -109,8 +109,8 @@ struct ThreadStream {
     after: u64,
     /// Whether the log is read from where the stream begins.
     is_positioned: bool,
-    /// The run of the current event with its encoder. The encoder is `None` for an event of an
-    /// edit, which belongs to no run.
+    /// The run of the last event, and the encoder for the events of this run. The encoder is
+    /// `None` if the event comes from an edit of the state, which belongs to no run.
     run: Option<(RunId, Option<RunRenderer>)>,
     pending: VecDeque<Bytes>,
     is_over: bool,

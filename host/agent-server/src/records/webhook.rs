@@ -93,7 +93,8 @@ impl Payload {
 /// abandoned.
 pub(crate) const WEBHOOK_ERROR: &str = "webhook_error";
 
-/// Retention of the reason in milliseconds: 30 days, so that a person can investigate the failure.
+/// Time in milliseconds for which the store keeps the reason why a delivery was abandoned: 30 days,
+/// so that an operator can investigate the failure.
 const DELIVERY_ERROR_TTL_MS: u64 = 30 * 86_400_000;
 
 /// Reads the reason why the delivery of a webhook was abandoned.

@@ -136,7 +136,8 @@ async fn list_states(
     Ok(states)
 }
 
-/// Returns the checkpoint with an id, if an input made it and the query matches it.
+/// Returns the checkpoint `id` if it matches the query and was created by an input. Otherwise
+/// returns `None`.
 async fn find_input(
     engine: &Engine,
     record: &ThreadRecord,

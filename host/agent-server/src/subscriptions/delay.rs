@@ -46,8 +46,8 @@ pub(crate) const MAX_DELAY: Duration = Duration::from_secs(1);
 /// Number of threads at which unused ones are removed for the first time.
 const FIRST_SWEEP: usize = 64;
 
-/// The threads that have connections, or whose runs were requested recently. Clones share the
-/// state.
+/// Delays the events of threads. Tracks the connections to each thread and the commands that
+/// recently requested its runs. Clones share the state.
 #[derive(Clone, Default)]
 pub(crate) struct EventDelays(Arc<Mutex<Threads>>);
 

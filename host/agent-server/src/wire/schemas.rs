@@ -287,7 +287,7 @@ pub struct CommandDone {
     pub meta: CommandMeta,
 }
 
-/// A position in the log of a thread.
+/// The events of a thread that the result of a command includes.
 #[derive(Debug, ToSchema)]
 pub struct CommandMeta {
     /// Number of the last event that the result includes.

@@ -188,7 +188,7 @@ async fn earlier_version_can_be_selected() {
 }
 
 #[tokio::test]
-async fn unknown_assistant_is_unavailable_while_an_app_is_loaded_that_may_have_it() {
+async fn unknown_assistant_returns_503_while_an_app_that_may_have_it_is_loading() {
     let host = Host::new();
     let made = make(&host, json!({ "graph_id": "agent" })).await;
     let own = format!("/assistants/{}", made["assistant_id"].as_str().unwrap());

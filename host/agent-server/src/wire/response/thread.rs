@@ -124,7 +124,7 @@ pub struct Thread {
     /// TTL of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Ttl>,
-    /// Values of the paths in `extract` of a search.
+    /// Values at the paths that the `extract` field of a search request names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extracted: Option<Value>,
 }

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_rule_is_rejected() {
+    fn invalid_webhook_allow_rules_are_rejected() {
         for text in
             ["", "127.0.0.1", "ftp://a", "http://", "http://a:b", "http://a/b", "http://*.::1"]
         {
