@@ -50,9 +50,9 @@ pub enum Preload {
 
 /// A client of the API.
 pub enum Client {
-    /// A server serves the API.
+    /// Sends requests to a running server.
     Remote(Remote),
-    /// This process serves the API.
+    /// Handles requests in this process.
     Local(Box<Local>),
 }
 

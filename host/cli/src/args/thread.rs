@@ -257,7 +257,8 @@ pub struct ThreadExportArgs {
     /// Leave out the blobs of the thread
     #[arg(long)]
     pub no_blobs: bool,
-    /// Write a test that `wattle test` runs: without the code, metadata, and who made requests
+    /// Write the thread as a test for `wattle test`; leave out the code, the metadata and the
+    /// callers of requests
     #[arg(long)]
     pub as_test: bool,
 }

@@ -310,12 +310,15 @@ fn listen_address(config: &Config, env: &ReadEnv, report: &mut Report) {
     if address.ip().is_loopback() {
         report.ok("address", format!("`{address}` is reachable from this machine only"));
     } else if has_keys {
-        report.ok("address", format!("`{address}` is reachable by others, with keys"));
+        report.ok(
+            "address",
+            format!("`{address}` is reachable from other machines, and keys are configured"),
+        );
     } else {
         // Keys in the store are not checked, because a running server has the store open.
         report.warn(
             "address",
-            format!("`{address}` is reachable by others, and no keys are configured"),
+            format!("`{address}` is reachable from other machines, and no keys are configured"),
             "create one with `wattle key create` if none exists, name a variable with keys as \
              `keys_env` under `[auth]`, or listen on `127.0.0.1`",
         );

@@ -50,7 +50,8 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
     Ok(Exit::Ok)
 }
 
-/// Inspects a component file without a server. Shows the grants of the table with its name.
+/// Inspects a component file without a server. The document contains the grants that the
+/// configuration has for a plugin of this name.
 async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
     let sandbox = open_sandbox(config)?;
     let plugin = plugin_file::load(sandbox.as_ref(), &FileLocation::Named(path.to_owned())).await;

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_of_an_app_are_measured_once_until_they_reach_their_limit() {
+    async fn app_folders_are_measured_again_only_if_little_space_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();

@@ -195,7 +195,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_in_the_place_of_a_file_or_its_draft_is_replaced() {
+    fn write_replaces_symlinks_instead_of_following_them() {
         use std::os::unix::fs::symlink;
 
         let folder = tempfile::tempdir().unwrap();

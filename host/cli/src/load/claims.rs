@@ -99,7 +99,7 @@ mod tests {
     use crate::config::parse;
 
     #[test]
-    fn a_table_of_an_app_keeps_other_folders_from_its_name() {
+    fn configured_app_is_loaded_only_from_its_configured_folder() {
         let base = tempfile::tempdir().unwrap();
         let folder = |path: &str| {
             let folder = base.path().join(path);

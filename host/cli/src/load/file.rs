@@ -171,7 +171,7 @@ impl FileLocation {
     }
 }
 
-/// Name of a regular file in messages.
+/// Term for a regular file in error messages.
 const FILE: &str = "a file";
 
 /// Reads a file within a folder.
@@ -306,7 +306,8 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
     Ok(entries)
 }
 
-/// Splits a path within a folder into its components.
+/// Splits a path that is relative to a folder into its components. Fails if the path is empty or
+/// may leave the folder.
 fn parts(path: &Path) -> Result<Vec<&Path>, FileError> {
     let outside = || FileError::Outside { path: path.to_owned() };
     let mut parts = Vec::new();

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn migrations_continue_without_the_load_that_started_them_and_run_once() {
+    async fn migrations_run_once_and_continue_if_their_load_is_dropped() {
         let migrations = Migrations::default();
         let (folder, plan) = (Path::new("plugins/notes"), Digest::of(b"first"));
         let (release, held) = oneshot::channel::<()>();

@@ -26,7 +26,11 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     let plugins = &loader.config().plugins;
     if let Err(error) = std::fs::create_dir_all(plugins) {
         let folder = plugins.display();
-        tracing::warn!(%folder, %error, "cannot create the plugins folder; restart to load it");
+        tracing::warn!(
+            %folder,
+            %error,
+            "cannot create the plugins folder; create it and restart the server to load plugins"
+        );
     }
     for (folder, mode) in folders(&loader) {
         warn_if_unwatched(&folder, watcher.watch(&folder, mode));

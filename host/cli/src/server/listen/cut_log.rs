@@ -15,7 +15,8 @@ pub(super) struct CutLog(Mutex<HashMap<&'static str, LastMessage>>);
 
 struct LastMessage {
     at: Instant,
-    /// Number of connections since the last message.
+    /// Number of connections that were rejected or closed for the same reason since the last
+    /// message. No message is logged for them.
     suppressed: u64,
 }
 
