@@ -23,9 +23,6 @@ use crate::problem::Problem;
 /// Names of the parameters of [`PageParams`].
 const PAGE_PARAMS: [&str; 3] = ["limit", "offset", "cursor"];
 
-/// All times.
-const ANY_TIME: RangeInclusive<i64> = i64::MIN..=i64::MAX;
-
 /// The conditions of a list or a count of threads. All of them must hold.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
@@ -95,17 +92,6 @@ fn deserialize<T: DeserializeOwned>(pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> R
 }
 
 impl ThreadConditions {
-    /// Returns true if a store may have to read the records of many threads until a page is full,
-    /// because it does not list threads by these conditions.
-    pub(crate) fn reads_records(&self) -> bool {
-        self.text.is_some()
-            || self.metadata.is_some()
-            || self.failure.is_some()
-            || self.graph.is_some()
-            || self.created_from_ms.is_some()
-            || self.created_to_ms.is_some()
-    }
-
     /// Returns the search for these conditions, within the tenants of a scope.
     ///
     /// # Errors
@@ -157,12 +143,9 @@ impl PageParams {
 /// which no list counts threads.
 pub(crate) fn offset_query(search: &ThreadSearch, offset: usize) -> Option<ThreadQuery> {
     let ThreadSearch { app, status, tenant, limit, .. } = search;
-    let is_plain = !search.reads_contents()
-        && search.graph.is_none()
-        && search.failure.is_none()
+    let is_plain = !search.compares_records()
         && search.after.is_none()
-        && search.created_ms == ANY_TIME
-        && search.updated_ms == ANY_TIME;
+        && search.updated_ms == ThreadSearch::ANY_TIME;
     is_plain.then(|| ThreadQuery {
         app: app.clone(),
         status: *status,
@@ -198,7 +181,8 @@ fn parse_metadata(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
 
 /// Returns the times between two limits, both included.
 fn range(from_ms: Option<i64>, to_ms: Option<i64>) -> RangeInclusive<i64> {
-    from_ms.unwrap_or(*ANY_TIME.start())..=to_ms.unwrap_or(*ANY_TIME.end())
+    let (oldest, newest) = ThreadSearch::ANY_TIME.into_inner();
+    from_ms.unwrap_or(oldest)..=to_ms.unwrap_or(newest)
 }
 
 fn invalid(detail: &str) -> Problem {
@@ -253,10 +237,8 @@ mod tests {
         );
         for search in [
             ThreadSearch { text: Some("a".to_owned()), ..all() },
-            ThreadSearch { failure: Some("trap".to_owned()), ..all() },
-            ThreadSearch { created_ms: 0..=i64::MAX, ..all() },
             ThreadSearch { updated_ms: i64::MIN..=0, ..all() },
-            ThreadSearch { metadata: [("a".to_owned(), Value::Null)].into(), ..all() },
+            ThreadSearch { after: ThreadCursor::parse("NS5h"), ..all() },
         ] {
             assert!(offset_query(&search, 3).is_none(), "{search:?}");
         }

@@ -39,10 +39,10 @@ pub async fn list_threads(
     RawQuery(query): RawQuery,
 ) -> Result<Json<Page<ThreadSummary>>, Problem> {
     let (conditions, params) = parse_list(query.as_deref())?;
-    if conditions.reads_records() {
+    let search = params.of(conditions.into_search(scope)?)?;
+    if search.compares_records() {
         leave_control(&traffic, permit.as_deref())?;
     }
-    let search = params.of(conditions.into_search(scope)?)?;
     let page = if params.offset > 0 {
         page_at(&engine, &search, params.offset).await?
     } else {

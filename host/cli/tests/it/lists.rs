@@ -65,9 +65,12 @@ async fn threads_are_found_by_any_field() {
         assert_eq!(list(&fixture, query).await, found, "{query}");
     }
     let (_, failed) = fixture.get("/api/v1/threads?failure=rude").await;
-    let failure = json!({ "code": "rude", "message": "nobody is no name", "retryable": false });
+    let message = "node `greet` of plugin `greeter`: nobody is no name";
+    let failure = json!({ "code": "rude", "message": message, "retryable": false });
     assert_eq!(failed["items"][0]["failure"], failure);
-    assert_eq!(fixture.get("/api/v1/threads/t-bob").await.1["failure"], failure);
+    let (_, thread) = fixture.get("/api/v1/threads/t-bob").await;
+    assert_eq!(thread["failure"]["message"], failure["message"]);
+    assert_eq!(thread["failure"]["details"]["reason"], "nobody is no name");
 
     let (_, counts) = fixture.get("/api/v1/thread-counts").await;
     let by_status = json!({ "idle": 0, "running": 0, "interrupted": 1, "error": 1 });
@@ -197,12 +200,16 @@ async fn searches_leave_the_room_of_the_control_plane() {
     // The stream takes the only place for requests that are not of the control plane.
     let stream = events.send().await.unwrap();
     assert_eq!(stream.status(), 200);
-    for query in ["", "status=idle&tenant=*", "app=greeter&updated_from_ms=1"] {
+    let columns = ["", "status=idle&tenant=*", "app=greeter&updated_from_ms=1"];
+    for query in columns.into_iter().chain(["text=", "metadata={}"]) {
         assert_eq!(fixture.get(&format!("/api/v1/threads?{query}")).await.0, 200, "{query}");
     }
-    for path in ["threads?text=a", "threads?metadata={}", "threads?graph=Greet", "thread-counts"] {
+    let metadata = "threads?metadata=%7B%22customer%22%3A7%7D";
+    for path in ["threads?text=a", metadata, "threads?graph=Greet", "thread-counts"] {
         let (status, problem) = fixture.get(&format!("/api/v1/{path}")).await;
         assert_eq!((status, &problem["code"]), (429, &json!("rate-limited")), "{path}");
     }
+    // An invalid search is refused before it takes a place.
+    assert_eq!(fixture.get("/api/v1/threads?metadata=[]").await.0, 400);
     drop(stream);
 }

@@ -1,4 +1,6 @@
-//! Searches of threads: the server selects by the columns of a thread, the host by its record.
+//! Searches of threads: the server selects by the columns of a thread, the host by its record. The
+//! table has no columns for further conditions, because hosts of the version before do not write
+//! them.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -55,7 +57,7 @@ pub(super) async fn count(
     search: &ThreadSearch,
 ) -> Result<ThreadCounts, StoreError> {
     let mut counts = SearchCounts::new(search);
-    if compares_records(search) {
+    if search.compares_records() {
         return Ok(examine_all(database, search, None, counts).await?.finish());
     }
     let (oldest, newest) = (*search.updated_ms.start(), *search.updated_ms.end());
@@ -74,15 +76,6 @@ pub(super) async fn count(
     Ok(counts.finish())
 }
 
-/// Returns whether a search compares more than the columns by which threads are listed. A host of
-/// the version before does not write further columns.
-fn compares_records(search: &ThreadSearch) -> bool {
-    search.reads_contents()
-        || search.graph.is_some()
-        || search.failure.is_some()
-        || search.created_ms != (i64::MIN..=i64::MAX)
-}
-
 /// Reads threads in the order of a search until the examiner has enough of them. Each statement
 /// sees the newest state, so a thread that is updated meanwhile may be missed, but none comes twice.
 async fn examine_all<E: Examiner + Send + 'static>(
@@ -91,7 +84,7 @@ async fn examine_all<E: Examiner + Send + 'static>(
     after: Option<ThreadCursor>,
     mut examiner: E,
 ) -> Result<E, StoreError> {
-    let most = if compares_records(search) {
+    let most = if search.compares_records() {
         SEARCH_ROWS
     } else {
         search.limit.saturating_add(1).min(SEARCH_ROWS)

@@ -53,8 +53,8 @@ impl Default for ThreadSearch {
             failure: None,
             text: None,
             metadata: BTreeMap::new(),
-            created_ms: i64::MIN..=i64::MAX,
-            updated_ms: i64::MIN..=i64::MAX,
+            created_ms: Self::ANY_TIME,
+            updated_ms: Self::ANY_TIME,
             after: None,
             limit: usize::MAX,
             budget: SearchBudget::default(),
@@ -63,10 +63,24 @@ impl Default for ThreadSearch {
 }
 
 impl ThreadSearch {
+    /// All times.
+    pub const ANY_TIME: RangeInclusive<i64> = i64::MIN..=i64::MAX;
+
     /// Returns true if the search compares texts or metadata, and so reads each record in full.
     #[must_use]
     pub fn reads_contents(&self) -> bool {
         self.text.is_some() || !self.metadata.is_empty()
+    }
+
+    /// Returns true if the search has a condition on a field by which stores do not list threads.
+    /// They list by app, status, tenant and the time of the update. For any other condition, a
+    /// store may read the records of many threads until a page is full.
+    #[must_use]
+    pub fn compares_records(&self) -> bool {
+        self.reads_contents()
+            || self.graph.is_some()
+            || self.failure.is_some()
+            || self.created_ms != Self::ANY_TIME
     }
 }
 
@@ -191,6 +205,30 @@ mod tests {
 
     fn cursor(updated_ms: i64, thread: &str) -> ThreadCursor {
         ThreadCursor { updated_ms, thread: ThreadId::new(thread).unwrap() }
+    }
+
+    #[test]
+    fn conditions_on_other_fields_than_those_of_lists_compare_records() {
+        let all = ThreadSearch::default;
+        for search in [
+            all(),
+            ThreadSearch { app: Some(AppName::new("shop").unwrap()), ..all() },
+            ThreadSearch { status: Some(ThreadStatus::Idle), ..all() },
+            ThreadSearch { tenant: Some("acme".to_owned()), ..all() },
+            ThreadSearch { updated_ms: 0..=1, after: Some(cursor(1, "a")), limit: 1, ..all() },
+        ] {
+            assert!(!search.compares_records(), "{search:?}");
+        }
+        for search in [
+            ThreadSearch { graph: Some(GraphName::new("main").unwrap()), ..all() },
+            ThreadSearch { failure: Some("trap".to_owned()), ..all() },
+            ThreadSearch { text: Some("a".to_owned()), ..all() },
+            ThreadSearch { metadata: [("a".to_owned(), Value::Null)].into(), ..all() },
+            ThreadSearch { created_ms: 0..=i64::MAX, ..all() },
+            ThreadSearch { created_ms: i64::MIN..=0, ..all() },
+        ] {
+            assert!(search.compares_records(), "{search:?}");
+        }
     }
 
     #[test]
