@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use wattle_api::guard::open_requests::RequestPermit;
-use wattle_api::traffic::{CutReason, Traffic};
+use wattle_api::traffic::Traffic;
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_graph::weight::weight;
 use wattle_run::engine::Engine;
@@ -92,8 +92,9 @@ pub(super) async fn search(
     permit: Option<Extension<RequestPermit>>,
     JsonBody(request): JsonBody<ThreadSearch>,
 ) -> Result<(HeaderMap, Page), ApiError> {
-    if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
-        leave_control(&traffic, permit.as_deref())?;
+    let reads_states = request.values.as_ref().is_some_and(|values| !values.is_empty());
+    if reads_states && let Some(Extension(permit)) = &permit {
+        permit.leave_control(&traffic)?;
     }
     let extract = Extract::parse(&request.extract.unwrap_or_default());
     let extract = extract.map_err(ApiError::unprocessable)?;
@@ -125,16 +126,6 @@ pub(super) async fn search(
         }
     }
     Ok((pagination_headers(total, offset, listed), page))
-}
-
-/// Counts a search that reads states as another request than one of the control plane, which would
-/// have no room for others meanwhile.
-fn leave_control(traffic: &Traffic, permit: Option<&RequestPermit>) -> Result<(), ApiError> {
-    let Some(permit) = permit else { return Ok(()) };
-    permit.leave_control().map_err(|problem| {
-        traffic.count_cut(CutReason::RequestLimit);
-        problem.into()
-    })
 }
 
 /// Returns a thread with the selected fields. Reads its state only if a selected field needs it.

@@ -12,7 +12,7 @@ use axum::response::Response;
 use wattle_graph::failure::code;
 use wattle_run::caller_id::CallerId;
 use wattle_run::engine::Engine;
-use wattle_run::fair_share::{Full, Pool};
+use wattle_run::fair_share::Pool;
 
 use crate::blob_link::is_link;
 use crate::config::ApiConfig;
@@ -31,7 +31,7 @@ use crate::guard::reservation::{
 use crate::guard::revocable_key::RevocableKey;
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
-use crate::traffic::{CutReason, Traffic};
+use crate::traffic::Traffic;
 
 /// Admits requests. Holds the parts of the API that the guards read, and the state that they keep
 /// between requests.
@@ -109,7 +109,7 @@ impl Admission {
         let response =
             response.map_err(|_| limit_reached("bytes of responses that were not read"))?;
         let permit = self.open.try_acquire(caller, required.share, revocable);
-        let permit = permit.map_err(|why| self.open_limit_reached(why))?;
+        let permit = permit.map_err(|why| too_many_open(why, &self.traffic))?;
         let extensions = request.extensions_mut();
         extensions.insert(permit.clone());
         extensions.insert(body.clone());
@@ -189,11 +189,6 @@ impl Admission {
     fn check_address(&self, address: IpAddr) -> Result<IpAddr, Rejection> {
         let checked = self.limiters.check_address(address);
         checked.map(|()| address).map_err(|delay| rate_limited("address", delay))
-    }
-
-    fn open_limit_reached(&self, why: Full) -> Rejection {
-        self.traffic.count_cut(CutReason::RequestLimit);
-        too_many_open(why).into()
     }
 }
 

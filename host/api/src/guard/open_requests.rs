@@ -20,6 +20,7 @@ use crate::guard::limits::{
 };
 use crate::guard::revocable_key::RevocableKey;
 use crate::problem::Problem;
+use crate::traffic::{CutReason, Traffic};
 
 /// The open requests of all callers.
 #[derive(Clone)]
@@ -97,8 +98,9 @@ fn lasting_part(requests: usize) -> usize {
     requests.saturating_mul(part).div_ceil(parts)
 }
 
-/// Returns the problem for a request that exceeds a limit of open requests.
-pub(super) fn too_many_open(why: Full) -> Problem {
+/// Counts a request that exceeds a limit of open requests as rejected, and returns its problem.
+pub(super) fn too_many_open(why: Full, traffic: &Traffic) -> Problem {
+    traffic.count_cut(CutReason::RequestLimit);
     match why {
         Full::Host => limit_reached("open requests"),
         Full::Caller => {
@@ -119,17 +121,19 @@ impl RequestPermit {
     }
 
     /// Counts a request of the control plane as another request from now on. A handler calls this
-    /// if the body of the request asks for more work than the control plane has room for.
+    /// if the request asks for more work than the control plane has room for, so that the control
+    /// plane has room for others meanwhile.
     ///
     /// # Errors
     ///
     /// `rate-limited` or `unavailable` if the caller or the host has reached its limit of other
-    /// requests. The request then counts as before.
-    pub fn leave_control(&self) -> Result<(), Problem> {
+    /// requests. `traffic` counts the rejection, and the request counts as before.
+    pub fn leave_control(&self, traffic: &Traffic) -> Result<(), Problem> {
         let PermitInner { caller, share, requests, .. } = &*self.0;
         let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
         if *share == Share::Control {
-            requests.all.take(caller, 1, requests.max_per_caller).map_err(too_many_open)?;
+            let taken = requests.all.take(caller, 1, requests.max_per_caller);
+            taken.map_err(|why| too_many_open(why, traffic))?;
             requests.control.give(caller, 1);
             *share = Share::Other;
         }
@@ -227,18 +231,20 @@ mod tests {
 
     #[test]
     fn request_that_leaves_the_control_plane_counts_as_another_one() {
-        let requests = requests(1, 100);
+        let (requests, traffic) = (requests(1, 100), Traffic::default());
         let other = acquire(&requests, "a", Share::Other).unwrap();
         let control: Vec<_> = (0..MAX_CONTROL_REQUESTS)
             .map(|_| acquire(&requests, "a", Share::Control).unwrap())
             .collect();
-        let problem = control[0].leave_control().unwrap_err();
+        let problem = control[0].leave_control(&traffic).unwrap_err();
         assert_eq!((problem.status, problem.retry_after), (429, Some(RETRY_AFTER_SECONDS)));
+        assert_eq!(traffic.cut_count(CutReason::RequestLimit), 1);
         assert!(acquire(&requests, "a", Share::Control).is_err(), "it counts as before");
         drop(other);
         for _ in 0..2 {
-            control[0].leave_control().unwrap();
+            control[0].leave_control(&traffic).unwrap();
         }
+        assert_eq!(traffic.cut_count(CutReason::RequestLimit), 1);
         assert!(acquire(&requests, "a", Share::Other).is_err());
         let _further = acquire(&requests, "a", Share::Control).unwrap();
         drop(control);

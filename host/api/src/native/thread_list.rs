@@ -18,7 +18,7 @@ use crate::native::thread_filter::{
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::traffic::{CutReason, Traffic};
+use crate::traffic::Traffic;
 
 /// Lists threads, newest update first. A page may be short or even empty and have a `next_cursor`:
 /// one request examines at most 20,000 threads. A request with a condition other than `app`,
@@ -40,8 +40,10 @@ pub async fn list_threads(
 ) -> Result<Json<Page<ThreadSummary>>, Problem> {
     let (conditions, params) = parse_list(query.as_deref())?;
     let search = params.of(conditions.into_search(scope)?)?;
-    if search.compares_records() {
-        leave_control(&traffic, permit.as_deref())?;
+    if search.compares_records()
+        && let Some(Extension(permit)) = &permit
+    {
+        permit.leave_control(&traffic)?;
     }
     let page = if params.offset > 0 {
         page_at(&engine, &search, params.offset).await?
@@ -100,11 +102,4 @@ async fn page_at(
         next_cursor: next.map(|next| next.to_string()),
         items: found.items.into_iter().map(Into::into).collect(),
     })
-}
-
-/// Counts a search that may read many records as another request than one of the control plane,
-/// which would have no room for others meanwhile.
-fn leave_control(traffic: &Traffic, permit: Option<&RequestPermit>) -> Result<(), Problem> {
-    let Some(permit) = permit else { return Ok(()) };
-    permit.leave_control().inspect_err(|_| traffic.count_cut(CutReason::RequestLimit))
 }
