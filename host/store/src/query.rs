@@ -5,8 +5,8 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, CheckpointSource};
 use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::ports::store::{
-    CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadOrder, ThreadQuery, ThreadRecord,
-    ThreadStatus, ThreadTtl,
+    CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadCursor, ThreadOrder, ThreadQuery,
+    ThreadRecord, ThreadStatus, ThreadTtl,
 };
 
 /// The fields of a thread record that queries compare. A scan does not build the rest of the
@@ -91,8 +91,9 @@ pub(crate) fn sort_and_skip<T>(
     query: &ThreadQuery,
     mut matching: Vec<(ThreadFields, T)>,
 ) -> impl Iterator<Item = (ThreadId, T)> {
+    let by_update = ThreadCursor::sort_key;
     matching.sort_by(|(a, _), (b, _)| match query.order {
-        ThreadOrder::Update => b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)),
+        ThreadOrder::Update => by_update(a.updated_ms, &a.id).cmp(&by_update(b.updated_ms, &b.id)),
         ThreadOrder::Id => a.id.cmp(&b.id),
     });
     let listed = matching.into_iter().skip(query.offset);

@@ -134,8 +134,8 @@ impl ThreadMatcher {
 
 /// Returns whether a thread comes after a position.
 fn is_after(thread: &Selectors<'_>, position: &ThreadCursor) -> bool {
-    thread.updated_ms < position.updated_ms
-        || thread.updated_ms == position.updated_ms && *thread.id > position.thread
+    let position = ThreadCursor::sort_key(position.updated_ms, &position.thread);
+    ThreadCursor::sort_key(thread.updated_ms, thread.id) > position
 }
 
 /// Returns whether a condition holds for any text in a value. Names of fields are no texts.

@@ -1,6 +1,6 @@
 //! Searches of threads by all of their fields: conditions, pages and counts.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -111,6 +111,13 @@ pub struct ThreadCursor {
 }
 
 impl ThreadCursor {
+    /// Returns the key by which lists and searches sort threads: newest update first, and then by
+    /// id.
+    #[must_use]
+    pub fn sort_key(updated_ms: i64, thread: &ThreadId) -> (Reverse<i64>, &ThreadId) {
+        (Reverse(updated_ms), thread)
+    }
+
     /// Parses the text of a cursor. Returns `None` if no cursor has this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -133,11 +140,11 @@ impl From<&ThreadSummary> for ThreadCursor {
     }
 }
 
-/// Orders positions as a search lists them: newest update first, and then by id.
+/// Orders positions by their [`sort_key`](ThreadCursor::sort_key).
 impl Ord for ThreadCursor {
     fn cmp(&self, other: &Self) -> Ordering {
-        let newest_first = other.updated_ms.cmp(&self.updated_ms);
-        newest_first.then_with(|| self.thread.cmp(&other.thread))
+        let other = Self::sort_key(other.updated_ms, &other.thread);
+        Self::sort_key(self.updated_ms, &self.thread).cmp(&other)
     }
 }
 
