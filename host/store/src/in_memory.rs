@@ -186,7 +186,7 @@ impl Store for InMemoryStore {
     }
 
     async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
-        Ok(lock(&self.state).count(search))
+        lock(&self.state).count(search)
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

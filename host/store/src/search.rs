@@ -7,8 +7,8 @@ use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::metadata::json_contains;
 use wattle_run::ports::store::{
-    SearchBudget, ThreadCounts, ThreadCursor, ThreadRecord, ThreadSearch, ThreadSearchPage,
-    ThreadStatus, ThreadSummary,
+    SearchBudget, StoreError, ThreadCounts, ThreadCursor, ThreadRecord, ThreadSearch,
+    ThreadSearchPage, ThreadStatus, ThreadSummary,
 };
 
 use crate::page::PageBuilder;
@@ -19,7 +19,7 @@ pub(crate) struct SearchFields {
     id: ThreadId,
     app: AppName,
     graph: GraphName,
-    pub(crate) status: ThreadStatus,
+    status: ThreadStatus,
     created_ms: i64,
     updated_ms: i64,
     tenant: Option<String>,
@@ -76,7 +76,7 @@ impl_selectors!(SearchFields, ThreadRecord, ThreadSummary);
 
 /// Compares threads with a search.
 #[derive(Debug)]
-pub(crate) struct ThreadMatcher {
+struct ThreadMatcher {
     search: ThreadSearch,
     /// The text of the search in lower case.
     text: Option<String>,
@@ -84,24 +84,23 @@ pub(crate) struct ThreadMatcher {
 
 impl ThreadMatcher {
     /// Creates a matcher for a page, which begins after the position of the search.
-    pub(crate) fn of_page(search: &ThreadSearch) -> Self {
+    fn of_page(search: &ThreadSearch) -> Self {
         let text = search.text.as_ref().map(|text| text.to_lowercase());
         Self { search: search.clone(), text }
     }
 
     /// Creates a matcher for counts, which ignore the position of the search.
-    pub(crate) fn of_counts(search: &ThreadSearch) -> Self {
+    fn of_counts(search: &ThreadSearch) -> Self {
         Self::of_page(&ThreadSearch { after: None, ..search.clone() })
     }
 
     /// Returns whether a thread matches.
     fn matches(&self, thread: &ThreadSummary) -> bool {
-        self.selects(thread) && self.has_metadata(thread) && self.has_text(thread)
+        self.selects(&Selectors::from(thread)) && self.has_metadata(thread) && self.has_text(thread)
     }
 
     /// Returns whether the fields of a thread match.
-    pub(crate) fn selects<'a>(&self, thread: impl Into<Selectors<'a>>) -> bool {
-        let thread = thread.into();
+    fn selects(&self, thread: &Selectors<'_>) -> bool {
         let ThreadSearch { app, graph, status, tenant, failure, after, .. } = &self.search;
         app.as_ref().is_none_or(|app| app == thread.app)
             && graph.as_ref().is_none_or(|graph| graph == thread.graph)
@@ -110,7 +109,7 @@ impl ThreadMatcher {
             && failure.as_ref().is_none_or(|code| thread.failure == Some(code.as_str()))
             && self.search.created_ms.contains(&thread.created_ms)
             && self.search.updated_ms.contains(&thread.updated_ms)
-            && after.as_ref().is_none_or(|after| is_after(&thread, after))
+            && after.as_ref().is_none_or(|after| is_after(thread, after))
     }
 
     fn has_metadata(&self, thread: &ThreadSummary) -> bool {
@@ -204,6 +203,12 @@ impl SearchPage {
         }
     }
 
+    /// Returns whether the fields of a thread match, so that the thread must be examined.
+    pub(crate) fn selects<'a>(&self, thread: impl Into<Selectors<'a>>) -> bool {
+        let thread = thread.into();
+        self.matcher.selects(&thread)
+    }
+
     /// Returns the page.
     pub(crate) fn finish(self) -> ThreadSearchPage {
         let next = self.last.filter(|_| self.has_more);
@@ -249,9 +254,25 @@ impl SearchCounts {
         }
     }
 
-    /// Returns what compares the threads.
-    pub(crate) fn matcher(&self) -> &ThreadMatcher {
-        &self.matcher
+    /// Counts a thread if it matches. Returns false if the budget is exhausted.
+    ///
+    /// `read` returns the summary of the thread and the number of bytes of its record. It is called
+    /// only if the fields of the thread match and the search compares texts or metadata as well.
+    pub(crate) fn count<'a>(
+        &mut self,
+        thread: impl Into<Selectors<'a>>,
+        read: impl FnOnce() -> Result<(ThreadSummary, u64), StoreError>,
+    ) -> Result<bool, StoreError> {
+        let thread = thread.into();
+        if !self.matcher.selects(&thread) {
+            return Ok(true);
+        }
+        if self.matcher.search.reads_contents() {
+            let (thread, bytes) = read()?;
+            return Ok(self.examine(thread, bytes));
+        }
+        self.add(thread.status, 1);
+        Ok(true)
     }
 
     /// Counts threads that match.
