@@ -26,10 +26,11 @@ pub struct ThreadSearch {
     pub tenant: Option<String>,
     /// Only threads whose newest run failed with this code.
     pub failure: Option<String>,
-    /// Only threads that contain this text in their id, newest run, app, graph, failure or in a text of their metadata.
-    /// Letters match in either case.
+    /// Only threads that contain this text in their id, newest run, app, graph, failure or in a
+    /// text of their metadata. Letters match in either case.
     pub text: Option<String>,
-    /// Only threads whose metadata contains these values, see [`json_contains`](crate::metadata::json_contains).
+    /// Only threads whose metadata contains these values, see
+    /// [`json_contains`](crate::metadata::json_contains).
     pub metadata: BTreeMap<String, Value>,
     /// Only threads that were created within these times, milliseconds since 1970.
     pub created_ms: RangeInclusive<i64>,
@@ -84,8 +85,8 @@ impl ThreadSearch {
     }
 }
 
-/// What one search may read of threads that its other conditions do not exclude. A search examines at least one thread,
-/// so that every reader makes progress.
+/// What one search may read of threads that its other conditions do not exclude. A search examines
+/// at least one thread, so that every reader makes progress.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBudget {
     /// Maximum number of threads that are examined.
@@ -100,8 +101,8 @@ impl Default for SearchBudget {
     }
 }
 
-/// The position of a thread in a search. It stays valid while threads change: a thread that is updated meanwhile moves
-/// before it, and no other thread is skipped or repeated.
+/// The position of a thread in a search. It stays valid while threads change: a thread that is
+/// updated meanwhile moves before it, and no other thread is skipped or repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCursor {
     /// Time of the last update, milliseconds since 1970.
@@ -154,8 +155,8 @@ impl PartialOrd for ThreadCursor {
     }
 }
 
-/// A page of a search. It may be short, or even empty, and have a successor: a rare match lies behind more threads than
-/// one search examines.
+/// A page of a search. It may be short, or even empty, and have a successor: a rare match lies
+/// behind more threads than one search examines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadSearchPage {
     /// The threads, newest update first.

@@ -36,8 +36,8 @@ pub struct ThreadRecord {
     pub version: Digest,
     /// Current status.
     pub status: ThreadStatus,
-    /// True if the thread is idle because its last run was cancelled before the end of the graph, so that a run without
-    /// an input can continue it.
+    /// True if the thread is idle because its last run was cancelled before the end of the graph,
+    /// so that a run without an input can continue it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
     /// Failure of the newest run, if it failed. `None` as well if an older host executed the run.
@@ -49,7 +49,8 @@ pub struct ThreadRecord {
     pub created_ms: i64,
     /// Time of the last update, milliseconds since 1970.
     pub updated_ms: i64,
-    /// Time of expiry, milliseconds since 1970. It is computed from stored times, so a restart does not change it.
+    /// Time of expiry, milliseconds since 1970. It is computed from stored times, so a restart does
+    /// not change it.
     pub expires_ms: Option<i64>,
     /// Tenant that owns the thread.
     pub tenant: Option<String>,
@@ -59,12 +60,12 @@ pub struct ThreadRecord {
     /// Metadata of the client.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
-    /// Incarnation: an id that no other thread has, not even a deleted thread with the same thread id. `None` if an
-    /// older host created the thread.
+    /// Incarnation: an id that no other thread has, not even a deleted thread with the same thread
+    /// id. `None` if an older host created the thread.
     #[serde(rename = "born", default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<RunId>,
-    /// The thread that this one was copied from, or the origin of that thread. Ids of tasks and interrupts derive from
-    /// it, so that pending ones keep their ids in the copy.
+    /// The thread that this one was copied from, or the origin of that thread. Ids of tasks and
+    /// interrupts derive from it, so that pending ones keep their ids in the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ThreadId>,
     /// Retention of the thread. Unlimited if `None`.
@@ -75,7 +76,8 @@ pub struct ThreadRecord {
     pub pruned_ms: Option<i64>,
 }
 
-/// The failure of a thread's newest run, short enough for lists. The record of the run has all of it.
+/// The failure of a thread's newest run, short enough for lists. The record of the run has all of
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadFailure {
     /// Code of the failure: its first [`THREAD_FAILURE_CODE_CHARS`] characters.
@@ -117,7 +119,8 @@ pub enum PruneStrategy {
     Delete,
 }
 
-/// Name of the app and the graph of an [unbound thread](ThreadRecord::is_unbound). No app may have this name.
+/// Name of the app and the graph of an [unbound thread](ThreadRecord::is_unbound). No app may have
+/// this name.
 pub const UNBOUND: &str = "blank";
 
 impl ThreadRecord {
@@ -145,7 +148,8 @@ impl ThreadRecord {
         }
     }
 
-    /// Returns true if the graph is not known yet. The first run or edit of the thread binds it to one.
+    /// Returns true if the graph is not known yet. The first run or edit of the thread binds it to
+    /// one.
     pub fn is_unbound(&self) -> bool {
         self.app.as_str() == UNBOUND && self.version == Digest::from_bytes([0; 32])
     }
@@ -155,13 +159,14 @@ impl ThreadRecord {
         self.origin.as_ref().unwrap_or(&self.id)
     }
 
-    /// Returns the incarnation as text. A thread that an older host created is identified by the time of its creation.
+    /// Returns the incarnation as text. A thread that an older host created is identified by the
+    /// time of its creation.
     pub fn incarnation_text(&self) -> String {
         self.incarnation.as_ref().map_or_else(|| self.created_ms.to_string(), RunId::to_string)
     }
 
-    /// Returns the end of the time to live, milliseconds since 1970. Returns `None` if the thread has none, or was
-    /// pruned for it and not updated since.
+    /// Returns the end of the time to live, milliseconds since 1970. Returns `None` if the thread
+    /// has none, or was pruned for it and not updated since.
     pub fn ttl_ends_ms(&self) -> Option<i64> {
         let is_done = self.pruned_ms.is_some_and(|pruned| pruned >= self.updated_ms);
         self.ttl
@@ -169,8 +174,8 @@ impl ThreadRecord {
             .map(|ttl| self.updated_ms.saturating_add_unsigned(ttl.after_ms))
     }
 
-    /// Returns true if an app may use the thread on behalf of a tenant. A thread without a tenant is accessible to all
-    /// tenants.
+    /// Returns true if an app may use the thread on behalf of a tenant. A thread without a tenant
+    /// is accessible to all tenants.
     pub fn is_accessible_to(&self, app: &AppName, tenant: Option<&str>) -> bool {
         self.app == *app && (self.tenant.is_none() || self.tenant.as_deref() == tenant)
     }
