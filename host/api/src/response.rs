@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use wattle_graph::failure::code;
 use wattle_graph::json_text::LimitedWriter;
-use wattle_run::blocking::{SHORT_JSON_BYTES, block_in_place_if};
+use wattle_run::blocking::{SHORT_JSON_BYTES, block_in_place};
 
 use crate::problem::Problem;
 
@@ -59,7 +59,7 @@ pub fn write_json(text: &mut Vec<u8>, document: &impl Serialize) -> serde_json::
         // The writer has no other error.
         Err(error) if error.is_io() => {
             text.truncate(start);
-            block_in_place_if(true, || serde_json::to_writer(text, document))
+            block_in_place(|| serde_json::to_writer(text, document))
         }
         written => written,
     }

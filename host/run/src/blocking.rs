@@ -177,7 +177,7 @@ pub async fn block_in_place_in_turn<T>(
         return work();
     }
     let _turn = TURNS.take(owner.into()).await;
-    block_in_place_if(true, work)
+    block_in_place(work)
 }
 
 /// Runs a closure like [`block_in_place_in_turn`], for a run that can be cancelled. Returns `None`
@@ -197,12 +197,16 @@ pub(crate) async fn block_in_place_unless_cancelled<T>(
 
 /// Runs a closure like [`block_in_place_in_turn`], but does not wait for a turn. For callers that
 /// cannot wait.
-pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
-    let can_move = || {
-        Handle::try_current()
-            .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
-    };
-    if is_long && can_move() { tokio::task::block_in_place(work) } else { work() }
+pub(crate) fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+    if is_long { block_in_place(work) } else { work() }
+}
+
+/// Runs a closure that is long work, and does not wait for a turn. If the runtime has several
+/// threads, the other tasks of the current thread move to another thread meanwhile.
+pub fn block_in_place<T>(work: impl FnOnce() -> T) -> T {
+    let can_move = Handle::try_current()
+        .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if can_move { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// Holds all turns until the result is dropped, so that long work waits. Only one test holds them:
@@ -335,7 +339,7 @@ mod tests {
         let work = runtime.spawn(async {
             let (tell, told) = channel();
             tokio::spawn(async move { tell.send(7) });
-            block_in_place_if(true, || told.recv())
+            block_in_place(|| told.recv())
         });
         assert_eq!(runtime.block_on(work).expect("it ends"), Ok(7));
         let work = runtime.spawn(async {
@@ -344,7 +348,7 @@ mod tests {
             block_in_place_in_turn(CallerId::default(), true, move || told.recv()).await
         });
         assert_eq!(runtime.block_on(work).expect("it ends"), Ok(7));
-        assert_eq!(block_in_place_if(true, || 8), 8, "outside of a runtime");
+        assert_eq!(block_in_place(|| 8), 8, "outside of a runtime");
     }
 
     #[tokio::test]

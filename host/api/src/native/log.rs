@@ -1,7 +1,5 @@
 //! The event log of a thread in pages.
 
-use std::borrow::Cow;
-
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
@@ -9,8 +7,9 @@ use utoipa::IntoParams;
 use wattle_graph::event::Event;
 use wattle_graph::id::RunId;
 use wattle_project::outline::EventOutline;
-use wattle_run::blocking::block_in_place_if;
+use wattle_run::blocking::block_in_place;
 use wattle_run::engine::Engine;
+use wattle_run::ports::store::ThreadHead;
 
 use crate::document::log::{LogItems, LogPage};
 use crate::native::events::resolve_run;
@@ -54,18 +53,17 @@ pub async fn get_log(
     let Query(filter) = filter.map_err(invalid_query)?;
     let view = EventView::new(filter.types.as_deref(), filter.outline)?;
     let run = filter.run.map(RunId::new).transpose().map_err(invalid_id)?;
-    let record = scope.thread(&engine, &id).await?;
+    // Events that become durable after this read are after `last_seq`, or on the page.
+    let ThreadHead { record, last_seq, .. } = scope.thread_head(&engine, &id).await?;
     let before_run = match &run {
         Some(run) => resolve_run(&engine, &record, Some(run.clone())).await?.1,
         None => 0,
     };
-    let store = &engine.ports().store;
-    // Events that become durable after this read are after `last_seq`, or on the page.
-    let head = store.thread(&record.id).await?;
     let limit = page_size(filter.limit.or(Some(MAX_PAGE_SIZE)));
-    let mut events = store.events(&record.id, filter.after.max(before_run), limit).await?;
+    let after = filter.after.max(before_run);
+    let mut events = engine.ports().store.events(&record.id, after, limit).await?;
     let last_read = events.last().map(|event| event.seq);
-    let last_seq = head.map_or(0, |head| head.last_seq).max(last_read.unwrap_or(0));
+    let last_seq = last_seq.max(last_read.unwrap_or(0));
     let next_after = last_read.filter(|seq| *seq < last_seq);
     let is_of_run = |event: &Event| run.as_ref().is_none_or(|run| *run == event.run);
     events.retain(|event| is_of_run(event) && view.includes(&event.kind));
@@ -77,16 +75,7 @@ pub async fn get_log(
 fn items(events: Vec<Event>, view: &EventView) -> LogItems {
     if view.is_outline() {
         let outlines = || events.iter().map(EventOutline::from).collect();
-        return LogItems::Outlines(block_in_place_if(true, outlines));
+        return LogItems::Outlines(block_in_place(outlines));
     }
-    LogItems::Events(events.into_iter().map(shown).collect())
-}
-
-/// Returns an event as clients see it.
-fn shown(event: Event) -> Event {
-    let shown = match event.shown() {
-        Cow::Owned(shown) => Some(shown),
-        Cow::Borrowed(_) => None,
-    };
-    shown.unwrap_or(event)
+    LogItems::Events(events.into_iter().map(Event::into_shown).collect())
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_run::engine::Engine;
-use wattle_run::ports::store::{RunRecord, ThreadRecord};
+use wattle_run::ports::store::{RunRecord, ThreadHead, ThreadRecord};
 
 use crate::config::ApiConfig;
 use crate::guard::authenticated_key::AuthenticatedKey;
@@ -192,6 +192,15 @@ impl TenantScope {
     ///
     /// `not-found` if the thread does not exist or belongs to another tenant.
     pub async fn thread(&self, engine: &Engine, id: &str) -> Result<ThreadRecord, Problem> {
+        self.thread_head(engine, id).await.map(|head| head.record)
+    }
+
+    /// Returns the head of a thread that the request can access.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if the thread does not exist or belongs to another tenant.
+    pub async fn thread_head(&self, engine: &Engine, id: &str) -> Result<ThreadHead, Problem> {
         let missing = || {
             let hint = "it was deleted, has expired or never existed; list threads with \
                         `GET /api/v1/threads`";
@@ -202,7 +211,7 @@ impl TenantScope {
         if self.tenant.is_some() && head.record.tenant != self.tenant {
             return Err(missing());
         }
-        Ok(head.record)
+        Ok(head)
     }
 
     /// Returns a thread that a web handler of an app can hand off to: a thread that the app can

@@ -110,6 +110,7 @@ fn events_for_clients_omit_the_state_of_an_elicitation() {
         // The seal covers this JSON, so it must not change.
         assert_eq!(serde_json::to_string(&event).unwrap(), *text);
         assert_eq!(serde_json::to_string(&event.shown()).unwrap(), old);
+        assert_eq!(serde_json::to_string(&event.into_shown()).unwrap(), old);
     }
 }
 
