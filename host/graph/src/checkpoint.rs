@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
+use crate::omit::is_zero;
 
 pub(crate) use self::list::id_hash;
 
@@ -19,11 +20,6 @@ pub use self::value::{ChannelValue, Content};
 
 /// Values of all channels that have one.
 pub type Values = BTreeMap<ChannelName, ChannelValue>;
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
 
 /// How a checkpoint was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::id::{
     ChannelName, CheckpointId, Digest, GraphName, InterruptId, Namespace, NodeName, RunId, TaskId,
 };
+use crate::omit::is_zero;
 use crate::principal::Principal;
 
 /// One entry of a thread's log.
@@ -37,10 +38,6 @@ pub struct Event {
 
 fn is_root(namespace: &Namespace) -> bool {
     namespace.as_str().is_empty()
-}
-
-fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
-    *number == N::default()
 }
 
 /// The kind of an event, with its payload.

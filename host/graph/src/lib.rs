@@ -19,7 +19,7 @@
 //! * [`message`]: the messages of a `messages` channel.
 //! * [`schema`]: JSON Schema with bounds on its cost; [`limit`]: the limits of this crate;
 //!   [`weight`]: the memory of values, which some limits count; [`json_text`]: values as text, and
-//!   the length of that.
+//!   the length of that; [`omit`]: when serialization omits a field.
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
@@ -116,6 +116,7 @@ pub mod mapping;
 pub mod mermaid;
 pub mod message;
 pub mod migrate;
+pub mod omit;
 pub mod plan;
 pub mod principal;
 pub mod schema;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{RunReason, RunStatus, TaskFault};
+use wattle_graph::omit::is_zero;
 
 use crate::trace::PrincipalTrace;
 
@@ -356,11 +357,6 @@ pub enum EventOutlineKind {
     },
     /// An event that has no outline. The event itself has its type and fields.
     Other,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A value, or only its size if it is large.

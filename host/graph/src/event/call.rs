@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::id::{Digest, NodeName, TaskId, completion_message_id};
 use crate::llm::Delta;
+use crate::omit::is_zero;
 
 /// See [`EventKind::CallStarted`](super::EventKind::CallStarted).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,17 +27,12 @@ pub struct CallStarted {
     #[serde(rename = "document", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_structured: bool,
     /// 0 for the first start of the call by the task, and a greater number for each later start.
-    #[serde(rename = "again", default, skip_serializing_if = "is_first")]
+    #[serde(rename = "again", default, skip_serializing_if = "is_zero")]
     pub start_number: u64,
     /// The request of a tool call, or its head if it is large. Clients show it while the run waits
     /// for the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_first(start_number: &u64) -> bool {
-    *start_number == 0
 }
 
 impl CallStarted {

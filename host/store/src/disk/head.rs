@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{CheckpointId, Digest};
+use wattle_graph::omit::is_zero;
 
 use crate::validate::LogPosition;
 
@@ -41,11 +42,6 @@ pub(crate) struct Head {
     /// Whether checkpoints carry values of other checkpoints that were dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) carries: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Head {

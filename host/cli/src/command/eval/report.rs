@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
+use wattle_graph::omit::is_zero;
 
 use crate::cases::verdict;
 use crate::command::eval::case_run::CaseRun;
@@ -24,11 +25,6 @@ pub(super) struct Report {
     /// Number of runs that Ctrl-C prevented.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) unmeasured: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// The totals of all runs.
