@@ -8,12 +8,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
 use tokio::sync::watch;
+use wattle_api::response::sse_response;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_project::agent_server::failure::error_of;
@@ -57,22 +57,6 @@ pub(crate) fn response(
         Some((Ok::<_, Infallible>(bytes), run_stream))
     });
     sse_response(Body::from_stream(body))
-}
-
-/// Returns an empty stream.
-pub(crate) fn empty_response() -> Response {
-    sse_response(Body::empty())
-}
-
-/// Returns a response of server-sent events.
-pub(crate) fn sse_response(body: Body) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
-        // nginx buffers responses otherwise.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    (headers, body).into_response()
 }
 
 /// Encodes the log events of one run as server-sent events.

@@ -16,7 +16,8 @@
 //!   signed links to blobs, which need no key.
 //! * [`detached`]: futures that complete even if their client disconnects.
 //! * [`traffic`]: counts of connections and of rejected requests.
-//! * [`response`]: JSON responses of any size; `page_response`: responses with the files of pages.
+//! * [`response`]: JSON responses of any size, and responses of server-sent events;
+//!   `page_response`: responses with the files of pages.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: errors of the setup of the API.
 //! * [`starting`]: responses of a host that is starting.

@@ -1,6 +1,7 @@
-//! Responses of any size: their JSON, and the chunks in which they are sent.
+//! Responses of any size: their JSON, the chunks in which they are sent, and server-sent events.
 
-use axum::http::{HeaderValue, header};
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
@@ -24,6 +25,17 @@ pub(crate) struct SharedBytes;
 pub fn next_chunk(rest: &mut Bytes) -> Option<Bytes> {
     let chunk = rest.split_to(rest.len().min(CHUNK_BYTES));
     (!chunk.is_empty()).then(|| Bytes::copy_from_slice(&chunk))
+}
+
+/// Returns a response whose body contains server-sent events.
+pub fn sse_response(body: Body) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        // nginx buffers responses by default.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, body).into_response()
 }
 
 /// A JSON response of any size. See [`write_json`].

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -9,7 +10,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::watch;
 use wattle_api::detached;
-use wattle_api::response::Json;
+use wattle_api::response::{Json, sse_response};
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_run::engine::Engine;
@@ -428,7 +429,7 @@ pub(super) fn join_stream_response(
     };
     query.get_bool(CANCEL_ON_DISCONNECT)?;
     if after.is_none() && run.has_ended() {
-        return Ok(run_stream::empty_response());
+        return Ok(sse_response(Body::empty()));
     }
     let disconnect_guard = requested_guard(engine, stopping, &run, query)?;
     Ok(run_stream::response(engine, stopping, thread, run, options, disconnect_guard))

@@ -13,7 +13,8 @@ use wattle_project::projection::{EventState, Projection as _};
 use wattle_run::ports::Store;
 
 use crate::projection::StateAtEvent;
-use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest, sse_response};
+use crate::response::sse_response;
+use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::{RunEncoder, encode_stream};
 

@@ -11,7 +11,8 @@ use wattle_graph::id::NodeName;
 use wattle_project::ai_sdk::{AiSdkProjection, Chunk};
 use wattle_project::projection::{EventState, Projection as _};
 
-use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest, sse_response};
+use crate::response::sse_response;
+use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::{RunEncoder, encode_stream};
 

@@ -7,11 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
-use bytes::Bytes;
-use futures::Stream;
 use tokio::sync::watch;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
@@ -125,20 +120,4 @@ impl ClientTail {
             }
         }
     }
-}
-
-/// Returns a response of server-sent events.
-pub(super) fn sse_response<E>(
-    messages: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-) -> Response
-where
-    E: Into<axum::BoxError> + 'static,
-{
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
-        // nginx buffers responses by default.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    (headers, Body::from_stream(messages)).into_response()
 }

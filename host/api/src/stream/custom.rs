@@ -15,7 +15,8 @@ use wattle_graph::mapping::{EventContext, StreamMessage, StreamProjection, Strea
 use wattle_run::app::App;
 
 use crate::projection::{StateAtEvent, run_info};
-use crate::stream::client_tail::{ClientTail, TailRequest, sse_response};
+use crate::response::sse_response;
+use crate::stream::client_tail::{ClientTail, TailRequest};
 use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::{RunEncoder, encode_stream};
 

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::future::Future;
 
+use axum::body::Body;
 use bytes::Bytes;
-use futures::{Stream, stream};
+use futures::stream;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 
@@ -38,17 +39,18 @@ pub(super) trait RunEncoder: Send + 'static {
 /// A comment, which clients of server-sent events ignore.
 pub(super) const HEARTBEAT_COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Encodes the events of a tail. `pending` contains messages to send before the first event.
+/// Encodes the events of a tail as the body of a response. `pending` contains messages to send
+/// before the first event.
 pub(super) fn encode_stream(
     tail: ClientTail,
     encoder: impl RunEncoder,
     pending: VecDeque<Bytes>,
-) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
+) -> Body {
     let encoded = EncodedStream { tail, encoder, pending, has_ended: false };
-    stream::unfold(encoded, |mut encoded| async move {
+    Body::from_stream(stream::unfold(encoded, |mut encoded| async move {
         let message = encoded.next().await?;
         Some((message, encoded))
-    })
+    }))
 }
 
 struct EncodedStream<E> {

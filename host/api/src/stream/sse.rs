@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
@@ -10,9 +11,8 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 
 use crate::problem::Problem;
-use crate::stream::client_tail::{
-    ClientTail, ClientTailItem, HEARTBEAT_INTERVAL, TailRequest, sse_response,
-};
+use crate::response::sse_response;
+use crate::stream::client_tail::{ClientTail, ClientTailItem, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::event_view::EventView;
 use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::HEARTBEAT_COMMENT;
@@ -21,11 +21,12 @@ use crate::stream::run_encoder::HEARTBEAT_COMMENT;
 pub fn respond(parts: &StreamParts, request: TailRequest, view: EventView) -> Response {
     let tail = ClientTail::new(parts, request, HEARTBEAT_INTERVAL);
     let messages = EventMessages { tail, view, sent_at: Instant::now() };
-    sse_response(stream::unfold(Some(messages), |messages| async move {
+    let body = stream::unfold(Some(messages), |messages| async move {
         let mut messages = messages?;
         let (message, is_last) = messages.next().await?;
         Some((Ok::<_, Infallible>(message), (!is_last).then_some(messages)))
-    }))
+    });
+    sse_response(Body::from_stream(body))
 }
 
 /// The messages of a stream.
