@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wattle_api::guard::ResponseReservation;
 use wattle_api::native::request_principal::RequestPrincipal;
 use wattle_api::native::tenant_scope::{RequestRole, TenantScope};
-use wattle_api::{ApiConfig, ApiState, body};
+use wattle_api::{ApiConfig, body};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::engine::Engine;
@@ -31,16 +31,16 @@ pub(crate) struct Caller {
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller
 where
-    ApiState: FromRef<S>,
+    Arc<ApiConfig>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let api = ApiState::from_ref(state);
-        let scope = TenantScope::from_request_parts(parts, &api).await?;
-        let RequestPrincipal(principal) = RequestPrincipal::from_request_parts(parts, &api).await?;
+        let TenantScope { tenant } = TenantScope::from_request_parts(parts, state).await?;
+        let RequestPrincipal(principal) =
+            RequestPrincipal::from_request_parts(parts, state).await?;
         let response = parts.extensions.get().cloned();
-        Ok(Self { tenant: scope.tenant, principal, response })
+        Ok(Self { tenant, principal, response })
     }
 }
 
@@ -93,12 +93,12 @@ pub(crate) struct IsOperator(pub(crate) bool);
 
 impl<S: Send + Sync> FromRequestParts<S> for IsOperator
 where
-    ApiState: FromRef<S>,
+    Arc<ApiConfig>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let role = RequestRole::from_request_parts(parts, &ApiState::from_ref(state)).await?;
+        let role = RequestRole::from_request_parts(parts, state).await?;
         Ok(Self(role.is_operator))
     }
 }

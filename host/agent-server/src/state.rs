@@ -106,7 +106,6 @@ macro_rules! impl_from_ref {
     };
 }
 
-impl_from_ref!(ApiState, |inner| inner.api.clone());
 impl_from_ref!(Arc<ApiConfig>, |inner| inner.api.config.clone());
 impl_from_ref!(Arc<CronSignal>, |inner| inner.cron_signal.clone());
 impl_from_ref!(Arc<Traffic>, |inner| inner.api.traffic.clone());
