@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use tokio::sync::watch;
 use wattle_api::traffic::Traffic;
-use wattle_api::{ApiConfig, ApiState};
+use wattle_api::{ApiConfig, ApiState, impl_from_ref};
 use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
@@ -30,9 +30,7 @@ pub struct AgentServerConfig {
 
 /// The state that handlers share. Clones share the state.
 #[derive(Clone)]
-pub struct AgentServer(Arc<Inner>);
-
-struct Inner {
+pub struct AgentServer {
     api: ApiState,
     cron_signal: Arc<CronSignal>,
     webhooks: Webhooks,
@@ -51,22 +49,22 @@ impl AgentServer {
     pub fn with_config(api: &ApiState, config: AgentServerConfig) -> Self {
         let AgentServerConfig { webhooks, unknown_keys } = config;
         let webhooks = Webhooks::new(api.engine.clone(), webhooks, api.stopping.clone());
-        Self(Arc::new(Inner {
+        Self {
             api: api.clone(),
             cron_signal: Arc::default(),
             run_creator: RunCreator::new(webhooks.clone(), unknown_keys),
             webhooks,
             unknown_keys,
             event_delays: EventDelays::default(),
-        }))
+        }
     }
 
     /// Starts the background tasks: the cron scheduler, the delivery of webhooks, also for runs
     /// that ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a
     /// host of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
-        legacy::enqueue_runs(&self.0.api.engine).await;
-        hosts::spawn_reconciler(&self.0.webhooks);
+        legacy::enqueue_runs(&self.api.engine).await;
+        hosts::spawn_reconciler(&self.webhooks);
         self.reconcile().await;
         self.spawn_cron_scheduler();
     }
@@ -75,19 +73,19 @@ impl AgentServer {
     /// webhooks of this host that are not being delivered yet. The background task of a host that
     /// shares its store does the same whenever another host dies.
     pub async fn reconcile(&self) {
-        hosts::reconcile(&self.0.webhooks).await;
+        hosts::reconcile(&self.webhooks).await;
     }
 
     pub(crate) fn ports(&self) -> &Ports {
-        self.0.api.engine.ports()
+        self.api.engine.ports()
     }
 
     pub(crate) fn cron_signal(&self) -> &CronSignal {
-        &self.0.cron_signal
+        &self.cron_signal
     }
 
     pub(crate) fn run_creator(&self) -> &RunCreator {
-        &self.0.run_creator
+        &self.run_creator
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
@@ -95,27 +93,25 @@ impl AgentServer {
     }
 }
 
-/// Lets handlers extract a part of the state.
-macro_rules! impl_from_ref {
-    ($part:ty, |$inner:ident| $value:expr) => {
-        impl FromRef<AgentServer> for $part {
-            fn from_ref(AgentServer($inner): &AgentServer) -> Self {
-                $value
-            }
-        }
-    };
+impl_from_ref! {
+    AgentServer {
+        api.config: Arc<ApiConfig>,
+        api.engine: Engine,
+        api.stopping: watch::Receiver<bool>,
+        api.traffic: Arc<Traffic>,
+        cron_signal: Arc<CronSignal>,
+        run_creator: RunCreator,
+        unknown_keys: UnknownKeys,
+    }
 }
 
-impl_from_ref!(Arc<ApiConfig>, |inner| inner.api.config.clone());
-impl_from_ref!(Arc<CronSignal>, |inner| inner.cron_signal.clone());
-impl_from_ref!(Arc<Traffic>, |inner| inner.api.traffic.clone());
-impl_from_ref!(Engine, |inner| inner.api.engine.clone());
-impl_from_ref!(RunCreator, |inner| inner.run_creator.clone());
-impl_from_ref!(UnknownKeys, |inner| inner.unknown_keys);
-impl_from_ref!(watch::Receiver<bool>, |inner| inner.api.stopping.clone());
-impl_from_ref!(ProtocolParts, |inner| ProtocolParts {
-    creator: inner.run_creator.clone(),
-    event_delays: inner.event_delays.clone(),
-    config: inner.api.config.clone(),
-    traffic: inner.api.traffic.clone(),
-});
+impl FromRef<AgentServer> for ProtocolParts {
+    fn from_ref(server: &AgentServer) -> Self {
+        Self {
+            creator: server.run_creator.clone(),
+            event_delays: server.event_delays.clone(),
+            config: server.api.config.clone(),
+            traffic: server.api.traffic.clone(),
+        }
+    }
+}

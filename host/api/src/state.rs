@@ -131,28 +131,32 @@ impl ApiState {
     }
 }
 
-/// Implements [`FromRef`] for parts of the state, so that a handler names the parts that it uses.
+/// Implements [`FromRef`](axum::extract::FromRef) for parts of a state, so that a handler names the
+/// parts that it uses. A part is a field of the state, or a field of a field: `api.engine: Engine`.
+#[macro_export]
 macro_rules! impl_from_ref {
-    ($($field:ident: $part:ty,)+) => {$(
-        impl FromRef<ApiState> for $part {
-            fn from_ref(state: &ApiState) -> Self {
-                state.$field.clone()
+    ($state:ty { $($($field:ident).+: $part:ty,)+ }) => {$(
+        impl ::axum::extract::FromRef<$state> for $part {
+            fn from_ref(state: &$state) -> Self {
+                state.$($field).+.clone()
             }
         }
     )+};
 }
 
 impl_from_ref! {
-    engine: Engine,
-    config: Arc<ApiConfig>,
-    keyring: Arc<Keyring>,
-    traffic: Arc<Traffic>,
-    stopping: watch::Receiver<bool>,
-    standalone_plugins: StandalonePlugins,
-    metrics: Option<MetricsExporter>,
-    studio: Option<Studio>,
-    served: ServedParts,
-    instance: Arc<str>,
+    ApiState {
+        engine: Engine,
+        config: Arc<ApiConfig>,
+        keyring: Arc<Keyring>,
+        traffic: Arc<Traffic>,
+        stopping: watch::Receiver<bool>,
+        standalone_plugins: StandalonePlugins,
+        metrics: Option<MetricsExporter>,
+        studio: Option<Studio>,
+        served: ServedParts,
+        instance: Arc<str>,
+    }
 }
 
 impl FromRef<ApiState> for StreamParts {
