@@ -17,11 +17,14 @@ mod export;
 mod fork;
 mod held_calls;
 mod history;
+mod host_leases;
 mod lease;
+mod load_balance;
 pub mod migrate;
 mod owner;
 mod queue;
 pub mod recover;
+mod recovery_state;
 mod remote_run;
 mod request;
 mod retention;
@@ -33,6 +36,7 @@ mod thread_lock;
 pub mod threads;
 mod unanswered;
 mod web;
+mod write_probe;
 mod write_recovery;
 
 use std::collections::HashMap;
@@ -109,14 +113,14 @@ struct EngineInner {
     catalog: Arc<Catalog>,
     runtime: Handle,
     active: Mutex<HashMap<ThreadId, ActiveThread>>,
-    leases: lease::HostLeases,
+    leases: host_leases::HostLeases,
     /// Progress of the recovery, and the threads that are set aside.
-    recovery: recover::RecoveryState,
+    recovery: recovery_state::RecoveryState,
     /// The wait until the store accepts writes again.
-    write_probe: write_recovery::WriteProbe,
+    write_probe: write_probe::WriteProbe,
     locks: thread_lock::ThreadLocks,
     dispatch: Arc<dispatch::DispatchSchedule>,
-    load_balance: balance::LoadBalance,
+    load_balance: load_balance::LoadBalance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
     /// Guest instances of web handlers.
@@ -164,7 +168,7 @@ struct ThreadClaim {
     /// Validity of the lease; `None` before the lease is acquired.
     lease: Option<Arc<ThreadLease>>,
     /// What the drop has to release in the store.
-    lease_status: lease::LeaseStatus,
+    lease_status: host_leases::LeaseStatus,
     /// The request for which the thread is claimed.
     request: RunRequest,
     cancel: StopFlag,
@@ -184,13 +188,13 @@ impl Engine {
         let runtime = config.runtime.unwrap_or_else(Handle::current);
         let (active, shutdown, abort) =
             (Mutex::default(), StopFlag::default(), StopFlag::default());
-        let leases = lease::HostLeases::new(config.holder, ports.clock.clone());
+        let leases = host_leases::HostLeases::new(config.holder, ports.clock.clone());
         let (thread_ttl, quotas) = (config.thread_ttl, Arc::new(Quotas::new(config.caps)));
-        let recovery = recover::RecoveryState::default();
+        let recovery = recovery_state::RecoveryState::default();
         let states = StateCache::new(ports.store.clone());
         let load_balance = {
             let (max_runs, now_ms) = (config.max_runs, ports.clock.now_ms());
-            balance::LoadBalance::new(max_runs, now_ms, leases.holder().clone())
+            load_balance::LoadBalance::new(max_runs, now_ms, leases.holder().clone())
         };
         Self(Arc::new(EngineInner {
             ports,
@@ -199,7 +203,7 @@ impl Engine {
             active,
             leases,
             recovery,
-            write_probe: write_recovery::WriteProbe::default(),
+            write_probe: write_probe::WriteProbe::default(),
             locks: thread_lock::ThreadLocks::default(),
             dispatch: Arc::default(),
             load_balance,

@@ -10,13 +10,14 @@
 //! up to its maximum. Callers share the places of each host: see [`run_places`](super::run_places).
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use wattle_graph::failure::Failure;
 
+use super::load_balance::{LoadBalance, OtherHost};
 use super::run_places::RunPlaces;
 use super::{Engine, SHUTDOWN_STEP_TIMEOUT};
 use crate::caller_id::CallerId;
@@ -44,57 +45,6 @@ const HANDOVER_SLACK: usize = 8;
 /// Divisor of the mean. The runs above the mean must also exceed the quotient, so that hosts do not
 /// pass runs back and forth.
 const HANDOVER_MEAN_DIVISOR: usize = 2;
-
-/// Load of the hosts, as this engine knows it.
-pub(super) struct LoadBalance {
-    /// Maximum number of concurrent runs.
-    max_runs: usize,
-    started_ms: i64,
-    /// Other hosts that share the store and start runs.
-    others: Mutex<Vec<OtherHost>>,
-    /// Names of the other hosts and of this one.
-    working_hosts: watch::Sender<BTreeSet<LeaseHolder>>,
-    /// Number of runs that are about to start, by caller.
-    reserved_starts: Mutex<HashMap<CallerId, usize>>,
-    /// Set once the engine serves: it starts pending runs and recovers orphaned ones.
-    is_serving: AtomicBool,
-}
-
-/// Another host.
-struct OtherHost {
-    holder: LeaseHolder,
-    /// Runs that the host reported, and those assigned to it since.
-    runs: usize,
-}
-
-impl LoadBalance {
-    pub(super) fn new(max_runs: Option<usize>, started_ms: i64, own: LeaseHolder) -> Self {
-        Self {
-            max_runs: max_runs.unwrap_or(usize::MAX).max(1),
-            started_ms,
-            others: Mutex::default(),
-            working_hosts: watch::Sender::new(BTreeSet::from([own])),
-            reserved_starts: Mutex::default(),
-            is_serving: AtomicBool::new(false),
-        }
-    }
-
-    /// Locks the other hosts. No code that can panic runs under this lock.
-    fn others(&self) -> MutexGuard<'_, Vec<OtherHost>> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Locks the reserved starts. The locks of the active runs and of the dispatcher are taken
-    /// while this one is held. No code that can panic runs under it.
-    fn reserved_starts(&self) -> MutexGuard<'_, HashMap<CallerId, usize>> {
-        self.reserved_starts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the number of runs of the least busy other host; `None` if there is none.
-    fn least_load(&self) -> Option<usize> {
-        self.others().iter().map(|other| other.runs).min()
-    }
-}
 
 /// A reservation of a place for a run of a caller, from the decision to start it here until it is
 /// active. Concurrent requests see each other's reservations.

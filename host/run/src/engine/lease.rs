@@ -5,9 +5,7 @@
 //! anything is read, the store checks its epoch with every write, and it is released before the end
 //! of the run is announced: with the last batch of the run, or after it.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::json;
@@ -15,15 +13,15 @@ use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
-use super::remote_run::DrainRequests;
+use super::host_leases::LeaseStatus;
 use super::request::RunRequest;
 use super::{ActiveThread, Engine, EngineInner, ThreadClaim, new_run_id, shutting_down};
 use crate::caller_id::CallerId;
-use crate::log::{Heartbeats, ThreadLease};
+use crate::log::ThreadLease;
+use crate::ports::Ports;
 use crate::ports::store::{
-    LeaseEpoch, LeaseHolder, Notification, QueueCondition, StoreError, ThreadHead, ThreadStatus,
+    LeaseEpoch, Notification, QueueCondition, StoreError, ThreadHead, ThreadStatus,
 };
-use crate::ports::{Clock, Ports};
 use crate::stop_flag::StopFlag;
 
 /// Heartbeats per lease period. A late or lost heartbeat does not expire the lease.
@@ -35,87 +33,6 @@ const LEASE_ATTEMPTS: u32 = 8;
 
 /// Delay before the second attempt. It doubles each time, to more than a second in total.
 const LEASE_RETRY_DELAY: Duration = Duration::from_millis(10);
-
-/// Maximum number of stray leases that are kept, which is about a megabyte of ids. Any further
-/// stray lease expires after this host has stopped.
-const MAX_STRAY_LEASES: usize = 10_000;
-
-/// What a claim has to release in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LeaseStatus {
-    /// Nothing.
-    NotHeld,
-    /// A lease whose acquisition or release is in progress. The store may have it or not.
-    Unknown,
-    /// The lease with the epoch of the claim.
-    Held,
-}
-
-/// State of the engine as a holder of leases.
-pub(super) struct HostLeases {
-    /// Name of the holder, and the validity of its leases.
-    pub(super) heartbeats: Arc<Heartbeats>,
-    /// Set once the first heartbeat was sent and the background task sends further ones.
-    heartbeat_started: tokio::sync::OnceCell<()>,
-    /// Number of releases in progress for claims that were dropped.
-    releasing: watch::Sender<usize>,
-    /// Stray leases: the store may have them under the name of this host although no claim holds
-    /// them. Their release failed, or the response to their acquisition was lost. The epoch is
-    /// `None` if it is unknown. While this host is live, stray leases keep other hosts from the
-    /// threads.
-    strays: Mutex<BTreeMap<ThreadId, Option<LeaseEpoch>>>,
-    /// Runs of other hosts for which this host repeats drain notifications.
-    pub(super) drain_requests: DrainRequests,
-    /// Set once the engine receives the notifications of other hosts.
-    pub(super) is_listening: AtomicBool,
-}
-
-impl HostLeases {
-    pub(super) fn new(holder: Option<LeaseHolder>, clock: Arc<dyn Clock>) -> Self {
-        let holder = holder.unwrap_or_else(|| LeaseHolder(uuid::Uuid::now_v7().to_string()));
-        let (heartbeat_started, releasing) = (tokio::sync::OnceCell::new(), watch::Sender::new(0));
-        let heartbeats = Arc::new(Heartbeats::new(holder, clock));
-        let (drain_requests, is_listening) = (DrainRequests::default(), AtomicBool::new(false));
-        Self {
-            heartbeats,
-            heartbeat_started,
-            releasing,
-            strays: Mutex::default(),
-            drain_requests,
-            is_listening,
-        }
-    }
-
-    /// Returns the name of the holder.
-    pub(super) fn holder(&self) -> &LeaseHolder {
-        self.heartbeats.holder()
-    }
-
-    /// Locks the stray leases. No code that can panic runs under this lock.
-    fn strays(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Option<LeaseEpoch>>> {
-        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a stray lease. It replaces an older stray lease of the same thread, which ended when
-    /// the new one was acquired.
-    fn add_stray(&self, thread: &ThreadId, epoch: Option<LeaseEpoch>) {
-        let mut strays = self.strays();
-        if strays.len() < MAX_STRAY_LEASES || strays.contains_key(thread) {
-            strays.insert(thread.clone(), epoch);
-        } else {
-            tracing::warn!(
-                %thread,
-                "too many stray leases; this one expires after the host has stopped"
-            );
-        }
-    }
-
-    /// Waits until the leases of dropped claims are released.
-    pub(super) async fn wait_released(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.releasing.subscribe().wait_for(|returning| *returning == 0).await;
-    }
-}
 
 impl Engine {
     /// Claims a thread for a run that starts, under the requested run id if no other run has it.

@@ -7,19 +7,19 @@
 //! after the next start, and on request. A run whose app is still being loaded waits for its app.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
+pub use super::recovery_state::{Recovery, SetAside};
 use super::{Engine, EngineInner, new_run_id, thread_not_found};
 use crate::hostcall::runs::RunRef;
 use crate::limit;
@@ -50,83 +50,6 @@ const MIN_RETRY_MS: i64 = 30_000;
 
 /// Upper bound of the delay between two retries of a run that is set aside.
 const MAX_RETRY_MS: i64 = 3_600_000;
-
-/// Progress of the recovery after a start of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recovery {
-    /// True if all runs that were orphaned before the start are recovered or set aside, or wait for
-    /// their apps.
-    pub is_complete: bool,
-    /// Orphaned runs that were found.
-    pub found: usize,
-    /// Orphaned runs that continue.
-    pub recovered: usize,
-    /// Orphaned runs that are set aside now.
-    pub set_aside: usize,
-    /// Orphaned runs that wait for their apps to be loaded now.
-    pub waiting: usize,
-}
-
-impl Recovery {
-    /// The progress if there is nothing to recover.
-    const NONE: Self = Self { is_complete: true, found: 0, recovered: 0, set_aside: 0, waiting: 0 };
-}
-
-/// A thread whose orphaned run cannot be recovered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SetAside {
-    /// The orphaned run.
-    pub run: Option<RunId>,
-    /// The failure of the last attempt.
-    pub failure: Failure,
-    /// Time of the first failure, milliseconds since 1970.
-    pub since_ms: i64,
-    /// Number of failed attempts.
-    pub attempts: u32,
-    /// Time of the next attempt, milliseconds since 1970.
-    retry_ms: i64,
-}
-
-/// State of the recovery.
-pub(super) struct RecoveryState {
-    progress: watch::Sender<Recovery>,
-    /// Notified when another host has handed over runs.
-    pub(super) handed_over: Notify,
-    set_aside: Mutex<BTreeMap<ThreadId, SetAside>>,
-    /// Orphaned runs whose apps are being loaded.
-    waiting: Mutex<BTreeMap<ThreadId, OrphanedThread>>,
-}
-
-impl Default for RecoveryState {
-    fn default() -> Self {
-        let progress = watch::Sender::new(Recovery::NONE);
-        let (set_aside, waiting) = (Mutex::default(), Mutex::default());
-        Self { progress, handed_over: Notify::new(), set_aside, waiting }
-    }
-}
-
-impl RecoveryState {
-    /// Locks the threads that are set aside. No code that can panic runs under this lock.
-    fn set_aside(&self) -> MutexGuard<'_, BTreeMap<ThreadId, SetAside>> {
-        self.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Locks the runs that wait for their apps. No code that can panic runs under this lock.
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<ThreadId, OrphanedThread>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Updates the progress, unless the recovery after a start is complete.
-    fn update_progress(&self, change: impl FnOnce(&mut Recovery)) {
-        self.progress.send_if_modified(|recovery| {
-            if recovery.is_complete {
-                return false;
-            }
-            change(recovery);
-            true
-        });
-    }
-}
 
 /// Outcome of an attempt to recover a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

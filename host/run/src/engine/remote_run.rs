@@ -4,9 +4,8 @@
 //! through the store. Notifications can be lost, so the sender repeats a notification until it has
 //! taken effect.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -26,21 +25,6 @@ const RESEND_INTERVAL: Duration = Duration::from_secs(2);
 /// Upper bound of the delay between two drain notifications for one run. The delay doubles with
 /// each notification, because a superstep may take minutes and notifications are rarely lost.
 const MAX_RESEND_INTERVAL: Duration = Duration::from_secs(30);
-
-/// Runs of other hosts for which this host repeats drain notifications.
-#[derive(Default)]
-pub(super) struct DrainRequests(Mutex<BTreeSet<RunId>>);
-
-impl DrainRequests {
-    /// Adds a run. Returns false if the set already contains the run.
-    fn insert(&self, run: &RunId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone())
-    }
-
-    fn remove(&self, run: &RunId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
-    }
-}
 
 impl Engine {
     /// Waits until a run on another host has stopped. If that host dies meanwhile,

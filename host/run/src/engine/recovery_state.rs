@@ -1,0 +1,89 @@
+//! How far the recovery of orphaned runs is, which runs are set aside, and which wait for their
+//! apps.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{RunId, ThreadId};
+
+use crate::ports::store::OrphanedThread;
+
+/// Progress of the recovery after a start of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// True if all runs that were orphaned before the start are recovered or set aside, or wait for
+    /// their apps.
+    pub is_complete: bool,
+    /// Orphaned runs that were found.
+    pub found: usize,
+    /// Orphaned runs that continue.
+    pub recovered: usize,
+    /// Orphaned runs that are set aside now.
+    pub set_aside: usize,
+    /// Orphaned runs that wait for their apps to be loaded now.
+    pub waiting: usize,
+}
+
+impl Recovery {
+    /// The progress if there is nothing to recover.
+    pub(super) const NONE: Self =
+        Self { is_complete: true, found: 0, recovered: 0, set_aside: 0, waiting: 0 };
+}
+
+/// A thread whose orphaned run cannot be recovered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetAside {
+    /// The orphaned run.
+    pub run: Option<RunId>,
+    /// The failure of the last attempt.
+    pub failure: Failure,
+    /// Time of the first failure, milliseconds since 1970.
+    pub since_ms: i64,
+    /// Number of failed attempts.
+    pub attempts: u32,
+    /// Time of the next attempt, milliseconds since 1970.
+    pub(super) retry_ms: i64,
+}
+
+/// State of the recovery.
+pub(super) struct RecoveryState {
+    pub(super) progress: watch::Sender<Recovery>,
+    /// Notified when another host has handed over runs.
+    pub(super) handed_over: Notify,
+    set_aside: Mutex<BTreeMap<ThreadId, SetAside>>,
+    /// Orphaned runs whose apps are being loaded.
+    waiting: Mutex<BTreeMap<ThreadId, OrphanedThread>>,
+}
+
+impl Default for RecoveryState {
+    fn default() -> Self {
+        let progress = watch::Sender::new(Recovery::NONE);
+        let (set_aside, waiting) = (Mutex::default(), Mutex::default());
+        Self { progress, handed_over: Notify::new(), set_aside, waiting }
+    }
+}
+
+impl RecoveryState {
+    /// Locks the threads that are set aside. No code that can panic runs under this lock.
+    pub(super) fn set_aside(&self) -> MutexGuard<'_, BTreeMap<ThreadId, SetAside>> {
+        self.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the runs that wait for their apps. No code that can panic runs under this lock.
+    pub(super) fn waiting(&self) -> MutexGuard<'_, BTreeMap<ThreadId, OrphanedThread>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Updates the progress, unless the recovery after a start is complete.
+    pub(super) fn update_progress(&self, change: impl FnOnce(&mut Recovery)) {
+        self.progress.send_if_modified(|recovery| {
+            if recovery.is_complete {
+                return false;
+            }
+            change(recovery);
+            true
+        });
+    }
+}
