@@ -28,7 +28,11 @@ impl Served {
 
     /// Starts a server with the given settings of `[store]`.
     pub(crate) async fn start_on(store: &str) -> Result<Self> {
-        let workspace = Workspace::new();
+        Self::start_in(Workspace::new(), store).await
+    }
+
+    /// Starts a server on the data of a folder, with the given settings of `[store]`.
+    pub(crate) async fn start_in(workspace: Workspace, store: &str) -> Result<Self> {
         workspace.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
         workspace.write("wattle.toml", toml(store));
         let mut command = Command::new(binary()?);
