@@ -179,7 +179,7 @@ pub(crate) fn document(text_bytes: usize) -> Value {
 }
 
 /// Returns pseudorandom letters, so that compression gives no store an advantage.
-fn text(length: usize, seed: u64) -> String {
+pub(crate) fn text(length: usize, seed: u64) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut state = seed + 1;
     let letter = |_| {

@@ -10,6 +10,7 @@
 //! * [`load`]: many streams and runs on a server, with a check for lost events.
 //! * [`agent_server`]: the same requests to Wattle's server and to the LangGraph server.
 //! * [`hosts`]: three hosts on one database.
+//! * [`studio`]: requests of the studio to a host with many threads.
 //! * [`attack`]: the attacks of the suite, and the service of other callers during them.
 //! * [`date`]: latency of the date tool of the application `expense`.
 //! * [`model`]: latency of model calls, compared with plain HTTP requests.
@@ -31,6 +32,7 @@ mod peer;
 mod served;
 mod steps;
 mod stores;
+mod studio;
 mod timed;
 mod usage;
 
@@ -46,6 +48,7 @@ usage: wattle-bench
        wattle-bench load [--streams <n>] [--rate <n>] [--seconds <n>] [--store redb|memory]
        wattle-bench agent-server <folder> [--quick]
        wattle-bench hosts [--seconds <n>] [--threads <n>] [--runs <n>]
+       wattle-bench studio [--threads <n>] [--calls <n>] [--requests <n>]
        wattle-bench attack [--seconds <n>] [<attack>...]
        wattle-bench date
        wattle-bench model";
@@ -62,6 +65,7 @@ fn main() -> Result<()> {
         ["model"] => model::table(),
         ["hosts", rest @ ..] => hosts::table(rest),
         ["load", rest @ ..] => load::table(rest),
+        ["studio", rest @ ..] => studio::table(rest),
         ["agent-server", folder, rest @ ..] => agent_server::table(folder.as_ref(), rest),
         _ => bail!("{USAGE}"),
     }

@@ -54,6 +54,7 @@ usage: cargo xtask <command>
   bench load      many streams and runs on a server, and a check for lost events (a minute)
   bench agent-server
                   the same requests to Wattle and to the LangGraph server (needs Python)
+  bench studio    requests of the studio to a host with 100,000 threads (some minutes)
 ";
 
 fn main() -> Result<()> {
