@@ -447,8 +447,9 @@ impl LoaderInner {
         });
         match archived.await {
             Ok(Some((app, folder))) => {
-                let versions = app.graphs.values().map(|graph| (app.name.clone(), graph.version));
-                self.versions.insert(versions, &folder);
+                let versions = app.graphs.iter();
+                let versions = versions.map(|(name, graph)| (graph.version, Some(name.clone())));
+                self.versions.insert(&app.name, versions, &folder);
                 self.sources().remove(&app.digest);
             }
             Ok(None) => {}

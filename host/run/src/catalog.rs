@@ -70,6 +70,17 @@ struct CatalogState {
     loading: BTreeMap<PathBuf, LoadingItem>,
 }
 
+/// A version of a graph that the host can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownVersion {
+    /// Digest of the graph and of every component of its app.
+    pub version: Digest,
+    /// True if the version is in memory. Any other version is archived.
+    pub is_loaded: bool,
+    /// True if new runs use the version.
+    pub is_current: bool,
+}
+
 struct PinnedVersion {
     app: Arc<App>,
     /// Number of the last use.
@@ -194,6 +205,27 @@ impl Catalog {
         pinned.used = uses;
         let graph_version = pinned.app.graphs.get(graph)?;
         Some((pinned.app.clone(), graph_version.clone()))
+    }
+
+    /// Returns the versions of a graph that are in memory or archived: first the one that new runs
+    /// use, if there is one, and then the others by digest.
+    pub fn graph_versions(&self, app: &AppName, graph: &GraphName) -> Vec<KnownVersion> {
+        let archived = self.source().map(|source| source.archived_versions(app, graph));
+        let inner = self.lock();
+        let newest = inner.apps.get(app).and_then(|app| app.graphs.get(graph));
+        let current = newest.map(|graph_version| graph_version.version);
+        let loaded = inner.versions.keys().filter(|(of, name, _)| of == app && name == graph);
+        let loaded: BTreeSet<Digest> = loaded.map(|(.., version)| *version).collect();
+        let all = archived.unwrap_or_default().into_iter().chain(loaded.iter().copied());
+        let all: BTreeSet<Digest> = all.collect();
+        let known = all.into_iter().map(|version| KnownVersion {
+            version,
+            is_loaded: loaded.contains(&version),
+            is_current: current == Some(version),
+        });
+        let mut known: Vec<KnownVersion> = known.collect();
+        known.sort_by_key(|known| !known.is_current);
+        known
     }
 
     /// Returns the version that a thread is pinned to. Loads it if it is archived; returns `None`
@@ -373,10 +405,13 @@ mod tests {
         App { digest, graphs, ..App::empty(name) }
     }
 
+    fn version(digest: usize) -> Digest {
+        Digest::of(&digest.to_le_bytes())
+    }
+
     fn has(catalog: &Catalog, digest: usize) -> bool {
-        let version = Digest::of(&digest.to_le_bytes());
         let graph = GraphName::new("g").unwrap();
-        catalog.pinned_version(&name("asset"), &graph, version).is_some()
+        catalog.pinned_version(&name("asset"), &graph, version(digest)).is_some()
     }
 
     /// Has archived all versions but the first.
@@ -390,6 +425,11 @@ mod tests {
 
         fn is_archived(&self, app: &App) -> bool {
             app.digest != Digest::of(&0_usize.to_le_bytes())
+        }
+
+        fn archived_versions(&self, _: &AppName, graph: &GraphName) -> BTreeSet<Digest> {
+            let archived: &[usize] = if graph.as_str() == "g" { &[1, 2] } else { &[] };
+            archived.iter().map(|digest| version(*digest)).collect()
         }
 
         async fn load_version(&self, _: &AppName, _: Digest) -> Result<bool, Failure> {
@@ -414,6 +454,27 @@ mod tests {
         assert!(has(&catalog, 2) && !has(&catalog, 1));
         let newest = catalog.app(&name("asset")).unwrap();
         assert_eq!(newest.digest, Digest::of(&(PINNED_VERSIONS + 1).to_le_bytes()));
+    }
+
+    #[test]
+    fn versions_of_a_graph_are_those_in_memory_and_in_the_archive() {
+        let (catalog, graph) = (Catalog::new(), GraphName::new("g").unwrap());
+        let versions = |graph: &GraphName| catalog.graph_versions(&name("asset"), graph);
+        assert!(versions(&graph).is_empty());
+        catalog.set_source(Arc::new(Archive));
+        for digest in [0, 1] {
+            catalog.install(app("asset", digest));
+        }
+        let found = versions(&graph);
+        let current = KnownVersion { version: version(1), is_loaded: true, is_current: true };
+        assert_eq!((found.len(), found[0]), (3, current));
+        for (digest, is_loaded) in [(0, true), (2, false)] {
+            let older = KnownVersion { version: version(digest), is_loaded, is_current: false };
+            assert!(found.contains(&older), "{digest}: {found:?}");
+        }
+        catalog.remove(&name("asset"));
+        assert!(versions(&graph).iter().all(|known| !known.is_current));
+        assert!(versions(&GraphName::new("other").unwrap()).is_empty());
     }
 
     #[test]

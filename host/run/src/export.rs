@@ -8,7 +8,7 @@ mod compressed;
 mod test_case;
 mod untrusted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -119,6 +119,10 @@ pub trait CodeSource: Send + Sync {
 
     /// Returns true if [`CodeSource::load_version`] can load the versions of an app again.
     fn is_archived(&self, app: &App) -> bool;
+
+    /// Returns the archived versions of a graph. A version that an older host archived is left
+    /// out: its archive does not name the graphs.
+    fn archived_versions(&self, app: &AppName, graph: &GraphName) -> BTreeSet<Digest>;
 
     /// Adds an archived version of an app to the catalog. Returns false if the version is not
     /// archived.

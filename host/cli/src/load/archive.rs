@@ -6,13 +6,13 @@
 //! deletes a version to which no thread is pinned. While damaged threads are set aside, it deletes
 //! no version, because the versions of these threads are unknown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use wattle_graph::id::{AppName, Digest, PluginName};
+use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 use wattle_graph::limit::DOCUMENT_TEXT_BYTES;
 use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CompressedBytes};
@@ -35,6 +35,9 @@ const NAME_DIGITS: usize = 32;
 struct Index {
     app: AppName,
     versions: BTreeSet<Digest>,
+    /// The version of each graph. Empty if an older host wrote the index.
+    #[serde(default)]
+    graphs: BTreeMap<GraphName, Digest>,
     components: BTreeSet<PluginName>,
 }
 
@@ -46,9 +49,19 @@ pub(super) struct ArchivedVersion {
 }
 
 impl ArchivedVersion {
-    /// Returns the app and the version of each graph.
-    pub(super) fn versions(&self) -> impl Iterator<Item = (AppName, Digest)> {
-        self.index.versions.iter().map(|version| (self.index.app.clone(), *version))
+    /// Returns the app.
+    pub(super) fn app(&self) -> &AppName {
+        &self.index.app
+    }
+
+    /// Returns the version of each graph with the name of the graph. The name is unknown if an
+    /// older host archived the version.
+    pub(super) fn versions(&self) -> impl Iterator<Item = (Digest, Option<GraphName>)> {
+        let Index { versions, graphs, .. } = &self.index;
+        versions.iter().map(move |version| {
+            let named = graphs.iter().find(|(_, own)| *own == version);
+            (*version, named.map(|(graph, _)| graph.clone()))
+        })
     }
 
     /// Returns the components of the app, and those of other plugins that its graphs use.
@@ -196,6 +209,7 @@ fn collect_files(
     let index = Index {
         app: app.name.clone(),
         versions: app.graphs.values().map(|graph| graph.version).collect(),
+        graphs: app.graphs.iter().map(|(name, graph)| (name.clone(), graph.version)).collect(),
         components: app.plugins.keys().cloned().collect(),
     };
     files.push(code_file(INDEX, serde_json::to_vec_pretty(&index)?));

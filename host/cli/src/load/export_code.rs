@@ -1,12 +1,13 @@
 //! Code of loaded apps and of exports: collects the files of a loaded app, and loads an app from
 //! files.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, Digest};
+use wattle_graph::id::{AppName, Digest, GraphName};
 use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CodeSource, Export};
 
@@ -37,6 +38,10 @@ impl CodeSource for Loader {
     fn is_archived(&self, app: &App) -> bool {
         let versions = &self.inner.versions;
         app.graphs.values().any(|graph| versions.folder(&app.name, graph.version).is_some())
+    }
+
+    fn archived_versions(&self, app: &AppName, graph: &GraphName) -> BTreeSet<Digest> {
+        self.inner.versions.of_graph(app, graph)
     }
 
     async fn load_version(&self, app: &AppName, version: Digest) -> Result<bool, Failure> {

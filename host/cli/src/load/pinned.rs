@@ -56,7 +56,7 @@ impl LoaderInner {
     }
 
     fn add_archived(&self, archived: &ArchivedVersion) {
-        self.versions.insert(archived.versions(), &archived.folder);
+        self.versions.insert(archived.app(), archived.versions(), &archived.folder);
     }
 
     /// Loads an archived version for a request.

@@ -1,12 +1,12 @@
 //! The archived versions of apps, and which of them are being loaded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wattle_graph::id::{AppName, Digest};
+use wattle_graph::id::{AppName, Digest, GraphName};
 
 /// The outcome of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +33,22 @@ impl PendingLoad {
     }
 }
 
+/// An archived version of a graph.
+struct ArchivedGraph {
+    /// The folder of the app in this version.
+    folder: PathBuf,
+    /// Name of the graph; `None` if an older host archived the version.
+    graph: Option<GraphName>,
+}
+
 /// The archived versions of apps.
 #[derive(Default)]
 pub(super) struct Versions(Mutex<VersionsState>);
 
 #[derive(Default)]
 struct VersionsState {
-    /// The folders of versions, by app and version of a graph.
-    folders: BTreeMap<(AppName, Digest), PathBuf>,
+    /// The archived graphs, by app and version.
+    archived: BTreeMap<(AppName, Digest), ArchivedGraph>,
     /// Loads in progress, and failed loads. Failed loads are not repeated.
     loads: BTreeMap<PathBuf, PendingLoad>,
 }
@@ -51,19 +59,31 @@ impl Versions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the folder of archived versions.
+    /// Adds the archived versions of the graphs of an app, which are in one folder.
     pub(super) fn insert(
         &self,
-        versions: impl IntoIterator<Item = (AppName, Digest)>,
+        app: &AppName,
+        versions: impl IntoIterator<Item = (Digest, Option<GraphName>)>,
         folder: &Path,
     ) {
-        let versions = versions.into_iter().map(|version| (version, folder.to_owned()));
-        self.lock().folders.extend(versions);
+        let versions = versions.into_iter().map(|(version, graph)| {
+            ((app.clone(), version), ArchivedGraph { folder: folder.to_owned(), graph })
+        });
+        self.lock().archived.extend(versions);
     }
 
     /// Returns the folder of an archived version.
     pub(super) fn folder(&self, app: &AppName, version: Digest) -> Option<PathBuf> {
-        self.lock().folders.get(&(app.clone(), version)).cloned()
+        let state = self.lock();
+        state.archived.get(&(app.clone(), version)).map(|archived| archived.folder.clone())
+    }
+
+    /// Returns the archived versions of a graph whose name is known.
+    pub(super) fn of_graph(&self, app: &AppName, graph: &GraphName) -> BTreeSet<Digest> {
+        let state = self.lock();
+        let is_of_graph = |archived: &ArchivedGraph| archived.graph.as_ref() == Some(graph);
+        let found = state.archived.iter().filter(|((of, _), it)| of == app && is_of_graph(it));
+        found.map(|((_, version), _)| *version).collect()
     }
 
     /// Returns the load of a folder. If there is a sender, the caller must perform the load, and
@@ -90,6 +110,21 @@ impl Versions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_of_a_graph_are_those_with_its_name() {
+        let [asset, other] = ["asset", "other"].map(|name| AppName::new(name).unwrap());
+        let [main, side] = ["main", "side"].map(|name| GraphName::new(name).unwrap());
+        let [one, two, old] = ["1", "2", "old"].map(|text| Digest::of(text.as_bytes()));
+        let (versions, folder) = (Versions::default(), Path::new("versions/asset/1"));
+        let graphs = [(one, Some(main.clone())), (two, Some(side.clone())), (old, None)];
+        versions.insert(&asset, graphs, folder);
+        assert_eq!(versions.of_graph(&asset, &main), BTreeSet::from([one]));
+        assert_eq!(versions.of_graph(&asset, &side), BTreeSet::from([two]));
+        assert!(versions.of_graph(&other, &main).is_empty());
+        assert_eq!(versions.folder(&asset, old).as_deref(), Some(folder));
+        assert_eq!(versions.folder(&other, one), None);
+    }
 
     #[test]
     fn a_version_is_loaded_by_one_caller() {
