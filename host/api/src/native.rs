@@ -46,6 +46,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::list_apps))
         .routes(routes!(apps::get_app))
         .routes(routes!(apps::get_graph))
+        .routes(routes!(apps::list_graph_versions))
         .routes(routes!(plugins::list_plugins))
         .routes(routes!(plugins::get_plugin))
         .routes(routes!(load_problems::list_problems))

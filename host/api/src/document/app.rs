@@ -1,10 +1,14 @@
 //! JSON representations of apps and graphs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+use wattle_graph::graph::{Node, NodeKind};
 use wattle_graph::mermaid::xray;
 use wattle_run::app::{App, GraphVersion};
+use wattle_run::catalog::KnownVersion;
 
 /// An app.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -69,6 +73,43 @@ pub struct GraphDocument {
     pub definition: Value,
     /// The graph with its subgraphs as a Mermaid flow chart.
     pub mermaid: String,
+    /// Nodes by name, with what their plugins say about them.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub nodes: BTreeMap<String, GraphNodeDocument>,
+}
+
+/// A node of a graph: a function of a plugin, or a subgraph.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct GraphNodeDocument {
+    /// Plugin that exports the function; absent for a subgraph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// Name of the function in the plugin; absent for a subgraph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Graph of the same app that runs as the node; absent for a function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subgraph: Option<String>,
+    /// Description of the node, from the graph or else from the plugin.
+    pub doc: String,
+    /// JSON Schema of the input of the function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// JSON Schema of the output of the function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+}
+
+/// A version of a graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GraphVersionDocument {
+    /// Digest of the graph and of all components of its app, to which threads are pinned.
+    pub version: String,
+    /// True if the version is in memory. Any other version is loaded when it is requested.
+    pub is_loaded: bool,
+    /// True if new runs use the version.
+    pub is_current: bool,
 }
 
 impl From<&App> for AppDocument {
@@ -134,6 +175,48 @@ impl GraphDocument {
             mermaid: xray(&graph_version.graph, &|name| {
                 app.graphs.get(name).map(|graph_version| &graph_version.graph)
             }),
+            nodes: graph_version
+                .graph
+                .nodes()
+                .values()
+                .map(|node| (node.name.to_string(), GraphNodeDocument::new(app, node)))
+                .collect(),
         }
+    }
+}
+
+impl GraphNodeDocument {
+    /// Describes a node of a graph of an app.
+    fn new(app: &App, node: &Node) -> Self {
+        let doc = node.doc.clone();
+        match &node.body {
+            NodeKind::Graph { graph, .. } => Self {
+                plugin: None,
+                function: None,
+                subgraph: Some(graph.to_string()),
+                doc,
+                input_schema: None,
+                output_schema: None,
+            },
+            NodeKind::Plugin { plugin, export } => {
+                let nodes = app.plugins.get(plugin).map(|plugin| &plugin.info().nodes);
+                let exported = nodes.and_then(|nodes| nodes.iter().find(|it| it.name == *export));
+                Self {
+                    plugin: Some(plugin.to_string()),
+                    function: Some(export.clone()),
+                    subgraph: None,
+                    doc,
+                    input_schema: exported.map(|node| node.input_schema.clone()),
+                    output_schema: exported.map(|node| node.output_schema.clone()),
+                }
+            }
+        }
+    }
+}
+
+impl From<KnownVersion> for GraphVersionDocument {
+    fn from(known: KnownVersion) -> Self {
+        let KnownVersion { version, is_loaded, is_current } = known;
+        Self { version: version.to_string(), is_loaded, is_current }
     }
 }

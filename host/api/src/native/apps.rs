@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, GraphName};
+use wattle_graph::id::{AppName, Digest, GraphName};
 use wattle_graph::suggest;
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::engine::Engine;
 
-use crate::document::app::{AppDocument, GraphDocument};
+use crate::document::app::{AppDocument, GraphDocument, GraphVersionDocument};
+use crate::native::threads::{invalid_id, invalid_query};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 
@@ -33,21 +37,97 @@ pub async fn get_app(
     Ok(Json(AppDocument::from(&*find(&engine, &name)?)))
 }
 
-/// Describes a graph: its definition, and a Mermaid flow chart.
+/// Selects the version of a graph.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GraphFilter {
+    /// Digest of the version, as in a thread or in the list of versions. By default, it is the
+    /// version that new runs use.
+    version: Option<String>,
+}
+
+/// Describes a graph: its definition, its nodes with the schemas of their functions, and a Mermaid
+/// flow chart. An archived version is loaded first; a response with 503 says that this takes longer
+/// than a request waits.
 #[utoipa::path(get, path = "/api/v1/apps/{app}/graphs/{graph}", tag = "apps",
+    extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
     params(
         ("app" = String, Path, description = "name of the app"),
-        ("graph" = String, Path, description = "name of the graph")),
+        ("graph" = String, Path, description = "name of the graph"),
+        GraphFilter),
     responses(
         (status = 200, body = GraphDocument),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_graph(
     State(engine): State<Engine>,
     Path((app, graph)): Path<(String, String)>,
+    filter: Result<Query<GraphFilter>, QueryRejection>,
 ) -> Result<Json<GraphDocument>, Problem> {
-    let app = find(&engine, &app)?;
-    let graph_version = find_graph(&app, &graph)?;
-    Ok(Json(GraphDocument::new(&app, graph_version)))
+    let Query(GraphFilter { version }) = filter.map_err(invalid_query)?;
+    let (app, graph_version) = match version {
+        Some(version) => {
+            let version = version.parse::<Digest>().map_err(invalid_id)?;
+            find_version(&engine, (&app, &graph), version).await?
+        }
+        None => {
+            let app = find(&engine, &app)?;
+            let graph_version = find_graph(&app, &graph)?.clone();
+            (app, graph_version)
+        }
+    };
+    Ok(Json(GraphDocument::new(&app, &graph_version)))
+}
+
+/// Lists the versions of a graph that this host can show: the one that new runs use, older ones in
+/// memory, and archived ones. Older versions are kept for the threads that are pinned to them.
+#[utoipa::path(get, path = "/api/v1/apps/{app}/graphs/{graph}/versions", tag = "apps",
+    extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
+    params(
+        ("app" = String, Path, description = "name of the app"),
+        ("graph" = String, Path, description = "name of the graph")),
+    responses(
+        (status = 200, body = Vec<GraphVersionDocument>),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn list_graph_versions(
+    State(engine): State<Engine>,
+    Path((app, graph)): Path<(String, String)>,
+) -> Result<Json<Vec<GraphVersionDocument>>, Problem> {
+    let known = match (app.parse::<AppName>(), graph.parse::<GraphName>()) {
+        (Ok(app), Ok(graph)) => engine.catalog().graph_versions(&app, &graph),
+        _ => Vec::new(),
+    };
+    if known.is_empty() {
+        // Each graph of a loaded app has a version, so one of the names is unknown.
+        let app = find(&engine, &app)?;
+        find_graph(&app, &graph)?;
+    }
+    Ok(Json(known.into_iter().map(Into::into).collect()))
+}
+
+/// Returns a version of a graph, and loads it if it is archived. The app may have been removed
+/// since.
+///
+/// # Errors
+///
+/// `unavailable` while the app or the version is being loaded; `not-found` if this host does not
+/// have the version.
+async fn find_version(
+    engine: &Engine,
+    (app, graph): (&str, &str),
+    version: Digest,
+) -> Result<(Arc<App>, Arc<GraphVersion>), Problem> {
+    if let (Ok(app), Ok(graph)) = (app.parse::<AppName>(), graph.parse::<GraphName>())
+        && let Some(found) = engine.catalog().load_version(&app, &graph, version).await?
+    {
+        return Ok(found);
+    }
+    let loaded = find(engine, app)?;
+    find_graph(&loaded, graph)?;
+    let hint =
+        format!("`GET /api/v1/apps/{app}/graphs/{graph}/versions` lists those of graph `{graph}`");
+    Err(Problem::not_found("version", &version.to_hex(), &hint))
 }
 
 /// Returns a loaded app.

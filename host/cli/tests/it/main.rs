@@ -18,6 +18,7 @@ mod eval;
 mod exports;
 mod fixture;
 mod grants;
+mod graphs;
 mod guards;
 mod help;
 mod hosts;

@@ -57,9 +57,10 @@ impl Sandbox for NativeSandbox {
         }
         let node = |name: &str| NodeInfo {
             name: name.into(),
-            doc: String::new(),
-            input_schema: json!({}),
-            output_schema: json!({}),
+            doc: format!("what `{name}` does"),
+            // They name no properties, so that a node reads and writes any channel.
+            input_schema: json!({ "title": format!("input of `{name}`") }),
+            output_schema: json!({ "title": format!("output of `{name}`") }),
             config_schema: None,
         };
         let route = |method: &str, path: &str| WebRoute {
