@@ -18,6 +18,7 @@ mod fork;
 mod held_calls;
 mod history;
 mod host_leases;
+pub mod interrupts;
 mod lease;
 mod load_balance;
 pub mod migrate;

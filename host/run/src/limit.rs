@@ -206,6 +206,13 @@ pub const SEARCH_BYTES: u64 = 64 << 20;
 /// that is examined is compared with the text.
 pub const SEARCH_TEXT_BYTES: usize = 512;
 
+/// Threads in one page of the list of pending interrupts. The host reads the current superstep of each from the store.
+pub const INTERRUPT_THREADS: usize = 50;
+
+/// Bytes in memory of the events from which one page of the list of pending interrupts is read. The interrupts are among
+/// them. The page ends after the thread with which it has more. A superstep that waits for a person has some KiB.
+pub const INTERRUPT_EVENT_BYTES: u64 = 8 << 20;
+
 /// Threads that a reader of all threads reads at once. A thread without metadata takes some hundred bytes.
 pub const WALK_THREADS: usize = 1_000;
 

@@ -22,7 +22,9 @@ use wattle_run::hostcall::runs::{
     RunService, StartRun,
 };
 use wattle_run::ports::observer::NoObserver;
-use wattle_run::ports::store::{LeaseHolder, RunKind, RunOptions, RunSpec, StaleAnswers};
+use wattle_run::ports::store::{
+    LeaseHolder, RunKind, RunOptions, RunSpec, StaleAnswers, ThreadSearch,
+};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Memory, Net, Plugin, Ports, Sql, Store, ToolServers};
 use wattle_store::{InMemoryBlobs, InMemoryStore, VolatileMemory};
@@ -372,6 +374,17 @@ impl World {
     /// If the engine refuses the answer.
     pub async fn answer(&self, thread: &ThreadId, answer: Value) -> EndedRun {
         self.resume(thread, &[("", answer)], OnFailure::Keep).await.expect("the answer is taken")
+    }
+
+    /// Returns the threads in the list of pending interrupts, each with its interrupts.
+    ///
+    /// # Panics
+    ///
+    /// If the store fails.
+    pub async fn pending_interrupts(&self) -> Vec<(ThreadId, Vec<InterruptView>)> {
+        let page = self.engine.pending_interrupts(ThreadSearch::default()).await;
+        let threads = page.expect("the threads can be read").threads.into_iter();
+        threads.map(|thread| (thread.record.id, thread.interrupts)).collect()
     }
 
     /// Returns all events of a thread.

@@ -11,6 +11,7 @@ mod elicit;
 mod foreign;
 mod guest_memory;
 mod handlers;
+mod interrupt_list;
 mod interrupts;
 mod late;
 mod leases;

@@ -296,10 +296,14 @@ fn decline() -> Value {
     json!({ "action": "decline", "content": null })
 }
 
-/// Starts a run that is interrupted by an elicitation. Returns the run and its thread.
+/// Starts a run that is interrupted by an elicitation, which is then in the list of pending
+/// interrupts. Returns the run and its thread.
 async fn asked(world: &World) -> (EndedRun, ThreadId) {
     let ended = world.run(json!({})).await;
-    assert_eq!(questions(&ended)[0].payload["message"], "Sure?");
+    let open = questions(&ended);
+    assert_eq!(open[0].payload["message"], "Sure?");
     let thread = ended.run.thread.clone();
+    let listed = world.pending_interrupts().await;
+    assert!(listed.contains(&(thread.clone(), open)), "{listed:?}");
     (ended, thread)
 }

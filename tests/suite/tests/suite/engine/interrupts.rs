@@ -161,8 +161,11 @@ async fn an_interrupt_expires_exactly_at_its_time_even_after_a_restart() {
     world.clock.advance_ms(30 * 60_000 - 1);
     world.crash().await;
     assert_eq!(world.engine.sweep().await, 0);
-    assert!(world.engine.thread(&thread).await.unwrap().is_some());
+    let view = world.engine.thread(&thread).await.unwrap().unwrap();
+    assert_eq!(view.interrupts[0].expires_ms, view.expires_ms);
+    assert_eq!(world.pending_interrupts().await, [(thread.clone(), view.interrupts)]);
     world.clock.advance_ms(1);
+    assert!(world.pending_interrupts().await.is_empty(), "it is not listed any more");
     let late = world.resume(&thread, &[("", json!(1))], OnFailure::Keep).await.unwrap_err();
     assert_eq!(late.code, code::NOT_FOUND);
     assert!(world.events(&thread).await.is_empty(), "all events are deleted");

@@ -41,6 +41,7 @@ async fn an_interrupt_in_a_subgraph_stops_the_run_and_its_answer_continues_it() 
         assert_eq!((open[0].namespace.node(), open[0].node.as_str()), ("sub", "two"));
         let view = world.engine.thread(&first.run.thread).await.unwrap().unwrap();
         assert_eq!((view.status, &view.interrupts), (ThreadStatus::Interrupted, &open));
+        assert_eq!(world.pending_interrupts().await, [(view.thread, open)], "{sub}");
         world.crash().await;
         let ended = world.answer(&first.run.thread, json!("yes")).await;
         assert_eq!(ended.outcome, RunOutcome::Completed, "{sub}");
@@ -65,6 +66,8 @@ async fn interrupts_of_two_subgraphs_can_be_answered_separately() {
     let answers = [(one.id.as_str(), json!("first"))];
     let second = world.resume(&thread, &answers, OnFailure::Keep).await.unwrap();
     assert_eq!(questions(&second), std::slice::from_ref(other));
+    let listed = world.pending_interrupts().await;
+    assert_eq!(listed, [(thread.clone(), vec![other.clone()])], "only the unanswered one");
     let answers = [(other.id.as_str(), json!("second"))];
     let ended = world.resume(&thread, &answers, OnFailure::Keep).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
