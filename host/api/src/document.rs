@@ -6,6 +6,7 @@
 pub mod access;
 pub mod app;
 pub mod host;
+pub mod interrupt;
 pub mod key;
 pub mod log;
 pub mod maintenance;

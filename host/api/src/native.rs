@@ -9,6 +9,7 @@ pub mod events;
 pub mod export;
 pub mod health;
 pub mod hosts;
+pub mod interrupts;
 pub mod keys;
 pub mod list_scope;
 pub mod load_problems;
@@ -54,6 +55,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(keys::revoke_key))
         .routes(routes!(thread_list::list_threads))
         .routes(routes!(thread_list::count_threads))
+        .routes(routes!(interrupts::list_interrupts))
         .routes(routes!(threads::get_thread, threads::delete_thread))
         .routes(routes!(threads::get_state))
         .routes(routes!(time_travel::get_history))

@@ -135,7 +135,7 @@ async fn cursor_continues_a_list_whose_threads_change() {
 }
 
 /// Starts a server for tenants, with a thread of each.
-async fn serve_tenants() -> Fixture {
+pub(crate) async fn serve_tenants() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
     let mut with_keys = options();
@@ -205,7 +205,7 @@ async fn searches_leave_the_room_of_the_control_plane() {
         assert_eq!(fixture.get(&format!("/api/v1/threads?{query}")).await.0, 200, "{query}");
     }
     let metadata = "threads?metadata=%7B%22customer%22%3A7%7D";
-    for path in ["threads?text=a", metadata, "threads?graph=Greet", "thread-counts"] {
+    for path in ["threads?text=a", metadata, "threads?graph=Greet", "thread-counts", "interrupts"] {
         let (status, problem) = fixture.get(&format!("/api/v1/{path}")).await;
         assert_eq!((status, &problem["code"]), (429, &json!("rate-limited")), "{path}");
     }
