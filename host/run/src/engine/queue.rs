@@ -121,6 +121,20 @@ impl Engine {
         forget: bool,
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
+        if self.cancel_unless_ended(run, forget, principal).await? {
+            Ok(())
+        } else {
+            Err(run_not_found(run))
+        }
+    }
+
+    /// As [`Engine::cancel_run`], but returns false if the run has ended.
+    pub(super) async fn cancel_unless_ended(
+        &self,
+        run: &RunRef,
+        forget: bool,
+        principal: Option<&Principal>,
+    ) -> Result<bool, Failure> {
         let (engine, run, principal) = (self.clone(), run.clone(), principal.cloned());
         let work = async move { engine.cancel_locked(&run, forget, principal.as_ref()).await };
         self.run_to_completion(work).await
@@ -131,7 +145,7 @@ impl Engine {
         run: &RunRef,
         forget: bool,
         principal: Option<&Principal>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let _lock = self.0.locks.lock(&run.thread).await;
         let record = self.0.ports.store.run(&run.run).await?;
         let record = record.filter(|record| record.thread == run.thread);
@@ -140,13 +154,16 @@ impl Engine {
         if record.status == RunStatus::Pending
             && self.dequeue(&run.thread, &run.run, forget).await?
         {
-            return Ok(());
+            return Ok(true);
         }
         if !matches!(record.status, RunStatus::Pending | RunStatus::Running) {
-            return Err(run_not_found(run));
+            return Ok(false);
         }
         self.cancel_started(run, principal).await?;
-        if forget { self.roll_back(&run.thread, &run.run).await } else { Ok(()) }
+        if forget {
+            self.roll_back(&run.thread, &run.run).await?;
+        }
+        Ok(true)
     }
 
     /// Deletes a run with its checkpoints. An active run is cancelled first. Does nothing if the
@@ -342,6 +359,7 @@ impl Engine {
             status: RunStatus::Pending,
             failure: None,
             ended_ms: None,
+            last_checkpoint: None,
             spec: record.spec.clone().map(|spec| later(*spec)),
             ..record.clone()
         };

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use futures::FutureExt;
 use serde_json::json;
-use wattle_graph::event::{Event, EventKind, Log};
+use wattle_graph::event::{Event, EventKind, Log, RunStatus};
 use wattle_graph::failure::code;
+use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::Engine;
 use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::Grants;
@@ -16,6 +18,9 @@ use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::log::LogMessage;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService};
 use wattle_run::limit::{self, Limits};
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{RunRecord, StoreError};
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
@@ -253,4 +258,53 @@ async fn a_deleted_thread_does_not_exist() {
     let ended = world.run(json!({})).await;
     world.engine.delete_thread(&ended.run.thread).await.unwrap();
     assert!(world.engine.thread(&ended.run.thread).await.unwrap().is_none());
+}
+
+/// A store in which a run ends at the second read of its record.
+struct Ending {
+    below: Arc<dyn Store>,
+    pending: OnceLock<RunRecord>,
+    reads: AtomicU32,
+}
+
+#[async_trait]
+impl Layer for Ending {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, pending: OnceLock::new(), reads: AtomicU32::new(0) }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        let Some(pending) = self.pending.get().filter(|_| read == "run") else { return Ok(()) };
+        if self.reads.fetch_add(1, Ordering::SeqCst) != 1 {
+            return Ok(());
+        }
+        let ended = RunRecord { status: RunStatus::Completed, ..pending.clone() };
+        self.below.dequeue(&ended.id, Some(&ended)).await.map(drop)
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_ends_during_its_cancellation_is_not_missing() {
+    let store = Arc::new(Layered::<Ending>::over(Arc::new(InMemoryStore::new())));
+    let world = World::with_store(ONE, calling(), store.clone());
+    let thread = world.run(json!({})).await.run.thread;
+    let record = json!({
+        "id": "a", "thread": thread, "status": "pending", "created_ms": 1, "started_ms": 1,
+        "spec": {
+            "kind": { "kind": "start", "input": null }, "app": "test", "due_ms": i64::MAX,
+        },
+    });
+    let pending: RunRecord = serde_json::from_value(record).unwrap();
+    assert!(store.enqueue(&pending).await.unwrap());
+    let run = RunRef { thread, run: pending.id.clone() };
+    store.pending.set(pending).unwrap();
+    world.engine.cancel(&run).await.unwrap();
+    let record = store.run(&run.run).await.unwrap().unwrap();
+    assert_eq!(record.status, RunStatus::Completed);
+    let failure = world.engine.cancel_run(&run, false, None).await.unwrap_err();
+    assert_eq!(failure.code, code::NOT_FOUND);
 }
