@@ -143,6 +143,7 @@ impl Driver {
         self.run.status = status;
         self.run.failure.clone_from(&failure);
         self.run.ended_ms = Some(now);
+        self.run.last_checkpoint = Some(self.superstep_loop.lineage().checkpoint.meta.id);
         let principal = is_cancelled.then(|| self.context().cancel.principal()).flatten();
         let ended = RunEnded { status, failure: failure.clone(), drained, principal };
         commit.record = Some(self.record.clone());

@@ -49,7 +49,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
 use crate::caller_id::CallerId;
@@ -381,15 +381,22 @@ impl Engine {
         let Some(record) = record.filter(|record| record.thread == run.thread) else {
             return Err(run_not_found(run));
         };
-        let Some(view) = self.thread(&run.thread).await? else {
-            return Err(thread_not_found(&run.thread));
+        let (state, interrupts, next) = match record.last_checkpoint {
+            // Later runs may have changed the thread.
+            Some(last) => {
+                let end = self.state(&run.thread, &Namespace::root(), Some(last)).await?;
+                (end.values, end.asked, end.next)
+            }
+            None => {
+                let view = self.thread(&run.thread).await?;
+                let view = view.ok_or_else(|| thread_not_found(&run.thread))?;
+                (view.state, view.interrupts, view.next)
+            }
         };
         let outcome = match record.status {
             RunStatus::Completed => RunOutcome::Completed,
             RunStatus::Cancelled => RunOutcome::Cancelled,
-            RunStatus::Interrupted => {
-                RunOutcome::Interrupted { interrupts: view.interrupts, next: view.next }
-            }
+            RunStatus::Interrupted => RunOutcome::Interrupted { interrupts, next },
             RunStatus::Failed => RunOutcome::Failed {
                 failure: record.failure.unwrap_or_else(|| Failure::internal("the run failed")),
             },
@@ -397,7 +404,7 @@ impl Engine {
                 return Err(self.not_recovered(&run.thread, &run.run));
             }
         };
-        Ok(EndedRun { run: run.clone(), outcome, state: view.state })
+        Ok(EndedRun { run: run.clone(), outcome, state })
     }
 }
 
@@ -415,7 +422,8 @@ impl Engine {
         if self.active_run(run).is_none() {
             let record = self.0.ports.store.run(&run.run).await?;
             if record.is_some_and(|record| record.status == RunStatus::Pending) {
-                return self.cancel_run(run, false, principal).await;
+                // The run may start and end before the thread is locked.
+                return self.cancel_unless_ended(run, false, principal).await.map(drop);
             }
         }
         self.cancel_started(run, principal).await

@@ -133,7 +133,7 @@ pub struct RunDocument {
     /// the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// State of the thread; only in responses that waited for the run.
+    /// State of the thread when the run ended; only in responses that waited for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
     /// Sequence number of the first event of the run; absent for a run that has not started, and in

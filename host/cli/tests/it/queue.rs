@@ -66,6 +66,9 @@ async fn runs_of_a_thread_start_in_the_order_of_their_requests() {
     assert!(events.contains("event: run_ended"), "the stream lasts until the run ends: {events}");
     let second = ended(&fixture, &second).await;
     assert_eq!(second["state"]["greeting"], "hello Bob", "{second}");
+    let again = ended(&fixture, &first).await;
+    assert_eq!(again["state"], first["state"], "a later run does not change the end of this one");
+    assert_eq!(again["interrupts"][0]["id"], first["interrupts"][0]["id"], "{again}");
     fixture.server.shutdown().await;
 }
 

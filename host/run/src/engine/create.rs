@@ -172,6 +172,7 @@ impl Engine {
             created_ms: Some(now_ms),
             started_ms: now_ms,
             ended_ms: None,
+            last_checkpoint: None,
             reopen: None,
             options,
             first_step: None,

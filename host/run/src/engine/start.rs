@@ -359,6 +359,7 @@ impl Engine {
             created_ms: slot.request.created_ms.or(Some(now_ms)),
             started_ms: now_ms,
             ended_ms: None,
+            last_checkpoint: None,
             reopen,
             options: RunOptions::default(),
             first_step: None,

@@ -74,6 +74,7 @@ impl Engine {
             status,
             failure: failure.clone(),
             ended_ms: Some(new.started_ms),
+            last_checkpoint: None,
             options,
             first_step: Some(at.checkpoint.meta.step),
             ..new

@@ -317,6 +317,7 @@ fn at_start(run: &RunRecord) -> RunRecord {
         first_seq: 1,
         status: RunStatus::Running,
         ended_ms: None,
+        last_checkpoint: None,
         options: RunOptions { max_concurrency: Some(1), ..run.options.clone() },
         spec: None,
         ..run.clone()

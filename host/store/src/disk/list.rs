@@ -264,6 +264,7 @@ impl PendingRecord {
             created_ms: None,
             started_ms: self.started_ms,
             ended_ms: None,
+            last_checkpoint: None,
             reopen: None,
             options: RunOptions::default(),
             first_step: None,

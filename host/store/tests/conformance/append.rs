@@ -109,7 +109,8 @@ pub(crate) async fn invalid_batches_are_refused(store: &dyn Store) {
     let gap = vec![event(1, json!(1)), event(3, json!(3))];
     let mut unversioned = checkpoint(6, Some(5), &[("a", json!(1))], &[]);
     unversioned.meta.versions.clear();
-    let refused = [
+    // On the heap, because a batch is large.
+    let refused = vec![
         ("gap inside", Batch { events: gap.into(), ..Batch::default() }),
         ("foreign record", Batch { record: Some(record(&other)), ..Batch::default() }),
         ("foreign run", Batch { run: Some(run(&other, "r")), ..Batch::default() }),

@@ -162,6 +162,7 @@ impl ThreadLog {
             created_ms: Some(created_ms),
             started_ms: created_ms,
             ended_ms: Some(updated_ms),
+            last_checkpoint: None,
             reopen: None,
             options: RunOptions::default(),
             first_step: Some(0),

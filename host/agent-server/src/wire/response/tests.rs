@@ -189,6 +189,7 @@ fn interrupted_run_has_the_status_success() {
         created_ms: None,
         started_ms: 0,
         ended_ms: None,
+        last_checkpoint: None,
         reopen: None,
         options: RunOptions::default(),
         first_step: None,

@@ -38,6 +38,10 @@ pub struct RunRecord {
     pub started_ms: i64,
     /// Time of the end, milliseconds since 1970; `None` before the end.
     pub ended_ms: Option<i64>,
+    /// Checkpoint of the root graph at which the run ended or was interrupted; `None` before the
+    /// end, and in records of runs that never started or that an older host ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_checkpoint: Option<CheckpointId>,
     /// Checkpoint to which the thread returns if the run fails; `None` if it stays at the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reopen: Option<CheckpointId>,
