@@ -97,7 +97,7 @@ impl Called {
         CallKind::of(&self.function)
     }
 
-    /// Returns the route of a model call, also if the log holds only the head of the request.
+    /// Returns the route of a model call. The log keeps the route of a request that it truncates.
     pub fn route(&self) -> Option<&str> {
         self.kind().filter(|kind| kind.is_model_call())?;
         self.request.get("route")?.as_str()
@@ -135,8 +135,8 @@ impl Called {
         self.deserialize_if(|kind| kind == CallKind::CallTool, self.answer())
     }
 
-    /// Returns the id of a tool call. The log holds only the head of a large request. The head
-    /// contains the id, which is the second field of the request.
+    /// Returns the id of a tool call. The log truncates a large request to its first bytes, the
+    /// field `head`. They contain the id, which is the second field of the request.
     pub fn tool_call_id(&self) -> Option<String> {
         if self.kind() != Some(CallKind::CallTool) {
             return None;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_call_id_is_read_from_the_head_of_a_large_request() {
+    fn tool_call_id_is_read_from_a_truncated_request() {
         let id = |request: Value| called(CallKind::CallTool, request, Value::Null).tool_call_id();
         assert_eq!(id(json!({ "call_id": "c1" })).as_deref(), Some("c1"));
         let head = r#"{"tool":"a\"b","call_id":"c\n2","arguments":{"a":"xxx"#;

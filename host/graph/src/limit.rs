@@ -10,7 +10,7 @@ use crate::id::GraphName;
 
 /// Maximum weight of the values that the expressions of one template of a projection yield, such as
 /// the content of a file or the data of a message. Each expression may yield a whole state, and a
-/// template may have thousands. As much as the state of a graph may have by default.
+/// template may have thousands. The limit equals the default limit of the state of a graph.
 pub const RENDERED_BYTES: u64 = 64 << 20;
 
 /// Maximum length of a document in bytes. Typical documents have a few kilobytes, and some checks
@@ -55,8 +55,9 @@ pub const SCHEMA_EXPANDED: u64 = 10_000;
 /// like). The validator recurses through them.
 pub const SCHEMA_CHAIN: u64 = 64;
 
-/// Maximum nesting of subschemas on the path to one location of a value, over all levels of the
-/// value. It bounds the stack of the validator.
+/// Maximum depth of the recursion of a validation. Each level of the value adds one to the depth,
+/// and so does each subschema within a subschema for the same location. It bounds the stack of the
+/// validator.
 pub const SCHEMA_RECURSION: u64 = 500;
 
 /// Maximum number of different patterns in a schema.

@@ -128,8 +128,8 @@ impl Lineage {
         }
     }
 
-    /// Records the end of a task. The first end counts, whether it is a success or a failure with
-    /// an error handler: a second executor changes nothing.
+    /// Records that a task has finished. The first end of a task counts, whether it is a success or
+    /// a failure with an error handler. A later end of the same task has no effect.
     fn finish(&mut self, finished: &TaskFinished) {
         if finished.base != self.checkpoint.meta.id || self.is_handled(&finished.task) {
             return;
@@ -138,8 +138,8 @@ impl Lineage {
         self.finished.entry(finished.task.clone()).or_insert_with(|| finished.clone());
     }
 
-    /// Records a failure. A failure with an error handler is final: a second executor changes
-    /// nothing.
+    /// Records the failure of a task. The failure has no effect if the task has finished, or if an
+    /// error handler has replaced it.
     fn fail(&mut self, failed: &TaskFailed) {
         if !self.finished.contains_key(&failed.task) && !self.is_handled(&failed.task) {
             self.failed.insert(failed.task.clone(), failed.clone());

@@ -87,7 +87,7 @@ const FIRST_HANDLER_INDEX: u32 = 1 << 31;
 /// The error handler of a permanently failed task takes the position of that task. A superstep
 /// therefore always has as many tasks as triggers.
 ///
-/// If `all` is not empty and both `run` and `waiting` are, every task has finished. The caller then
+/// If `runnable` and `waiting` are empty and `all` is not, every task has finished. The caller then
 /// applies the superstep with [`crate::step::advance`].
 pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32) -> Plan {
     let meta = &lineage.checkpoint.meta;
@@ -148,12 +148,13 @@ pub fn possible_tasks<'n>(
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// A position in a superstep: the task of a trigger, or the error handler that replaces it.
+/// One of the tasks of a superstep. Each trigger has a slot. At first, the slot holds the task that
+/// the trigger starts. When a task fails permanently, its error handler takes the slot.
 struct TaskSlot<'l> {
     graph: &'l Graph,
     thread: &'l ThreadId,
     lineage: &'l Lineage,
-    /// Index of the position in the superstep.
+    /// Index of the slot in the superstep.
     slot_index: u32,
     /// The trigger of the task; `None` once an error handler replaces the task.
     trigger: Option<&'l Trigger>,
@@ -177,7 +178,7 @@ impl<'l> TaskSlot<'l> {
         Self { graph, thread, lineage, slot_index, trigger, node, index, id, handles }
     }
 
-    /// Replaces the task by its error handler until the position holds a task that has not failed
+    /// Replaces the task by its error handler until the slot holds a task that has not failed
     /// permanently.
     fn follow_error_handlers(&mut self) {
         while let Some(failed) = self.lineage.failed.get(&self.id)
@@ -197,7 +198,7 @@ impl<'l> TaskSlot<'l> {
         self.graph.node(self.node)?.on_error.as_ref()
     }
 
-    /// Returns the id of the error handler for a failure at this position.
+    /// Returns the id of the error handler that takes the slot if the current task fails.
     fn handler(&self) -> Option<TaskId> {
         let index = FIRST_HANDLER_INDEX + self.slot_index;
         Some(id(self.thread, self.lineage, self.on_error()?, index))

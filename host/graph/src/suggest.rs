@@ -89,7 +89,7 @@ mod tests {
     use crate::limit::{SUGGESTED_FROM, SUGGESTION_CHARS};
 
     #[test]
-    fn a_name_with_typing_errors_is_recognized() {
+    fn the_closest_name_is_found_for_a_misspelled_one() {
         let known = ["classify", "clarify", "inputType", "END", "a", "publish_report"];
         for (wanted, meant) in [
             ("clasify", Some("classify")),

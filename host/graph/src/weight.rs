@@ -9,12 +9,12 @@ use serde_json::Value;
 
 pub use self::outcome::outcome_weight;
 
-/// Bytes that every value counts, including each nested one: the size of a [`Value`] on a machine
-/// with 64 bits. It is a constant so that all machines reach a limit at the same point.
+/// Weight of a value without its content, in bytes: the size of a [`Value`] on a 64-bit machine.
+/// The weight is the same on every machine, so that all machines reach a limit at the same point.
 pub const VALUE_BYTES: u64 = 72;
 
-/// Bytes that every name counts in addition to its text, such as a key of an object: a string, its
-/// hash, and its place in an index.
+/// Weight of a name without its text, in bytes: a string, its hash, and its place in an index. The
+/// key of an object is a name.
 pub const NAME_BYTES: u64 = 48;
 
 /// Bytes that an item of a channel's list takes in addition to its weight: an allocation of its own
@@ -46,12 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_takes_no_more_memory_than_it_counts() {
+    fn a_value_takes_no_more_memory_than_its_weight() {
         assert!(size_of::<Value>() as u64 <= VALUE_BYTES);
     }
 
     #[test]
-    fn nested_values_keys_and_texts_count() {
+    fn weight_contains_nested_values_keys_and_texts() {
         assert_eq!(weight(&json!(null)), VALUE_BYTES);
         assert_eq!(weight(&json!("abc")), VALUE_BYTES + 3);
         assert_eq!(weight(&json!(vec![0; 1_000])), 1_001 * VALUE_BYTES);

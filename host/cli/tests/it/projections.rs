@@ -123,7 +123,8 @@ async fn an_app_with_invalid_streams_is_not_loaded() {
     std::fs::write(app.join("streams/own.toml"), "[[messages]]\non = \"x\"\ntext = \"\"").unwrap();
     let fixture = Fixture::start_in(folder, "").await;
     let (_, problems) = fixture.get("/api/v1/problems").await;
-    assert!(problems.to_string().contains("streams/own.toml: message 1: there are no `x` events"));
+    let unknown = "streams/own.toml: message 1: unknown kind of event `x`";
+    assert!(problems.to_string().contains(unknown));
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ pub(super) fn read(source: &SourceDocument, problems: &mut Problems<'_>) -> Pars
         problems.add_with_hint(
             name.as_str(),
             format!("unknown field `{name}`"),
-            "a graph document has the field `graphs` only",
+            "`graphs` is the only field of a graph document",
         );
     }
     let graphs = fields.get("graphs").and_then(|graphs| object(graphs, "graphs", problems));

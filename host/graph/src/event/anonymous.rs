@@ -1,10 +1,11 @@
-//! Events without the parties whose requests they record.
+//! Removal of the principals from events.
 
 use super::{Event, EventKind};
 
 impl Event {
-    /// Removes the party that made the request, and the state with which an MCP server continues a
-    /// call, which can be a secret of the server. A node that is executed again reads neither.
+    /// Removes the principal that made the request, and the name under which a client settled a
+    /// call. Also removes the opaque state of an elicitation, which can be a secret of the MCP
+    /// server. A re-executed node reads none of them.
     pub fn make_anonymous(&mut self) {
         let principal = match &mut self.kind {
             EventKind::RunStarted(it) => &mut it.principal,

@@ -130,7 +130,8 @@ fn used<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Ex
     Ok(arguments.swap_remove(1))
 }
 
-/// The number of items of a list or an object is known. That of the characters of a text is counted.
+/// Implements [`SIZE`]. A list and an object know their size, so only the characters of a text are
+/// counted.
 fn sized<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let budget = budget_of(&arguments)?;
     if !is_container(arguments[1].as_ref()) {
@@ -237,7 +238,7 @@ fn key_size(key: &CelMapKey<'_>) -> u64 {
 
 /// Returns the number of steps of reading a string of `bytes` bytes once.
 pub(super) fn text_size(bytes: usize) -> u64 {
-    /// Bytes per step.
+    /// Bytes of text that count as one step.
     const STEP: u64 = 16;
     1 + bytes as u64 / STEP
 }

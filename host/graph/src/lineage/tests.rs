@@ -86,7 +86,7 @@ fn end_of_a_task_of_another_checkpoint_has_no_effect() {
 }
 
 #[test]
-fn reopen_discards_the_answer_and_later_results() {
+fn reopening_an_interrupt_discards_its_answer_and_later_results() {
     let (graph, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let question = interrupt_raised(&a.id, "a", 1);
@@ -167,7 +167,7 @@ fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Inte
 }
 
 #[test]
-fn reopen_discards_later_interrupts_of_the_task() {
+fn reopening_an_interrupt_discards_later_interrupts_of_its_task() {
     let (_, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let second = |kind| Event { run: RunId::new("second").unwrap(), ..event(kind) };

@@ -121,7 +121,7 @@ impl Rule {
         let on = table.on.into_vec();
         if let Some(unknown) = on.iter().find(|word| !EventKind::NAMES.contains(&word.as_str())) {
             let known = EventKind::NAMES.join("`, `");
-            return Err(format!("there are no `{unknown}` events; there are `{known}`"));
+            return Err(format!("unknown kind of event `{unknown}`; the kinds are `{known}`"));
         }
         let expression = |text: String| CelExpression::parse(&text, VARIABLES);
         let template = |value: Value| Template::parse(&value, VARIABLES);

@@ -118,7 +118,7 @@ fn state_is_needed_only_where_a_rule_uses_it() {
 #[test]
 fn invalid_streams_are_rejected_with_the_reason() {
     for (text, part) in [
-        ("[[messages]]\non = 'run_over'\ntext = ''", "message 1: there are no `run_over` events"),
+        ("[[messages]]\non = 'run_over'\ntext = ''", "message 1: unknown kind of event `run_over`"),
         ("[[messages]]\non = 'log'", "write either `data` or `text`"),
         ("[[messages]]\non = 'log'\ntext = 'x'\ndata = 1", "write either `data` or `text`"),
         ("[[messages]]\non = 'log'\ndata = { a = '=evnt.x' }", "`evnt` is not known here"),

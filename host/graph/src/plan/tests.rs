@@ -106,7 +106,7 @@ fn second_executor_does_not_revert_a_handled_failure() {
 }
 
 #[test]
-fn reopen_discards_the_error_handlers_of_the_task() {
+fn reopening_an_interrupt_discards_the_error_handlers_of_its_task() {
     let (graph, mut lineage, tasks) = begin();
     let base = lineage.checkpoint.meta.id;
     let question = interrupt_raised(&tasks[0].id, "a", 0);

@@ -103,7 +103,8 @@ impl Count<'_> {
                 }
             }
         }
-        // Iterates over the smaller set: the members of the value or those that the schema names.
+        // Iterates over the smaller set: the properties of the value or those that the schema
+        // names.
         if part.members.len() < fields.len() {
             for (name, id) in &part.members {
                 if let Some(value) = fields.get(name) {
@@ -144,8 +145,7 @@ impl Count<'_> {
     }
 }
 
-/// Returns the number of steps of applying a part to a value, without those of the parts below the
-/// part.
+/// Returns the number of steps of applying a part to a value, without the steps of its subschemas.
 fn own_steps(part: &Part, value: &Value) -> u64 {
     let more = match value {
         Value::String(text) => text_steps(text) + pattern::steps(text, part.patterns),

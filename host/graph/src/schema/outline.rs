@@ -1,4 +1,5 @@
-//! Outlines of schemas: which parts apply where, and how many steps each takes.
+//! The outline of a schema: its subschemas (*parts*), the locations of a value to which each of
+//! them applies, and the steps that each takes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,8 +16,9 @@ use crate::schema::reference::Document;
 /// Index of a part in [`Outline::parts`].
 pub(super) type Id = usize;
 
-/// The outline of a schema. The first part is the root.
+/// The outline of a schema, from which the steps of a validation are counted.
 pub(super) struct Outline {
+    /// All subschemas. The first one is the root.
     pub(super) parts: Vec<Part>,
     /// Whether a pattern of the schema has look-around.
     pub(super) looks_ahead: bool,
@@ -30,7 +32,7 @@ pub(super) struct Outline {
 #[derive(Default)]
 pub(super) struct Part {
     /// Number of steps of applying the keywords of the part to any value. Keywords that read a
-    /// string or an array, and the parts below, take further steps.
+    /// string or an array take further steps, and so do the subschemas of the part.
     pub(super) steps: u64,
     /// Size of the compiled patterns that a string is matched against, in bytes.
     pub(super) patterns: u64,
@@ -38,22 +40,24 @@ pub(super) struct Part {
     pub(super) whole: bool,
     /// Whether a reference points to the part. The validator caches the results of such parts.
     pub(super) shared: bool,
-    /// Parts that apply to the same value.
+    /// Parts that apply to the same value (`$ref`, `allOf` and the like).
     pub(super) same: Vec<Id>,
-    /// How often the validator evaluates the parts of `same`: twice if a keyword depends on which
-    /// members they evaluate.
+    /// How often the validator evaluates the parts of `same`: twice if the part has
+    /// `unevaluatedProperties` or `unevaluatedItems`, otherwise once.
     pub(super) looks: u64,
-    /// Parts for the members of an object, by name.
+    /// Parts for properties of an object, by property name (`properties`).
     pub(super) members: HashMap<String, Id>,
-    /// Size of the compiled patterns that names of members are matched against, in bytes.
+    /// Size of the compiled patterns of `patternProperties`, in bytes. Each property name is
+    /// matched against all of them.
     pub(super) member_patterns: u64,
-    /// Parts for members whose names match a pattern.
+    /// Parts for properties whose names match a pattern (`patternProperties`).
     pub(super) by_pattern: Vec<Id>,
-    /// Parts for members without one of their own.
+    /// Parts for properties that are not in `members` (`additionalProperties` and
+    /// `unevaluatedProperties`).
     pub(super) other_members: Vec<Id>,
-    /// The part for names of members.
+    /// The part for property names (`propertyNames`).
     pub(super) names: Option<Id>,
-    /// Parts for the items of an array, by position.
+    /// Parts for the first items of an array, by position (`prefixItems`).
     pub(super) prefix: Vec<Id>,
     /// Parts for all items.
     pub(super) items: Vec<Id>,
@@ -81,13 +85,19 @@ const NODE_BYTES: u64 = 500;
 /// Copies of the path of a value in a compiled schema: those of a keyword and of its schema.
 const PATH_COPIES: u64 = 2;
 
-/// Number of parts at one location, of steps of one of them, and of bytes of its compiled patterns,
-/// up to which a schema is not expensive. Most schemas stay below: an optional value of a type that
-/// is referred to has four parts, and the pattern of a date is of the smallest size class.
+/// Limits up to which a schema is not expensive: the number of parts at one location, the steps of
+/// one part, and the bytes of its compiled patterns. Most schemas stay below the limits. An
+/// optional value whose type is a `$ref` has four parts, and the pattern of a date is of the
+/// smallest size class.
 const CHEAP: (u64, u64, u64) = (16, 64, 16 << 10);
 
 impl Outline {
-    /// Checks a schema and builds its outline.
+    /// Builds the outline of a schema.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the schema exceeds a limit, or if it has a part that is not accepted,
+    /// such as `$dynamicRef`.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let mut size = Size::default();
         size.add(schema, SCHEMA_DEPTH, 0)?;
@@ -263,7 +273,7 @@ pub(super) fn steps_of(value: &Value) -> u64 {
 
 /// Returns the number of steps of reading a string once.
 pub(super) fn text_steps(text: &str) -> u64 {
-    /// Bytes per step.
+    /// Bytes of text that count as one step.
     const STEP: u64 = 64;
     1 + text.len() as u64 / STEP
 }
@@ -283,7 +293,8 @@ impl Size {
         self.bytes + PATH_COPIES * self.paths + NODE_BYTES * self.nodes
     }
 
-    /// Adds a value with `levels` levels and a path of `path` bytes.
+    /// Adds a value and all values in it. The value may have `levels` levels below it, and its path
+    /// has `path` bytes.
     fn add(&mut self, value: &Value, levels: u64, path: u64) -> Result<(), Exceeded> {
         /// Length of the position of an item in a path, with the slash.
         const POSITION: u64 = 6;
@@ -331,7 +342,7 @@ impl Size {
     }
 }
 
-/// Counts the parts that apply to one location of a value, for each part.
+/// Counts, for each part, the parts that apply together with it to one location of a value.
 struct Expansion<'o> {
     outline: &'o Outline,
     known: BTreeMap<Id, State>,
