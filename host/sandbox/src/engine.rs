@@ -38,26 +38,27 @@ const TABLES_PER_GUEST: u32 = 4;
 /// the asynchronous ABI. Their engine reserves more for each guest, and few toolchains build them.
 const ASYNC_INSTANCES_DIVISOR: u32 = 8;
 
-/// Minimum number of guests with the asynchronous ABI at once, for a host with few guests.
+/// Minimum number of concurrent guests with the asynchronous ABI. It applies to a host with few
+/// concurrent guests, where [`ASYNC_INSTANCES_DIVISOR`] leads to a smaller number.
 const LEAST_ASYNC_INSTANCES: u32 = 16;
 
-/// Linear memories that the pool reserves for each component with the synchronous ABI, most of which
-/// have one. A guest that has more takes several places.
+/// Linear memories that the pool reserves for each component with the synchronous ABI, most of
+/// which have one. A guest that has more takes several places.
 const MEMORIES_PER_GUEST: u32 = 1;
 
 /// Linear memories that the pool reserves for each component with the asynchronous ABI. A component
 /// of JavaScript has three. A guest that has more takes several places.
 const MEMORIES_PER_ASYNC_GUEST: u32 = 3;
 
-/// Fibers that the pool reserves for each component with the asynchronous ABI: one for each task, and
-/// the one that wasmtime keeps for the next. So no guest takes those of others.
+/// Fibers that the pool reserves for each component with the asynchronous ABI: one for each task,
+/// and the one that wasmtime keeps for the next. So no guest takes those of others.
 const STACKS_PER_ASYNC_GUEST: u32 = MAX_TASKS + 1;
 
 /// Maximum number of stack frames in the message of a trap.
 const MAX_BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
-/// Memory mappings of a live guest: two for its fiber, four for its memory, and five for its part of
-/// the mappings of guests with the asynchronous ABI, each of which has 34.
+/// Memory mappings of a live guest: two for its fiber, four for its memory, and five for its part
+/// of the mappings of guests with the asynchronous ABI, each of which has 34.
 const MAPPINGS_PER_GUEST: u64 = 11;
 
 /// Memory mappings left to the rest of the process. At the kernel's limit, `malloc` fails and the
@@ -88,8 +89,8 @@ pub(crate) fn create_engine(abi: Abi, room: &Room) -> Result<Engine, Error> {
     Ok(engine)
 }
 
-/// Creates an engine that only compiles. It reserves no memory for guests, and an engine that runs
-/// guests of this ABI can load its code.
+/// Creates an engine that only compiles, and reserves no memory for guests. The compiled code can
+/// be loaded by each engine of [`create_engine`] with the same ABI.
 pub(crate) fn create_compile_engine(abi: Abi) -> wasmtime::Result<Engine> {
     Engine::new(&code_config(abi))
 }
@@ -146,7 +147,7 @@ pub(crate) fn places(abi: Abi, component: &Component) -> u64 {
 
 /// The resources that an engine reserves for its guests.
 pub(crate) struct Room {
-    /// Guests at once.
+    /// Maximum number of concurrent guests.
     pub(crate) instances: u32,
     memories: u32,
     stacks: u32,
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_of_the_compiling_engine_fits_the_running_engine() {
+    fn engines_load_the_code_of_the_compile_engine_for_their_abi() {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
         let hash = |engine: &Engine| {
             let mut hasher = DefaultHasher::new();
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_with_the_asynchronous_abi_have_a_part_of_the_room() {
+    fn number_of_asynchronous_guests_is_a_fraction_of_all_with_a_minimum() {
         let instances =
             |guests| Room::new(Abi::Asynchronous, guests, limit::GUESTS_MEMORY_BYTES).instances;
         assert_eq!((instances(1_000), instances(8)), (125, LEAST_ASYNC_INSTANCES));

@@ -68,7 +68,7 @@ pub(crate) struct LinkingEngine {
     linker_with_wasi: Linker<HostState>,
     /// Linker with `wasi:http` as well, for components that import it.
     linker_with_http: Linker<HostState>,
-    /// The places for guests.
+    /// The places of the engine. A guest holds one or more of them while it lives.
     places: GuestPool,
 }
 
@@ -105,7 +105,8 @@ impl LinkingEngine {
         linker.instantiate_pre(compiled)
     }
 
-    /// Returns the places for the guests of a component that was compiled for this engine.
+    /// Returns the places of the engine, with the number that each guest of a component takes. The
+    /// component was compiled for this engine.
     pub(crate) fn places_of(&self, compiled: &Component) -> Places {
         let pool = self.places.clone();
         let of_one_guest = engine::places(self.abi, compiled).min(pool.most_of_one_guest());

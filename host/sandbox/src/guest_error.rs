@@ -50,7 +50,7 @@ const MEMORY_WORDS: &[&str] = &[
 pub(crate) struct Callee<'a> {
     /// The plugin.
     pub(crate) plugin: &'a str,
-    /// The function: "node `x`", "the web handler".
+    /// Name of the function in messages, such as "node `x`" or "the web handler".
     pub(crate) what: &'a str,
     /// The table of grants that sets the limits. The limits of a description are fixed.
     pub(crate) key: Option<&'a GrantKey>,

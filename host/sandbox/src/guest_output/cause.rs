@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::load::text::sanitize;
 
-/// Maximum length of the text of a cause, in characters. A longer text is cut; the end of the
-/// output has more of it.
+/// Maximum length of the text of a cause, in characters. A longer text is truncated. The failure
+/// also has the end of the guest's output, which contains more of the text.
 const MAX_TEXT_CHARS: usize = 1_000;
 
 /// Maximum length of the name of a file, in characters.
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_made_of_fields() {
+    fn cause_is_created_from_the_fields_of_a_message() {
         let field = |name: &str, json: &str| (name.to_owned(), json.to_owned());
         let fields = [field("file", "\"src/lib.rs\""), field("line", "12"), field("more", "{}")];
         let found = Cause::from_fields("no rows", &fields);

@@ -51,7 +51,8 @@ pub(crate) struct PluginDescription {
     pub(crate) refused: Vec<RefusedFunction>,
 }
 
-/// The results of the describing functions, not checked yet.
+/// The unchecked results of the functions with which a component describes itself: `describe`,
+/// `list`, `reducers` and `routes`.
 #[derive(Default)]
 struct RawDescription {
     nodes: Vec<node::NodeInfo>,

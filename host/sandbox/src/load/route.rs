@@ -138,7 +138,8 @@ fn is_status(key: &str) -> bool {
     key == "default" || is_class && is_rest
 }
 
-/// Returns the status of a response that is a reference. Such a response has no fields of its own.
+/// Returns the status whose response is a `$ref` to a response elsewhere, if there is one. Such a
+/// response has no other fields.
 fn referred_response(document: &Value) -> Option<&str> {
     let mut responses = document["operation"]["responses"].as_object()?.iter();
     let (status, _) = responses.find(|(_, response)| response.get("$ref").is_some())?;

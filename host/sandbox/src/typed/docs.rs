@@ -148,8 +148,8 @@ pub(crate) struct DocsIndex<'d> {
 }
 
 impl<'d> DocsIndex<'d> {
-    /// Of several texts for one name, the first one counts: that of an interface of the package,
-    /// and then those of its worlds, of which exports come before imports.
+    /// Creates the index. If several texts document one name, the first one counts. Interfaces of
+    /// the package come first, and then its worlds. In a world, exports come before imports.
     pub(crate) fn new(docs: &'d PackageDocs) -> Self {
         let mut index = Self::default();
         let mut known = HashSet::new();
@@ -184,7 +184,7 @@ impl<'d> DocsIndex<'d> {
         }
     }
 
-    /// Adds types. Of equal documentation, all names have the same reference, which is in `known`.
+    /// Adds types. Names with equal documentation get the same reference, which `known` contains.
     fn add_types(
         &mut self,
         interface: Option<&'d str>,
@@ -204,18 +204,19 @@ impl<'d> DocsIndex<'d> {
         self.functions.get(&(interface, function)).copied().flatten()
     }
 
-    /// Returns the documentation of a type that an interface, or the component itself, gives a
-    /// name. If that has none, it is the one of the only interface that has: an interface can use
-    /// types of another one under the same name.
+    /// Returns the documentation of the type with a name in an interface, or in the component
+    /// itself. An interface can use a type of another interface under the same name. If there is no
+    /// documentation, the function therefore returns that of the only interface of the package
+    /// with a type of that name.
     pub(crate) fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&'d TypeDocs> {
         let own = self.types.get(&(interface, name)).copied();
         own.or_else(|| self.unqualified_types.get(name).copied().flatten())
     }
 }
 
-/// The documentation of types, by their structure: the engine knows types without their names.
-/// Documentation is compared by its reference, since texts can be long: [`DocsIndex`] returns the
-/// same one for equal documentation.
+/// The documentation of types, by their structure, because wasmtime knows types without their
+/// names. Texts can be long, so documentation is compared by its reference: [`DocsIndex`] returns
+/// the same reference for equal documentation.
 #[derive(Debug, Default)]
 pub(crate) struct DocsOfTypes<'a> {
     /// `None` for a type that has several names with different documentation.
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn first_documentation_of_a_type_is_used() {
+    fn first_documentation_of_a_function_is_used() {
         let json = r#"{
             "worlds": {
                 "a": {
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn types_with_two_names_have_no_documentation() {
+    fn equal_types_with_different_documentation_have_none() {
         let json = r#"{ "interfaces": { "i": { "types": {
             "one": { "docs": "One." }, "same": { "docs": "One." }, "other": { "docs": "Other." }
         } } } }"#;

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_other_readers_would_round_are_text() {
+    fn integers_beyond_the_exact_range_of_a_double_are_strings() {
         let of = |value| to_json(&WitType::Int(IntType::U64), value).unwrap();
         assert_eq!(of(Val::U64(1 << 53)), json!(9_007_199_254_740_992_u64));
         assert_eq!(of(Val::U64((1 << 53) + 1)), json!("9007199254740993"));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn single_floats_have_few_digits() {
+    fn f32_values_keep_their_shortest_decimal_form() {
         let of = |number| to_json(&WitType::F32, Val::Float32(number)).unwrap();
         assert_eq!(of(0.1), json!(0.1));
         assert_eq!(of(-2.5), json!(-2.5));

@@ -38,12 +38,12 @@ const MAX_FIELDS_BYTES: usize = 16 << 10;
 /// same reason as [`MAX_FIELDS_BYTES`].
 const MAX_BODY_BYTES: usize = 32 << 10;
 
-/// Number of writes to a body that the host holds. The implementation of `wasi:http` has a place
-/// more than [`WasiHttpHooks::p2_outgoing_body_buffer_chunks`].
+/// Number of writes to a body that the host holds. The implementation of `wasi:http` holds one more
+/// than [`WasiHttpHooks::p2_outgoing_body_buffer_chunks`].
 const BODY_CHUNKS: usize = 2;
 
-/// Maximum number of requests of a guest that have no response yet. As many as a guest can hold
-/// resources: only a guest that gives them up has more.
+/// Maximum number of requests of a guest that have no response yet. A guest can hold as many
+/// resources, so only a guest that drops requests before their responses reaches the limit.
 const MAX_EXCHANGES: usize = 1_000;
 
 /// `wasi:http` of one guest.
@@ -56,14 +56,14 @@ pub(crate) struct GuestHttp {
 struct OutgoingRequests {
     /// `None` while the guest describes itself, and in a reducer: every request is denied.
     gate: Option<Arc<Gate>>,
-    /// The calls of the requests.
+    /// The host calls of the requests.
     calls: ConcurrentCalls,
     /// Permits for host calls that the guest makes concurrently.
     places: Arc<Semaphore>,
     /// Bytes of the bodies in memory.
     held_bytes: Arc<AtomicU64>,
     newest: Option<NewestRequest>,
-    /// True when the guest has ended. A body that it has not finished is no body then.
+    /// True when the guest has ended. A request whose body the guest has not finished is not sent.
     is_over: watch::Sender<bool>,
     /// Whether the log of the guest says that a request was denied. A guest that repeats it would
     /// fill the log.
@@ -78,7 +78,7 @@ struct NewestRequest {
     arrived: oneshot::Receiver<()>,
 }
 
-/// What sending a request results in, for the guest.
+/// The result of a request, as the guest gets it.
 type Exchanged = Result<Response<WasiBody>, Error>;
 
 /// The end of the transfer of a body.
@@ -110,14 +110,16 @@ impl GuestHttp {
         WasiHttpCtxView { hooks: &mut self.requests, table, ctx: &mut self.context }
     }
 
-    /// Tells requests that the guest has ended: one whose body it has not finished is not made.
+    /// Tells the requests that the guest has ended. A request whose body the guest has not finished
+    /// is not sent.
     pub(crate) fn end_bodies(&self) {
         self.requests.is_over.send_replace(true);
     }
 }
 
 impl OutgoingRequests {
-    /// Adds the call of a request.
+    /// Begins the host call of a request, which runs beside the guest. Returns a future of the
+    /// response.
     fn start(
         &mut self,
         gate: Arc<Gate>,
@@ -144,13 +146,13 @@ impl OutgoingRequests {
         };
         self.calls.push(async move {
             let exchanged = exchange.run().await;
-            // The guest may have given the response up.
+            // The guest may have dropped the future of the response.
             exchanged.map(|exchanged| drop(responds.send(exchanged)))
         });
         Ok(Box::new(async move {
             let exchanged: Result<Exchanged, _> = response.await;
             if let Some(newest) = under_way {
-                // An error means that the guest gave the response before this one up.
+                // An error means that the guest dropped the response before this one.
                 let _ = newest.arrived.await;
             }
             let response = exchanged.unwrap_or_else(|_| Err(lost()))?;

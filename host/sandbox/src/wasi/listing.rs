@@ -21,15 +21,16 @@ use crate::wasi::replace;
 /// The interface with listings, in the version that wasmtime-wasi defines.
 const TYPES: &str = "wasi:filesystem/types@0.2.12";
 
-/// Maximum number of entries that a listing holds. A name has at most 255 bytes on common file
-/// systems, so all listings of a guest together take about 2 MiB.
+/// Maximum number of entries that a listing reads ahead. A name has at most 255 bytes on common
+/// file systems, and a guest holds at most a hundred listings. All listings of a guest together
+/// therefore take at most about 2 MiB.
 const READ_AHEAD_ENTRIES: usize = 64;
 
 /// A listing of a folder.
 struct Listing {
-    /// Entries that the guest has not read.
+    /// Entries that the host has read and the guest has not.
     read: VecDeque<Result<DirectoryEntry, ErrorCode>>,
-    /// The entries after these; `None` if there are none.
+    /// The entries that the host has not read; `None` at the end of the folder.
     rest: Option<ReadDir>,
 }
 
@@ -105,7 +106,7 @@ fn entry_of(entry: io::Result<DirEntry>) -> Result<DirectoryEntry, ErrorCode> {
 fn type_of(entry: &DirEntry) -> io::Result<DescriptorType> {
     let mut kind = entry.file_type()?;
     if kind == FileType::unknown() {
-        // The file system does not keep it in the folder.
+        // This file system does not store the kind of an entry in the folder.
         kind = entry.metadata()?.file_type();
     }
     Ok(descriptor_type(kind))

@@ -18,7 +18,7 @@ use crate::node::{CALL_SEND, NOTHING, SEND};
 use crate::typed::call;
 use crate::{guest, load, load_error, stub_ports};
 
-/// The number with which a function yields.
+/// The callback code `YIELD` of the asynchronous ABI. A function that returns it is called back.
 const YIELD: &str = "(i32.const 1)";
 
 /// Number of calls that exceeds the number of places for guests of this ABI.
@@ -116,7 +116,7 @@ async fn dropping_a_call_ends_an_async_guest_that_nothing_would_wake() {
 }
 
 #[tokio::test]
-async fn sets_of_the_asynchronous_abi_are_limited() {
+async fn waitable_sets_of_a_guest_are_limited() {
     let endless = "(loop (drop (call $set)) (br 0)) (unreachable)";
     let ended = run(guest::async_node(endless, "(unreachable)"), Limits::default()).await;
     let details = limit_of(ended).details.unwrap();
@@ -190,7 +190,7 @@ async fn component_with_unsupported_async_instructions_is_rejected_with_a_compil
     assert!(error.hint.contains("`--sync`"), "{error}");
 }
 
-/// The type of a function is asynchronous, and its code is not.
+/// The type of the function is asynchronous, and its core function is synchronous.
 #[tokio::test]
 async fn asynchronous_function_may_be_lifted_for_synchronous_calls() {
     let text = r#"(component

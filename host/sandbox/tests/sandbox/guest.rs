@@ -62,7 +62,7 @@ pub(crate) fn node(imports: &str, body: &str) -> Bytes {
     core(&node_text(imports, DESCRIBE, body), "node-plugin")
 }
 
-/// Returns the address of the nodes.
+/// Instructions that leave the address of the list of nodes.
 const DESCRIBE: &str = "(i32.const 192)";
 
 /// The data of one node: name `n`, no doc, `{}` for both schemas, nothing extra. It is at address
@@ -86,8 +86,8 @@ fn node_text(imports: &str, describe: &str, body: &str) -> String {
 /// An import that makes the ABI of a component asynchronous. componentize-qjs adds it by default.
 pub(crate) const TASK_CANCEL: &str = r#"(import "[export]$root" "[task-cancel]" (func $cancel))"#;
 
-/// Imports with which a node like [`async_node`] returns its nodes and its result, and makes a set
-/// of things to wait for.
+/// Imports of a node like [`async_node`]. Two functions return the results of `describe` and of
+/// `run`, and the third one creates a waitable set.
 const ASYNC: &str = r#"
     (import "[export]wattle:plugin/node@0.1.0" "[task-return]describe"
         (func $return_nodes (param i32 i32)))
@@ -100,9 +100,9 @@ pub(crate) fn return_nothing() -> String {
     format!("(call $return {})", "(i32.const 0)".repeat(9))
 }
 
-/// Returns a node plugin like [`node`] whose functions are asynchronous. `run` has the given body,
-/// and so has its callback. Both leave what is next: 0 for the end, 1 to yield, 2 to wait for the
-/// set in the other bits.
+/// Returns a node plugin like [`node`] whose functions are asynchronous. `run` and its callback
+/// have the given bodies. Each body leaves a callback code: 0 to exit, 1 to yield, or 2 to wait for
+/// the waitable set whose handle is in the higher bits.
 pub(crate) fn async_node(run: &str, callback: &str) -> Bytes {
     async_node_with("", run, callback)
 }

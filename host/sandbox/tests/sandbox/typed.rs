@@ -34,7 +34,8 @@ const SHOP: &str = "
         export double-it: func(number: u32) -> u32;
     }";
 
-/// `total` returns an error if there are no lines. The result is at 512.
+/// The functions of [`SHOP`]. `total` returns an error if there are no lines, and stores its result
+/// at address 512.
 const FUNCTIONS: &str = r#"
     (data (i32.const 600) "no lines")
     (func (export "double-it") (param i32) (result i32) (i32.shl (local.get 0) (i32.const 1)))
@@ -127,7 +128,7 @@ async fn functions_are_tools_with_a_schema() {
 }
 
 #[tokio::test]
-async fn functions_that_cannot_be_tools_have_a_reason() {
+async fn functions_that_cannot_be_tools_are_listed_with_the_reason() {
     let plugin = load(guest::typed(SHOP, FUNCTIONS)).await.unwrap();
     let mut refused = plugin.info().refused.clone();
     refused.sort_by(|one, other| one.function.cmp(&other.function));

@@ -22,16 +22,16 @@ use wattle_sandbox::WasmSandbox;
 use crate::typed::call;
 use crate::{guest, load_into, sandbox};
 
-/// Random types. Each is compiled.
+/// Number of random types. Each has a component of its own, which is compiled.
 const TYPES: u32 = 32;
 
-/// Random values, and random wrong values, of each type.
+/// Number of random valid values, and of random invalid values, for each type.
 const VALUES: usize = 8;
 
-/// Fields that make the value too large to be passed by itself: more than 16.
+/// Number of fields that make a parameter so large that it is passed by its address: more than 16.
 const PADDING: usize = 17;
 
-/// The largest whole number that is a number in JSON, and not text.
+/// The largest integer that is a JSON number. Larger ones are strings.
 const EXACT_INTEGER: i128 = 1 << 53;
 
 #[derive(Clone, Debug)]

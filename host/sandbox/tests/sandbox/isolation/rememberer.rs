@@ -12,12 +12,12 @@ const TABLES: u32 = 4;
 /// Elements by which each table grows. They take more memory than a freed table keeps.
 const MORE_ELEMENTS: u32 = 1_000;
 
-/// Address from which on a memory of a node is zero: that of the last 4 KiB of its first page. Data,
-/// arguments and results are below.
+/// Address of the last 4 KiB of the first page of a node's memory. The memory is zero from this
+/// address on. Data, arguments and results are below it.
 const FREE: u32 = 61_440;
 
-/// A memory with data, which the engine maps from an image. It begins with two pages. The guest marks
-/// every second 4 KiB, which are more parts than the kernel lists at a time.
+/// A memory with data, which the engine maps from an image. It begins with two pages. The guest
+/// marks every second 4 KiB, which are more parts than the kernel lists at a time.
 pub(crate) const SPARSE: Memory = Memory { first_pages: Some(2), begin: FREE, has_data: true };
 
 /// A memory without data that begins with all of its pages. The guest marks every byte.
@@ -30,24 +30,24 @@ pub(crate) const DENSE_NODE: Memory = Memory { first_pages: Some(2), begin: FREE
 pub(crate) struct Memory {
     /// Pages with which the memory begins; `None` if it begins with all of them.
     first_pages: Option<u32>,
-    /// Address from which on the memory is zero.
+    /// Address at which the zero part of the memory begins.
     begin: u32,
     has_data: bool,
 }
 
-/// What a guest does when it has left its marks.
+/// What a guest does after it has left its marks.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Then {
-    /// It returns.
+    /// The guest returns.
     Return,
-    /// It divides by zero.
+    /// The guest divides by zero.
     Trap,
-    /// It loops without end.
+    /// The guest loops without end.
     Spin,
-    /// It asks for more memory than it may have, and traps.
+    /// The guest tries to grow its memory beyond the limit, and traps.
     Grow,
-    /// It waits: a node for a request, an asynchronous function for its next turn.
+    /// The guest waits: a node for a request, an asynchronous function for its next turn.
     Wait,
 }
 
@@ -148,7 +148,8 @@ struct Host {
 
 /// Returns what a component has of the host: handles of a resource, and the context of a task.
 fn host(abi: Abi) -> Host {
-    // The first handle of an instance is 1. The call leaves the handle behind, so it is a mark, too.
+    // The first handle of an instance is 1. The call leaves the handle behind, so it is a mark,
+    // too.
     let is_marked = "(i32.ne (call $new (i32.const 7)) (i32.const 1))".to_owned();
     let handle = Place { name: "handle", is_marked, mark: String::new() };
     match abi {
@@ -227,11 +228,11 @@ fn then(number: &str, grow: &str, wait: &str) -> String {
     .concat()
 }
 
-/// Asks for more memory, and traps.
+/// Instructions that grow the memory by a page, and trap.
 const GROW: &str = "(drop (memory.grow (i32.const 1))) (unreachable)";
 
-/// Returns the function `$remember`. It traps if a place has a mark, leaves a mark in each, and traps
-/// if a place has none then. The function in which it traps has the name of the place.
+/// Returns the function `$remember`. It traps if a place has a mark, leaves a mark in each, and
+/// traps if a place has none then. The function in which it traps has the name of the place.
 fn remember(places: &[Place]) -> String {
     let functions = places.iter().map(|Place { name, is_marked, .. }| {
         format!(
