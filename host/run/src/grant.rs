@@ -223,9 +223,9 @@ impl From<ToolGrant> for String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryAccess {
-    /// Reads, searches and lists.
+    /// The plugin may read, search and list documents.
     Read,
-    /// Also writes and deletions.
+    /// The plugin may also write and delete documents.
     ReadWrite,
 }
 
@@ -258,9 +258,9 @@ impl MemoryRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SqlAccess {
-    /// Queries only. The parser and the database enforce it.
+    /// The plugin may only execute queries. The parser and the database enforce it.
     ReadOnly,
-    /// Also statements that write.
+    /// The plugin may also execute statements that write.
     ReadWrite,
 }
 

@@ -154,14 +154,15 @@ pub enum ForkFrom {
     Checkpoint {
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// Input that is applied to the state of the checkpoint, in place of the tasks that would run there.
+        /// Input that is applied to the state of the checkpoint. It replaces the tasks that would
+        /// run there.
         input: Option<Value>,
     },
-    /// At an input, which is replaced by another one.
+    /// At an earlier input. The fork applies another input in its place.
     Input {
-        /// The checkpoint that the input made.
+        /// The checkpoint that the earlier input created.
         checkpoint: CheckpointId,
-        /// The replacement of the input.
+        /// The new input.
         input: Value,
     },
     /// At a host call, whose result is overridden. Work before the call is not repeated.

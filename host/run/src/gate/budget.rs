@@ -64,9 +64,9 @@ struct LogUsage {
 pub(crate) enum LogAdmission {
     /// The message is within the budget.
     Granted,
-    /// The message is dropped, as the first one.
+    /// The message exceeds the budget and is dropped. No message was dropped before.
     FirstDropped,
-    /// The message is dropped, like others before.
+    /// The message exceeds the budget and is dropped. Other messages were dropped before.
     Dropped,
 }
 

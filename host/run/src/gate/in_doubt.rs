@@ -23,12 +23,12 @@ impl CallEntry {
     pub(crate) fn in_doubt_failure(&self) -> Failure {
         let CallRequest { function, summary, .. } = &self.request;
         let what = match self.last_round() {
-            Some(_) => "it waited for the answer of a person and is no longer held open",
-            None => "the host stopped before it returned",
+            Some(_) => "the call waited for the answer of a person and is no longer held open",
+            None => "the host stopped before the call returned",
         };
         let text = format!(
-            "call `{function} {summary}` is in doubt: {what}, and it may have taken effect; it is \
-             not repeated without a decision"
+            "call `{function} {summary}` is in doubt: {what}; the call may have taken effect and \
+             is not repeated without a decision"
         );
         Failure::new(code::IN_DOUBT, text).with_details(json!({ "function": function }))
     }
@@ -91,7 +91,7 @@ impl CallEntry {
     }
 }
 
-/// Returns the schema of a decision. Its form is that of [`Decision`].
+/// Returns the JSON Schema of a [`Decision`].
 fn decision_schema() -> Value {
     json!({
         "type": "object",
@@ -104,7 +104,7 @@ fn decision_schema() -> Value {
               "description": "the call took effect and returned this output" },
             { "properties": { "kind": { "const": "fail" } }, "additionalProperties": false,
               "description":
-                  "do not make the call again; it returns the failure `in-doubt` to its caller" },
+                  "do not make the call again; its caller gets the failure `in-doubt`" },
         ],
     })
 }

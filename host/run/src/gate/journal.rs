@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn trailing_rollback_is_dropped() {
+    fn rolled_back_transaction_without_a_later_result_is_dropped() {
         let rolled_back = |call| {
             let answer = json!({ "statements": [], TRANSACTION_END: ROLLED_BACK });
             called(call, call, TRANSACTION, Ok(answer))

@@ -1,4 +1,4 @@
-//! The part of a gate that belongs to a task: journal, log, interrupts.
+//! What a gate needs of the task whose host calls it performs: journal, log and interrupts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::ports::store::StoreError;
 use crate::result_reuse::ReusableResults;
 use crate::task::task_heartbeat::TaskHeartbeat;
 
-/// The part of a gate that belongs to a task.
+/// What a gate needs of the task whose host calls it performs. The gate of a web handler has no
+/// task.
 pub struct TaskGate {
     /// The task.
     pub task: TaskId,
@@ -49,7 +50,7 @@ pub struct TaskGate {
 }
 
 impl TaskGate {
-    /// Returns the part for the tool that call `call` calls.
+    /// Returns the task gate for the tool that the host call with the number `call` calls.
     pub(crate) fn for_tool_call(&self, call: u32) -> Arc<Self> {
         let mut scope = self.scope.clone();
         scope.push(call);

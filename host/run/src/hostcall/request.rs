@@ -88,7 +88,8 @@ impl CallRequest {
     }
 }
 
-/// Returns a request, truncated to its head if it is long or deep.
+/// Returns a request as the journal stores it. A long or deep request is truncated: the field
+/// `head` has its first bytes.
 fn truncated(text: &[u8]) -> Value {
     if text.len() <= limit::JOURNAL_REQUEST_BYTES {
         let whole: Option<Value> = serde_json::from_slice(text).ok();

@@ -8,11 +8,13 @@ use tokio::sync::oneshot;
 
 use crate::meter::WorkOwner;
 
-/// A fixed number of turns. Clones share them.
+/// A fixed number of turns. A turn is the permission to execute one piece of long work. Clones
+/// share the turns.
 #[derive(Clone)]
 pub(crate) struct Turns(Arc<Mutex<TurnQueue<oneshot::Sender<Turn>>>>);
 
-/// A turn that an owner holds. It returns on drop, and its time counts for the owner.
+/// A turn that an owner holds. Dropping it frees the turn, and adds the time for which it was held
+/// to the owner's account.
 pub(crate) struct Turn {
     turns: Turns,
     owner: WorkOwner,
@@ -83,14 +85,14 @@ impl Drop for Turn {
 }
 
 impl Drop for Waiting {
-    /// A turn that was granted already is in the channel, and returns when the channel is dropped.
+    /// A turn that was granted already is in the channel. Dropping the channel frees the turn.
     fn drop(&mut self) {
         let entry = self.turns.lock().leave(&self.owner, self.number);
         drop(entry);
     }
 }
 
-/// The order of pieces of work. A piece is known by an entry of type `W` while it waits.
+/// The queue of the pieces of work that wait for a turn. `W` is the type of an entry of the queue.
 struct TurnQueue<W> {
     free: usize,
     /// Owners with work, and owners that are ahead of one of these.
@@ -146,7 +148,7 @@ impl<W> TurnQueue<W> {
         entry
     }
 
-    /// Returns a turn that an owner has held for a time in microseconds.
+    /// Frees a turn that an owner has held for `time` microseconds.
     fn give(&mut self, owner: &WorkOwner, time: u64) {
         self.free += 1;
         if let Some(account) = self.accounts.get_mut(owner) {
@@ -157,7 +159,8 @@ impl<W> TurnQueue<W> {
         self.forget_idle();
     }
 
-    /// Takes a free turn for the piece that is next. Returns its owner and its entry.
+    /// Grants a free turn to the piece that is next in the queue. Returns the owner and the entry
+    /// of the piece. Returns `None` if no turn is free, or if no piece waits.
     fn grant(&mut self) -> Option<(WorkOwner, W)> {
         if self.free == 0 {
             return None;
@@ -186,7 +189,7 @@ impl<W> TurnQueue<W> {
         account
     }
 
-    /// Returns the time of the owner that has the least of those with work.
+    /// Returns the least time of all owners with work.
     fn least_time(&self) -> Option<u64> {
         let busy = self.accounts.values().filter(|account| account.has_work());
         busy.map(|account| account.time).min()
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_saves_time_and_nobody_is_behind_for_time_alone() {
+    fn owner_that_arrives_starts_with_the_least_time_of_the_others() {
         let (mut queue, a, b) = (TurnQueue::new(1), owner("a"), owner("b"));
         assert!(queue.take_free(&a));
         queue.join(&a, ());
@@ -325,7 +328,8 @@ mod tests {
         /// Times of the pieces of the other owner, which always has pieces that wait once it came.
         other: Box<dyn Iterator<Item = u64>>,
         has_come: bool,
-        /// Time for which the greedy owner held turns since then, less that of the other one.
+        /// Time for which the greedy owner has held turns since the other owner came, minus the
+        /// time for which the other owner has held turns.
         lead: i64,
         largest_lead: i64,
     }
@@ -372,7 +376,7 @@ mod tests {
             self.largest_lead = self.largest_lead.max(self.lead);
         }
 
-        /// Ends the next piece that ends, unless that is after `until`. Returns false then.
+        /// Ends the piece with the earliest end. Returns false if no piece ends by `until`.
         fn end_next(&mut self, until: u64) -> bool {
             let Some(&Reverse((end, _, name, time))) = self.begun.peek() else { return false };
             if end > until {
@@ -400,7 +404,7 @@ mod tests {
         /// Pieces of the greedy owner arrive after any pauses, alone or many at once. If all pieces
         /// take the same time, the lead is a number of pieces.
         #[test]
-        fn any_mix_of_work_of_one_owner_leaves_another_its_half(
+        fn lead_of_one_owner_over_another_is_bounded_by_the_longest_piece(
             turns in 1_usize..6,
             longest in 1_u64..=20,
             greedy in prop::collection::vec(

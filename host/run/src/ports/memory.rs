@@ -107,13 +107,14 @@ pub struct MemorySearch {
 pub struct Condition {
     /// A field at the top level of the document. A missing field counts as `null`.
     pub field: String,
-    /// The comparison.
+    /// How the field is compared with `value`.
     pub compare: Compare,
-    /// The value to compare with.
+    /// The value that the field is compared with.
     pub value: Value,
 }
 
-/// The comparison of a field. Only numbers and strings are ordered; other values are neither greater nor less.
+/// The operator of a [`Condition`]. Only numbers and strings are ordered; other values are neither
+/// greater nor less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {

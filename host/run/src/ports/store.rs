@@ -380,7 +380,7 @@ pub trait Store: Send + Sync {
     async fn find_damage(&self) -> Result<DamageReport, StoreError> {
         Err(StoreError::Unsupported {
             operation: "verify all threads at once",
-            message: "only a store in a file does; `wattle trace --verify` checks one thread",
+            message: "only a store in a file can; `wattle trace --verify` checks one thread",
         })
     }
 
@@ -440,6 +440,6 @@ pub trait Store: Send + Sync {
 fn no_backup() -> StoreError {
     StoreError::Unsupported {
         operation: "back itself up",
-        message: "only a store in a file does; use `pg_dump` for a database",
+        message: "only a store in a file can; use `pg_dump` for a database",
     }
 }

@@ -94,7 +94,8 @@ impl StoredValues {
         meta.versions.iter().filter_map(value).collect()
     }
 
-    /// Assembles a value. The loop ends, since every list delta refers to an earlier value.
+    /// Assembles the value at an index of `parts` from its list deltas and the whole value before
+    /// them. The loop ends because every list delta refers to an earlier value.
     fn value(&self, place: usize) -> Option<ChannelValue> {
         let mut pieces: Vec<Vec<&Value>> = Vec::new();
         let (mut at, mut wanted) = (place, usize::MAX);

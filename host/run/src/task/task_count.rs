@@ -26,7 +26,8 @@ impl Default for TaskCount {
 }
 
 impl TaskCount {
-    /// Creates the counter of a run with `finished` finished tasks.
+    /// Creates the task counter of a run that may have `allowed` tasks, of which `finished` have
+    /// finished.
     pub(crate) fn new(allowed: u64, finished: u64) -> Self {
         Self { allowed, counted: AtomicU64::new(finished) }
     }

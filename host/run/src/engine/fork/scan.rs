@@ -70,7 +70,7 @@ impl<'a> ForkScan<'a> {
         self.overridden?.namespace.child_of(namespace)
     }
 
-    /// Returns the direct subgraphs of a graph in which the fork continues.
+    /// Returns those direct subgraphs of `graph` that the fork continues.
     fn continuing_subgraphs(&self, graph: &ForkedGraph<'a>) -> Vec<Namespace> {
         let beside = graph.superstep.subgraphs().filter(|(namespace, subgraph_log)| {
             namespace.parent().as_ref() == Some(&graph.namespace)

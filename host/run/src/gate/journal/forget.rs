@@ -25,8 +25,9 @@ pub(super) fn forget_failed(entries: &mut BTreeMap<u32, (u64, Called)>) {
 }
 
 /// Removes rolled-back transactions that were recorded after `newest`, the sequence number of the
-/// last start, other result or interrupt. A guest often leaves one behind by ending with an open
-/// transaction. No later entry can depend on their reads, so the next execution may repeat them.
+/// last start, other result or interrupt. The host rolls back a transaction that is open when a
+/// guest ends. No later entry can depend on the reads of such a transaction, so the next execution
+/// may repeat it.
 pub(super) fn drop_trailing_rollbacks(entries: &mut BTreeMap<u32, (u64, Called)>, newest: u64) {
     entries.retain(|_, (seq, called)| *seq <= newest || !is_rolled_back(called));
 }

@@ -67,7 +67,7 @@ pub struct ThreadQuery {
 /// A query of the checkpoints of a thread, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointQuery {
-    /// Only checkpoints of this subgraph, or of the root graph. All graphs if `None`.
+    /// Only checkpoints of the graph with this namespace. All graphs if `None`.
     pub namespace: Option<Namespace>,
     /// Only checkpoints before this one.
     pub before: Option<CheckpointId>,

@@ -17,7 +17,7 @@ use super::ThreadTtl;
 use super::options::RunOptions;
 use crate::caller_id::CallerId;
 
-/// The record of a run.
+/// What a store keeps of a run: its status, its times, its options and the request for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The run.
@@ -171,11 +171,11 @@ pub enum RunKind {
         /// Channel values that are applied to the checkpoint.
         input: Option<Value>,
     },
-    /// Continues from an earlier input, which is replaced by another one.
+    /// Continues from an earlier input, with another input in its place.
     Redo {
-        /// The checkpoint that the input made.
+        /// The checkpoint that the earlier input created.
         checkpoint: CheckpointId,
-        /// The replacement of the input.
+        /// The new input.
         input: Value,
     },
 }
