@@ -64,7 +64,7 @@ impl StateSize {
         self.0 = self.0.saturating_add(bytes);
         if self.0 > MAX_STATE_BYTES {
             return Err(format!(
-                "it has more than {MAX_STATE_BYTES} bytes of provider-specific fields"
+                "its provider-specific fields have more than {MAX_STATE_BYTES} bytes"
             ));
         }
         Ok(())
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn other_owners_get_neither_state_nor_reasoning() {
+    fn other_providers_and_families_get_neither_state_nor_reasoning() {
         let parts = message(StateOwner::new("g", "gemini-3-pro"));
         for other in [StateOwner::new("h", "gemini-3-pro"), StateOwner::new("g", "gemma-3")] {
             let said = SentMessage::new(&parts, &other);

@@ -11,10 +11,12 @@ use tokio::time::{Instant, sleep_until};
 /// some hundred thousand tokens, have about one MiB.
 pub(super) const MAX_OUTPUT_BYTES: usize = 8 << 20;
 
-/// The sustained rate. The fastest services send a thousand tokens a second, in some hundred bytes each.
+/// Maximum sustained rate at which a stream is read. The fastest services send a thousand tokens a
+/// second. Each token arrives in an event of some hundred bytes.
 const BYTES_PER_SECOND: u64 = 2 << 20;
 
-/// The burst: how far a stream may be ahead of the rate. It is enough for a cached or buffered response.
+/// The burst: how far a stream may be ahead of the sustained rate. It is enough for a cached or
+/// buffered response.
 const BURST: Duration = Duration::from_secs(2);
 
 /// The rate limiter of one stream.

@@ -149,7 +149,12 @@ impl<'a> CompiledSchema<'a> {
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    /// Returns the violations of a document. The error is a sentence for a document that is too large to report them.
+    /// Returns the violations of a document.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message if the document is too large to be validated, or to report where it is
+    /// invalid.
     fn errors<'d>(&'d self, document: &'d Value) -> Result<Vec<ValidationError<'d>>, String> {
         let errors = self.schema.errors(document).map_err(|exceeded| exceeded.to_string())?;
         errors.ok_or_else(|| "the document is invalid, and too large to report where".to_owned())

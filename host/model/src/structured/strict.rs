@@ -8,7 +8,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keywords of structures that the subset cannot express.
+/// Keywords that strict mode does not support and that cannot be left out. A schema with one of
+/// them is not sent as strict.
 const UNSUPPORTED_KEYWORDS: [&str; 14] = [
     "allOf",
     "not",
@@ -26,7 +27,7 @@ const UNSUPPORTED_KEYWORDS: [&str; 14] = [
     "unevaluatedItems",
 ];
 
-/// Annotations and constraints that the subset lacks.
+/// Annotations and constraints that strict mode does not support. They are left out.
 const IGNORED_KEYWORDS: [&str; 11] = [
     "$schema",
     "$id",

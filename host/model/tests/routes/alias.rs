@@ -1,4 +1,4 @@
-//! Aliases of models, and retired models.
+//! Tests of requirement S3-48 of the app `travel`: aliases of models, and retired models.
 
 use serde_json::{Value, json};
 use wattle_model::{ModelConfig, Routes, TenantRoutesConfig};

@@ -187,7 +187,7 @@ fn gethostname() -> String {
 }
 
 #[tokio::test]
-async fn invalid_documents_name_the_field() {
+async fn error_for_an_invalid_route_document_names_the_field() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let cases = [

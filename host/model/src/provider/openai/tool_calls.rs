@@ -12,7 +12,7 @@ use crate::provider::openai::extra_fields;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateSize};
 use crate::sink::CallSink;
 
-/// Maximum calls of one response: far more than a host runs concurrently.
+/// Maximum number of calls of one response. It is far more than a host runs concurrently.
 const MAX_CALLS: usize = 128;
 
 /// Fields of a call, and of its function, that are part of the format.
@@ -91,7 +91,7 @@ impl ToolCalls {
         self.calls.is_empty()
     }
 
-    /// Returns the bytes of ids, names and arguments.
+    /// Returns the number of bytes of the ids, names and arguments of all calls.
     pub(super) fn bytes(&self) -> usize {
         let bytes =
             |call: &PartialCall| call.id.len() + call.name.len() + call.arguments.text().len();

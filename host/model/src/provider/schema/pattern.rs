@@ -17,11 +17,11 @@ const MAX_BRACES_CHARS: usize = 12;
 /// How many engines accept a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Portability {
-    /// All engines, with the same meaning.
+    /// All engines accept the pattern, with the same meaning.
     Portable,
-    /// Some engines: the pattern has look-around, a back-reference or special syntax.
+    /// Some engines accept the pattern. It has look-around, a back-reference or special syntax.
     Special,
-    /// No engine.
+    /// No engine accepts the pattern.
     Invalid,
 }
 

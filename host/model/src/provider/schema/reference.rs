@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value};
 use wattle_graph::schema::reference::{anchors, decoded};
 
-/// Maximum copied subschemas. References to further ones are removed: a copy may contain others that are copied as
-/// well, so the schema would grow many times.
+/// Maximum number of copied subschemas. References to further subschemas are removed: a copy may
+/// contain references to others, which are copied as well, so the schema would grow many times.
 const MAX_COPIES: usize = 50;
 
 /// Maximum characters of a generated name.
@@ -28,7 +28,8 @@ pub(super) struct References<'a> {
     /// Whether the provider accepts `definitions`.
     supports_definitions: bool,
     anchors: HashMap<&'a str, &'a Value>,
-    /// Names in `$defs` of copied subschemas, by their addresses in memory: one subschema has many references.
+    /// Names that copied subschemas have in `$defs`, by the address of the original in memory. A
+    /// subschema is copied once, even if several references lead to it.
     copied_names: HashMap<*const Value, String>,
     used_names: HashSet<String>,
     to_copy: Vec<(String, &'a Value)>,
@@ -47,7 +48,9 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Returns the reference that the provider follows to the same subschema; `None` if it cannot be resolved.
+    /// Converts a reference to one that the provider can follow. If necessary, the subschema to
+    /// which it leads is copied to `$defs`. Returns `None` if the reference cannot be resolved, or
+    /// if too many subschemas are copied already.
     pub(super) fn resolve(&mut self, reference: &str) -> Option<String> {
         let fragment = self.fragment(reference)?;
         if self.is_definition(fragment) {

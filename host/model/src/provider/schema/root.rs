@@ -16,10 +16,11 @@ const UNION_KEYWORDS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 const MERGED_KEYWORDS: [&str; 6] =
     ["title", "description", "properties", "required", "patternProperties", "additionalProperties"];
 
-/// Maximum sentences about the alternatives of a union in the description.
+/// Maximum number of sentences about the alternatives of a merged union. They become part of the
+/// description of the root.
 const MAX_SENTENCES: usize = 3;
 
-/// Maximum characters of a property name that every provider accepts.
+/// Maximum number of characters of a property name that every provider accepts.
 const MAX_KEY_CHARS: usize = 64;
 
 /// Makes one pass over a schema of arguments. The result meets more of the provider's requirements, or equals the
