@@ -183,7 +183,8 @@ struct OpenCompletion {
     /// Number of times that the model restarted the completion since the start of the call.
     restarts: u32,
     seen: SeenContent,
-    /// Task of the newest delta, or of the start of the call if its task was known.
+    /// The task that made the call. `None` until the first delta if the start event of the task was
+    /// not read.
     task: Option<TaskRef>,
 }
 
@@ -201,7 +202,7 @@ impl OpenCompletion {
         ChangeKind::Completion { call: self.started.call, id: self.id(), step }
     }
 
-    /// Discards the deltas, because the call starts again.
+    /// Discards the deltas, because the host makes the call again.
     fn restart(&mut self, started: &CallStarted) -> ChangeKind {
         let void = self.step(CompletionStep::Restarted(self.seen.clone()));
         // Logs of older hosts do not number the repeated starts of a call.

@@ -219,7 +219,7 @@ impl CompletionSource {
     }
 }
 
-/// The state with which a tool call continues after an elicitation is left out: it can hold a
+/// Converts a raised interrupt. Leaves out the opaque state of an elicitation, because it can be a
 /// secret of an MCP server.
 fn interrupt_raised(raised: &InterruptRaised) -> EventOutlineKind {
     EventOutlineKind::InterruptRaised {

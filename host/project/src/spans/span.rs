@@ -17,11 +17,11 @@ pub type SpanId = [u8; SPAN_BYTES];
 /// The span kind of OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Handles a request: a run.
+    /// The span of a request that the host handles, which is a run.
     Server,
-    /// Makes a request: a host call.
+    /// The span of a request that the host makes, which is a host call.
     Client,
-    /// Neither: a task.
+    /// The span of work inside of the host, such as a task.
     Internal,
 }
 

@@ -203,7 +203,7 @@ fn pending<'i>(id: &'i str, schema: Option<&'i Value>) -> Pending<'i> {
 }
 
 #[test]
-fn every_interrupt_needs_exactly_one_entry() {
+fn every_pending_interrupt_needs_exactly_one_resume_entry() {
     let open = [pending("a", None), pending("b", None)];
     let both = [resolved("a", json!(1)), resolved("b", Value::Null)];
     let given = answers(&both, &open, false).unwrap().unwrap();
