@@ -127,7 +127,7 @@ async fn exchange_has_one_timeout() {
 }
 
 #[tokio::test]
-async fn incomplete_response_is_unavailable() {
+async fn incomplete_response_is_a_retryable_failure() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".to_vec();
     let port = raw_server(head, |_| async {}).await;
     let request = get(format!("http://127.0.0.1:{port}/"));
