@@ -58,8 +58,8 @@ pub(crate) trait Backend: Send + Sync {
     async fn close(&self);
 }
 
-/// Returns the statement that writes the marker of a key that was not claimed. `now_ms` is an SQL
-/// expression of the dialect for the current time.
+/// Returns the statement that creates the marker of a transaction without a claim. `now_ms` is an
+/// SQL expression of the dialect for the current time.
 pub(crate) fn insert_marker(now_ms: &str) -> String {
     format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {now_ms})")
 }
@@ -82,7 +82,7 @@ pub(crate) trait Session: Send {
     /// See [`SqlTransaction::claim_marker`](wattle_run::ports::sql::SqlTransaction::claim_marker).
     async fn claim(&mut self, key: &str) -> Result<Option<Value>, StatementError>;
 
-    /// Writes the marker, whether or not its key was claimed.
+    /// Records the results in the marker. Creates the marker if [`claim`](Self::claim) did not.
     async fn write_marker(&mut self, marker: &CommitMarker) -> Result<(), StatementError>;
 
     async fn commit(self: Box<Self>) -> Result<(), StatementError>;

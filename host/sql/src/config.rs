@@ -34,7 +34,7 @@ impl DatabaseConfig {
         self
     }
 
-    /// Sets the time of one migration. Default: [`MIGRATION_TIMEOUT`].
+    /// Sets the timeout of one migration. Default: [`MIGRATION_TIMEOUT`].
     pub fn with_migration_timeout(mut self, timeout: Duration) -> Self {
         self.migration_timeout = timeout;
         self

@@ -257,7 +257,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct PostgresSession {
     transaction: Transaction<'static, sqlx::Postgres>,
     prepared: PreparedStatements,
-    /// Whether the marker exists without results.
+    /// Whether this transaction has claimed the key of its marker. The marker has no results yet.
     claimed: bool,
 }
 

@@ -73,8 +73,8 @@ impl ReaderRole {
         statements
     }
 
-    /// Creates the role. Fails if a role with this name has more rights, since such a role serves
-    /// another purpose.
+    /// Returns the statement that creates the role, or keeps an existing one. The statement fails
+    /// if a role with this name has more rights, since such a role serves another purpose.
     fn create_sql(&self) -> String {
         let role = &self.name;
         format!(
@@ -97,7 +97,8 @@ END $wattle$"
         )
     }
 
-    /// Revokes the grants of earlier lists.
+    /// Returns the statement that revokes all rights of the role on tables, sequences and schemas.
+    /// The role can have rights on tables that an earlier call named.
     fn revoke_sql(&self) -> String {
         let role = &self.name;
         format!(

@@ -16,15 +16,17 @@ use crate::statement::Dialect;
 /// Prefix of the host's own tables, in lower case.
 pub(crate) const HOST_TABLE_PREFIX: &str = "_wattle_";
 
-/// Objects that a plugin is allowed to define. Functions, triggers and rules run SQL that was not
-/// checked; roles, extensions and settings are reserved for the operator.
+/// Types of objects that a plugin may define. Other types are rejected: functions, triggers and
+/// rules run SQL that was not checked, and roles, extensions and settings are reserved for the
+/// operator.
 const ALLOWED_OBJECTS: &[&str] =
     &["domain", "index", "materialized", "sequence", "table", "type", "view", "virtual"];
 
-/// Objects that a plugin is allowed to create but not to alter or drop, since the host's tables are in a schema too.
+/// Types of objects that a plugin may create, but not alter or drop. The host's tables are in a
+/// schema, too.
 const CREATE_ONLY_OBJECTS: &[&str] = &["schema"];
 
-/// Keywords between the verb and the object type of a definition.
+/// Keywords that can stand between `CREATE`, `ALTER` or `DROP` and the type of the object.
 const MODIFIER_KEYWORDS: &[&str] =
     &["global", "local", "or", "recursive", "replace", "temp", "temporary", "unique", "unlogged"];
 
@@ -125,7 +127,8 @@ fn reject_escapes(tokens: &[&Token]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the verb of a definition.
+/// Returns the first keyword of a definition, which is `CREATE`, `ALTER` or `DROP`. Returns `None`
+/// for other statements.
 fn verb<'a>(tokens: &[&'a Token]) -> Option<&'a Word> {
     match tokens.first()? {
         Token::Word(word) if ["create", "alter", "drop"].iter().any(|it| is_plain(word, it)) => {

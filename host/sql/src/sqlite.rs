@@ -264,7 +264,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct SqliteSession {
     transaction: Transaction<'static, sqlx::Sqlite>,
     abort_flag: AbortFlag,
-    /// Whether the marker exists without results.
+    /// Whether this transaction has claimed the key of its marker. The marker has no results yet.
     claimed: bool,
 }
 

@@ -112,7 +112,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a string or a quoted name without escapes. Two quotes are an escaped one.
+    /// Skips a quoted name, or a string constant without backslash escapes. Two quotes stand for
+    /// one.
     fn skip_quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(byte) = self.text.get(self.at) {
@@ -126,7 +127,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a word. `E` before a quote begins a string with escapes.
+    /// Skips a word. If it is an `E` before a quote, also skips the string constant.
     fn skip_name(&mut self) {
         let begin = self.at;
         while self.text.get(self.at).is_some_and(|byte| continues_name(*byte) || *byte == b'$') {
@@ -138,8 +139,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a string with escapes, and the parts of it on further lines, which have the same
-    /// escapes.
+    /// Skips a string constant with backslash escapes. The constant can continue on further lines,
+    /// with the same escapes.
     fn skip_escaped(&mut self) {
         loop {
             self.at += 1;
@@ -164,7 +165,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Returns the place of the next part of a string: a quote behind at least one line break.
+    /// Returns the position of the quote that continues a string constant after a line break.
     fn next_part(&self) -> Option<usize> {
         let mut ahead = Self { text: self.text, at: self.at };
         let mut is_next_line = false;

@@ -12,7 +12,7 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::statement::Dialect;
 
-/// Maximum brackets inside one another, and maximum recursion that the parser counts.
+/// Maximum depth of nested brackets, and of the recursion that the parser counts.
 pub(super) const BRACKETS: usize = 64;
 
 /// Maximum levels of the tree of a query. SQLite accepts 256 levels of an expression and 500 parts
@@ -86,8 +86,8 @@ impl Level {
         self.arms += 1;
     }
 
-    /// Returns the counts of the enclosing brackets behind the end of these. A chain may go on
-    /// behind brackets, and what they contain may be its deepest operand.
+    /// Returns the counts of the enclosing brackets after the end of these brackets. A chain may
+    /// continue after brackets, and their content may be its deepest operand.
     fn closed(self, outer: Option<Self>) -> Self {
         let outer = outer.unwrap_or_default();
         Self { chain: outer.chain.max(self.depth()) + 1, ..outer }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_inside_one_another_are_limited() {
+    fn depth_of_nested_brackets_is_limited() {
         let nested = |levels: usize| format!("{}1{}", "(".repeat(levels), ")".repeat(levels));
         assert!(is_allowed(&nested(BRACKETS)));
         assert!(!is_allowed(&nested(BRACKETS + 1)));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn long_chains_are_limited() {
+    fn length_of_a_chain_of_operators_is_limited() {
         for link in
             [" + 1", " JOIN b", " IS NULL", "::int", " MATCH b", "[1]", " UNION SELECT 1, 2"]
         {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_allowed() {
+    fn long_lists_of_rows_and_columns_are_allowed() {
         let rows = ", (1, 'a', b.c)".repeat(10 * LEVELS);
         assert!(is_allowed(&format!("VALUES (1, 'a', b.c){rows}")));
         let columns = ", a + b * 2 AS c".repeat(LEVELS);

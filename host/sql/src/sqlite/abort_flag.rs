@@ -26,7 +26,7 @@ impl AbortFlag {
         Ok(Self { aborted })
     }
 
-    /// Clears the flag for the next statement.
+    /// Clears the abort flag, and returns the guard of the next statement.
     pub(crate) fn arm(&self) -> AbortGuard<'_> {
         self.aborted.store(false, Ordering::Relaxed);
         AbortGuard { flag: self, is_disarmed: false }

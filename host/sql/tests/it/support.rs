@@ -31,7 +31,7 @@ impl Fresh {
         Self { databases, dialect, config, folder, server }
     }
 
-    /// Opens the database a second time, with another time of one migration.
+    /// Opens the database a second time, with another timeout of migrations.
     pub(crate) async fn with_migration_timeout(&self, timeout: Duration) -> Databases {
         open(&self.config.clone().with_migration_timeout(timeout), self.folder.path()).await
     }
@@ -46,7 +46,8 @@ impl Fresh {
         Self::open(&server.url(), Some(server)).await
     }
 
-    /// Creates these SQLite databases, and one of PostgreSQL if it is installed.
+    /// Creates a SQLite database for each URL in `sqlite`. Also creates a PostgreSQL database if
+    /// PostgreSQL is installed.
     pub(crate) async fn all(sqlite: &[&str]) -> Vec<Self> {
         let mut all = Vec::new();
         for url in sqlite {
