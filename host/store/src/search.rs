@@ -40,7 +40,7 @@ impl SearchFields {
     }
 }
 
-/// What a search compares before it compares texts and metadata.
+/// The fields of a thread that a search compares before it compares texts and metadata.
 pub(crate) struct Selectors<'t> {
     app: &'t AppName,
     graph: &'t GraphName,
@@ -52,7 +52,7 @@ pub(crate) struct Selectors<'t> {
     id: &'t ThreadId,
 }
 
-/// Implements the conversion from types with the fields of a record.
+/// Implements `From<&T>` for [`Selectors`]. Each type `T` must have the fields of a thread record.
 macro_rules! impl_selectors {
     ($($thread:ty),+) => {$(
         impl<'t> From<&'t $thread> for Selectors<'t> {

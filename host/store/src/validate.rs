@@ -32,7 +32,7 @@ pub(crate) fn batch(
     let last_checkpoint = position.and_then(|position| position.last_checkpoint);
     check_sequence(thread, last_seq, batch)?;
     if position.is_none() && batch.record.is_none() {
-        return Err(invalid(thread, "the first batch of a thread must have its record"));
+        return Err(invalid(thread, "the first batch of a thread must contain the thread record"));
     }
     if batch.record.as_ref().is_some_and(|record| record.id != *thread) {
         return Err(invalid(thread, "its thread record has the id of another thread"));

@@ -1,4 +1,4 @@
-//! Opening of the file: checks its pages and its format, and creates the tables of a new one.
+//! Opens the file: checks its pages and its format, and creates the tables of a new file.
 
 use std::path::{Path, PathBuf};
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damaged_record_makes_pinned_versions_incomplete() {
+    async fn list_of_pinned_versions_without_a_damaged_record_is_incomplete() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
         fill(&path).await;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unreadable_file_is_rebuilt_at_any_size() {
+    async fn damaged_file_is_rebuilt_with_and_without_a_page_check() {
         for checked_bytes in [CHECKED_AT_START_BYTES, 0] {
             let dir = TempDir::new().unwrap();
             let path = dir.path().join("wattle.redb");

@@ -34,7 +34,7 @@ const OP_REWRITE: &str = "rewrite a thread";
 /// What a rewrite removes from a thread.
 #[derive(Debug)]
 pub(crate) enum RewriteKind {
-    /// All but the newest checkpoints.
+    /// The events and checkpoints that [`RetentionPlan::keep_latest`] does not keep.
     KeepLatest,
     /// The events and the checkpoints of some runs.
     DropRuns(BTreeSet<RunId>),

@@ -216,7 +216,7 @@ impl Snapshot {
         Ok(all)
     }
 
-    /// Returns a thread as the port describes it.
+    /// Returns the head of a thread; `None` if the thread does not exist.
     pub(crate) fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
         let Some(head) = self.head(thread)? else {
             return Ok(None);
@@ -276,7 +276,7 @@ impl Snapshot {
         Ok(value.map(|value| value.value()))
     }
 
-    /// Returns all marks of a thread: newest event of a frame to the frame.
+    /// Returns all marks of a thread. A mark maps the newest event of a frame to the frame.
     pub(crate) fn marks(&self, thread_number: u64) -> Result<BTreeMap<u64, u64>, StoreError> {
         let marks = self.transaction.open_table(MARKS).map_err(redb_error(READ))?;
         let all = (thread_number, 0)..=(thread_number, u64::MAX);

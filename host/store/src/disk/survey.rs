@@ -196,8 +196,10 @@ fn separate_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, 
 
 /// The threads that the keys of a table name.
 struct NamedThreads {
+    /// Whether the format of the file has checksums.
     has_checksums: bool,
-    /// Whether all checksums match. Otherwise a key itself may be damaged, and name another thread.
+    /// Whether the checksums of all visited entries match. An entry whose checksum does not match
+    /// may have a damaged key, which names the wrong thread.
     are_intact: bool,
 }
 
@@ -206,7 +208,7 @@ impl NamedThreads {
         Self { has_checksums, are_intact: true }
     }
 
-    /// Returns the thread of a key.
+    /// Checks an entry of the table, and returns the thread that its key names.
     fn visit(&mut self, table: &str, key: &[u8], stored: &[u8]) -> Option<ThreadId> {
         let is_checked = has_checksum(stored) || !self.has_checksums;
         self.are_intact &= is_checked && packed("record", (table, key), stored).is_ok();
@@ -214,8 +216,8 @@ impl NamedThreads {
     }
 }
 
-/// Visits a table from its beginning, and if a page is damaged also from its end. Returns why
-/// entries may be missing, if they may.
+/// Visits a table from its beginning, and if a page is damaged also from its end. If the visit may
+/// have missed entries, returns the reason.
 ///
 /// # Errors
 ///

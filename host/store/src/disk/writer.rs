@@ -437,7 +437,7 @@ impl Writer {
 
 /// Builds the error for a file that failed at a read.
 fn read_failure_error() -> StoreError {
-    backend("read", "its file failed at a read and has not been reopened yet")
+    backend("read", "an earlier read of its file failed, and the file has not been reopened yet")
 }
 
 /// Verifies that the file can be written. Returns the last entry of the log and the highest thread

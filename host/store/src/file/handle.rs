@@ -21,6 +21,10 @@ const OP_COMPACT: &str = "compact its file";
 
 const OP_REOPEN: &str = "reopen its file";
 
+/// Message of an error while a file that failed is not open again.
+pub(crate) const NOT_REOPENED: &str =
+    "an earlier operation on its file failed, and the file has not been reopened yet";
+
 /// Maximum time for which an attempt to get exclusive access blocks new reads and batches: longer
 /// than almost every read takes, and hardly noticeable.
 const EXCLUSIVE_WAIT: Duration = Duration::from_millis(40);
@@ -36,7 +40,8 @@ const MAX_PASSES: usize = 4;
 pub(crate) enum Handle {
     /// The file can be written.
     Writable(Database),
-    /// The file failed. Its newest commit can be read.
+    /// The file failed: after an I/O error, redb refuses all operations that need the file. The
+    /// view reads its newest commit.
     ReadOnly(ReadOnlyView),
 }
 
@@ -57,9 +62,7 @@ impl Handle {
     pub(crate) fn writable(&self) -> Result<&Database, StoreError> {
         match self {
             Self::Writable(database) => Ok(database),
-            Self::ReadOnly(_) => {
-                Err(backend("write", "its file failed and has not been reopened yet"))
-            }
+            Self::ReadOnly(_) => Err(backend("write", NOT_REOPENED)),
         }
     }
 
@@ -81,7 +84,7 @@ pub(crate) struct SharedFile {
     path: PathBuf,
     kind: &'static FileKind,
     handle: RwLock<Arc<Handle>>,
-    /// Whether the file failed at a read, which the writer has not noticed yet.
+    /// Whether the file failed at a read and the writer has not noticed the failure yet.
     has_failed: AtomicBool,
 }
 
@@ -198,7 +201,7 @@ impl SharedFile {
             return Ok(None);
         };
         let Some(Handle::Writable(database)) = Arc::get_mut(&mut handle) else {
-            return Err(backend(OP_COMPACT, "its file failed and has not been reopened yet"));
+            return Err(backend(OP_COMPACT, NOT_REOPENED));
         };
         for _ in 0..MAX_PASSES {
             if !guarded(OP_COMPACT, || database.compact().map_err(redb_error(OP_COMPACT)))? {

@@ -72,7 +72,7 @@ pub(crate) fn ensure_not_lost(path: &Path) -> Result<(), StoreError> {
             "delete that marker too",
         )
     } else if what == "empty" && has_blobs() {
-        ("empty, and there are blobs beside it".to_owned(), "delete the empty file")
+        ("empty, although its folder contains blobs".to_owned(), "delete the empty file")
     } else {
         return Ok(());
     };

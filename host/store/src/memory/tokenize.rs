@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_are_compared_by_pairs() {
+    fn texts_without_spaces_are_compared_by_bigrams() {
         let value = json!("\u{5979}\u{559c}\u{6b22}\u{7eff}\u{8336}A1");
         assert_eq!(score("\u{7eff}\u{8336}", value.clone()), Some(1.0));
         assert_eq!(score("\u{8336}", value.clone()), Some(1.0));

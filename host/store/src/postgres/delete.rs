@@ -41,9 +41,9 @@ const RESET: &str = "
 /// Whether the lease of a live host prevents the deletion of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeaseCheck {
-    /// The thread is not deleted.
+    /// The lease prevents the deletion.
     Enforce,
-    /// The thread is deleted in any case.
+    /// The deletion ignores the lease.
     Skip,
 }
 
@@ -83,7 +83,12 @@ async fn delete_once(
     Ok(true)
 }
 
-/// Refuses to delete data of a locked thread that a live host has leased.
+/// Checks that no live host has the lease of a thread. The transaction must have locked the row of
+/// the thread.
+///
+/// # Errors
+///
+/// [`StoreError::Leased`] if a live host has the lease.
 pub(super) async fn ensure_unleased(
     transaction: &mut PgTransaction,
     thread: &ThreadId,

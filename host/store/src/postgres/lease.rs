@@ -223,7 +223,11 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// Refuses to delete data of threads of which a live host has leased one.
+/// Checks that no live host has the lease of any of these threads.
+///
+/// # Errors
+///
+/// [`StoreError::Leased`] if a live host has the lease of one of them.
 pub(super) async fn ensure_unleased(
     database: &Database,
     threads: &[ThreadId],

@@ -28,10 +28,11 @@ const PAGE: i64 = 100;
 /// Namespaces that one statement reads.
 const NAMESPACE_PAGE: i64 = 1_000;
 
-/// Maximum of documents that one statement deletes. It bounds how long other statements wait.
+/// Maximum number of documents that one statement deletes. It bounds how long other statements
+/// wait.
 const MAX_DELETES: i64 = 1_000;
 
-/// Maximum TTL that a read restarts. Added to a time, it must not overflow.
+/// Maximum TTL of a sliding expiry in milliseconds. The sum of a time and a TTL must not overflow.
 const MAX_REFRESH_MS: u64 = 1 << 62;
 
 const GET: &str = "
@@ -56,7 +57,8 @@ const PUT_NEW: &str = "
         WHERE old.expires_ms <= $3
     RETURNING 1";
 
-/// Replaces the document that was read before.
+/// Replaces a document that has not expired, if it still equals the document that the caller has
+/// read.
 const PUT_OVER: &str = "
     UPDATE memory SET updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6
     WHERE path = $1 AND key = $2 AND document = $7 AND (expires_ms IS NULL OR expires_ms > $3)
@@ -100,7 +102,8 @@ const CLEAR: &str = "
         RETURNING 1)
     SELECT count(*) FROM gone";
 
-/// Compares the expiry twice, because a document may be put again between the two reads.
+/// Compares the expiry twice, because a document may be put again between the `SELECT` and the
+/// `DELETE`.
 const SWEEP: &str = "
     WITH gone AS (
         DELETE FROM memory WHERE expires_ms <= $1 AND (path, key) IN (

@@ -62,7 +62,7 @@ pub(super) struct ThreadContents {
     pub(super) record: ThreadRecord,
     pub(super) runs: Vec<RunRecord>,
     pub(super) log: Vec<LogBatch>,
-    /// A new thread number for the rewrite.
+    /// The thread number under which the rewrite stores the kept frames.
     pub(super) next_number: i64,
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn threads_of(
 pub(super) enum RewriteKind<'a> {
     /// Events and checkpoints of some runs.
     DropRuns(&'a [RunId]),
-    /// All but the newest checkpoints.
+    /// The events and checkpoints that [`RetentionPlan::keep_latest`] does not keep.
     KeepLatest,
 }
 

@@ -178,7 +178,8 @@ async fn equal_blobs_can_be_put_concurrently() {
     }
 }
 
-/// Damages of the file of a blob: a changed byte, a lost end, an empty file, a longer end.
+/// Returns the contents of a blob file with a flipped byte, of a truncated file, of an empty file,
+/// and of a file with an extra byte.
 fn damages() -> Vec<Vec<u8>> {
     let whole = vec![7_u8; 600_000];
     let flipped = whole.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 599_999));
@@ -211,7 +212,7 @@ async fn damaged_blob_is_broken_until_a_put_repairs_it() {
     }
 }
 
-/// Damages of the rows of a blob with three chunks.
+/// Statements that damage the rows of a blob with three chunks.
 const DAMAGED_ROWS: [&str; 6] = [
     "UPDATE blob_chunks SET bytes = overlay(bytes PLACING '\\x00'::bytea FROM 9) WHERE chunk = 1",
     "UPDATE blob_chunks SET bytes = substring(bytes FOR 50) WHERE chunk = 2",
@@ -281,8 +282,8 @@ async fn blob_without_a_media_type_is_swept() {
     assert!(blobs.older_than(Duration::ZERO).await.unwrap().is_empty());
 }
 
-/// A link to itself has the same effect as other reasons why a file cannot be opened, such as too
-/// many open files.
+/// A symbolic link to itself cannot be opened. It stands for other causes, such as too many open
+/// files.
 #[cfg(unix)]
 #[tokio::test]
 async fn unopenable_blob_is_not_reported_as_damaged() {

@@ -12,14 +12,15 @@ use wattle_store::{PostgresStore, RedbStore};
 use crate::fixtures::{append, create, events, seqs};
 use crate::postgres::Server;
 
-/// Number of batches. With the longest delay for each, they would take as many seconds.
+/// Number of batches. They would take as many seconds if each of them waited for the longest delay,
+/// which is one second.
 const BATCHES: u64 = 120;
 
-/// A third of the time that they would take if each pair shared a delay, and far more than a slow
-/// disk needs. It only detects a wait.
+/// Timeout of a test. It is a third of the time that the batches would take if each pair of them
+/// waited for one delay, and far more than a slow disk needs.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Expects a store with the longest delay.
+/// The test detects a batch that waits only if the store has the longest delay.
 async fn awaited_batches_skip_the_commit_delay(store: &dyn Store) {
     let thread = create(store, "waited for").await;
     let waits = async {
@@ -52,7 +53,7 @@ async fn unawaited_batches_are_committed_after_the_delay(store: &dyn Store) {
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
 }
 
-/// Holds also while the writer holds back batches that no caller awaits.
+/// A watcher sees its batch at once, even while the writer holds back a batch of another thread.
 async fn watched_threads_skip_the_commit_delay(store: &dyn Store) {
     let (thread, other) = (create(store, "watched").await, create(store, "not watched").await);
     let mut newest = store.watch(&thread);
@@ -66,7 +67,7 @@ async fn watched_threads_skip_the_commit_delay(store: &dyn Store) {
     tokio::time::timeout(TIMEOUT, notified).await.expect("the watcher waited for the delay");
 }
 
-/// A release goes through the queue, behind the batch.
+/// The writer releases the lease after it has handled the batch that is queued before the release.
 async fn lease_request_skips_the_commit_delay(store: &dyn Store) {
     let thread = create(store, "leased").await;
     let holder = LeaseHolder("a".into());
@@ -81,7 +82,8 @@ async fn lease_request_skips_the_commit_delay(store: &dyn Store) {
     tokio::time::timeout(TIMEOUT, waits).await.expect("each lease waited for the delay");
 }
 
-/// A request that waited for the batch of the other thread would end the delay.
+/// A lease request that waited for the queued batch of the other thread would make the store commit
+/// that batch at once. The test expects that a batch is still uncommitted after a lease request.
 async fn lease_requests_do_not_wait_for_batches_of_other_threads(store: &dyn Store) {
     let (thread, other) = (create(store, "requested").await, create(store, "written").await);
     let holder = LeaseHolder("a".into());

@@ -480,5 +480,5 @@ async fn empty_file_next_to_blobs_is_refused() {
     blobs.put(Bytes::from_static(b"x"), "text/plain").await.unwrap();
     fs::write(&path, b"").unwrap();
     let error = RedbStore::open(&path).unwrap_err().to_string();
-    assert!(error.contains("blobs beside it"), "{error}");
+    assert!(error.contains("its folder contains blobs"), "{error}");
 }

@@ -37,7 +37,7 @@ pub(crate) async fn records_are_replaced(store: &dyn Store) {
     assert_eq!((head.record, head.last_seq), (changed, 1));
 }
 
-/// Checks more threads than one page.
+/// The threads fill more than one page of a store that reads their versions page by page.
 pub(crate) async fn versions_are_listed_once(store: &dyn Store) {
     let none = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
     assert_eq!(store.pinned_versions().await.unwrap(), none);

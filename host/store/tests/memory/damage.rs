@@ -26,7 +26,7 @@ type UncheckedRow<'r> = (i64, i64, Option<i64>, Option<u64>, &'r str);
 
 const DOCUMENTS: TableDefinition<'_, Key<'_>, Row<'_>> = TableDefinition::new("items");
 
-/// Documents of a file: far more than fit in one page.
+/// Number of documents that a test writes: far more than fit in one page of the file.
 const MANY: usize = 400;
 
 fn key(number: usize) -> String {

@@ -14,17 +14,17 @@ use wattle_run::ports::store::StoreError;
 
 use crate::error::{backend, redb_error};
 use crate::file::guarded;
-use crate::file::handle::SharedFile;
+use crate::file::handle::{NOT_REOPENED, SharedFile};
 use crate::memory::disk::failure::failure;
 use crate::memory::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, bytes_of, get, to_row};
 use crate::memory::disk::usage::{ByteChange, Usage};
 use crate::memory::document::{CompareOutcome, DocumentKey, StoredDocument};
 
-/// Capacity of the queue; further callers wait. Also the maximum of changes in one commit:
-/// documents are small, so this bounds the size of a commit.
+/// Capacity of the queue, and the maximum number of changes in one commit. Callers wait while the
+/// queue is full. Since documents are small, the number of changes bounds the size of a commit.
 pub(crate) const QUEUE_CAPACITY: usize = 64;
 
-/// Maximum of documents that one change deletes. It bounds how long other changes wait.
+/// Maximum number of documents that one change deletes. It bounds how long other changes wait.
 pub(crate) const MAX_DELETES: usize = 1_000;
 
 const OP_COMMIT: &str = "commit";
@@ -122,7 +122,7 @@ impl Writer {
         }
         if let Some(at) = self.reopen_at {
             if Instant::now() < at {
-                return Err(backend(OP_COMMIT, "its file failed and has not been reopened yet"));
+                return Err(backend(OP_COMMIT, NOT_REOPENED));
             }
             self.reopen_at = Some(Instant::now() + MIN_REOPEN_DELAY);
             self.file.reopen()?;
