@@ -56,7 +56,8 @@ pub struct GuardState {
     admission: Arc<Admission>,
     /// Format of the responses that reject a request.
     format: ErrorFormat,
-    /// Required scope and share of each route.
+    /// The access of each route: the scope that a key needs, and the share of open requests that a
+    /// request counts against.
     access: Arc<Access>,
 }
 

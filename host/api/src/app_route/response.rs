@@ -130,11 +130,12 @@ fn custom_projection(app: &App, name: &str) -> Result<Arc<StreamProjection>, Pro
     })
 }
 
-/// Codes of failures whose details contain output of a guest. The handler may also return such a
-/// failure of a tool of another plugin.
+/// Codes of failures whose details contain output of a guest. The guest can also be a tool of
+/// another plugin: a handler that calls the tool may return its failure.
 const CODES_WITH_OUTPUT: [&str; 3] = [code::TRAP, code::LIMIT, code::UNAVAILABLE];
 
-/// Fields of the details that contain output of a guest.
+/// Fields of the details that contain output of a guest: the text of its panic, and the end of its
+/// stdout and stderr.
 const QUOTED_DETAILS: [&str; 2] = ["cause", "output"];
 
 /// Converts the error of a handler that ended without a response into a problem. The status is
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn client_does_not_get_the_output_of_the_handler() {
+    fn stdout_stderr_and_trap_cause_are_removed_from_the_problem() {
         let details = json!({
             "trap": "unreachable",
             "cause": { "text": "no rows" },

@@ -140,9 +140,9 @@ mod tests {
 
     use super::*;
 
-    /// The command line reads the documents as reports of the engine.
+    /// The command line deserializes the documents as [`MigrationReport`] and [`SealReport`].
     #[test]
-    fn documents_have_the_json_of_the_reports() {
+    fn migration_and_seal_documents_serialize_like_the_reports_of_the_engine() {
         let digest = "1".repeat(64);
         let report = json!({
             "from": digest, "to": "2".repeat(64), "applied": false,

@@ -74,9 +74,9 @@ mod tests {
 
     use super::*;
 
-    /// The command line reads the documents as calls of the engine.
+    /// The command line deserializes the document as a [`PendingCall`].
     #[test]
-    fn documents_have_the_json_of_the_calls() {
+    fn pending_call_document_serializes_like_a_pending_call_of_the_engine() {
         let mut call = json!({ "task": "t", "node": "n", "scope": [1], "call": 2,
             "function": "tools.call", "summary": "find", "at_ms": 5 });
         let read: PendingCall = serde_json::from_value(call.clone()).unwrap();

@@ -332,7 +332,7 @@ impl Keyring {
     }
 }
 
-/// Checks that a key may be created, by the given creator.
+/// Checks that another key may be created, and that `creator` may create it.
 fn check_may_create(keys: &KeySet, creator: Option<&KeyRecord>) -> Result<(), Failure> {
     let limit = |message: String| Err(Failure::new(code::LIMIT, message));
     if keys.values().count() >= MAX_KEYS {
@@ -358,8 +358,8 @@ fn check_may_create(keys: &KeySet, creator: Option<&KeyRecord>) -> Result<(), Fa
     Ok(())
 }
 
-/// Checks that the creator was not revoked meanwhile: a revocation with descendants must not miss a
-/// key that is being created.
+/// Checks that the key that creates another key has not been revoked since its request was
+/// admitted. Otherwise, a revocation with descendants could miss the key that is being created.
 fn check_not_revoked(keys: &KeySet, creator: Option<&KeyRecord>) -> Result<(), Failure> {
     match creator {
         Some(creator) if keys.find(&creator.digest).is_none() => {
