@@ -110,7 +110,7 @@ impl IntoResponse for Page {
     }
 }
 
-/// The budget of a search by values.
+/// The number and the approximate size of the states that a search by values has read.
 #[derive(Debug, Default)]
 pub(crate) struct SearchBudget {
     states: usize,
@@ -118,11 +118,11 @@ pub(crate) struct SearchBudget {
 }
 
 impl SearchBudget {
-    /// Counts a state that was read.
+    /// Adds a state that was read.
     ///
     /// # Errors
     ///
-    /// 422 if the budget is exceeded.
+    /// 422 if the search has read too many states, or too many bytes of them.
     pub(crate) fn charge(&mut self, values: &Value) -> Result<(), Failure> {
         self.states += 1;
         self.bytes = self.bytes.saturating_add(approx_bytes(values));

@@ -38,7 +38,7 @@ pub(super) async fn respond(
     let is_pending = |id: &String| pending.iter().any(|interrupt| interrupt.id == *id);
     if let Some(id) = answers.keys().find(|id| !is_pending(id)) {
         let why = match pending.as_slice() {
-            [] => format!("interrupt `{id}` is not pending, and no other is"),
+            [] => format!("interrupt `{id}` is not pending; the thread has no pending interrupts"),
             pending => {
                 let ids: Vec<String> =
                     pending.iter().map(|interrupt| format!("`{}`", interrupt.id)).collect();

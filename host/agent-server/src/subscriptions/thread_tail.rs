@@ -74,7 +74,8 @@ impl ThreadTail {
         (self.position, self.next_event) = (after, None);
     }
 
-    /// Returns the sequence number of the last event before the next one.
+    /// Returns the sequence number of the last event that [`Self::pop`] returned, or of the event
+    /// after which the log is read.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -91,7 +92,8 @@ impl ThreadTail {
         Some(event)
     }
 
-    /// Waits until the next event was read. This method is cancel safe.
+    /// Waits for the next item. An event stays in the tail until [`Self::pop`] takes it. This
+    /// method is cancel safe.
     pub(crate) async fn next(&mut self) -> ThreadTailItem {
         loop {
             if self.next_event.is_some() {
@@ -114,8 +116,8 @@ impl ThreadTail {
         }
     }
 
-    /// Reads the next item. If there is none, waits until the log changes, and returns `None` if it
-    /// did.
+    /// Reads the next item. If there is none, waits for a change of the log, and returns `None`
+    /// after a change.
     async fn read_next(&mut self) -> Option<ThreadTailItem> {
         let item = match self.tail.next().await {
             Ok(item) => item,

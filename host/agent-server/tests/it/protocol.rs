@@ -168,7 +168,7 @@ async fn reconnect_in_a_later_run_receives_missed_events() {
 }
 
 #[tokio::test]
-async fn reply_to_a_command_names_the_number_before_its_events() {
+async fn reply_to_run_start_has_the_sequence_number_before_the_events_of_the_run() {
     let host = Host::new();
     let first = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
     let mut live = LiveStream::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;

@@ -21,7 +21,8 @@ use crate::host::{Host, HostOptions, request};
 use crate::live_stream::LiveStream;
 use crate::thread_stream::thread_stream_request;
 
-/// The number of records that each kind of read returned, and the number of calls of the memory.
+/// Counts by name: for a read of the store, the number of records that it returned; for a method of
+/// the memory, the number of its calls.
 type Reads = BTreeMap<&'static str, usize>;
 
 /// A store that counts the records that are read.
@@ -45,7 +46,7 @@ impl Layer for Counted {
     }
 }
 
-/// Counts the calls of the memory for records of the server.
+/// Counts the calls of the memory for records of the Agent Server API.
 #[derive(Default)]
 struct Calls(Mutex<Reads>);
 
@@ -62,7 +63,7 @@ impl Hook for Calls {
     }
 }
 
-/// A server that counts its reads.
+/// A host that counts the reads of its store and of its memory.
 struct Counting {
     host: Host,
     store: Arc<Layered<Counted>>,
