@@ -13,7 +13,8 @@ use wattle_run::page::PageFiles;
 
 use crate::load::page;
 
-// `FOLDER`, the folder from which a debug build reads, and `FILES`, those of a release build.
+// `FOLDER`, the folder from which a debug build reads the files, and `FILES`, the files that a
+// release build embeds.
 include!(concat!(env!("OUT_DIR"), "/studio.rs"));
 
 /// The folder of the built files, below the folder of the studio.
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debug_build_embeds_the_folder_only() {
+    fn a_debug_build_contains_the_path_of_the_folder_and_no_files() {
         let folder = built();
         let code = table::code(folder.path(), false).unwrap();
         let expected = format!("Some({:?})", folder.path().to_string_lossy());
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn embedded_files_are_those_that_are_read() {
+    fn embedded_files_equal_the_files_read_from_the_folder() {
         let folder = built();
         let read = read(folder.path()).unwrap().unwrap();
         let table: &[(&str, &'static [u8])] = &[

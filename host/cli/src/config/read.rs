@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_an_app_is_for_one_folder() {
+    fn the_folder_of_an_app_is_its_path_or_its_name_in_the_plugins_folder() {
         let config = check("[apps.shop]\n[apps.asset]\npath = \"code/asset\"").unwrap();
         let folder = |app: &str| config.folder_of_app(&app.parse().unwrap());
         assert_eq!(folder("shop"), Some("/base/plugins/shop".into()));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_of_the_studio_is_its_own() {
+    fn studio_listen_requires_the_studio_and_differs_from_listen() {
         let with = |key: &str| check(&format!("[server]\nstudio_listen = \"0.0.0.0:8701\"\n{key}"));
         for (key, part) in [
             ("studio = false", "`server.studio` is false"),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_a_value_or_a_token() {
+    fn a_secret_is_a_constant_value_or_a_managed_token() {
         let sources = read(
             r#"
             KEY = { env = "VARIABLE" }

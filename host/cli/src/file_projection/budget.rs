@@ -39,8 +39,9 @@ impl RunBudget {
         Ok(self.run_bytes.min(self.app_bytes))
     }
 
-    /// Counts the bytes of a file. A file that existed before counts for the run only, so that a
-    /// run whose files are written again has the same files.
+    /// Counts the bytes of a file. They always count for the run. They count for the app only if
+    /// the file did not exist with the same content, so that files of a run that are written again
+    /// do not count for the app twice.
     pub(super) fn finish_file(&mut self, written: WrittenFile) {
         self.run_bytes = self.run_bytes.saturating_sub(written.bytes);
         if written.is_new {

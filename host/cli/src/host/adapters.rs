@@ -251,7 +251,8 @@ fn open_model(
 ///
 /// # Errors
 ///
-/// [`Error::Setup`] or [`Error::File`].
+/// [`Error::File`] if the folder or the key of the cache cannot be used; [`Error::Setup`] if the
+/// sandbox rejects its configuration.
 pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     let cache_dir = config.data.join(CACHE_FOLDER);
     make_private_dir(&cache_dir)?;

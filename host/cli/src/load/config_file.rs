@@ -60,7 +60,8 @@ impl ConfigFile {
         (since.elapsed() >= DEBOUNCE).then(|| fingerprint.clone())
     }
 
-    /// Defers a change. Returns the time at which it can be read.
+    /// Defers a change of the file. Returns the time at which the file can be read unless it
+    /// changes again before.
     pub(super) fn defer(&mut self, fingerprint: Fingerprint) -> Instant {
         let known = self.deferred.take().filter(|(known, _)| *known == fingerprint);
         let (_, since) =

@@ -7,19 +7,20 @@
 /// app is loaded. Those of the bundled apps have a few KiB.
 pub const STREAMS_BYTES: u64 = 4 << 20;
 
-/// Maximum size of all migrations of an app, in bytes. Those of one database are in memory together
-/// until they are applied.
+/// Maximum size of all migrations of an app, in bytes. The migrations of one database are in memory
+/// together until they are applied.
 pub const MIGRATIONS_BYTES: u64 = 64 << 20;
 
 /// Maximum number of components of an app. Each of the bundled apps has one.
 pub const APP_COMPONENTS: usize = 32;
 
-/// Maximum number of files and folders in the folder of an app, at the depth that is watched. Each
-/// refresh reads their sizes and times.
+/// Maximum number of files and folders in the folder of an app, down to the depth that the host
+/// watches. The host does not load an app with more. Each refresh reads their sizes and
+/// modification times.
 pub const APP_ENTRIES: usize = 10_000;
 
-/// Maximum number of files and folders of the plugins folder with its subfolders, those of apps
-/// included, that are searched. Cargo's target folder has a few thousand at this depth.
+/// Maximum number of files and folders that a search of the plugins folder visits, including those
+/// in the folders of apps. Cargo's target folder has a few thousand at this depth.
 pub const SEARCHED_ENTRIES: usize = 50_000;
 
 /// Number of loads that read their files at once. Each can have a component of 64 MiB in memory.

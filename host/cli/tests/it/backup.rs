@@ -37,10 +37,11 @@ const ENDED: u32 = 200;
 /// Maximum number of attempts to observe a condition, at intervals of a tenth of a second.
 const TRIES: usize = 300;
 
-/// The state that clients share.
+/// The state that the clients of a test share. Each client starts runs until the load is over.
 struct Load {
     client: reqwest::Client,
     url: String,
+    /// Whether clients start no more runs.
     is_over: AtomicBool,
     /// Runs whose end a client has received.
     ended: Mutex<Vec<String>>,
@@ -79,7 +80,7 @@ fn place(folder: &Path) -> Config {
     config
 }
 
-/// Returns the output of a command.
+/// Runs a command that must succeed, and returns its output.
 async fn told(folder: &Path, args: [&'static str; 2], copy: &Path) -> String {
     let (folder, copy) = (folder.to_owned(), copy.to_owned());
     let work = move || said(&folder, &[args[0], args[1], copy.to_str().unwrap()], None);

@@ -11,7 +11,7 @@ fn wattle(folder: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_new_app_has_its_files_and_is_not_written_twice() {
+fn a_new_app_has_its_files_and_an_existing_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let made = wattle(folder, &["new", "hello", "--lang", "python", "--kind", "tool", "--json"]);

@@ -55,7 +55,7 @@ async fn follow(fixture: &Fixture, path: &str) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn a_run_is_a_message_of_the_ai_sdk() {
+async fn a_run_is_streamed_as_a_message_of_the_ai_sdk() {
     let fixture = Fixture::start("").await;
     let run = ask(&fixture, LOGGED).await;
     let path = format!("/apps/greeter/talk/{}", run.thread);
@@ -83,7 +83,7 @@ async fn a_run_is_a_message_of_the_ai_sdk() {
 }
 
 #[tokio::test]
-async fn a_run_is_a_run_of_ag_ui() {
+async fn a_run_is_streamed_as_ag_ui_events() {
     let fixture = Fixture::start("").await;
     let run = ask(&fixture, "Ada").await;
     let events = documents(&text(&fixture, &format!("/apps/greeter/agent/{}", run.thread)).await);

@@ -62,7 +62,7 @@ impl GrantTables {
         Self { tables, apps: config.apps.keys().cloned().collect(), names }
     }
 
-    /// Returns the same tables beside further apps and plugins.
+    /// Returns the same tables with the names of further apps and plugins.
     #[must_use]
     pub fn with_names(&self, names: KnownNames) -> Self {
         let mut tables = self.clone();
@@ -71,13 +71,13 @@ impl GrantTables {
         tables
     }
 
-    /// Returns other tables beside the same apps and plugins.
+    /// Returns other tables with the names of the same apps and plugins.
     #[must_use]
     pub fn with_tables(&self, tables: BTreeMap<GrantKey, GrantSpec>) -> Self {
         Self { tables, ..self.clone() }
     }
 
-    /// Returns true if the tables are the same as those of others.
+    /// Returns true if `others` has the same tables.
     pub fn has_same_tables(&self, others: &Self) -> bool {
         self.tables == others.tables
     }
@@ -117,7 +117,7 @@ impl GrantTables {
         }
     }
 
-    /// Returns the folder through which a folder of files leads, and where a component may write.
+    /// Returns a folder on the path of a folder of files to which a component may write.
     pub(crate) fn writable_folder_on_path(&self, files: &FilesFolder) -> Option<&Path> {
         let granted = self.tables.values().flat_map(|needs| &needs.folders);
         let writable = granted.filter(|folder| folder.access == FolderAccess::ReadWrite);
@@ -152,7 +152,8 @@ mod tests {
         names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
-    /// Returns the name of the table that a plugin has, or as an error that of the table to add.
+    /// Returns the name of the table of a plugin. For a plugin without a table, returns the name of
+    /// the table to add as an error.
     fn table(
         tables: &GrantTables,
         app: &str,
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_an_app_and_a_file_could_mean_is_for_the_app_that_the_operator_names() {
+    fn an_ambiguous_table_applies_to_the_app_only_if_the_operator_configures_the_app() {
         let both = |config: &str| {
             let tables = tables(config, &["asset"], &["asset"]);
             ["asset", "desk"].map(|app| table(&tables, app, "asset", app == "asset"))
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_seen_keeps_the_table_from_others() {
+    fn the_table_of_a_missing_plugin_does_not_apply_to_another_plugin_with_its_name() {
         let (none, asset): (&[&str], &[&str]) = (&[], &["asset"]);
         for (standalone, shared, is_own) in [(asset, none, true), (none, asset, false)] {
             let tables = tables(ASSET, standalone, shared).with_names(KnownNames::default());
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_is_not_vouched_for_beside_a_table_with_its_name() {
+    fn a_plugin_with_a_table_of_its_name_is_not_vouched_for() {
         let tables = tables(&format!("{ASSET}[apps.shop]\n"), &[], &[]);
         let of = |plugin: &str| {
             let table = tables.table_of(&"shop".parse().unwrap(), &plugin.parse().unwrap(), true);
