@@ -2,7 +2,7 @@
 
 #![expect(
     deprecated,
-    reason = "servers of today log through the protocol, ask for roots and sample"
+    reason = "current servers still use the deprecated methods for logging, roots and sampling"
 )]
 
 use std::sync::Arc;

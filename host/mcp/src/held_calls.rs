@@ -130,10 +130,11 @@ impl<C: Send + 'static> HeldCalls<C> {
     }
 }
 
-/// A reserved slot.
+/// A reserved slot for a held call.
 pub(crate) struct HeldSlot<C: Send + 'static> {
     calls: Arc<HeldCalls<C>>,
-    /// `None` once the slot holds a call.
+    /// Name of the slot. `None` once the slot holds a call, since dropping the `HeldSlot` then no
+    /// longer frees the slot.
     name: Option<String>,
 }
 
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn name_is_valid_once_and_for_one_thread() {
+    async fn held_call_can_be_taken_once_and_only_for_its_thread() {
         let held = Arc::new(HeldCalls::default());
         let (own, other) = (thread("own"), thread("other"));
         let call = Alive::default();

@@ -44,11 +44,11 @@ impl Normalizer {
         &self.sanitizer
     }
 
-    /// Parses JSON of the server. Numbers that JSON cannot represent become `null`.
+    /// Parses a message of the server. Numbers that JSON lacks, such as `NaN`, become `null`.
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not JSON, or exceeds a limit.
+    /// Returns an error if the message is not JSON in another respect, or exceeds a limit.
     pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Value, JsonError> {
         let (read, is_replaced) = lenient::parse_message(bytes)?;
         if is_replaced {

@@ -117,7 +117,8 @@ impl RunningCall {
     }
 }
 
-/// A held call.
+/// A tool call whose server waits for the answer of a person, see
+/// [`held_calls`](crate::held_calls).
 pub(crate) struct HeldCall {
     running: RunningCall,
     reply: AnswerSender,

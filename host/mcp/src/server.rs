@@ -55,10 +55,10 @@ const RETRY_DELAY_DIVISOR: u32 = 3;
 /// session.
 const MAX_ATTEMPTS: usize = SERVER_ROUNDS + 3;
 
-/// First delay before a call that a busy server asks to repeat. The delay doubles.
+/// First delay before a call that a busy server asks to repeat. Each repetition doubles the delay.
 const MIN_REPEAT_DELAY: Duration = Duration::from_millis(100);
 
-/// Maximum delay before such a call.
+/// Maximum delay before a call that a busy server asks to repeat.
 const MAX_REPEAT_DELAY: Duration = Duration::from_secs(5);
 
 /// Cached tool list of a server.
@@ -230,10 +230,15 @@ impl Server {
         check
     }
 
-    /// Calls a tool once, since only the caller knows whether a second call is safe. If a server of the stateless
-    /// protocol no longer knows its `requestState`, because the answer came late or the server was restarted, it has
-    /// done nothing. The call then starts from the beginning and gets the earlier answers to the same questions. If the
-    /// server does not know the session, the call is repeated once in another session.
+    /// Calls a tool. The host does not repeat a call on which the server may have acted, since only
+    /// the caller knows whether a second call is safe. The host repeats a call in three cases:
+    ///
+    /// * The server requests the repetition with a `requestState` of the stateless protocol.
+    /// * The server no longer knows its `requestState`, because the answer came late or the server
+    ///   was restarted. The server has then done nothing. The call starts from the beginning and
+    ///   gets the earlier answers to the same questions.
+    /// * The server does not know the session, and has done nothing. The host repeats the call once
+    ///   in another session.
     pub(crate) async fn call(
         &self,
         caller: &Caller,
