@@ -13,11 +13,11 @@ use crate::metrics::{
 };
 use crate::run_log::RunLog;
 
-/// Label of tools that do not exist or are not granted, whose names a model can choose.
+/// Label of all tools that do not exist or are not granted. A model can choose their names.
 const NO_TOOL: &str = "(none)";
 
-/// Label of everything that others than the operator and the host choose: routes and models of
-/// tenants, codes of guests, and tools beyond [`MAX_TOOLS`].
+/// Label in place of names that neither the operator nor the host chooses: routes and models of
+/// tenants, and codes of guests. Also the label of tools beyond [`MAX_TOOLS`].
 const OTHER: &str = "other";
 
 /// Code of a model call whose output the provider withheld. The host reports it in addition to
