@@ -8,4 +8,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 const pages = ["page", "apps/*/page", "sdk/typescript"].map((folder) => `plugins/${folder}`);
 
-export default defineConfig({ root, test: { projects: [...pages, "host/studio"] } });
+// A cache below that root would be beside the folders of the repository.
+const cacheDir = "plugins/node_modules/.vite";
+
+export default defineConfig({ root, cacheDir, test: { projects: [...pages, "host/studio"] } });
