@@ -20,6 +20,8 @@ interface VirtualListProps<R> {
   columns: readonly Column<R>[];
   rows: readonly R[];
   rowKey: (row: R) => string;
+  /** True for a row that is marked, because it is new. */
+  isMarked?: (row: R) => boolean;
   /** True if there are no further rows. */
   isComplete: boolean;
   /** Called when the end of the rows is near. */
@@ -40,7 +42,7 @@ const KEYS = { next: "Next row", previous: "Previous row" };
 
 /** A table whose rows have a link each, in the first cell. `j` and `k` move between them. */
 export function VirtualList<R>(props: VirtualListProps<R>) {
-  const { label, columns, rows, rowKey, isComplete, onEnd } = props;
+  const { label, columns, rows, rowKey, isMarked, isComplete, onEnd } = props;
   const box = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -79,7 +81,12 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
           {items.map(({ index }) => {
             const row = rows[index] as R;
             return (
-              <tr key={rowKey(row)} aria-rowindex={index + 2} data-index={index}>
+              <tr
+                key={rowKey(row)}
+                aria-rowindex={index + 2}
+                data-index={index}
+                data-marked={isMarked?.(row) === true ? true : undefined}
+              >
                 {columns.map(({ key, render, className }) => (
                   <td key={key} className={className}>
                     {render(row)}
