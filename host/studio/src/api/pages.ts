@@ -1,24 +1,32 @@
 // Lists that the host returns in pages. The first page is read again while the tab is visible, and
 // further pages are appended when they are needed.
-import { type QueryKey, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type QueryClient, type QueryKey, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useOnce } from "@wattle/page";
+import { useState } from "react";
 
 /** Interval at which the first page is read again, in milliseconds. */
 const INTERVAL_MS = 2_000;
 
-/** Maximum number of empty pages in a row before a user has to ask for more again. */
+/** Maximum number of pages without a new row before a user has to ask for more again. */
 const EMPTY_PAGES = 10;
+
+/** Pause before a further page is read after one without a new row, in milliseconds. */
+const PAUSE_MS = 500;
 
 /** A page of a list. `next` leads to the following one. */
 export interface Page<T> {
   items: readonly T[];
   next: string | undefined;
+  /** False if the host stopped before it had found as many rows as a page can have. */
+  isFull: boolean;
 }
 
 /** The part of a list that was read. */
 interface Known<T> {
   rows: readonly T[];
   next: string | undefined;
+  /** Ids of the rows that the first page had when it was read last. */
+  first: readonly string[];
 }
 
 /** How the rows of a list are told apart and ordered. The newest is first. */
@@ -29,69 +37,116 @@ export interface Order<T> {
 
 /**
  * Returns the list after its first page was read again. Rows that are older than this page stay.
- * Newer rows that it does not have were removed, or no longer match the filter.
+ * Newer rows that it does not have were removed, or no longer match the filter. The list begins
+ * anew if rows may be missing between the page and the older rows.
  */
 export function renewed<T>(known: Known<T> | undefined, page: Page<T>, order: Order<T>): Known<T> {
-  const oldest = page.items.at(-1);
-  if (known === undefined || page.next === undefined || oldest === undefined) {
-    return { rows: page.items, next: page.next };
-  }
-  const ids = new Set(page.items.map(order.id));
-  const isOlder = (row: T) => order.time(row) <= order.time(oldest) && !ids.has(order.id(row));
-  const older = known.rows.filter(isOlder);
-  return { rows: [...page.items, ...older], next: older.length === 0 ? page.next : known.next };
+  const { items, next } = page;
+  const first = items.map(order.id);
+  const anew = { rows: items, next, first };
+  if (known === undefined || next === undefined) return anew;
+  const ids = new Set(first);
+  const end = timeOf(items.at(-1), order) ?? Number.POSITIVE_INFINITY;
+  const older = known.rows.filter((row) => order.time(row) <= end && !ids.has(order.id(row)));
+  const follow = page.isFull
+    ? isReached(known, end, order) && older.length > 0
+    : !isCut(known, older, order);
+  return follow ? { rows: [...items, ...older], next: known.next, first } : anew;
+}
+
+/** Returns false if all rows of a page are newer than the known ones, so that there may be others. */
+function isReached<T>({ rows }: Known<T>, end: number, order: Order<T>): boolean {
+  return end <= (timeOf(rows[0], order) ?? Number.NEGATIVE_INFINITY);
+}
+
+/**
+ * Returns true if a short first page lacks a row that it had before. The row was removed, or the
+ * host has now stopped before it.
+ */
+function isCut<T>({ first }: Known<T>, older: readonly T[], order: Order<T>): boolean {
+  const before = new Set(first);
+  return older.some((row) => before.has(order.id(row)));
+}
+
+function timeOf<T>(row: T | undefined, order: Order<T>): number | undefined {
+  return row === undefined ? undefined : order.time(row);
 }
 
 /** Returns the list with a further page. A row that moved between two requests is in it once. */
 export function appended<T>(known: Known<T>, page: Page<T>, order: Order<T>): Known<T> {
   const ids = new Set(known.rows.map(order.id));
   const fresh = page.items.filter((row) => !ids.has(order.id(row)));
-  return { rows: [...known.rows, ...fresh], next: page.next };
+  return { ...known, rows: [...known.rows, ...fresh], next: page.next };
 }
 
 export interface List<T> {
   /** Rows that were read; `undefined` before the first page. */
   rows: readonly T[] | undefined;
   isComplete: boolean;
+  /** True if the list reads no further page before a user asks for it. */
+  isStopped: boolean;
   error: Error | null;
   /** Reads the first page again. */
   retry: () => void;
-  /** Reads a further page. */
+  /** Reads further pages until there is a new row. */
   more: () => void;
 }
 
-/** Reads a list. `read` returns the page at a cursor, the first one without it. */
+/**
+ * Reads a list. `read` returns the page at a cursor, the first one without it. A part that shows
+ * the list of another key is another part: it has a `key` of its own.
+ */
 export function usePagedList<T>(
   key: QueryKey,
   order: Order<T>,
   read: (cursor: string | undefined) => Promise<Page<T>>,
+  intervalMs = INTERVAL_MS,
 ): List<T> {
   const client = useQueryClient();
-  const query = useQuery({
+  const { data, error, refetch } = useQuery({
     queryKey: key,
     queryFn: async () => {
       const page = await read(undefined);
       // A further page may have arrived meanwhile.
       return renewed(client.getQueryData<Known<T>>(key), page, order);
     },
-    refetchInterval: INTERVAL_MS,
+    refetchInterval: intervalMs,
   });
+  const [isStopped, setStopped] = useState(false);
   const [more] = useOnce(async () => {
-    for (let pages = 0; pages < EMPTY_PAGES; pages += 1) {
-      const next = client.getQueryData<Known<T>>(key)?.next;
-      if (next === undefined) return;
-      const page = await read(next);
-      client.setQueryData<Known<T>>(key, (known) => known && appended(known, page, order));
-      if (page.items.length > 0) return;
-    }
+    setStopped(false);
+    // A failure is that of the first page, too, which is read again soon.
+    setStopped(await readFurther(client, key, order, read).catch(() => true));
   });
-  const { data, error, refetch } = query;
   return {
     rows: data?.rows,
     isComplete: data !== undefined && data.next === undefined,
+    isStopped,
     error,
     retry: () => void refetch(),
-    // A failure is that of the first page, too, which is read again soon.
-    more: () => void more().catch(() => undefined),
+    more: () => void more(),
   };
+}
+
+/**
+ * Reads further pages until one has a new row, and as long as the list is shown. Returns true if
+ * none had one.
+ */
+async function readFurther<T>(
+  client: QueryClient,
+  key: QueryKey,
+  order: Order<T>,
+  read: (cursor: string) => Promise<Page<T>>,
+): Promise<boolean> {
+  const known = () => client.getQueryData<Known<T>>(key);
+  const isShown = () => client.getQueryCache().find({ queryKey: key })?.isActive() ?? false;
+  for (let pages = 0; pages < EMPTY_PAGES && isShown(); pages += 1) {
+    if (pages > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    const before = known();
+    if (before?.next === undefined) return false;
+    const page = await read(before.next);
+    const after = client.setQueryData<Known<T>>(key, (now) => now && appended(now, page, order));
+    if (after !== undefined && after.rows.length > before.rows.length) return false;
+  }
+  return true;
 }

@@ -14,14 +14,14 @@ export const ORDER: Order<Thread> = {
   time: ({ updated_ms }) => updated_ms,
 };
 
-/** Returns the page of threads at a cursor, which is the number of threads before it. */
+/** Returns the page of threads at a cursor. */
 export async function readThreads(
   { tenant, ...filter }: ThreadFilter,
   cursor: string | undefined,
 ): Promise<Page<Thread>> {
-  const query = { ...filter, limit: PAGE_SIZE, offset: Number(cursor ?? 0) };
-  const { items, next_offset } = await ok(
+  const query = { ...filter, limit: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
+  const { items, next_cursor } = await ok(
     api.GET("/api/v1/threads", { params: { query }, headers: tenantHeaders(tenant) }),
   );
-  return { items, next: next_offset == null ? undefined : String(next_offset) };
+  return { items, next: next_cursor ?? undefined, isFull: items.length >= PAGE_SIZE };
 }

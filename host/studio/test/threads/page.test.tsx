@@ -40,12 +40,12 @@ afterEach(() => {
 
 /** Returns the page that a request asks for. */
 function pageOf(search: URLSearchParams) {
-  const [limit, offset] = [Number(search.get("limit")), Number(search.get("offset"))];
+  const [limit, cursor] = [Number(search.get("limit")), Number(search.get("cursor"))];
   const status = search.get("status");
   const found = threads.filter((thread) => status === null || thread.status === status);
-  const end = offset + limit;
-  const items = found.slice(offset, end);
-  return end < found.length ? { items, next_offset: end } : { items };
+  const end = cursor + limit;
+  const items = found.slice(cursor, end);
+  return end < found.length ? { items, next_cursor: `${end}` } : { items };
 }
 
 /** Shows the studio at a route. */
@@ -79,7 +79,7 @@ test("only visible rows are rendered, and further pages are read at the end", as
   const box = table.parentElement as HTMLElement;
   box.scrollTop = 36 * 95;
   fireEvent.scroll(box);
-  await waitFor(() => expect(asked.map(({ search }) => search.get("offset"))).toContain("100"));
+  await waitFor(() => expect(asked.map(({ search }) => search.get("cursor"))).toContain("100"));
 });
 
 test("a filter is in the address and in the request", async () => {
