@@ -1,11 +1,44 @@
 // The filter of the list of threads, which is in the address of the view.
-import { name, oneOf, readSearch, type Search, writeSearch } from "../router/search.ts";
+import type { Access } from "../access/scope.ts";
+import { type Check, name, oneOf, readSearch, type Search, writeSearch } from "../router/search.ts";
+import { milliseconds } from "./local-time.ts";
+import { readPairs } from "./metadata.ts";
 
 /** The statuses of threads. */
 export const STATUSES = ["idle", "running", "interrupted", "error"] as const;
 
-/** The search parameters of the view. */
-export const FILTER = { app: name, status: oneOf(STATUSES), tenant: name };
+/** Maximum number of bytes of a text that the host compares with threads (`SEARCH_TEXT_BYTES`). */
+const TEXT_BYTES = 512;
+
+/** Maximum number of characters of the pairs of metadata. Proxies refuse longer addresses. */
+export const METADATA_CHARS = 2_000;
+
+/** The tenant of a list of the threads of all tenants. No tenant has this name. */
+export const ALL_TENANTS = "*";
+
+const bytesOf = (text: string) => new TextEncoder().encode(text).length;
+
+/** Accepts a text that the host compares with threads. */
+const words: Check = (text) => (text !== "" && bytesOf(text) <= TEXT_BYTES ? text : undefined);
+
+/** Accepts pairs of metadata. */
+const pairs: Check = (text) =>
+  text !== "" && text.length <= METADATA_CHARS && "json" in readPairs(text) ? text : undefined;
+
+/** The search parameters of the view. Their names are those of the API. */
+export const FILTER = {
+  text: words,
+  status: oneOf(STATUSES),
+  app: name,
+  graph: name,
+  tenant: name,
+  failure: words,
+  metadata: pairs,
+  created_from_ms: milliseconds,
+  created_to_ms: milliseconds,
+  updated_from_ms: milliseconds,
+  updated_to_ms: milliseconds,
+};
 
 export type ThreadFilter = Search<typeof FILTER>;
 
@@ -16,4 +49,43 @@ export function withValue(
   value: string,
 ): ThreadFilter {
   return readSearch(writeSearch({ ...filter, [key]: value }), FILTER);
+}
+
+/** Returns true if the threads of a request belong to one tenant unless it names all of them. */
+export function choosesTenant(access: Pick<Access, "is_operator" | "tenant_header">): boolean {
+  return access.is_operator && access.tenant_header != null;
+}
+
+/** The conditions of a list or a count, as the API names them. */
+export type ThreadQuery = ReturnType<typeof queryOf>;
+
+/** Returns the conditions of a filter. An operator who names no tenant sees those of all tenants. */
+export function queryOf(filter: ThreadFilter, access: Parameters<typeof choosesTenant>[0]) {
+  const { text, status, app, graph, failure } = filter;
+  const tenant = filter.tenant ?? (choosesTenant(access) ? ALL_TENANTS : undefined);
+  return {
+    ...given({ text, status, app, graph, failure, tenant, metadata: jsonOf(filter.metadata) }),
+    ...given({
+      created_from_ms: numberOf(filter.created_from_ms),
+      created_to_ms: numberOf(filter.created_to_ms),
+      updated_from_ms: numberOf(filter.updated_from_ms),
+      updated_to_ms: numberOf(filter.updated_to_ms),
+    }),
+  };
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text);
+}
+
+function jsonOf(text: string | undefined): string | undefined {
+  const read = readPairs(text ?? "");
+  return text !== undefined && "json" in read ? read.json : undefined;
+}
+
+/** Returns the values that are defined. */
+function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const defined = Object.entries(values).filter(([, value]) => value !== undefined);
+  const found: unknown = Object.fromEntries(defined);
+  return found as { [K in keyof T]?: Exclude<T[K], undefined> };
 }

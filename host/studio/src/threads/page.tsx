@@ -1,67 +1,62 @@
 // The list of threads of the host, newest update first.
 import { Alert, Button } from "@wattle/page";
+import { useEffect, useEffectEvent } from "react";
 import { useAccess } from "../access/access.tsx";
-import { missingIn } from "../access/unauthorized.ts";
-import { type List, usePagedList } from "../api/pages.ts";
-import { Status } from "../part/status.tsx";
-import { Text } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
-import { type Column, VirtualList } from "../part/virtual-list.tsx";
-import { RouteLink, threadRoute, threadsRoute, useSearchOf } from "../router/links.tsx";
+import type { List } from "../api/pages.ts";
+import { VirtualList } from "../part/virtual-list.tsx";
+import { RouteLink, threadsRoute, useSearchOf } from "../router/links.tsx";
 import { useTitle } from "../shell/title.ts";
-import { FILTER, type ThreadFilter } from "./filter.ts";
+import { useChanged } from "./changed.ts";
+import { columnsOf } from "./columns.tsx";
+import { FILTER, queryOf, type ThreadQuery } from "./filter.ts";
 import { ThreadFilters } from "./filters.tsx";
-import { ORDER, readThreads, type Thread } from "./read.ts";
+import { ORDER, type Thread, useThreads } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 import styles from "./threads.module.css";
 
 export function ThreadsPage() {
   useTitle(TEXTS.title);
   const filter = useSearchOf(FILTER);
-  const { tenant_header } = useAccess();
-  // The header is part of the key, because the tenant has an effect only with it.
-  const list = usePagedList(["threads", filter, tenant_header], ORDER, (cursor) =>
-    readThreads(filter, cursor),
-  );
+  const query = queryOf(filter, useAccess());
   return (
     <div className={styles.page}>
       <h2 className="w-hidden">{TEXTS.title}</h2>
-      <ThreadFilters filter={filter} />
-      <Threads list={list} filter={filter} />
+      <ThreadFilters filter={filter} query={query} />
+      <Threads key={JSON.stringify(query)} query={query} />
     </div>
   );
 }
 
-function Threads({ list, filter }: { list: List<Thread>; filter: ThreadFilter }) {
+function Threads({ query }: { query: ThreadQuery }) {
+  const list = useThreads(query);
   const { rows, isComplete, error, retry, more } = list;
+  const changed = useChanged(rows, ORDER);
   return (
     <>
-      {error !== null && <Failure error={error} onRetry={retry} />}
+      {error !== null && (
+        <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>{error.message}</Alert>
+      )}
       {error === null && rows === undefined && <p role="status">{TEXTS.reading}</p>}
-      {rows?.length === 0 && <None filter={filter} />}
+      {rows?.length === 0 && isComplete && <None query={query} />}
       {rows !== undefined && rows.length > 0 && (
         <VirtualList
           label={TEXTS.list}
-          columns={columnsOf(filter.tenant)}
+          columns={columnsOf(query.tenant)}
           rows={rows}
           rowKey={ORDER.id}
+          isMarked={(row) => changed.has(ORDER.id(row))}
           isComplete={isComplete}
           onEnd={more}
         />
       )}
+      <Rest list={list} />
     </>
   );
 }
 
-function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  if (missingIn(error)?.what === "tenant") {
-    return <Alert kind="warning">{TEXTS.tenantNeeded}</Alert>;
-  }
-  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{error.message}</Alert>;
-}
-
-function None({ filter }: { filter: ThreadFilter }) {
-  if (Object.keys(filter).length === 0) return <p>{TEXTS.none}</p>;
+function None({ query }: { query: ThreadQuery }) {
+  const { tenant: _, ...conditions } = query;
+  if (Object.keys(conditions).length === 0) return <p>{TEXTS.none}</p>;
   return (
     <p>
       {TEXTS.noneMatch} <RouteLink to={threadsRoute()}>{TEXTS.clear}</RouteLink>
@@ -69,41 +64,21 @@ function None({ filter }: { filter: ThreadFilter }) {
   );
 }
 
-/** Returns the columns. The link of a thread names the tenant that the filter named. */
-function columnsOf(tenant: string | undefined): readonly Column<Thread>[] {
-  return [
-    {
-      key: "thread",
-      header: TEXTS.thread,
-      render: ({ thread_id }) => (
-        <RouteLink to={threadRoute(thread_id, tenant)}>
-          <Text>{thread_id}</Text>
-        </RouteLink>
-      ),
-    },
-    {
-      key: "status",
-      header: TEXTS.status,
-      className: styles.status,
-      render: ({ status }) => <Status name={status} />,
-    },
-    {
-      key: "graph",
-      header: TEXTS.graph,
-      className: styles.wide,
-      render: ({ app, graph }) => <Text>{`${app} / ${graph}`}</Text>,
-    },
-    {
-      key: "updated",
-      header: TEXTS.updated,
-      className: styles.time,
-      render: ({ updated_ms }) => <Time ms={updated_ms} />,
-    },
-    {
-      key: "created",
-      header: TEXTS.created,
-      className: `${styles.time} ${styles.wide}`,
-      render: ({ created_ms }) => <Time ms={created_ms} />,
-    },
-  ];
+/** What is known of the threads after the rows, if the host has not examined all of them. */
+function Rest({ list }: { list: List<Thread> }) {
+  const { rows, isComplete, isStopped, more } = list;
+  if (rows === undefined || isComplete) return null;
+  if (!isStopped) return rows.length === 0 ? <Searching onShown={more} /> : null;
+  return (
+    <p className={styles.rest}>
+      {TEXTS.stopped} <Button onClick={more}>{TEXTS.further}</Button>
+    </p>
+  );
+}
+
+/** Says that older threads are searched, and begins with it. */
+function Searching({ onShown }: { onShown: () => void }) {
+  const begin = useEffectEvent(onShown);
+  useEffect(() => begin(), []);
+  return <p role="status">{TEXTS.searching}</p>;
 }

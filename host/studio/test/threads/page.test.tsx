@@ -1,12 +1,12 @@
 // The list of threads, as a user sees it.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { AccessProvider } from "../../src/access/access.tsx";
-import { noteTenantHeader } from "../../src/access/key.ts";
 import type { Access } from "../../src/access/scope.ts";
 import { createStudioRouter } from "../../src/router/router.tsx";
+import { STATUSES } from "../../src/threads/filter.ts";
 import type { Thread } from "../../src/threads/read.ts";
 import { accessOf, problem, threadOf } from "../host.ts";
 
@@ -14,19 +14,23 @@ import { accessOf, problem, threadOf } from "../host.ts";
 const HEIGHT_PX = 440;
 
 let threads: Thread[];
+/** How many threads the host examines for a page. */
+let examined: number;
 let refusal: (() => Response) | undefined;
-let asked: { search: URLSearchParams; tenant: string | null }[];
+let asked: URLSearchParams[];
 
 beforeEach(() => {
   threads = [];
+  examined = Number.POSITIVE_INFINITY;
   refusal = undefined;
   asked = [];
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
-  vi.stubGlobal("fetch", async ({ url, headers }: Request) => {
+  vi.stubGlobal("fetch", async ({ url }: Request) => {
     const { pathname, searchParams } = new URL(url);
     if (pathname === "/api/v1/apps") return Response.json([]);
+    if (pathname === "/api/v1/thread-counts") return Response.json(countsOf(searchParams));
     if (pathname !== "/api/v1/threads") return Response.json(accessOf({}));
-    asked.push({ search: searchParams, tenant: headers.get("x-tenant") });
+    asked.push(searchParams);
     return refusal?.() ?? Response.json(pageOf(searchParams));
   });
 });
@@ -35,17 +39,32 @@ afterEach(() => {
   cleanup();
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
-  noteTenantHeader(null);
 });
 
-/** Returns the page that a request asks for. */
+/** Returns true if a thread meets the conditions of a request. */
+function matches(thread: Thread, search: URLSearchParams): boolean {
+  const [status, text, tenant] = ["status", "text", "tenant"].map((name) => search.get(name));
+  const isOf = tenant == null || tenant === "*" || tenant === thread.tenant;
+  return isOf && thread.thread.includes(text ?? "") && (status ?? thread.status) === thread.status;
+}
+
+/** Returns the page that a request asks for. The cursor is the number of threads before it. */
 function pageOf(search: URLSearchParams) {
   const [limit, cursor] = [Number(search.get("limit")), Number(search.get("cursor"))];
-  const status = search.get("status");
-  const found = threads.filter((thread) => status === null || thread.status === status);
-  const end = cursor + limit;
-  const items = found.slice(cursor, end);
-  return end < found.length ? { items, next_cursor: `${end}` } : { items };
+  const items: Thread[] = [];
+  for (let at = cursor; at < threads.length; at += 1) {
+    if (items.length === limit || at - cursor === examined) return { items, next_cursor: `${at}` };
+    const thread = threads[at] as Thread;
+    if (matches(thread, search)) items.push(thread);
+  }
+  return { items };
+}
+
+function countsOf(search: URLSearchParams) {
+  const found = threads.filter((thread) => matches(thread, search));
+  const count = (status: string) => found.filter((thread) => thread.status === status).length;
+  const by_status = Object.fromEntries(STATUSES.map((status) => [status, count(status)]));
+  return { total: found.length, by_status, is_complete: Number.isFinite(examined) === false };
 }
 
 /** Shows the studio at a route. */
@@ -59,7 +78,14 @@ function show(route: string, access: Partial<Access> = {}) {
       </AccessProvider>
     </QueryClientProvider>,
   );
-  return history;
+  return { history, readAgain: () => client.refetchQueries() };
+}
+
+/** Enters a value into a field. */
+function enter(label: string, value: string): void {
+  const field = screen.getByLabelText(label);
+  fireEvent.change(field, { target: { value } });
+  fireEvent.submit(field);
 }
 
 test("a list without threads says so, with a filter and without one", async () => {
@@ -79,33 +105,93 @@ test("only visible rows are rendered, and further pages are read at the end", as
   const box = table.parentElement as HTMLElement;
   box.scrollTop = 36 * 95;
   fireEvent.scroll(box);
-  await waitFor(() => expect(asked.map(({ search }) => search.get("cursor"))).toContain("100"));
+  await waitFor(() => expect(asked.map((search) => search.get("cursor"))).toContain("100"));
 });
 
-test("a filter is in the address and in the request", async () => {
+test("a filter is in the address and in the request, and its choices have numbers", async () => {
   threads = [threadOf("bad", 2, { status: "error" }), threadOf("good", 1)];
-  const history = show("/threads");
+  const { history } = show("/threads");
   await screen.findByRole("link", { name: "good" });
+  await screen.findByRole("option", { name: "error (1)" });
+  screen.getByRole("option", { name: "running (0)" });
   fireEvent.change(screen.getByLabelText("Status"), { target: { value: "error" } });
   await waitFor(() => expect(screen.queryByRole("link", { name: "good" })).toBeNull());
   await screen.findByRole("link", { name: "bad" });
   expect(history.location.href).toBe("/threads?status=error");
-  expect(asked.at(-1)?.search.get("status")).toBe("error");
+  expect(asked.at(-1)?.get("status")).toBe("error");
+  // The numbers are those of the other filters.
+  screen.getByRole("option", { name: "All (2)" });
+  screen.getByRole("option", { name: "idle (1)" });
 });
 
-test("the operator names the tenant whose threads are listed", async () => {
-  noteTenantHeader("x-tenant");
-  refusal = () => problem(401, "no tenant", { missing: "tenant", header: "x-tenant" });
+test("a text is searched when it is complete, and removed with the filters", async () => {
+  threads = [threadOf("one", 2), threadOf("two", 1)];
+  const { history } = show("/threads");
+  await screen.findByRole("link", { name: "one" });
+  fireEvent.change(screen.getByLabelText("Search"), { target: { value: " tw" } });
+  expect(history.location.href).toBe("/threads");
+  enter("Search", " two ");
+  await waitFor(() => expect(screen.queryByRole("link", { name: "one" })).toBeNull());
+  await screen.findByRole("link", { name: "two" });
+  expect(history.location.href).toBe("/threads?text=two");
+  expect(screen.getByLabelText("Search")).toHaveProperty("value", " two ");
+  fireEvent.click(screen.getByRole("link", { name: "Clear filters" }));
+  await screen.findByRole("link", { name: "one" });
+  expect(screen.getByLabelText("Search")).toHaveProperty("value", "");
+});
+
+test("a value that is not valid stays in its field with the reason", async () => {
+  const { history } = show("/threads?failure=timeout");
+  await screen.findByText("More filters (1)");
+  enter("Metadata", "customer");
+  await screen.findByText(/This is none: customer/);
+  expect(history.location.href).toBe("/threads?failure=timeout");
+  enter("Metadata", "customer=7");
+  await waitFor(() => expect(asked.at(-1)?.get("metadata")).toBe('{"customer":7}'));
+  expect(screen.queryByText(/This is none/)).toBeNull();
+  enter("Created since", "2025-01-15T10:30");
+  const ms = new Date(2025, 0, 15, 10, 30).getTime();
+  await waitFor(() => expect(asked.at(-1)?.get("created_from_ms")).toBe(`${ms}`));
+  await screen.findByText("More filters (3)");
+});
+
+test("an operator sees the threads of all tenants, each with its tenant, or those of one", async () => {
+  threads = [threadOf("theirs", 3, { tenant: "acme" }), threadOf("others", 2, { tenant: "b" })];
   show("/threads", { is_operator: true, tenant_header: "x-tenant" });
-  await screen.findByText(/Enter the tenant/);
-  refusal = undefined;
-  threads = [threadOf("theirs", 1)];
-  const field = screen.getByLabelText("Tenant");
-  fireEvent.change(field, { target: { value: "acme" } });
-  fireEvent.blur(field);
+  await screen.findByRole("columnheader", { name: "Tenant" });
+  const other = screen.getByRole("link", { name: "others" });
+  expect(other.getAttribute("href")).toBe("/threads/others?tenant=b");
+  expect(asked.at(-1)?.get("tenant")).toBe("*");
+  enter("Tenant", "acme");
+  await waitFor(() => expect(screen.queryByRole("link", { name: "others" })).toBeNull());
   const link = await screen.findByRole("link", { name: "theirs" });
   expect(link.getAttribute("href")).toBe("/threads/theirs?tenant=acme");
-  expect(asked.at(-1)?.tenant).toBe("acme");
+  expect(asked.at(-1)?.get("tenant")).toBe("acme");
+  expect(screen.queryByRole("columnheader", { name: "Tenant" })).toBeNull();
+});
+
+test("a match behind many threads is searched for, and is not lost when the list is read again", async () => {
+  threads = Array.from({ length: 7 }, (_, index) => threadOf(`t${index}`, 1_000 - index));
+  examined = 6;
+  const { readAgain } = show("/threads?text=t6");
+  await screen.findByRole("link", { name: "t6" });
+  await act(readAgain);
+  screen.getByRole("link", { name: "t6" });
+  expect(asked.map((search) => search.get("cursor"))).toEqual([null, "6", null]);
+  await screen.findByRole("option", { name: "All (1+)" });
+});
+
+test("a row that is new or has changed is marked for a moment", async () => {
+  threads = [threadOf("b", 2), threadOf("a", 1)];
+  const { readAgain } = show("/threads");
+  const row = (name: string) => screen.getByRole("link", { name }).closest("tr")?.dataset ?? {};
+  await screen.findByRole("link", { name: "a" });
+  expect(row("b")).not.toHaveProperty("marked");
+  threads = [threadOf("c", 4), threadOf("a", 3), threadOf("b", 2)];
+  void readAgain();
+  await screen.findByRole("link", { name: "c" });
+  expect(["a", "b", "c"].filter((name) => "marked" in row(name))).toEqual(["a", "c"]);
+  await waitFor(() => expect(row("a")).not.toHaveProperty("marked"), { timeout: 5_000 });
 });
 
 test("a failure is shown with its reason", async () => {
