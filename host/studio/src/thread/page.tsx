@@ -25,7 +25,6 @@ export default function ThreadPage() {
   const thread = useParam("thread");
   const { tenant } = useSearchOf(SEARCH);
   useTitle(TEXTS.title(visible(thread)));
-  const back = threadsRoute(tenant === undefined ? {} : { tenant });
   const { data, error, refetch } = useQuery({
     queryKey: ["thread", thread, tenant],
     queryFn: () => readThread(thread, tenant),
@@ -34,7 +33,7 @@ export default function ThreadPage() {
   return (
     <div className={styles.thread}>
       <p>
-        <RouteLink to={back}>{TEXTS.back}</RouteLink>
+        <RouteLink to={threadsRoute()}>{TEXTS.back}</RouteLink>
       </p>
       <h2>
         <Text>{thread}</Text>
