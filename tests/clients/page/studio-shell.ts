@@ -1,7 +1,17 @@
 // A user of the studio: login, navigation, keys, and the list of threads; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { both, comesTo, onPhone, parameter, run, textOf, type Visit } from "./visit.ts";
+import {
+  both,
+  comesTo,
+  eventually,
+  onPhone,
+  order,
+  parameter,
+  run,
+  textOf,
+  type Visit,
+} from "./visit.ts";
 
 /** The key of the configuration, as the test sets it. */
 const KEY = "studio-operator-key";
@@ -70,7 +80,7 @@ async function enters(visit: Visit): Promise<void> {
   await page.keyboard.press("t");
   await row(page, "plain").waitFor();
   await page.keyboard.press("/");
-  assert.equal(await page.evaluate(() => document.activeElement?.tagName), "SELECT");
+  assert.equal(await page.evaluate(() => document.activeElement?.tagName), "INPUT");
   await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("j");
   await page.keyboard.press("j");
@@ -118,6 +128,78 @@ async function reads(visit: Visit): Promise<void> {
   await visit.look("studio-reader");
 }
 
+/** Waits until the list has these threads and no others. */
+const lists = (page: Page, ...names: string[]): Promise<void> =>
+  eventually(async () => {
+    const links = page.locator("tr[data-index] td:first-child a");
+    assert.deepEqual(await links.allTextContents(), names);
+  });
+
+/** Enters a value of a filter, which has an effect with Enter. */
+async function enter(page: Page, label: string, value: string): Promise<void> {
+  await page.getByLabel(label, { exact: true }).fill(value);
+  await page.keyboard.press("Enter");
+}
+
+/**
+ * An operator finds the threads of all tenants by each kind of filter, in the address, too, and
+ * sees what changes.
+ */
+async function finds(visit: Visit): Promise<void> {
+  const { page } = visit;
+  visit.expect(/status of 401/);
+  await logIn(page, KEY);
+  await main(page).getByRole("link", { name: "Threads" }).click();
+  await row(page, "order-1").waitFor();
+  await page.getByRole("columnheader", { name: "Tenant" }).waitFor();
+  const status = page.getByLabel("Status");
+  await status.getByRole("option", { name: "All (112)" }).waitFor({ state: "attached" });
+  await visit.look("studio-tenants");
+  // The next page is read at the end of the list.
+  const list = page.locator("[data-list]");
+  await eventually(async () => {
+    await list.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+    assert.equal(await page.locator('tr[data-index="111"]').count(), 1);
+  });
+  await status.selectOption({ label: "error (1)" });
+  await lists(page, "order-2");
+  await page.locator("tr[data-index]").getByText("misdeed", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "Clear filters" }).click();
+  await row(page, "order-1").waitFor();
+  // The text has an effect after a pause.
+  await page.getByLabel("Search").fill("GREEN tea");
+  await lists(page, "order-1");
+  await page.waitForURL(/\?text=GREEN\+tea$/);
+  await enter(page, "Search", "");
+  await page.getByText("More filters").click();
+  await enter(page, "Metadata", "customer");
+  await page.getByText("This is none: customer").waitFor();
+  await visit.look("studio-filters");
+  await enter(page, "Metadata", 'customer=8, note="Milk, warm"');
+  await lists(page, "order-2");
+  await page.reload();
+  await lists(page, "order-2");
+  await enter(page, "Metadata", "");
+  await enter(page, "Updated since", "2025-01-15T10:35");
+  await lists(page, "order-1", "order-2");
+  await enter(page, "Updated until", "2025-01-15T10:45");
+  await lists(page, "order-2");
+  await enter(page, "Updated until", "");
+  await enter(page, "Failure code", "timeout");
+  await page.getByText("No thread matches the filters.").waitFor();
+  await enter(page, "Failure code", "");
+  await enter(page, "Tenant", "acme");
+  await lists(page, "order-1");
+  await order("run");
+  await page.locator("tr[data-marked]", { hasText: "order-1" }).waitFor();
+  await comesTo(page.locator("tr[data-marked]"), 0);
+  // The request for the thread names its tenant.
+  await row(page, "order-1").click();
+  await page.getByRole("heading", { name: "order-1" }).waitFor();
+  await page.getByRole("group", { name: "Metadata" }).getByText("Green tea").waitFor();
+  assert.deepEqual(visit.sent, [], "a search changes nothing");
+}
+
 /** The server is away: the studio says so, keeps what it shows, and continues when it is back. */
 async function away(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -137,5 +219,6 @@ await run({
   enters,
   logs_in: logsIn,
   reads: onPhone(reads),
+  finds,
   away,
 });

@@ -1,7 +1,8 @@
 //! Tests of the studio on the real host in a real browser: login, navigation and the list of
 //! threads.
 
-use serde_json::json;
+use futures::future::join_all;
+use serde_json::{Value, json};
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_suite::answer::Answer;
@@ -17,6 +18,12 @@ const STUDIO: &str = "/studio/";
 /// The key of the configuration, which the program knows, too.
 const KEY: &str = "studio-operator-key";
 
+/// Starts runs of the app.
+const RUNS: &str = "/api/v1/apps/misdeeds/runs";
+
+/// Ten minutes.
+const LATER_MS: u32 = 10 * 60 * 1_000;
+
 /// A thread whose id reads backwards from its second word on.
 const HOSTILE: &str = "<img src=x onerror=alert(1)> \u{202e}gnp";
 
@@ -26,7 +33,20 @@ entry = "counter"
 [graphs.count.channels.number]
 schema = { type = "integer" }
 [graphs.count.nodes.counter]
+[graphs.fail]
+entry = "fail_as"
+[graphs.fail.channels.code]
+schema = { type = "string" }
+[graphs.fail.channels.message]
+schema = { type = "string" }
+[graphs.fail.nodes.fail_as]
 "#;
+
+/// Runs a graph on a thread until the run ends.
+async fn run(server: &TestServer, tenant: Option<&str>, start: &Value) {
+    let request = server.request_of(tenant, "POST", RUNS).json(start);
+    Answer::of(request.bearer_auth(KEY)).await.expect(200);
+}
 
 /// Starts a server that needs these keys, if there are any, with a thread of a hostile user and a
 /// plain one.
@@ -46,8 +66,7 @@ async fn served(keys: &'static str) -> Result<TestServer, LeftOut> {
             "metadata": { "note": "<script>alert(2)</script>" },
             "wait": true,
         });
-        let request = server.request("POST", "/api/v1/apps/misdeeds/runs").json(&start);
-        Answer::of(request.bearer_auth(KEY)).await.expect(200);
+        run(&server, None, &start).await;
     }
     Ok(server)
 }
@@ -79,6 +98,58 @@ async fn the_studio_hides_what_a_key_forbids() {
     let key = made["key"].as_str().expect("a key");
     let url = server.url(&format!("{STUDIO}?reader={key}"));
     need!(browser::at_a_browser(PROGRAM, "reads", &url).await);
+}
+
+/// Starts a server for tenants, with a failed thread of one, a later thread of another one, and
+/// more threads before them than a page of the list has.
+async fn served_to_tenants() -> Result<TestServer, LeftOut> {
+    clients::studio()?;
+    let mut setup = Setup::misdeeds(GRAPHS).await.with_tenants();
+    setup.keys = KEY;
+    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let fillers = (0..110).map(|number| {
+        let thread = format!("filler-{number:03}");
+        let input = json!({ "number": number });
+        json!({ "graph": "count", "input": input, "thread_id": thread, "wait": true })
+    });
+    let fillers: Vec<Value> = fillers.collect();
+    join_all(fillers.iter().map(|filler| run(&server, Some("acme"), filler))).await;
+    server.clock().advance_ms(LATER_MS);
+    let failing = json!({
+        "graph": "fail",
+        "input": { "code": "misdeed", "message": "no such order" },
+        "thread_id": "order-2",
+        "metadata": { "customer": 8, "note": "Milk, warm" },
+        "wait": true,
+    });
+    run(&server, Some("globex"), &failing).await;
+    server.clock().advance_ms(LATER_MS);
+    run(&server, Some("acme"), &ordered()).await;
+    Ok(server)
+}
+
+/// A run on the thread that the studio finds by its text.
+fn ordered() -> Value {
+    json!({
+        "graph": "count",
+        "input": { "number": 1 },
+        "thread_id": "order-1",
+        "metadata": { "customer": 7, "note": "Green tea" },
+        "wait": true,
+    })
+}
+
+#[tokio::test]
+async fn the_studio_finds_threads_of_all_tenants() {
+    let server = need!(served_to_tenants().await);
+    let obey = async |order: &str| match order {
+        "run" => {
+            server.clock().advance_ms(LATER_MS);
+            run(&server, Some("acme"), &ordered()).await;
+        }
+        other => panic!("unexpected order `{other}` of the scenario"),
+    };
+    need!(browser::with_orders(PROGRAM, "finds", &server.url(STUDIO), obey).await);
 }
 
 #[tokio::test]
