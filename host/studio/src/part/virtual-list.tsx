@@ -77,7 +77,8 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
           </tr>
         </thead>
         <tbody>
-          <Gap height={before} span={columns.length} />
+          {/* A cell over columns that are hidden on a telephone would take their room. */}
+          <Gap height={before} span={1} />
           {items.map(({ index }) => {
             const row = rows[index] as R;
             return (
@@ -95,7 +96,7 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
               </tr>
             );
           })}
-          <Gap height={after} span={columns.length} />
+          <Gap height={after} span={1} />
         </tbody>
       </table>
     </div>

@@ -15,6 +15,7 @@ import styles from "./threads.module.css";
  */
 export function columnsOf(tenant: string | undefined): readonly Column<Thread>[] {
   const isNamed = tenant !== undefined;
+  const isOfAll = tenant === ALL_TENANTS;
   return [
     {
       key: "thread",
@@ -25,8 +26,12 @@ export function columnsOf(tenant: string | undefined): readonly Column<Thread>[]
         </RouteLink>
       ),
     },
-    ...(tenant === ALL_TENANTS ? [TENANT] : []),
-    ...OTHERS,
+    ...(isOfAll ? [TENANT] : []),
+    STATUS,
+    GRAPH,
+    // A telephone has no room for it beside the tenant.
+    isOfAll ? { ...UPDATED, className: WIDE_TIME } : UPDATED,
+    CREATED,
   ];
 }
 
@@ -37,33 +42,36 @@ const TENANT: Column<Thread> = {
   render: ({ tenant }) => tenant != null && <Text>{tenant}</Text>,
 };
 
-const OTHERS: readonly Column<Thread>[] = [
-  {
-    key: "status",
-    header: TEXTS.status,
-    className: styles.status,
-    render: ({ status, failure }) => (
-      <>
-        <Status name={status} /> {failure != null && <Text>{failure.code}</Text>}
-      </>
-    ),
-  },
-  {
-    key: "graph",
-    header: TEXTS.appAndGraph,
-    className: styles.wide,
-    render: ({ app, graph }) => <Text>{`${app} / ${graph}`}</Text>,
-  },
-  {
-    key: "updated",
-    header: TEXTS.updated,
-    className: styles.time,
-    render: ({ updated_ms }) => <Time ms={updated_ms} />,
-  },
-  {
-    key: "created",
-    header: TEXTS.created,
-    className: `${styles.time} ${styles.wide}`,
-    render: ({ created_ms }) => <Time ms={created_ms} />,
-  },
-];
+const STATUS: Column<Thread> = {
+  key: "status",
+  header: TEXTS.status,
+  className: styles.status,
+  render: ({ status, failure }) => (
+    <>
+      <Status name={status} /> {failure != null && <Text>{failure.code}</Text>}
+    </>
+  ),
+};
+
+const GRAPH: Column<Thread> = {
+  key: "graph",
+  header: TEXTS.appAndGraph,
+  className: styles.wide,
+  render: ({ app, graph }) => <Text>{`${app} / ${graph}`}</Text>,
+};
+
+const WIDE_TIME = `${styles.time} ${styles.wide}`;
+
+const UPDATED: Column<Thread> = {
+  key: "updated",
+  header: TEXTS.updated,
+  className: styles.time,
+  render: ({ updated_ms }) => <Time ms={updated_ms} />,
+};
+
+const CREATED: Column<Thread> = {
+  key: "created",
+  header: TEXTS.created,
+  className: WIDE_TIME,
+  render: ({ created_ms }) => <Time ms={created_ms} />,
+};
