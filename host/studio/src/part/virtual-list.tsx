@@ -25,7 +25,11 @@ interface VirtualListProps<R> {
   /** True if there are no further rows. */
   isComplete: boolean;
   /** Called when the end of the rows is near. */
-  onEnd: () => void;
+  onEnd?: () => void;
+  /** Key of the selected row. */
+  current?: string | undefined;
+  /** Index of a row that is scrolled into view when the index changes. */
+  shown?: number | undefined;
 }
 
 /** Height of a row, as `w-table` sets it. */
@@ -42,7 +46,7 @@ const KEYS = { next: "Next row", previous: "Previous row" };
 
 /** A table whose rows have a link each, in the first cell. `j` and `k` move between them. */
 export function VirtualList<R>(props: VirtualListProps<R>) {
-  const { label, columns, rows, rowKey, isMarked, isComplete, onEnd } = props;
+  const { label, columns, rows, rowKey, isMarked, isComplete, onEnd, current, shown } = props;
   const box = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -57,10 +61,14 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
   const isNearEnd = !isComplete && last >= rows.length - 1 - AHEAD;
   // The count changes with each page, so that the next one is asked for.
   const end = isNearEnd ? rows.length : undefined;
-  const reachEnd = useEffectEvent(onEnd);
+  const reachEnd = useEffectEvent(() => onEnd?.());
   useEffect(() => {
     if (end !== undefined) reachEnd();
   }, [end]);
+  const show = useEffectEvent((index: number) => virtual.scrollToIndex(index));
+  useEffect(() => {
+    if (shown !== undefined) show(shown);
+  }, [shown]);
   useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
   const before = items[0]?.start ?? 0;
   const after = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
@@ -81,10 +89,12 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
           <Gap height={before} span={1} />
           {items.map(({ index }) => {
             const row = rows[index] as R;
+            const key = rowKey(row);
             return (
               <tr
-                key={rowKey(row)}
+                key={key}
                 aria-rowindex={index + 2}
+                aria-current={key === current ? "true" : undefined}
                 data-index={index}
                 data-marked={isMarked?.(row) === true ? true : undefined}
               >

@@ -1,0 +1,44 @@
+// Amounts as short texts: counts, bytes and durations.
+
+const COUNT = new Intl.NumberFormat("en-US");
+
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB"] as const;
+
+/** Bytes of a unit in the next smaller one. */
+const BYTES_STEP = 1024;
+
+const MS_US = 1_000;
+const SECOND_US = 1_000_000;
+const MINUTE_S = 60;
+const HOUR_S = 3_600;
+
+/** Returns a count with its thousands apart. */
+export function countText(count: number): string {
+  return COUNT.format(count);
+}
+
+/** Returns a number of bytes in the largest unit of which there is one. */
+export function bytesText(bytes: number): string {
+  let amount = bytes;
+  let unit = 0;
+  while (amount >= BYTES_STEP && unit < BYTE_UNITS.length - 1) {
+    amount /= BYTES_STEP;
+    unit += 1;
+  }
+  return `${unit === 0 ? amount : amount.toFixed(1)} ${BYTE_UNITS[unit]}`;
+}
+
+/** Returns a number below 1,000 with about three digits. */
+function short(amount: number): string {
+  return amount.toFixed(amount < 10 ? 2 : amount < 100 ? 1 : 0);
+}
+
+/** Returns a duration with about three digits. */
+export function durationText(us: number): string {
+  if (us < MS_US) return `${us} µs`;
+  if (us < SECOND_US) return `${short(us / MS_US)} ms`;
+  if (us < MINUTE_S * SECOND_US) return `${short(us / SECOND_US)} s`;
+  const whole = Math.round(us / SECOND_US);
+  if (whole < HOUR_S) return `${Math.floor(whole / MINUTE_S)} min ${whole % MINUTE_S} s`;
+  return `${Math.floor(whole / HOUR_S)} h ${Math.floor((whole % HOUR_S) / MINUTE_S)} min`;
+}
