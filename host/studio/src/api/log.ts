@@ -1,0 +1,52 @@
+// The log of a thread: the events of a run as outlines, page by page, and one event in full.
+import { tenantHeaders } from "../access/key.ts";
+import { api, ok, type Schemas } from "./client.ts";
+
+/** What happened, with the sizes of large values in place of the values. */
+export type EventOutline = Schemas["EventOutline"];
+
+/** An event with its request, result and other values. */
+export type LogEvent = Schemas["EventDocument"];
+
+/** A run, and the tenant that its thread belongs to if the address named one. */
+export interface RunPlace {
+  thread: string;
+  run: string;
+  tenant: string | undefined;
+}
+
+export interface OutlinePage {
+  items: readonly EventOutline[];
+  /** The sequence number after which the next page begins; `undefined` at the end of the log. */
+  next: number | undefined;
+  /** The newest event of the thread. */
+  lastSeq: number;
+}
+
+/** Returns a page of the events of a run. The first page begins at the first event of the run. */
+export async function readOutlines(
+  { thread, run, tenant }: RunPlace,
+  after: number,
+  signal: AbortSignal,
+): Promise<OutlinePage> {
+  const params = { path: { thread }, query: { run, after, outline: true } };
+  const headers = tenantHeaders(tenant);
+  const page = await ok(api.GET("/api/v1/threads/{thread}/log", { params, headers, signal }));
+  // The request asked for outlines.
+  const items = page.items as EventOutline[];
+  return { items, next: page.next_after ?? undefined, lastSeq: page.last_seq };
+}
+
+/** Returns the event with this sequence number; `null` if the thread has none. */
+export async function readEvent(
+  { thread, tenant }: Pick<RunPlace, "thread" | "tenant">,
+  seq: number,
+  signal: AbortSignal,
+): Promise<LogEvent | null> {
+  const params = { path: { thread }, query: { after: seq - 1, limit: 1 } };
+  const headers = tenantHeaders(tenant);
+  const page = await ok(api.GET("/api/v1/threads/{thread}/log", { params, headers, signal }));
+  // The request asked for events in full.
+  const [event] = page.items as LogEvent[];
+  return event?.seq === seq ? event : null;
+}
