@@ -1,0 +1,442 @@
+// The timeline of a run: the fold of its event outlines. It has no part of React, so that views
+// and tests read it as they like.
+import type { EventOutline } from "../api/log.ts";
+import { type Attempt, type Origin, Places, type Task } from "./places.ts";
+import type { Row, RowStatus } from "./row.ts";
+import { type Times, timesOf } from "./times.ts";
+import { type CallState, pathOf, rowsOf, type TreeNode, touch } from "./tree.ts";
+
+/** An outline of one type. */
+type Of<T extends EventOutline["type"]> = Extract<EventOutline, { type: T }>;
+
+/** What the events say about the run as a whole. */
+export interface RunFacts {
+  graph: string | undefined;
+  /** Digest of the graph with its components. */
+  digest: string | undefined;
+  reason: string | undefined;
+  /** `undefined` before the end of the run. */
+  status: string | undefined;
+  startedMs: number | undefined;
+  endedMs: number | undefined;
+  failure: { code: string; message: string } | undefined;
+  /** How often the run continued after its host had stopped. */
+  recoveries: number;
+  isDrained: boolean;
+}
+
+/** Sums over the run. Replayed calls do not count. */
+export interface Totals extends Times {
+  calls: number;
+  /** Model calls without those whose result was reused. */
+  modelCalls: number;
+  input: number;
+  output: number;
+}
+
+/** The state of a node of a graph. */
+export interface NodeState {
+  namespace: string;
+  node: string;
+  /** State of its newest task. */
+  status: RowStatus;
+  tasks: number;
+  running: number;
+}
+
+/** Functions that request something from a model, as the log names them. */
+const MODEL_CALLS = new Set(["llm.complete", "llm.stream", "llm.generate-images"]);
+
+/** Characters of streamed text that a call keeps. The last ones are kept. */
+const STREAMED_CHARS = 100_000;
+
+/** Characters of the payload of an interrupt that its row has. */
+const PAYLOAD_CHARS = 300;
+
+/** Tool calls of one completion that are shown while they are streamed. */
+const STREAMED_ASKS = 100;
+
+/** Levels of messages that are failures. */
+const FAILED_LEVELS = new Set(["error", "stderr"]);
+
+/** The state of what was in progress when the run ended, by the status of the run. */
+const ENDS: Readonly<Record<string, RowStatus>> = {
+  completed: "done",
+  interrupted: "asked",
+  failed: "failed",
+};
+
+/** The fold of the events of a run. */
+export class Timeline {
+  readonly run: string;
+  readonly facts: RunFacts = {
+    graph: undefined,
+    digest: undefined,
+    reason: undefined,
+    status: undefined,
+    startedMs: undefined,
+    endedMs: undefined,
+    failure: undefined,
+    recoveries: 0,
+    isDrained: false,
+  };
+  readonly #places = new Places();
+  readonly #totals: Totals = {
+    calls: 0,
+    modelCalls: 0,
+    input: 0,
+    output: 0,
+    guestUs: 0,
+    providerUs: 0,
+  };
+  /** The node of each event that has one. */
+  readonly #nodes = new Map<number, TreeNode>();
+  readonly #interrupts = new Map<string, TreeNode>();
+  #lastSeq = 0;
+  #version = 0;
+
+  constructor(run: string) {
+    this.run = run;
+  }
+
+  /** Sequence number of the newest event. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** Differs after each event. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** True if the run has ended. It has no further events then. */
+  get isOver(): boolean {
+    return this.facts.status !== undefined;
+  }
+
+  /** Returns the rows in order. The rows below those in `collapsed` are left out. */
+  rows(collapsed: ReadonlySet<string> = new Set()): Row[] {
+    return rowsOf(this.#places.root, collapsed);
+  }
+
+  totals(): Totals {
+    return { ...this.#totals };
+  }
+
+  /** Returns the ids of the rows around an event and of its own row, from the outermost one. */
+  pathTo(seq: number): readonly string[] {
+    const path: string[] = [];
+    for (let node = this.#nodes.get(seq); node?.parent; node = node.parent) path.unshift(node.id);
+    return path;
+  }
+
+  /** Returns the states of the nodes that ran, by namespace and name. */
+  nodes(): ReadonlyMap<string, NodeState> {
+    const states = new Map<string, NodeState>();
+    for (const { node, attempt } of this.#places.tasks.values()) {
+      const { namespace, label } = node;
+      const status = attempt?.node.status ?? node.status;
+      const key = nodeKey(namespace, label);
+      const before = states.get(key);
+      const running = (before?.running ?? 0) + Number(status === "running");
+      const tasks = (before?.tasks ?? 0) + 1;
+      states.set(key, { namespace, node: label, status, tasks, running });
+    }
+    return states;
+  }
+
+  /**
+   * Adds an event. One that the timeline has already is ignored, so that a stream may begin
+   * anywhere before its end.
+   */
+  apply(event: EventOutline): void {
+    if (event.run !== this.run || event.seq <= this.#lastSeq) return;
+    this.#lastSeq = event.seq;
+    this.#version += 1;
+    const node = this.#add(event);
+    if (node !== undefined) this.#nodes.set(event.seq, node);
+  }
+
+  /** Adds an event, and returns the node that shows it. */
+  #add(event: EventOutline): TreeNode | undefined {
+    switch (event.type) {
+      case "run_started":
+        return this.#runStarted(event);
+      case "run_ended":
+        this.#runEnded(event);
+        return undefined;
+      case "task_started":
+        return this.#taskStarted(event);
+      case "task_finished":
+        return this.#taskFinished(event);
+      case "task_failed":
+        return this.#taskFailed(event);
+      case "call_started":
+        return this.#callStarted(event);
+      case "streamed":
+        return this.#streamed(event);
+      case "called":
+        return this.#called(event);
+      case "asked":
+        return this.#asked(event);
+      case "checkpointed":
+        return this.#checkpointed(event);
+      case "custom":
+        return this.#message(event, event.name);
+      case "progress":
+        return this.#message(event, event.message);
+      case "log": {
+        const status = FAILED_LEVELS.has(event.level) ? "failed" : "done";
+        return this.#message(event, `${event.level}: ${event.message}`, status);
+      }
+      default:
+        return this.#other(event);
+    }
+  }
+
+  /** Adds an event that changes the thread. Types of later hosts are left out. */
+  #other(event: EventOutline): TreeNode | undefined {
+    switch (event.type) {
+      case "answered":
+        this.#answered(event.interrupt);
+        return this.#change(event, event.principal?.user ?? event.principal?.key ?? "");
+      case "reopened":
+        return this.#change(event, String(event.to));
+      case "forked":
+        return this.#change(event, String(event.from));
+      case "settled":
+        return this.#change(event, event.decision.kind);
+      case "migrated":
+        return this.#change(event, `${event.from.slice(0, 12)} → ${event.to.slice(0, 12)}`);
+      default:
+        return undefined;
+    }
+  }
+
+  #runStarted(event: Of<"run_started">): TreeNode | undefined {
+    const { facts } = this;
+    if (facts.startedMs === undefined) {
+      const { graph, digest, reason } = event;
+      Object.assign(facts, { graph, digest, reason, startedMs: event.at_ms });
+      return undefined;
+    }
+    // The host stopped while the run was active. Whatever was in progress has no end.
+    facts.recoveries += 1;
+    for (const node of [...this.#places.open]) {
+      if (node.kind === "attempt" || node.kind === "call") this.#places.end(node, "lost");
+    }
+    return this.#change(event, "");
+  }
+
+  #runEnded({ status, failure, drained, at_ms }: Of<"run_ended">): void {
+    const { facts } = this;
+    Object.assign(facts, { status, endedMs: at_ms, isDrained: drained === true });
+    facts.failure = failure ?? undefined;
+    for (const node of [...this.#places.open]) this.#places.end(node, endOf(node, status));
+  }
+
+  #taskStarted(event: Of<"task_started">): TreeNode {
+    const { task: id, node, step, attempt } = event;
+    const at = originOf(event);
+    const task = this.#places.task(this.#graph(event), id, node, at, step);
+    return this.#places.start(task, attempt, at).node;
+  }
+
+  #taskFinished(event: Of<"task_finished">): TreeNode {
+    const [, { node }] = this.#attempt(event, event.node);
+    node.seq = event.seq;
+    node.durationUs = event.duration_us;
+    node.detail = event.written.map(({ channel }) => channel).join(", ");
+    this.#places.end(node, event.cached === true ? "cached" : "done");
+    if (event.cached !== true) this.#addTimes(node);
+    return node;
+  }
+
+  #taskFailed(event: Of<"task_failed">): TreeNode {
+    const [, { node }] = this.#attempt(event, event.node);
+    node.seq = event.seq;
+    node.durationUs = Math.max(0, event.at_ms - node.startMs) * 1_000;
+    node.detail = event.failure.message;
+    node.code = event.failure.code;
+    for (const child of node.children) this.#places.lose(child);
+    this.#places.end(node, "failed");
+    this.#addTimes(node);
+    return node;
+  }
+
+  #callStarted(event: Of<"call_started">): TreeNode {
+    const [node, call] = this.#call(event);
+    Object.assign(node, { seq: event.seq, startMs: event.at_ms, durationUs: undefined });
+    node.status = "running";
+    this.#places.open.add(node);
+    describe(node, call, event);
+    call.requestBytes = event.request_bytes ?? undefined;
+    Object.assign(call, { text: "", reasoning: "", asks: [] });
+    return node;
+  }
+
+  #streamed(event: Of<"streamed">): TreeNode {
+    const [node, call] = this.#call(event);
+    for (const delta of event.deltas) {
+      if (delta.kind === "text") call.text = extended(call.text, delta.text);
+      if (delta.kind === "reasoning") call.reasoning = extended(call.reasoning, delta.text);
+      if (delta.kind === "tool_call") ask(call, delta.index, delta.name ?? "", delta.arguments);
+      if (delta.kind === "restart") Object.assign(call, { text: "", reasoning: "", asks: [] });
+    }
+    touch(node);
+    return node;
+  }
+
+  #called(event: Of<"called">): TreeNode {
+    const [node, call, task] = this.#call(event);
+    const { seq, started_ms: startMs, duration_us: durationUs } = event;
+    Object.assign(node, { seq, startMs, durationUs });
+    describe(node, call, event);
+    call.model = event.model ?? undefined;
+    call.provider = event.provider ?? undefined;
+    call.tries = event.tries ?? undefined;
+    call.requestBytes = event.request_bytes;
+    call.resultBytes = event.result_bytes ?? undefined;
+    call.tokens = event.tokens ?? undefined;
+    call.reused = event.reused ?? undefined;
+    node.code = event.failure?.code;
+    if (event.failure != null) node.detail = event.failure.message;
+    const done = call.reused === undefined ? "done" : "reused";
+    this.#places.end(node, event.ok ? done : "failed");
+    if (event.ok) task.answered.set(pathOf(call.scope, call.call), node);
+    this.#count(event);
+    return node;
+  }
+
+  #count({ function: name, reused, tokens }: Of<"called">): void {
+    const totals = this.#totals;
+    totals.calls += 1;
+    if (MODEL_CALLS.has(name) && reused == null) totals.modelCalls += 1;
+    totals.input += tokens?.input ?? 0;
+    totals.output += tokens?.output ?? 0;
+  }
+
+  #addTimes(attempt: TreeNode): void {
+    const { guestUs, providerUs } = timesOf(attempt);
+    this.#totals.guestUs += guestUs;
+    this.#totals.providerUs += providerUs;
+  }
+
+  #asked(event: Of<"asked">): TreeNode {
+    const [, attempt] = this.#attempt(event, event.node);
+    const { interrupt: label, call: number, scope = [] } = event;
+    const { value } = event.payload;
+    const detail = value === undefined ? "" : JSON.stringify(value).slice(0, PAYLOAD_CHARS);
+    const status = event.answered === true ? "done" : "asked";
+    if (status === "asked") {
+      // The tools around the interrupt wait for the answer, too.
+      const around = scope.map((_, end) => attempt.calls.get(scope.slice(0, end + 1).join(".")));
+      for (const node of [...around, attempt.node]) if (node) this.#places.end(node, "asked");
+    }
+    const more = { number, status, detail } as const;
+    const node = this.#places.add(attempt.node, originOf(event), "interrupt", label, more);
+    this.#interrupts.set(label, node);
+    return node;
+  }
+
+  /** Marks an interrupt as answered. Most are answered in another run. */
+  #answered(interrupt: string): void {
+    const node = this.#interrupts.get(interrupt);
+    if (node !== undefined) this.#places.end(node, "done");
+  }
+
+  #checkpointed(event: Of<"checkpointed">): TreeNode {
+    const graph = this.#graph(event);
+    const detail = event.changed.join(", ");
+    graph.nextStep = event.step;
+    const step = graph.lastStep;
+    if (event.source !== "loop" || step === undefined) return this.#change(event, detail);
+    Object.assign(step, { seq: event.seq, detail });
+    step.durationUs = Math.max(0, event.at_ms - step.startMs) * 1_000;
+    this.#places.end(step, "done");
+    if (event.next.length === 0 && event.namespace) this.#places.end(graph.node, "done");
+    return step;
+  }
+
+  #message(
+    event: Of<"custom" | "progress" | "log">,
+    detail: string,
+    status: RowStatus = "done",
+  ): TreeNode {
+    const [, { node }] = this.#attempt(event, event.node);
+    return this.#places.add(node, originOf(event), "message", event.type, { detail, status });
+  }
+
+  /** Adds a change of the thread in the course of the run. */
+  #change(event: EventOutline, detail: string): TreeNode {
+    const label = event.type === "run_started" ? "recovery" : event.type;
+    const parent = this.#graph(event).node;
+    return this.#places.add(parent, originOf(event), "change", label, { detail, status: "done" });
+  }
+
+  #graph(event: EventOutline) {
+    return this.#places.graph(event.namespace ?? "", originOf(event));
+  }
+
+  /** Returns the newest attempt of the task of an event, with the task. */
+  #attempt(event: EventOutline & { task: string }, node: string): [Task, Attempt] {
+    const at = originOf(event);
+    const task = this.#places.task(this.#graph(event), event.task, node, at);
+    return [task, this.#places.attempt(task, at)];
+  }
+
+  /** Returns the call of an event, with its facts and its task. */
+  #call(event: Of<"call_started" | "streamed" | "called">): [TreeNode, CallState, Task] {
+    const [task, attempt] = this.#attempt(event, "node" in event ? event.node : "");
+    const { scope = [], call } = event;
+    const node = this.#places.call(task, attempt, scope, call, originOf(event));
+    if (node.call === undefined) throw new Error("a call has facts");
+    return [node, node.call, task];
+  }
+}
+
+/** Returns the key of a node in `Timeline.nodes`. */
+export function nodeKey(namespace: string, node: string): string {
+  return `${namespace}/${node}`;
+}
+
+function originOf({ seq, at_ms }: EventOutline): Origin {
+  return { seq, startMs: at_ms };
+}
+
+/** Returns the state of what was in progress when the run ended. */
+function endOf({ kind, children }: TreeNode, status: string): RowStatus {
+  // An attempt that runs a subgraph ends as the run does; any other was given up.
+  const isAround = kind === "step" || kind === "graph" || children.some(isGraph);
+  return (isAround || status === "completed" ? ENDS[status] : undefined) ?? "lost";
+}
+
+function isGraph({ kind }: TreeNode): boolean {
+  return kind === "graph";
+}
+
+function describe(
+  node: TreeNode,
+  call: CallState,
+  { function: name, summary }: Of<"call_started" | "called">,
+): void {
+  node.label = name;
+  node.detail = summary;
+  call.function = name;
+  call.summary = summary;
+  touch(node);
+}
+
+/** Returns a streamed text with more of it. */
+function extended(text: string, more: string): string {
+  const whole = text + more;
+  return whole.length > STREAMED_CHARS ? whole.slice(-STREAMED_CHARS) : whole;
+}
+
+/** Adds a delta to the tool calls that a model asks for. */
+function ask(call: CallState, index: number, name: string, text = ""): void {
+  if (index >= STREAMED_ASKS) return;
+  while (call.asks.length <= index) call.asks.push({ name: "", arguments: "" });
+  const before = call.asks[index] ?? { name: "", arguments: "" };
+  call.asks[index] = { name: before.name + name, arguments: extended(before.arguments, text) };
+}
