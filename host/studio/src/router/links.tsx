@@ -1,6 +1,7 @@
 // Links between the views of the studio. Each view has a function here that returns its route.
 import { useLocation, useParams, useRouter } from "@tanstack/react-router";
 import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
+import type { RunPlace } from "../api/log.ts";
 import type { ThreadFilter } from "../threads/filter.ts";
 import { publicPath } from "./base.ts";
 import { type Checks, readSearch, type Search, writeSearch } from "./search.ts";
@@ -13,6 +14,13 @@ export function threadsRoute(filter: ThreadFilter = {}): string {
 /** Returns the route of a thread. `tenant` is that of the thread, if the list named one. */
 export function threadRoute(thread: string, tenant?: string): string {
   return `/threads/${encodeURIComponent(thread)}${writeSearch({ tenant })}`;
+}
+
+/** Returns the route of a run. `at` is the sequence number of the event that is shown. */
+export function runRoute(place: RunPlace, at?: number): string {
+  const { thread, run, tenant } = place;
+  const search = writeSearch({ at: at?.toString(), tenant });
+  return `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(run)}${search}`;
 }
 
 /** Returns a function that goes to a route. */

@@ -16,6 +16,12 @@ const LONGEST_NAME = 256;
 export const name: Check = (text) =>
   text !== "" && text.length <= LONGEST_NAME ? text : undefined;
 
+/** Digits of the largest number that JavaScript has exactly, without its last one. */
+const NUMBER = /^[0-9]{1,15}$/;
+
+/** Accepts a number without sign and fraction, as text. */
+export const wholeNumber: Check = (text) => (NUMBER.test(text) ? text : undefined);
+
 /** Accepts one of these values. */
 export function oneOf<const V extends string>(values: readonly V[]): Check<V> {
   return (text) => values.find((value) => value === text);
