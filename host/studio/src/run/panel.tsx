@@ -1,0 +1,171 @@
+// What is known of a row: its facts, what a model streams, and the event in full, which is read
+// when the panel opens.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, Button } from "@wattle/page";
+import type { ReactNode } from "react";
+import { type LogEvent, type RunPlace, readEvent } from "../api/log.ts";
+import { bytesText, durationText } from "../part/amount.ts";
+import { type Fact, Facts } from "../part/facts.tsx";
+import { JsonTree } from "../part/json-tree.tsx";
+import { Status } from "../part/status.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import { LiveText } from "./live-text.tsx";
+import type { CallFacts, Row } from "./row.ts";
+import styles from "./run.module.css";
+import { PANEL, TEXTS } from "./texts.ts";
+
+/** Time for which an event that is not shown any more is kept, in milliseconds. It may be large. */
+const KEPT_MS = 60_000;
+
+/** The content of the panel of a row. */
+export function RowPanel({ place, row }: { place: RunPlace; row: Row }) {
+  const { call } = row;
+  return (
+    <>
+      <Facts facts={factsOf(row)} />
+      <Note row={row} />
+      {row.code !== undefined && (
+        <Alert>
+          {PANEL.failure}: {visible(`${row.code}: ${row.detail}`)}
+        </Alert>
+      )}
+      {call !== undefined && <Streamed key={row.id} call={call} />}
+      <EventParts place={place} row={row} />
+    </>
+  );
+}
+
+function Note({ row: { kind, label, status } }: { row: Row }): ReactNode {
+  const notes: Partial<Record<Row["status"], string>> = {
+    replayed: PANEL.replayed,
+    reused: PANEL.reusedNote,
+    lost: PANEL.lost,
+  };
+  const note = kind === "change" ? PANEL.changes[label] : notes[status];
+  return note === undefined ? null : <p>{note}</p>;
+}
+
+function factsOf(row: Row): Fact[] {
+  const { status, namespace, node, startMs, durationUs, seq, call } = row;
+  const text = (value: string | undefined) =>
+    value === undefined || value === "" ? undefined : <Text>{value}</Text>;
+  return [
+    [TEXTS.status, <Status key="status" name={status} />],
+    [PANEL.node, text(node)],
+    [PANEL.namespace, text(namespace)],
+    [PANEL.started, startMs === 0 ? undefined : <Time key="started" ms={startMs} />],
+    [PANEL.duration, durationUs === undefined ? undefined : durationText(durationUs)],
+    ...(call === undefined ? [] : callFacts(call)),
+    [PANEL.seq, seq],
+  ];
+}
+
+function callFacts(facts: CallFacts): Fact[] {
+  const { task, scope, call, model, provider, tries, tokens, reused } = facts;
+  const text = (value: string | undefined) => value && <Text>{value}</Text>;
+  return [
+    [PANEL.task, text(task)],
+    [PANEL.number, [...scope, call].join(".")],
+    [PANEL.model, text(model)],
+    [PANEL.provider, text(provider)],
+    [PANEL.tries, tries],
+    [PANEL.tokens, tokens && TEXTS.tokensText(tokens.input, tokens.output)],
+    [PANEL.reused, reused],
+  ];
+}
+
+function Streamed({ call: { text, reasoning, asks } }: { call: CallFacts }) {
+  return (
+    <>
+      {reasoning !== "" && (
+        <Part title={PANEL.reasoning}>
+          <LiveText label={PANEL.reasoning} text={reasoning} />
+        </Part>
+      )}
+      {text !== "" && (
+        <Part title={PANEL.streamed}>
+          <LiveText label={PANEL.streamed} text={text} />
+        </Part>
+      )}
+      {asks.length > 0 && (
+        <Part title={PANEL.asks}>
+          <LiveText
+            label={PANEL.asks}
+            text={asks.map(({ name, arguments: text }) => `${name} ${text}`).join("\n")}
+          />
+        </Part>
+      )}
+    </>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={styles.part} aria-label={title}>
+      <h4>{title}</h4>
+      {children}
+    </section>
+  );
+}
+
+/** The values of the event that says most about the row. */
+function EventParts({ place, row: { seq, call } }: { place: RunPlace; row: Row }) {
+  const { thread, tenant } = place;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["event", thread, tenant, seq],
+    queryFn: ({ signal }) => readEvent(place, seq, signal),
+    // An event does not change.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: KEPT_MS,
+  });
+  if (data === null) return <p>{PANEL.gone}</p>;
+  if (data !== undefined) return <Values event={data} call={call} />;
+  if (error === null) return <p role="status">{PANEL.readingEvent}</p>;
+  const retry = <Button onClick={() => void refetch()}>{TEXTS.retry}</Button>;
+  return <Alert actions={retry}>{error.message}</Alert>;
+}
+
+function Values({ event, call }: { event: LogEvent; call: CallFacts | undefined }) {
+  if (call === undefined) return <Document title={PANEL.event} value={event} bytes={undefined} />;
+  const { request, result } = event;
+  const [title, value] = outcomeOf(result);
+  return (
+    <>
+      {request !== undefined && (
+        <Document title={PANEL.request} value={request} bytes={call.requestBytes} />
+      )}
+      {isHead(request) && <p>{PANEL.head}</p>}
+      {result !== undefined && <Document title={title} value={value} bytes={call.resultBytes} />}
+    </>
+  );
+}
+
+interface DocumentProps {
+  title: string;
+  value: unknown;
+  bytes: number | undefined;
+}
+
+function Document({ title, value, bytes }: DocumentProps) {
+  return (
+    <section className={styles.part}>
+      <h4>
+        {title} {bytes !== undefined && <small>{PANEL.size(bytesText(bytes))}</small>}
+      </h4>
+      <JsonTree label={title} value={value} />
+    </section>
+  );
+}
+
+/** Returns the title and the value of a result, which the log has as `Ok` or `Err`. */
+function outcomeOf(result: unknown): readonly [title: string, value: unknown] {
+  const fields: { Ok?: unknown; Err?: unknown } = Object(result);
+  return "Err" in fields ? [PANEL.failure, fields.Err] : [PANEL.result, fields.Ok];
+}
+
+/** Returns true for the beginning of a request that the log does not have as a whole. */
+function isHead(request: unknown): boolean {
+  const fields: { head?: unknown; bytes?: unknown } = Object(request);
+  return typeof fields.head === "string" && typeof fields.bytes === "number";
+}
