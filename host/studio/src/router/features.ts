@@ -25,4 +25,8 @@ export const FEATURES: readonly Feature[] = [
   { path: "/", page: HomePage, nav: { name: "Home", keys: "g h", need: "read" } },
   { path: "/threads", page: ThreadsPage, nav: { name: "Threads", keys: "g t", need: "read" } },
   { path: "/threads/$thread", page: lazyRouteComponent(() => import("../thread/page.tsx")) },
+  {
+    path: "/threads/$thread/runs/$run",
+    page: lazyRouteComponent(() => import("../run/page.tsx")),
+  },
 ];

@@ -1,0 +1,186 @@
+// The view of a run, as a user sees it.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
+import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { reached } from "@wattle/page/connection";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { AccessProvider } from "../../src/access/access.tsx";
+import { noteTenantHeader } from "../../src/access/key.ts";
+import type { EventOutline } from "../../src/api/log.ts";
+import { createStudioRouter } from "../../src/router/router.tsx";
+import { accessOf, problem } from "../host.ts";
+import {
+  called,
+  callStarted,
+  log,
+  logFrom,
+  manyCalls,
+  RUN,
+  runEnded,
+  runStarted,
+  streamed,
+  taskFinished,
+  taskStarted,
+  text,
+} from "./log.ts";
+import { type OpenedStream, serveStreams } from "./streams.ts";
+
+/** Height of the list. Without a layout it would have room for no row. */
+const HEIGHT_PX = 440;
+
+const ROUTE = `/threads/t1/runs/${RUN}`;
+
+const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
+
+let events: EventOutline[];
+let details: Record<number, object>;
+let opened: OpenedStream[];
+let pages: URLSearchParams[];
+let tenants: (string | null)[];
+let refusal: Response | undefined;
+
+beforeEach(() => {
+  refusal = undefined;
+  [events, details, pages, tenants] = [[], {}, [], []];
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
+  opened = serveStreams(({ url, headers }) => {
+    const { pathname, searchParams } = new URL(url);
+    tenants.push(headers.get("x-tenant"));
+    if (pathname === "/api/v1/threads/t1/log")
+      return refusal ?? Response.json(logPage(searchParams));
+    if (pathname === `/api/v1/runs/${RUN}`) {
+      return Response.json({ run: RUN, thread: "t1", thread_id: "t1", status: "running" });
+    }
+    if (pathname.includes("/log")) return problem(404, "no such run");
+    return Response.json(accessOf({}));
+  });
+});
+
+afterEach(() => {
+  cleanup();
+  reached();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+  noteTenantHeader(null);
+});
+
+/** Returns the page that a request asks for: outlines, or an event in full. */
+function logPage(search: URLSearchParams) {
+  pages.push(search);
+  const after = Number(search.get("after"));
+  const limit = Number(search.get("limit") ?? 500);
+  const last_seq = events.at(-1)?.seq ?? 0;
+  const items = events.filter(({ seq }) => seq > after).slice(0, limit);
+  const next = items.at(-1)?.seq ?? last_seq;
+  const shown = search.has("outline") ? items : items.map((it) => ({ ...it, ...details[it.seq] }));
+  return { items: shown, last_seq, ...(next < last_seq ? { next_after: next } : {}) };
+}
+
+/** Shows the studio at a route. */
+function show(route: string) {
+  const history = createMemoryHistory({ initialEntries: [route] });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <QueryClientProvider client={client}>
+      <AccessProvider access={accessOf({})}>
+        <RouterProvider router={createStudioRouter(history)} />
+      </AccessProvider>
+    </QueryClientProvider>,
+  );
+  return history;
+}
+
+const link = (name: string) => screen.findByRole("link", { name });
+
+test("a run that has ended is read page by page, and has no stream", async () => {
+  events = manyCalls(1_200);
+  show(ROUTE);
+  await screen.findByText("Host calls: 1,200");
+  await screen.findByText("completed");
+  expect(pages.map((search) => search.get("after"))).toEqual(["0", "500", "1000"]);
+  expect(opened).toEqual([]);
+  // Only visible rows are rendered.
+  expect(screen.getAllByRole("row").length).toBeLessThan(60);
+});
+
+test("a call shows its request and its result, and its address leads to it", async () => {
+  events = log(runStarted(), taskStarted("t1"), called("t1", 0), taskFinished("t1"), runEnded());
+  details = { 3: { request: { url: HOSTILE }, result: { Ok: { status: 200 } } } };
+  const history = show(ROUTE);
+  fireEvent.click(await link("http.send"));
+  const panel = await screen.findByRole("complementary", { name: "http.send" });
+  const request = await within(panel).findByRole("group", { name: "Request" });
+  expect(request.textContent).toContain("<img src=x onerror=alert(1)> [U+202E]gnp");
+  expect(within(panel).getByRole("group", { name: "Result" }).textContent).toContain("200");
+  expect(document.querySelector("img")).toBeNull();
+  expect(history.location.href).toBe(`${ROUTE}?at=3`);
+  cleanup();
+  show(`${ROUTE}?at=3`);
+  await screen.findByRole("complementary", { name: "http.send" });
+  expect(screen.getByRole("row", { current: true }).textContent).toContain("http.send");
+  fireEvent.click(screen.getByRole("button", { name: "Close" }));
+  await waitFor(() => expect(screen.queryByRole("complementary")).toBeNull());
+});
+
+test("text of a model appears as it is streamed, also after the stream was cut", async () => {
+  events = log(runStarted(), taskStarted("t1"), callStarted("t1", 0));
+  show(`${ROUTE}?at=3`);
+  await waitFor(() => expect(opened.length).toBe(1));
+  expect(opened[0]?.url.searchParams.get("after")).toBe("3");
+  await screen.findByText("Live");
+  opened[0]?.send(...logFrom(4, streamed("t1", 0, text("Wattles "))));
+  const streaming = await screen.findByRole("group", { name: "Streamed text" });
+  await waitFor(() => expect(streaming.textContent).toBe("Wattles "));
+  opened[0]?.cut();
+  await screen.findByText(/Reconnecting/);
+  await waitFor(() => expect(opened.length).toBe(2), { timeout: 5_000 });
+  // The host begins with an event that the view has already.
+  opened[1]?.send(
+    ...logFrom(4, streamed("t1", 0, text("Wattles ")), streamed("t1", 0, text("are trees"))),
+  );
+  await waitFor(() => expect(streaming.textContent).toBe("Wattles are trees"));
+  opened[1]?.send(
+    ...logFrom(6, called("t1", 0, { function: "llm.complete" }), taskFinished("t1"), runEnded()),
+  );
+  await screen.findByText("completed");
+  expect(screen.getAllByRole("link", { name: "llm.complete" }).length).toBe(1);
+});
+
+test("a log that a starting host cannot read yet is streamed", async () => {
+  refusal = problem(503, "the host is starting");
+  show(ROUTE);
+  await waitFor(() => expect(opened.length).toBe(1));
+  expect(opened[0]?.url.searchParams.get("after")).toBe("0");
+  opened[0]?.send(...log(runStarted(), taskStarted("t1"), taskFinished("t1"), runEnded()));
+  await screen.findByText("completed");
+  await link("node-t1");
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("rows can be closed and opened", async () => {
+  events = log(runStarted(), taskStarted("t1"), called("t1", 0), taskFinished("t1"), runEnded());
+  show(ROUTE);
+  await link("http.send");
+  fireEvent.click(screen.getByRole("button", { name: "Close node-t1" }));
+  expect(screen.queryByRole("link", { name: "http.send" })).toBeNull();
+  fireEvent.click(screen.getByRole("button", { name: "Open all" }));
+  await link("http.send");
+  fireEvent.click(screen.getByRole("button", { name: "Close all" }));
+  expect(screen.queryByRole("link", { name: "node-t1" })).toBeNull();
+});
+
+test("the requests name the tenant of the address", async () => {
+  noteTenantHeader("x-tenant");
+  events = log(runStarted(), runEnded());
+  show(`${ROUTE}?tenant=acme`);
+  await screen.findByText("completed");
+  expect(tenants).toContain("acme");
+  const back = screen.getByRole("link", { name: "Thread t1" });
+  expect(back.getAttribute("href")).toBe("/threads/t1?tenant=acme");
+});
+
+test("a run that is not there says so", async () => {
+  show(`/threads/t2/runs/${RUN}`);
+  await screen.findByText(/no such run, or it belongs/);
+  expect(opened).toEqual([]);
+});
