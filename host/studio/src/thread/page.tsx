@@ -10,6 +10,7 @@ import { Time } from "../part/time.tsx";
 import { RouteLink, threadsRoute, useParam, useSearchOf } from "../router/links.tsx";
 import { name } from "../router/search.ts";
 import { useTitle } from "../shell/title.ts";
+import { Runs } from "./runs.tsx";
 import { TEXTS } from "./texts.ts";
 import styles from "./thread.module.css";
 
@@ -41,6 +42,7 @@ export default function ThreadPage() {
       {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
       {data !== undefined && !isMissing(error) && <Parts thread={data} />}
+      {data !== undefined && !isMissing(error) && <Runs thread={thread} tenant={tenant} />}
     </div>
   );
 }

@@ -21,4 +21,8 @@ export const TEXTS = {
   setAside: "The recovery of the run is set aside",
   metadata: "Metadata",
   state: "State",
+  runs: "Runs",
+  runsList: "Runs, newest first",
+  noRuns: "The thread has no runs.",
+  moreRuns: "Show older runs",
 };
