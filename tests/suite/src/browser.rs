@@ -77,11 +77,33 @@ pub async fn with_kills(
     scene: &Scene,
     path: &str,
 ) -> Result<(), LeftOut> {
+    with_kills_and(program, scenario, scene, path, |order| {
+        panic!("{scenario} orders `{order}`");
+    })
+    .await
+}
+
+/// Runs a scenario as [`with_kills`] does. `obey` carries out all further orders.
+///
+/// # Errors
+///
+/// [`LeftOut`] without a browser or its driver.
+///
+/// # Panics
+///
+/// As [`with_kills`].
+pub async fn with_kills_and(
+    program: &str,
+    scenario: &str,
+    scene: &Scene,
+    path: &str,
+    obey: impl Fn(&str),
+) -> Result<(), LeftOut> {
     let first = scene.serve_on_lasting_port().await;
     let address = first.url.clone();
     let url = format!("{address}{path}?standin={}", scene.standin.base_url);
     let mut server = Some(first);
-    let obey = async |order: &str| match order {
+    let carry_out = async |order: &str| match order {
         "kill" => {
             let mut killed = server.take().expect("the server is running");
             killed.program.kill().await.expect("the program can be killed");
@@ -91,9 +113,9 @@ pub async fn with_kills(
             assert_eq!(started.url, address, "the new server has the same address");
             server = Some(started);
         }
-        other => panic!("{scenario} orders `{other}`"),
+        other => obey(other),
     };
-    with_orders(program, scenario, &url, obey).await
+    with_orders(program, scenario, &url, carry_out).await
 }
 
 /// Runs a scenario whose program gives orders to the test: it prints `order <word>`, and reads a

@@ -1,16 +1,22 @@
-//! Tests of the studio on the real host in a real browser: login, navigation and the list of
-//! threads.
+//! Tests of the studio on the real host in a real browser: login, navigation, the list of threads
+//! and the timeline of a run.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
+use wattle_kit::standin::Pattern;
 use wattle_suite::answer::Answer;
-use wattle_suite::browser;
+use wattle_suite::desk::{Desk, MODEL_PATH};
+use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::{browser, workspace};
 
 /// The program of the browser.
 const PROGRAM: &str = "studio-shell.js";
+
+/// The program of a user who watches a run.
+const RUN_PROGRAM: &str = "studio-run.js";
 
 /// The path of the studio.
 const STUDIO: &str = "/studio/";
@@ -156,4 +162,33 @@ async fn the_studio_finds_threads_of_all_tenants() {
 async fn the_studio_says_that_its_server_is_away() {
     let server = need!(served("").await);
     need!(browser::at_a_browser(PROGRAM, "away", &server.url(STUDIO)).await);
+}
+
+#[tokio::test]
+async fn the_studio_shows_the_calls_of_a_run() {
+    need!(clients::studio());
+    let server = Setup::desk(&Desk::default()).await.start().await;
+    let run = server.chat("call echo {\"text\":\"<img src=x onerror=alert(1)>\"}").await;
+    let thread = run["thread"].as_str().expect("an id");
+    let url = server.url(&format!("{STUDIO}?thread={thread}"));
+    need!(browser::at_a_browser(RUN_PROGRAM, "reads", &url).await);
+}
+
+#[tokio::test]
+async fn the_studio_follows_a_run_beyond_the_end_of_its_server() {
+    need!(clients::studio());
+    let scene = Scene::new(|workspace, standin| {
+        let desk = Desk::default();
+        desk.put(workspace);
+        [workspace::base_toml(standin), desk.toml(standin.addr.port())].concat()
+    })
+    .await;
+    let gate = scene.standin.stream_gate(Pattern::path(MODEL_PATH));
+    // The role of the message, and the first piece of its text.
+    gate.release(2);
+    let obey = |order: &str| match order {
+        "open" => gate.open(),
+        other => panic!("the scenario orders `{other}`"),
+    };
+    need!(browser::with_kills_and(RUN_PROGRAM, "outlives", &scene, STUDIO, obey).await);
 }
