@@ -27,6 +27,11 @@ function shown(char: string): string {
   return isHidden ? `[U+${code.toString(16).toUpperCase().padStart(4, "0")}]` : char;
 }
 
+/** Returns true for a character that cannot be seen, or changes the direction of text. */
+export function hidden(char: string): boolean {
+  return shown(char) !== char;
+}
+
 /** Returns a text in which control characters can be seen and have no effect. */
 export function visible(text: string): string {
   return Array.from(text, shown).join("");
