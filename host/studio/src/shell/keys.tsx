@@ -9,7 +9,8 @@ interface Shortcut {
   keys: string;
   /** What the keys do. */
   text: string;
-  run: () => void;
+  /** Absent for keys that a part handles by itself, which are only listed. */
+  run?: (event: KeyboardEvent) => void;
 }
 
 /** Time between the two keys of a shortcut, in milliseconds. */
@@ -21,15 +22,21 @@ const TEXT_FIELDS = "input, textarea, select, [contenteditable]";
 const shortcuts = new Set<Shortcut>();
 
 /** Runs `run` when a user presses the keys outside of a text field and of a dialog. */
-export function useShortcut(keys: string, text: string, run: () => void): void {
+export function useShortcut(keys: string, text: string, run: (event: KeyboardEvent) => void): void {
   const runLatest = useEffectEvent(run);
-  useEffect(() => {
-    const shortcut: Shortcut = { keys, text, run: () => runLatest() };
-    shortcuts.add(shortcut);
-    return () => {
-      shortcuts.delete(shortcut);
-    };
-  }, [keys, text]);
+  useEffect(() => register({ keys, text, run: (event) => runLatest(event) }), [keys, text]);
+}
+
+/** Lists keys that a part handles by itself, such as those of its fields. */
+export function useKeyHint(keys: string, text: string): void {
+  useEffect(() => register({ keys, text }), [keys, text]);
+}
+
+function register(shortcut: Shortcut): () => void {
+  shortcuts.add(shortcut);
+  return () => {
+    shortcuts.delete(shortcut);
+  };
 }
 
 function isText(target: EventTarget | null): boolean {
@@ -45,11 +52,11 @@ function listener(): (event: KeyboardEvent) => void {
     const { key, timeStamp } = event;
     const pair = timeStamp - first.at < BETWEEN_KEYS_MS ? `${first.key} ${key}` : key;
     first = { key, at: timeStamp };
-    const known = [...shortcuts].reverse();
+    const known = [...shortcuts].reverse().filter(({ run }) => run !== undefined);
     const found = known.find(({ keys }) => keys === pair) ?? known.find(({ keys }) => keys === key);
     if (found === undefined) return;
     event.preventDefault();
-    found.run();
+    found.run?.(event);
   };
 }
 
