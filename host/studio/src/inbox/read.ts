@@ -1,0 +1,129 @@
+// Reads and answers interrupts.
+import { ApiError } from "@wattle/page";
+import { tenantHeaders } from "../access/key.ts";
+import type { Access } from "../access/scope.ts";
+import { api, ok, type Schemas } from "../api/client.ts";
+import type { Order, Page } from "../api/pages.ts";
+import { type InboxFilter, keyOf } from "./filter.ts";
+import { getInterrupts, type InboxItem } from "./item.ts";
+
+/** Number of threads whose interrupts are in a page, the most that the host permits. */
+const PAGE_SIZE = 50;
+
+/** Selects the interrupts of all tenants. Only the operator may do so. */
+const ALL_TENANTS = "*";
+
+/** Runs of a thread in which an answer is searched, newest first. Each is a request. */
+const SEARCHED_RUNS = 10;
+
+/** Events of a run that are read. A run begins with the answers that it continues with. */
+const SEARCHED_EVENTS = 500;
+
+export const ORDER: Order<InboxItem> = { id: keyOf, time: ({ updated_ms }) => updated_ms };
+
+/** Returns the page of interrupts at a cursor. */
+export async function readInbox(
+  { app, tenant }: InboxFilter,
+  access: Pick<Access, "is_operator" | "tenant_header">,
+  cursor: string | undefined,
+): Promise<Page<InboxItem>> {
+  const isOverTenants = access.is_operator && access.tenant_header != null;
+  const named = tenant ?? (isOverTenants ? ALL_TENANTS : undefined);
+  const query = {
+    limit: PAGE_SIZE,
+    ...(app === undefined ? {} : { app }),
+    ...(named === undefined ? {} : { tenant: named }),
+    ...(cursor === undefined ? {} : { cursor }),
+  };
+  const { items, next_cursor } = await ok(getInterrupts(query));
+  return { items, next: next_cursor ?? undefined };
+}
+
+/** A pending interrupt that a link names. */
+export interface Place {
+  thread: string;
+  interrupt: string;
+  tenant: string | undefined;
+}
+
+/** Returns a pending interrupt; `undefined` if it is not pending any more. */
+export async function readItem({
+  thread,
+  interrupt,
+  tenant,
+}: Place): Promise<InboxItem | undefined> {
+  const found = await readThread(thread, tenant);
+  const pending = found?.interrupts.find(({ id }) => id === interrupt);
+  if (found === undefined || pending === undefined) return undefined;
+  const { thread_id, app, graph, updated_ms } = found;
+  return { thread_id, app, graph, tenant: tenant ?? null, updated_ms, interrupt: pending };
+}
+
+async function readThread(
+  thread: string,
+  tenant: string | undefined,
+): Promise<Schemas["ThreadDocument"] | undefined> {
+  const params = { path: { thread } };
+  const headers = tenantHeaders(tenant);
+  return orMissing(ok(api.GET("/api/v1/threads/{thread}", { params, headers })));
+}
+
+/** Returns a document; `undefined` if the host has no such thread. */
+async function orMissing<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/** Answers an interrupt. The run continues in the background. */
+export function sendAnswer(item: InboxItem, answer: unknown): Promise<unknown> {
+  const { thread_id, tenant, interrupt } = item;
+  return ok(
+    api.POST("/api/v1/threads/{thread}/resume", {
+      params: { path: { thread: thread_id } },
+      headers: tenantHeaders(tenant),
+      body: { answers: { [interrupt.id]: answer } },
+    }),
+  );
+}
+
+/** An answer that somebody gave. */
+export interface Given {
+  at_ms: number;
+  principal: Schemas["Principal"] | undefined;
+  answer: Schemas["Excerpt"];
+}
+
+/** Who answered an interrupt, as far as it can be found. */
+export type Outcome = { kind: "answered"; given: Given } | { kind: "gone" } | { kind: "unknown" };
+
+/** Finds the answer to an interrupt in the newest runs of its thread. */
+export async function readOutcome({ thread, interrupt, tenant }: Place): Promise<Outcome> {
+  const headers = tenantHeaders(tenant);
+  const query = { order: "newest", limit: SEARCHED_RUNS };
+  const params = { path: { thread }, query };
+  const runs = await orMissing(ok(api.GET("/api/v1/threads/{thread}/runs", { params, headers })));
+  if (runs === undefined) return { kind: "gone" };
+  for (const { run } of runs) {
+    const given = await answerIn({ thread, interrupt, tenant }, run);
+    if (given !== undefined) return { kind: "answered", given };
+  }
+  return { kind: "unknown" };
+}
+
+async function answerIn(place: Place, run: string): Promise<Given | undefined> {
+  const query = { run, types: "answered", outline: true, limit: SEARCHED_EVENTS };
+  const params = { path: { thread: place.thread }, query };
+  const headers = tenantHeaders(place.tenant);
+  const page = await orMissing(ok(api.GET("/api/v1/threads/{thread}/log", { params, headers })));
+  for (const item of page?.items ?? []) {
+    const event = item as Schemas["EventOutline"];
+    if (event.type !== "answered" || event.interrupt !== place.interrupt) continue;
+    const { at_ms, principal, answer } = event;
+    return { at_ms, principal: principal ?? undefined, answer };
+  }
+  return undefined;
+}
