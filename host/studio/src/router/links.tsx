@@ -2,6 +2,7 @@
 import { useLocation, useParams, useRouter } from "@tanstack/react-router";
 import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
 import type { RunPlace } from "../api/log.ts";
+import type { InboxFilter } from "../inbox/filter.ts";
 import type { ThreadFilter } from "../threads/filter.ts";
 import { publicPath } from "./base.ts";
 import { type Checks, readSearch, type Search, writeSearch } from "./search.ts";
@@ -21,6 +22,11 @@ export function runRoute(place: RunPlace, at?: number): string {
   const { thread, run, tenant } = place;
   const search = writeSearch({ at: at?.toString(), tenant });
   return `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(run)}${search}`;
+}
+
+/** Returns the route of the inbox. */
+export function inboxRoute(filter: InboxFilter = {}): string {
+  return `/inbox${writeSearch(filter)}`;
 }
 
 /** Returns a function that goes to a route. */

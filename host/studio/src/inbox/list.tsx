@@ -1,0 +1,124 @@
+// The list of open interrupts. One of them is selected.
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useEffectEvent, useRef } from "react";
+import { Text } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import { inboxRoute, RouteLink } from "../router/links.tsx";
+import { type InboxFilter, keyOf, withItem } from "./filter.ts";
+import { focusAnswer } from "./focus.ts";
+import styles from "./inbox.module.css";
+import type { InboxItem } from "./item.ts";
+import { titleOf } from "./payload.tsx";
+import { TEXTS } from "./texts.ts";
+
+/** Height of a row, as the style sheet sets it. */
+const ROW_PX = 60;
+
+/** Rows that are rendered outside of the visible part. */
+const OVERSCAN = 10;
+
+/** Number of rows before the last one at which more are asked for. */
+const AHEAD = 20;
+
+interface InboxListProps {
+  rows: readonly InboxItem[];
+  isComplete: boolean;
+  onEnd: () => void;
+  filter: InboxFilter;
+  /** Key of the selected interrupt. */
+  selected: string | undefined;
+  /** Changes when the row of the selected interrupt gets the focus. */
+  focus: number;
+}
+
+/** The rows, of which only the visible ones are rendered. */
+export function InboxList(props: InboxListProps) {
+  const { rows, isComplete, onEnd, filter, selected, focus } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN,
+  });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? -1;
+  const end = !isComplete && last >= rows.length - 1 - AHEAD ? rows.length : undefined;
+  const reachEnd = useEffectEvent(onEnd);
+  useEffect(() => {
+    if (end !== undefined) reachEnd();
+  }, [end]);
+  const at = rows.findIndex((row) => keyOf(row) === selected);
+  useRowFocus(box, at, focus, () => virtual.scrollToIndex(at));
+  return (
+    <div ref={box} className={styles.list}>
+      <ul aria-label={TEXTS.list} style={{ blockSize: virtual.getTotalSize() }}>
+        {items.map(({ index, start }) => {
+          const row = rows[index] as InboxItem;
+          const key = keyOf(row);
+          return (
+            <li
+              key={key}
+              style={{ transform: `translateY(${start}px)` }}
+              aria-setsize={isComplete ? rows.length : -1}
+              aria-posinset={index + 1}
+            >
+              <Row row={row} filter={filter} isSelected={key === selected} index={index} />
+            </li>
+          );
+        })}
+      </ul>
+    </div>
+  );
+}
+
+interface RowProps {
+  row: InboxItem;
+  filter: InboxFilter;
+  isSelected: boolean;
+  index: number;
+}
+
+function Row({ row, filter, isSelected, index }: RowProps) {
+  const { app, graph, interrupt } = row;
+  return (
+    <RouteLink
+      to={inboxRoute(withItem(filter, row))}
+      className={styles.row}
+      aria-current={isSelected ? "true" : undefined}
+      data-row={index}
+      onKeyDown={(event) => {
+        // Enter selects a row, and goes to the answer from the selected one.
+        if (event.key === "Enter" && isSelected && focusAnswer()) event.preventDefault();
+      }}
+    >
+      <span className={styles.title}>
+        <Text>{titleOf(interrupt.payload, interrupt.node)}</Text>
+      </span>
+      <span className={styles.where}>
+        <Text>{`${app} / ${graph}`}</Text> · <Time ms={interrupt.asked_ms} />
+      </span>
+    </RouteLink>
+  );
+}
+
+/** Scrolls to the selected row and gives it the focus, as soon as it is rendered. */
+function useRowFocus(
+  box: { readonly current: HTMLDivElement | null },
+  at: number,
+  focus: number,
+  scroll: () => void,
+): void {
+  const done = useRef(0);
+  const scrollTo = useEffectEvent(scroll);
+  useEffect(() => {
+    if (at >= 0 && focus > 0) scrollTo();
+  }, [at, focus]);
+  useEffect(() => {
+    if (focus === done.current || at < 0) return;
+    const row = box.current?.querySelector<HTMLElement>(`[data-row="${at}"]`);
+    if (row == null) return;
+    done.current = focus;
+    row.focus({ preventScroll: true });
+  });
+}

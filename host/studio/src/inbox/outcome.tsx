@@ -1,0 +1,78 @@
+// What has become of an interrupt that is not pending any more: who answered it, and how.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, Button } from "@wattle/page";
+import type { Schemas } from "../api/client.ts";
+import { Facts } from "../part/facts.tsx";
+import { visible } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import styles from "./inbox.module.css";
+import { Document } from "./payload.tsx";
+import { type Given, type Outcome, type Place, readOutcome } from "./read.ts";
+import { TEXTS } from "./texts.ts";
+
+interface OutcomeProps {
+  place: Place;
+  /** The question, if it was shown before. */
+  title: string | undefined;
+  /** Goes to the next question; absent if there is none. */
+  onNext: (() => void) | undefined;
+}
+
+/** Says who answered. */
+export function OutcomeView({ place, title, onNext }: OutcomeProps) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["outcome", place],
+    queryFn: () => readOutcome(place),
+  });
+  return (
+    <section className={styles.outcome} aria-label={TEXTS.question}>
+      {title !== undefined && <h3 className={styles.heading}>{title}</h3>}
+      {error !== null && (
+        <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
+          {error.message}
+        </Alert>
+      )}
+      {error === null && data === undefined && <p role="status">{TEXTS.checking}</p>}
+      {data !== undefined && <Told outcome={data} />}
+      {onNext !== undefined && (
+        <div>
+          <Button onClick={onNext}>{TEXTS.onward}</Button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Told({ outcome }: { outcome: Outcome }) {
+  if (outcome.kind === "gone") return <Alert kind="warning">{TEXTS.gone}</Alert>;
+  if (outcome.kind === "unknown") return <Alert kind="warning">{TEXTS.unknown}</Alert>;
+  const { given } = outcome;
+  return (
+    <>
+      <Alert kind="warning">{TEXTS.answeredBy(whoOf(given.principal))}</Alert>
+      <Facts facts={[[TEXTS.answeredAt, <Time key="at" ms={given.at_ms} />]]} />
+      <GivenAnswer given={given} />
+    </>
+  );
+}
+
+function GivenAnswer({ given: { answer } }: { given: Given }) {
+  if (answer.value === undefined) {
+    return <p>{TEXTS.tooLarge(answer.bytes.toLocaleString("en"))}</p>;
+  }
+  return (
+    <>
+      <h4>{TEXTS.given}</h4>
+      <Document label={TEXTS.given} value={answer.value} />
+    </>
+  );
+}
+
+/** Returns the name of who sent a request, as far as it is known. */
+export function whoOf(principal: Schemas["Principal"] | undefined): string {
+  const { user, key, app, local } = principal ?? {};
+  if (local === true) return TEXTS.command;
+  if (user != null) return TEXTS.user(visible(user));
+  if (key != null) return TEXTS.key(visible(key));
+  return app == null ? TEXTS.somebody : TEXTS.appItself(visible(app));
+}
