@@ -24,6 +24,11 @@ export interface Feature {
 export const FEATURES: readonly Feature[] = [
   { path: "/", page: HomePage, nav: { name: "Home", keys: "g h", need: "read" } },
   { path: "/threads", page: ThreadsPage, nav: { name: "Threads", keys: "g t", need: "read" } },
+  {
+    path: "/inbox",
+    page: lazyRouteComponent(() => import("../inbox/page.tsx")),
+    nav: { name: "Inbox", keys: "g i", need: "read" },
+  },
   { path: "/threads/$thread", page: lazyRouteComponent(() => import("../thread/page.tsx")) },
   {
     path: "/threads/$thread/runs/$run",

@@ -1,0 +1,73 @@
+// The selected interrupt: what it asks, where, and the answer to it.
+import { Announce } from "@wattle/page";
+import { useAccess } from "../access/access.tsx";
+import { may } from "../access/scope.ts";
+import { type Fact, Facts } from "../part/facts.tsx";
+import type { Draft } from "../part/schema-form/draft.ts";
+import { Text } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import { RouteLink, threadRoute } from "../router/links.tsx";
+import { AnswerForm } from "./answer.tsx";
+import { keyOf } from "./filter.ts";
+import styles from "./inbox.module.css";
+import type { InboxItem } from "./item.ts";
+import { Document, textIn, titleOf } from "./payload.tsx";
+import { TEXTS } from "./texts.ts";
+
+interface QuestionProps {
+  item: InboxItem;
+  kept: Map<string, Draft>;
+  onAnswered: () => void;
+  onConflict: () => Promise<boolean>;
+}
+
+/** An interrupt with its form. */
+export function QuestionView({ item, kept, onAnswered, onConflict }: QuestionProps) {
+  const access = useAccess();
+  const { payload, node } = item.interrupt;
+  const title = titleOf(payload, node);
+  const key = keyOf(item);
+  return (
+    <section className={styles.question} aria-label={TEXTS.question} data-thread={item.thread_id}>
+      <h3 className={styles.heading}>
+        <Text>{title}</Text>
+      </h3>
+      <Announce>{title}</Announce>
+      <Document label={TEXTS.payload} value={payload} />
+      {may(access, "write") ? (
+        <AnswerForm
+          key={key}
+          item={item}
+          kept={kept}
+          keptKey={key}
+          onAnswered={onAnswered}
+          onConflict={onConflict}
+        />
+      ) : (
+        <p className="w-note">{TEXTS.readOnly}</p>
+      )}
+      <Facts facts={factsOf(item)} />
+    </section>
+  );
+}
+
+function factsOf({ thread_id, app, graph, tenant, interrupt }: InboxItem): Fact[] {
+  const { node, namespace, asked_ms, expires_ms, payload } = interrupt;
+  const text = (value: string | undefined) =>
+    value === undefined || value === "" ? undefined : <Text>{value}</Text>;
+  return [
+    [
+      TEXTS.thread,
+      <RouteLink key="thread" to={threadRoute(thread_id, tenant ?? undefined)}>
+        <Text>{thread_id}</Text>
+      </RouteLink>,
+    ],
+    [TEXTS.graph, text(`${app} / ${graph}`)],
+    [TEXTS.node, text(namespace ? `${namespace} / ${node}` : node)],
+    [TEXTS.tenant, text(tenant ?? undefined)],
+    [TEXTS.server, text(textIn(payload, "server"))],
+    [TEXTS.tool, text(textIn(payload, "tool"))],
+    [TEXTS.asked, <Time key="asked" ms={asked_ms} />],
+    [TEXTS.expires, expires_ms == null ? undefined : <Time key="expires" ms={expires_ms} />],
+  ];
+}
