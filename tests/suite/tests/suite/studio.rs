@@ -1,5 +1,5 @@
-//! Tests of the studio on the real host in a real browser: login, navigation, the list of threads
-//! and the timeline of a run.
+//! Tests of the studio on the real host in a real browser: login, navigation, the list of threads,
+//! the timeline of a run, and the inbox.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -17,6 +17,9 @@ const PROGRAM: &str = "studio-shell.js";
 
 /// The program of a user who watches a run.
 const RUN_PROGRAM: &str = "studio-run.js";
+
+/// The program of reviewers at the inbox.
+const INBOX: &str = "studio-inbox.js";
 
 /// The path of the studio.
 const STUDIO: &str = "/studio/";
@@ -53,6 +56,15 @@ async fn run(server: &TestServer, tenant: Option<&str>, start: &Value) {
     let request = server.request_of(tenant, "POST", RUNS).json(start);
     Answer::of(request.bearer_auth(KEY)).await.expect(200);
 }
+
+/// A graph that raises an interrupt with the schema of its input.
+const ASK: &str = r#"
+[graphs.ask]
+entry = "ask_shaped"
+[graphs.ask.channels.schema]
+[graphs.ask.channels.answer]
+[graphs.ask.nodes.ask_shaped]
+"#;
 
 /// Starts a server that needs these keys, if there are any, with a thread of a hostile user and a
 /// plain one.
@@ -191,4 +203,76 @@ async fn the_studio_follows_a_run_beyond_the_end_of_its_server() {
         other => panic!("the scenario orders `{other}`"),
     };
     need!(browser::with_kills_and(RUN_PROGRAM, "outlives", &scene, STUDIO, obey).await);
+}
+
+/// Returns the schema of the answer to a question. The program has the answer for each number.
+fn schema_of(number: u32) -> Value {
+    let decision = |name: &str, more: Value| {
+        let mut properties = more;
+        properties["decision"] = json!({ "const": name });
+        json!({ "type": "object", "properties": properties, "required": ["decision"] })
+    };
+    match number % 10 {
+        0 => json!({ "oneOf": [
+            decision("approve", json!({})),
+            decision("reject", json!({ "message": { "type": "string" } })),
+        ] }),
+        5 => json!({
+            "type": "object",
+            "properties": {
+                "count": { "type": "integer", "minimum": 1 },
+                "name": { "type": "string", "maxLength": 40 },
+            },
+            "required": ["count", "name"],
+        }),
+        _ => json!({ "type": "boolean" }),
+    }
+}
+
+/// Starts a server with threads that wait for an answer, each with a question of this number. Returns
+/// the address of the studio with the keys of two reviewers as parameters, which the studio ignores.
+async fn asked(numbers: impl Iterator<Item = u32>) -> Result<(TestServer, String), LeftOut> {
+    clients::studio()?;
+    let mut setup = Setup::misdeeds(ASK).await;
+    setup.keys = KEY;
+    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    for number in numbers {
+        let start = json!({
+            "input": { "schema": schema_of(number) },
+            "thread_id": format!("q{number:02}"),
+            "wait": true,
+        });
+        let request = server.request("POST", "/api/v1/apps/misdeeds/runs").json(&start);
+        let run = Answer::of(request.bearer_auth(KEY)).await.expect(200);
+        assert_eq!(run["status"], "interrupted", "{run}");
+    }
+    let mut url = server.url(STUDIO);
+    for (reviewer, first) in [("anna", '?'), ("ben", '&')] {
+        let new = json!({ "name": reviewer, "scopes": ["write"] });
+        let request = server.request("POST", "/api/v1/keys").json(&new);
+        let made = Answer::of(request.bearer_auth(KEY)).await.expect(201);
+        let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+        url = format!("{url}{first}{reviewer}={key}&{reviewer}-id={id}");
+    }
+    Ok((server, url))
+}
+
+#[tokio::test]
+async fn a_reviewer_works_off_an_inbox_of_fifty_questions_by_keyboard() {
+    let (server, url) = need!(asked(0..50).await);
+    need!(browser::at_a_browser(INBOX, "works_off", &url).await);
+    let left = server.request("GET", "/api/v1/threads?status=interrupted");
+    let left = Answer::of(left.bearer_auth(KEY)).await.expect(200);
+    assert_eq!(left["items"], json!([]), "each question was answered");
+}
+
+#[tokio::test]
+async fn of_two_people_who_answer_one_question_the_slower_one_is_told() {
+    let (server, url) = need!(asked(1..3).await);
+    need!(browser::at_a_browser(INBOX, "competes", &url).await);
+    for thread in ["q01", "q02"] {
+        let path = format!("/api/v1/threads/{thread}/log?types=answered");
+        let log = Answer::of(server.request("GET", &path).bearer_auth(KEY)).await.expect(200);
+        assert_eq!(log["items"].as_array().map(Vec::len), Some(1), "{thread}: {log}");
+    }
 }
