@@ -2,16 +2,14 @@
 import { ApiError } from "@wattle/page";
 import { tenantHeaders } from "../access/key.ts";
 import type { Access } from "../access/scope.ts";
+import { tenantOfList } from "../access/tenant.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import type { Order, Page } from "../api/pages.ts";
 import { type InboxFilter, keyOf } from "./filter.ts";
-import { getInterrupts, type InboxItem } from "./item.ts";
+import type { InboxItem } from "./item.ts";
 
 /** Number of threads whose interrupts are in a page, the most that the host permits. */
 const PAGE_SIZE = 50;
-
-/** Selects the interrupts of all tenants. Only the operator may do so. */
-const ALL_TENANTS = "*";
 
 /** Runs of a thread in which an answer is searched, newest first. Each is a request. */
 const SEARCHED_RUNS = 10;
@@ -27,16 +25,16 @@ export async function readInbox(
   access: Pick<Access, "is_operator" | "tenant_header">,
   cursor: string | undefined,
 ): Promise<Page<InboxItem>> {
-  const isOverTenants = access.is_operator && access.tenant_header != null;
-  const named = tenant ?? (isOverTenants ? ALL_TENANTS : undefined);
+  const named = tenantOfList(tenant, access);
   const query = {
     limit: PAGE_SIZE,
     ...(app === undefined ? {} : { app }),
     ...(named === undefined ? {} : { tenant: named }),
     ...(cursor === undefined ? {} : { cursor }),
   };
-  const { items, next_cursor } = await ok(getInterrupts(query));
-  return { items, next: next_cursor ?? undefined };
+  const params = { query };
+  const { items, next_cursor } = await ok(api.GET("/api/v1/interrupts", { params }));
+  return { items, next: next_cursor ?? undefined, isFull: items.length >= PAGE_SIZE };
 }
 
 /** A pending interrupt that a link names. */
@@ -56,7 +54,8 @@ export async function readItem({
   const pending = found?.interrupts.find(({ id }) => id === interrupt);
   if (found === undefined || pending === undefined) return undefined;
   const { thread_id, app, graph, updated_ms } = found;
-  return { thread_id, app, graph, tenant: tenant ?? null, updated_ms, interrupt: pending };
+  const item = { thread, thread_id, app, graph, updated_ms, interrupt: pending };
+  return tenant === undefined ? item : { ...item, tenant };
 }
 
 async function readThread(

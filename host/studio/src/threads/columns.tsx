@@ -1,10 +1,10 @@
 // The columns of the list of threads.
+import { ALL_TENANTS } from "../access/tenant.ts";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import type { Column } from "../part/virtual-list.tsx";
 import { RouteLink, threadRoute } from "../router/links.tsx";
-import { ALL_TENANTS } from "./filter.ts";
 import type { Thread } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 import styles from "./threads.module.css";

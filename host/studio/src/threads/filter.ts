@@ -1,5 +1,5 @@
 // The filter of the list of threads, which is in the address of the view.
-import type { Access } from "../access/scope.ts";
+import { tenantOfList } from "../access/tenant.ts";
 import { type Check, name, oneOf, readSearch, type Search, writeSearch } from "../router/search.ts";
 import { milliseconds } from "./local-time.ts";
 import { readPairs } from "./metadata.ts";
@@ -12,9 +12,6 @@ const TEXT_BYTES = 512;
 
 /** Maximum number of characters of the pairs of metadata. Proxies refuse longer addresses. */
 export const METADATA_CHARS = 2_000;
-
-/** The tenant of a list of the threads of all tenants. No tenant has this name. */
-export const ALL_TENANTS = "*";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length;
 
@@ -51,18 +48,13 @@ export function withValue(
   return readSearch(writeSearch({ ...filter, [key]: value }), FILTER);
 }
 
-/** Returns true if the threads of a request belong to one tenant unless it names all of them. */
-export function choosesTenant(access: Pick<Access, "is_operator" | "tenant_header">): boolean {
-  return access.is_operator && access.tenant_header != null;
-}
-
 /** The conditions of a list or a count, as the API names them. */
 export type ThreadQuery = ReturnType<typeof queryOf>;
 
 /** Returns the conditions of a filter. An operator who names no tenant sees those of all tenants. */
-export function queryOf(filter: ThreadFilter, access: Parameters<typeof choosesTenant>[0]) {
+export function queryOf(filter: ThreadFilter, access: Parameters<typeof tenantOfList>[1]) {
   const { text, status, app, graph, failure } = filter;
-  const tenant = filter.tenant ?? (choosesTenant(access) ? ALL_TENANTS : undefined);
+  const tenant = tenantOfList(filter.tenant, access);
   return {
     ...given({ text, status, app, graph, failure, tenant, metadata: jsonOf(filter.metadata) }),
     ...given({

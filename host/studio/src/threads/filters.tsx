@@ -2,13 +2,13 @@
 import { SelectField } from "@wattle/page";
 import { useRef, useState } from "react";
 import { useAccess } from "../access/access.tsx";
+import { choosesTenant } from "../access/tenant.ts";
 import { useApps } from "../api/apps.ts";
 import { visible } from "../part/text.tsx";
 import { RouteLink, threadsRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { FilterField } from "./field.tsx";
 import {
-  choosesTenant,
   METADATA_CHARS,
   STATUSES,
   type ThreadFilter,

@@ -76,7 +76,7 @@ async function take(thread: string, request: Request): Promise<Response> {
 
 function itemOf(thread: string, payload: unknown, response_schema: unknown, more = {}): InboxItem {
   const interrupt = { id: `${thread}-i`, node: "ask", payload, response_schema, asked_ms: 1 };
-  return { thread_id: thread, app: "a", graph: "g", updated_ms: 1, interrupt, ...more };
+  return { thread, thread_id: thread, app: "a", graph: "g", updated_ms: 1, interrupt, ...more };
 }
 
 /** Shows the studio at a route. */
