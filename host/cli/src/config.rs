@@ -35,6 +35,7 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::AppName;
 use wattle_model::ModelConfig;
 use wattle_run::grant::GrantKey;
+use wattle_run::ports::statistics::ModelPrices;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 use wattle_store::BLOBS_FOLDER;
 
@@ -43,7 +44,7 @@ pub use self::auth::{AuthConfig, CallerLimits, TenantConfig};
 pub use self::byte_size::ByteSize;
 pub(crate) use self::connections::duration;
 pub use self::connections::{ConnectionsConfig, TlsConfig};
-pub use self::eval::{EvalConfig, Price};
+pub use self::eval::EvalConfig;
 pub use self::grants::{GrantSpec, LimitTable};
 pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
 pub use self::mcp::{McpContext, McpTable};
@@ -263,6 +264,14 @@ impl Config {
             telemetry: TelemetryTable::default(),
             eval: EvalConfig::default(),
         }
+    }
+
+    /// Returns the prices of `wattle eval`: those under `[model.prices]`, each replaced by the one
+    /// under `[eval.prices]`.
+    pub fn eval_prices(&self) -> ModelPrices {
+        let mut prices = self.model.prices.clone();
+        prices.extend(self.eval.prices.clone());
+        prices
     }
 
     /// Returns the folder of the app in `[apps.<name>]`: its `path`, or else the folder with the

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use wattle_run::ports::statistics::ModelPrices;
 
 pub use crate::config::alias::{Alias, Aliases};
 pub(crate) use crate::config::alias::{check as check_aliases, find as find_alias};
@@ -39,6 +40,8 @@ pub struct ModelConfig {
     pub routes: BTreeMap<String, RouteConfig>,
     /// Replacement models by the model name that they replace. They apply to all routes, tenant routes included.
     pub aliases: Aliases,
+    /// Prices of a million tokens by model name, from which the host computes costs.
+    pub prices: ModelPrices,
     /// Whether a tenant route may reach a private or loopback address; default `false`.
     pub tenant_private: bool,
 }
@@ -167,6 +170,7 @@ fn is_true(value: &bool) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use wattle_run::ports::statistics::ModelPrice;
 
     use super::*;
 
@@ -195,6 +199,7 @@ mod tests {
                 },
             },
             "aliases": { "gpt-4o-mini": { "model": "gpt-5-mini", "provider": "openai" } },
+            "prices": { "gpt-5-mini": { "input": 0.25, "output": 2.0 } },
         }))
         .unwrap();
         assert_eq!(config.providers["openai"].structured, StructuredMode::JsonObject);
@@ -203,6 +208,7 @@ mod tests {
         assert_eq!(config.routes["chat"].timeout, Duration::from_millis(1500));
         assert_eq!(config.routes["chat"].models()[1].model, "gemini-2.5-flash");
         assert_eq!(config.aliases["gpt-4o-mini"].model, "gpt-5-mini");
+        assert_eq!(config.prices["gpt-5-mini"], ModelPrice { input: 0.25, output: 2.0 });
         let again = parse(serde_json::to_value(&config).unwrap()).unwrap();
         assert_eq!(again, config);
     }

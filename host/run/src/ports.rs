@@ -16,6 +16,7 @@ pub mod observer;
 pub mod openapi;
 pub mod sandbox;
 pub mod sql;
+pub mod statistics;
 pub mod store;
 pub mod tool_server;
 
@@ -31,6 +32,7 @@ pub use net::Net;
 pub use observer::Observer;
 pub use sandbox::{Plugin, Sandbox};
 pub use sql::Sql;
+pub use statistics::Statistics;
 pub use store::Store;
 pub use tool_server::ToolServers;
 

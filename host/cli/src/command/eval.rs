@@ -49,7 +49,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
         });
     }
     let today = Today::from_clock(&config.clock)?;
-    let prices = config.eval.prices.clone();
+    let prices = config.eval_prices();
     let client = Client::open(config, Preload::Apps).await?;
     let ctrl_c = CtrlC::listen()?;
     let runner = Runner {

@@ -15,6 +15,7 @@ use wattle_api::guard::tenant_name::check_tenant;
 use wattle_graph::suggest;
 use wattle_run::grant::GrantKey;
 
+use crate::config::eval::check_prices;
 use crate::config::{Config, ConfigProblem, DEFAULT_FILE, ServerConfig};
 use crate::error::Error;
 
@@ -222,7 +223,8 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         server.check(name, problems);
     }
     config.telemetry.check(problems);
-    config.eval.check(problems);
+    check_prices("eval.prices", &config.eval.prices, problems);
+    check_prices("model.prices", &config.model.prices, problems);
     config.server.webhooks.check(problems);
     config.server.connections.check(problems);
 }
@@ -394,6 +396,8 @@ mod tests {
         );
         let files = &config.apps.values().nth(1).unwrap().files["node_io"];
         assert_eq!(files.dir_env.as_deref(), Some("NODE_IO_LOG_DIR"));
+        let prices = config.eval_prices();
+        assert_eq!(prices.keys().collect::<Vec<_>>(), ["gpt-4o", "gpt-4o-mini"]);
     }
 
     #[test]

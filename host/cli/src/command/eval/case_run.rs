@@ -2,19 +2,20 @@
 
 use serde::Serialize;
 use wattle_api::document::run::FailureDocument;
+use wattle_run::ports::statistics::ModelPrices;
 
 use crate::cases::case::Case;
 use crate::cases::runner::{CaseOutcome, Runner};
 use crate::cases::verdict::{Check, Verdict};
 use crate::cases::wait::CancelReason;
 use crate::client::encode_segment;
-use crate::command::eval::usage::{ModelUsage, Prices};
+use crate::command::eval::usage::ModelUsage;
 use crate::error::Error;
 
 /// Runs cases and measures the usage of models.
 pub(super) struct EvalRunner<'a> {
     pub(super) runner: Runner<'a>,
-    pub(super) prices: &'a Prices,
+    pub(super) prices: &'a ModelPrices,
     pub(super) keep: bool,
 }
 

@@ -114,7 +114,7 @@ impl Report {
             statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
         let cost = match spent.cost {
             Some(cost) => format!("{cost:.4}"),
-            None => "unknown: no price under `[eval.prices]`".to_owned(),
+            None => "unknown: no price under `[model.prices]`".to_owned(),
         };
         let mut lines = vec![
             format!("status  {}", statuses.join(", ")),

@@ -1,17 +1,14 @@
 //! Usage and cost of the model calls of a thread.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 use wattle_graph::event::{Called, EventKind};
 use wattle_graph::llm::Completion;
+use wattle_run::ports::statistics::ModelPrices;
 
 use crate::client::Client;
-use crate::config::Price;
 use crate::error::Error;
-
-/// Number of tokens to which a price applies.
-const PRICED_TOKENS: f64 = 1e6;
 
 /// Model calls, tokens and cost.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -27,15 +24,12 @@ pub(super) struct ModelUsage {
     pub(super) without_price: BTreeSet<String>,
 }
 
-/// Prices by model name.
-pub(super) type Prices = BTreeMap<String, Price>;
-
 impl ModelUsage {
     /// Reads the usage from the event log of a thread.
     pub(super) async fn read(
         client: &Client,
         thread: &str,
-        prices: &Prices,
+        prices: &ModelPrices,
     ) -> Result<Self, Error> {
         let mut events = client.events(thread, 0).await?;
         let mut usage = Self::default();
@@ -47,7 +41,7 @@ impl ModelUsage {
         Ok(usage)
     }
 
-    fn count_call(&mut self, called: &Called, prices: &Prices) {
+    fn count_call(&mut self, called: &Called, prices: &ModelPrices) {
         // A reused completion was already counted for the run that received it first.
         let (Some(tokens), None) = (called.tokens, called.reused) else { return };
         self.model_calls += 1;
@@ -55,8 +49,7 @@ impl ModelUsage {
         self.output_tokens += tokens.output;
         let names = called.completion().map(price_names).unwrap_or_default();
         if let Some(price) = names.iter().find_map(|name| prices.get(name)) {
-            let cost = tokens.input as f64 * price.input + tokens.output as f64 * price.output;
-            *self.cost.get_or_insert_default() += cost / PRICED_TOKENS;
+            *self.cost.get_or_insert_default() += price.cost(tokens.input, tokens.output);
         } else if let Some(name) = names.last() {
             self.without_price.insert(name.clone());
         }
@@ -84,6 +77,7 @@ fn price_names(completion: Completion) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use wattle_run::ports::statistics::ModelPrice;
 
     use super::*;
 
@@ -107,7 +101,8 @@ mod tests {
 
     #[test]
     fn tokens_are_priced_by_the_model_of_the_completion() {
-        let prices = Prices::from([("mini".to_owned(), Price { input: 0.15, output: 0.6 })]);
+        let price = ModelPrice { input: 0.15, output: 0.6 };
+        let prices = ModelPrices::from([("mini".to_owned(), price)]);
         let mut usage = ModelUsage::default();
         let dated = completion("mini-2024-07-18", &["large", "mini"]);
         usage.count_call(&called(&dated, &json!({})), &prices);

@@ -79,12 +79,12 @@ fn no_route_calls_the_same_model_twice() {
 #[test]
 fn each_model_that_a_route_calls_has_a_price() {
     for app in APPS {
-        let Config { model, eval, .. } = shipped(app);
+        let model = shipped(app).model;
         for (name, route) in model.routes.iter().filter(|(name, _)| *name != IMAGES) {
             for target in route.models() {
                 let alias = model.aliases.get(&target.model);
                 let called = alias.map_or(&target.model, |alias| &alias.model);
-                let price = eval.prices.get(called);
+                let price = model.prices.get(called);
                 assert!(price.is_some(), "{app}: `{called}` of `{name}` has no price");
             }
         }
