@@ -1,7 +1,7 @@
-//! Telemetry for operators: traces over OTLP and metrics for Prometheus.
+//! Telemetry for operators: traces over OTLP, metrics for Prometheus, and statistics over time.
 //!
-//! Both are projections of the event log that are made when a run has ended or was interrupted.
-//! Neither affects a run: the engine notifies an observer, which returns immediately, and workers
+//! All are projections of the event log that are made when a run has ended or was interrupted.
+//! None affects a run: the engine notifies an observer, which returns immediately, and workers
 //! behind bounded queues do the rest. What does not fit into a queue is counted and dropped.
 //!
 //! # Layout
@@ -12,6 +12,7 @@
 //! * `otlp`: converts spans to OTLP.
 //! * `export`: the worker that sends spans; `export/send`: one request with its retries.
 //! * [`metrics`]: the metrics and their text format; `metrics/run_metrics`: records a run.
+//! * [`statistics`]: counts by minute, hour and day, which the hosts of a store keep together.
 
 pub mod config;
 pub mod error;
@@ -19,8 +20,10 @@ mod export;
 pub mod metrics;
 mod otlp;
 pub mod run_log;
+pub mod statistics;
 pub mod telemetry;
 
 pub use config::{OtlpConfig, TelemetryConfig};
 pub use error::ConfigError;
+pub use statistics::RunStatistics;
 pub use telemetry::Telemetry;

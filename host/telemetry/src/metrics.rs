@@ -5,7 +5,7 @@
 //! model or a service chooses beyond these is counted under one common value, because each value is
 //! a series that stays in memory.
 
-mod run_metrics;
+pub(crate) mod run_metrics;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use wattle_graph::id::{AppName, GraphName, PluginName};
 use wattle_project::spans::{Route, View, spans};
@@ -17,6 +18,7 @@ use crate::export::{self, OtlpSender, SpanQueue};
 use crate::metrics::Metrics;
 use crate::otlp;
 use crate::run_log;
+use crate::statistics::RunStatistics;
 
 /// Maximum notifications in the queue. A notification is small; reading the log of its run takes a
 /// millisecond.
@@ -25,16 +27,17 @@ const QUEUE_CAPACITY: usize = 4096;
 /// Plugin name of the caller that looks up routes. Routes do not depend on the plugin.
 const PLUGIN: &str = "telemetry";
 
-/// The observer that records the metrics of runs and exports their traces.
+/// The observer that records the metrics and statistics of runs and exports their traces.
 pub struct Telemetry {
     metrics: Metrics,
+    statistics: Option<RunStatistics>,
     /// The sender of the queue; `None` after `close`.
     ended_runs: Mutex<Option<mpsc::Sender<RunSummary>>>,
     workers: Mutex<JoinSet<()>>,
 }
 
 impl Telemetry {
-    /// Starts the workers on the current runtime.
+    /// Starts the workers on the current runtime. Without `statistics`, none are recorded.
     ///
     /// # Errors
     ///
@@ -43,6 +46,7 @@ impl Telemetry {
         config: &TelemetryConfig,
         store: Arc<dyn Store>,
         model: Arc<dyn Model>,
+        statistics: Option<RunStatistics>,
     ) -> Result<Self, ConfigError> {
         let metrics = Metrics::default();
         let mut workers = JoinSet::new();
@@ -54,10 +58,24 @@ impl Telemetry {
             spans = Some(queue);
         }
         let (notes, ended) = mpsc::channel(QUEUE_CAPACITY);
-        let reader =
-            Worker { store, model, spans, content: config.content, metrics: metrics.clone() };
-        workers.spawn(reader.run(ended));
-        Ok(Self { metrics, ended_runs: Mutex::new(Some(notes)), workers: Mutex::new(workers) })
+        let (worker_ends, worker_ended) = oneshot::channel();
+        if let Some(statistics) = &statistics {
+            workers.spawn(statistics.clone().run(worker_ended));
+        }
+        let reader = Worker {
+            store,
+            model,
+            spans,
+            content: config.content,
+            metrics: metrics.clone(),
+            statistics: statistics.clone(),
+        };
+        workers.spawn(async move {
+            reader.run(ended).await;
+            drop(worker_ends);
+        });
+        let (ended_runs, workers) = (Mutex::new(Some(notes)), Mutex::new(workers));
+        Ok(Self { metrics, statistics, ended_runs, workers })
     }
 
     /// Returns a handle to the metrics, which it shares.
@@ -65,15 +83,15 @@ impl Telemetry {
         self.metrics.clone()
     }
 
-    /// Stops accepting runs, exports the queued spans and stops the workers. Spans that are not
-    /// exported within `limit` are dropped.
+    /// Stops accepting runs, exports the queued spans, writes the statistics and stops the workers.
+    /// Spans that are not exported and statistics that are not written within `limit` are dropped.
     pub async fn close(&self, limit: Duration) {
         self.ended_runs.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut workers =
             std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         let all = async { while workers.join_next().await.is_some() {} };
         if tokio::time::timeout(limit, all).await.is_err() {
-            tracing::warn!("some traces were not sent before the host stopped");
+            tracing::warn!("some traces or statistics were not sent before the host stopped");
         }
     }
 }
@@ -91,20 +109,24 @@ impl Observer for Telemetry {
             Ok(()) => {
                 self.metrics.export.waiting_runs.inc();
             }
-            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {
+            Err(TrySendError::Full(note) | TrySendError::Closed(note)) => {
                 self.metrics.export.dropped_runs.inc();
+                if let Some(statistics) = &self.statistics {
+                    statistics.record_summary(&note);
+                }
             }
         }
     }
 }
 
-/// The worker that reads runs, records metrics and queues spans.
+/// The worker that reads runs, records metrics and statistics, and queues spans.
 struct Worker {
     store: Arc<dyn Store>,
     model: Arc<dyn Model>,
     spans: Option<SpanQueue>,
     content: bool,
     metrics: Metrics,
+    statistics: Option<RunStatistics>,
 }
 
 impl Worker {
@@ -117,18 +139,26 @@ impl Worker {
 
     async fn process(&self, note: RunSummary) {
         let states = self.content && self.spans.is_some();
-        let run = note.run.clone();
+        let (run, summary) = (note.run.clone(), self.statistics.is_some().then(|| note.clone()));
         let record = match run_log::read_run(self.store.as_ref(), note, states).await {
             Ok(record) if !record.events.is_empty() => record,
-            // The thread was deleted after the run.
-            Ok(_) => return,
-            Err(error) => {
-                tracing::warn!(%run, %error, "cannot read a run for telemetry");
-                self.metrics.export.dropped_runs.inc();
+            unread => {
+                // Without an error, the thread was deleted after the run.
+                if let Err(error) = unread {
+                    tracing::warn!(%run, %error, "cannot read a run for telemetry");
+                    self.metrics.export.dropped_runs.inc();
+                }
+                if let (Some(statistics), Some(summary)) = (&self.statistics, &summary) {
+                    statistics.record_summary(summary);
+                }
                 return;
             }
         };
-        self.metrics.record_run(&record, &|route: &str| self.model.configured_models(route));
+        let models = |route: &str| self.model.configured_models(route);
+        self.metrics.record_run(&record, &models);
+        if let Some(statistics) = &self.statistics {
+            statistics.record_run(&record, &models);
+        }
         let Some(queue) = &self.spans else { return };
         let route = |name: &str| self.route(&record.note, name);
         let view = View { content: self.content, route: &route };

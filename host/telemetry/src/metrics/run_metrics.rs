@@ -18,7 +18,7 @@ const NO_TOOL: &str = "(none)";
 
 /// Label in place of names that neither the operator nor the host chooses: routes and models of
 /// tenants, and codes of guests. Also the label of tools beyond [`MAX_TOOLS`].
-const OTHER: &str = "other";
+pub(crate) const OTHER: &str = "other";
 
 /// Code of a model call whose output the provider withheld. The host reports it in addition to
 /// [`code::ALL`].
@@ -109,7 +109,7 @@ impl Metrics {
 /// Returns the configured name of the model that answered a call, or else the first model of the
 /// route. Returns [`OTHER`] for a model that the operator did not configure. Names that a service
 /// gives its models are not used.
-fn model_of(called: &Called, configured: &[String]) -> String {
+pub(crate) fn model_of(called: &Called, configured: &[String]) -> String {
     let last = called.completion().and_then(|mut completion| completion.attempts.pop());
     let by_images = || called.images()?.into_iter().next().map(|image| image.model);
     let model = match last.map(|attempt| attempt.model).or_else(by_images) {
@@ -125,7 +125,7 @@ fn outcome(result: &Result<Value, Failure>) -> String {
 
 /// Returns the code of a failure of the host. Returns [`OTHER`] for other codes, which guests
 /// choose.
-fn code_of(failure: &Failure) -> &'static str {
+pub(crate) fn code_of(failure: &Failure) -> &'static str {
     let mut known = code::ALL.iter().copied().chain([WITHHELD]);
     known.find(|code| *code == failure.code).unwrap_or(OTHER)
 }

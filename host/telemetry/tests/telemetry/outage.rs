@@ -47,7 +47,7 @@ async fn outage_fills_only_a_bounded_queue() {
     standin.fault(fault(Fault::Hang, None));
     let log = log();
     let config = config(&standin, "sk-test");
-    let telemetry = Telemetry::start(&config, store(&log).await, Arc::new(NoModel)).unwrap();
+    let telemetry = Telemetry::start(&config, store(&log).await, Arc::new(NoModel), None).unwrap();
     let started = std::time::Instant::now();
     for _ in 0..1_000 {
         telemetry.run_ended(note(log.len()));

@@ -99,7 +99,7 @@ pub(crate) fn note(last_seq: usize) -> RunSummary {
 /// Starts telemetry, notifies it of the end of a run, and waits until everything is sent. Returns
 /// the metrics.
 pub(crate) async fn tell(config: &TelemetryConfig, events: &[Value], note: RunSummary) -> String {
-    let telemetry = Telemetry::start(config, store(events).await, Arc::new(NoModel)).unwrap();
+    let telemetry = Telemetry::start(config, store(events).await, Arc::new(NoModel), None).unwrap();
     telemetry.run_started(&note.app, &note.graph);
     telemetry.run_ended(note);
     telemetry.close(Duration::from_secs(10)).await;
