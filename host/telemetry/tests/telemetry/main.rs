@@ -1,8 +1,9 @@
-//! Traces and metrics of runs in a store, sent to a stand-in that decodes them.
+//! Traces, metrics and statistics of runs in a store.
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod labels;
 mod outage;
 mod spans;
+mod statistics;
 mod support;
