@@ -11,10 +11,12 @@ pub mod key;
 pub mod log;
 pub mod maintenance;
 pub mod memory;
+pub mod model;
 pub mod options;
 pub mod pending_call;
 pub mod plugin;
 pub mod run;
+pub mod statistics;
 pub mod thread;
 pub mod time_travel;
 

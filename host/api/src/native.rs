@@ -17,11 +17,13 @@ pub mod log;
 pub mod maintenance;
 pub mod memory;
 pub mod metrics;
+pub mod models;
 pub mod open_calls;
 pub mod plugins;
 pub mod ready;
 pub mod request_principal;
 pub mod runs;
+pub mod statistics;
 pub mod store;
 pub mod tenant_routes;
 pub mod tenant_scope;
@@ -44,6 +46,8 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(ready::ready))
         .routes(routes!(access::get_access))
         .routes(routes!(hosts::list_hosts))
+        .routes(routes!(models::list_models))
+        .routes(routes!(statistics::get_statistics))
         .routes(routes!(apps::list_apps))
         .routes(routes!(apps::get_app))
         .routes(routes!(apps::get_graph))

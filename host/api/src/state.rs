@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::PluginName;
 use wattle_run::engine::Engine;
-use wattle_run::ports::Plugin;
+use wattle_run::ports::statistics::ModelPrices;
+use wattle_run::ports::{Plugin, Statistics};
 
 use crate::app_route::parts::AppParts;
 use crate::config::ApiConfig;
@@ -27,6 +28,15 @@ pub struct MetricsExporter {
     pub content_type: &'static str,
     /// Renders the metrics. Called for every request.
     pub text: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+/// The models that the operator configured.
+#[derive(Clone, Debug, Default)]
+pub struct ConfiguredModels {
+    /// Names of the routes.
+    pub routes: Vec<String>,
+    /// Prices by model.
+    pub prices: ModelPrices,
 }
 
 /// What the router of a state serves beside the native API.
@@ -59,6 +69,10 @@ pub struct ApiState {
     pub standalone_plugins: StandalonePlugins,
     /// Exporter for `/metrics`. With `None`, the path responds with 404.
     pub metrics: Option<MetricsExporter>,
+    /// Statistics of runs. With `None`, their path responds with 404.
+    pub statistics: Option<Arc<dyn Statistics>>,
+    /// The models that the operator configured.
+    pub models: Arc<ConfiguredModels>,
     /// The studio, if the router serves it.
     pub studio: Option<Studio>,
     /// What the router serves beside the native API.
@@ -87,6 +101,8 @@ impl ApiState {
             stopping,
             standalone_plugins: StandalonePlugins::default(),
             metrics: None,
+            statistics: None,
+            models: Arc::default(),
             studio: None,
             served: ServedParts { agent_server: false, apps: true },
             run_clients: RunClients::default(),
@@ -113,6 +129,16 @@ impl ApiState {
     /// Sets the exporter of metrics.
     pub fn with_metrics(self, metrics: MetricsExporter) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Sets the statistics.
+    pub fn with_statistics(self, statistics: Arc<dyn Statistics>) -> Self {
+        Self { statistics: Some(statistics), ..self }
+    }
+
+    /// Sets the models that the operator configured.
+    pub fn with_models(self, models: ConfiguredModels) -> Self {
+        Self { models: Arc::new(models), ..self }
     }
 
     /// Sets the studio.
@@ -153,6 +179,8 @@ impl_from_ref! {
         stopping: watch::Receiver<bool>,
         standalone_plugins: StandalonePlugins,
         metrics: Option<MetricsExporter>,
+        statistics: Option<Arc<dyn Statistics>>,
+        models: Arc<ConfiguredModels>,
         studio: Option<Studio>,
         served: ServedParts,
         instance: Arc<str>,
