@@ -21,7 +21,7 @@ use axum::http::HeaderName;
 use tokio::sync::watch;
 use wattle_agent_server::WebhookSettings;
 use wattle_api::guard::user::UserHeader;
-use wattle_api::state::{MetricsExporter, StandalonePlugins};
+use wattle_api::state::{ConfiguredModels, MetricsExporter, StandalonePlugins};
 use wattle_api::studio::Studio;
 use wattle_api::{ApiConfig, ApiState};
 use wattle_graph::id::Digest;
@@ -32,8 +32,8 @@ use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store, ToolServers};
 use wattle_sql::Databases;
 use wattle_store::PostgresConfig;
-use wattle_telemetry::Telemetry;
 use wattle_telemetry::metrics::CONTENT_TYPE;
+use wattle_telemetry::{RunStatistics, Telemetry};
 
 use crate::config::{Config, StoreKind, duration};
 use crate::env::{ReadEnv, environment};
@@ -92,6 +92,7 @@ pub struct Host {
     databases: Databases,
     tools: Arc<McpServers>,
     telemetry: Arc<Telemetry>,
+    statistics: RunStatistics,
     files: Arc<FileProjector>,
     env: ReadEnv,
     stop: watch::Sender<bool>,
@@ -147,6 +148,7 @@ impl Host {
             databases: adapters.databases,
             tools: adapters.tools,
             telemetry: adapters.telemetry,
+            statistics: adapters.statistics,
             files,
             env,
             stop: watch::channel(false).0,
@@ -183,6 +185,8 @@ impl Host {
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
             .with_standalone_plugins(self.standalone_plugins.clone())
             .with_metrics(metrics_text(&self.telemetry))
+            .with_statistics(Arc::new(self.statistics.clone()))
+            .with_models(self.models())
             .with_agent_server(server.agent_server)
             .with_studio(server.has_studio_on_main_address().then(|| self.studio.clone()))
             .with_instance(&self.instance))
@@ -196,6 +200,12 @@ impl Host {
     pub fn webhooks(&self) -> Result<WebhookSettings, Error> {
         let settings = self.config.server.webhooks.settings(&*self.env);
         settings.map_err(|message| Error::Setup { what: "webhooks", message })
+    }
+
+    fn models(&self) -> ConfiguredModels {
+        let model = &self.config.model;
+        let routes = model.routes.keys().cloned().collect();
+        ConfiguredModels { routes, prices: model.prices.clone() }
     }
 
     fn tenant_keys(&self) -> BTreeMap<Digest, String> {

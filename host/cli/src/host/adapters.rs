@@ -17,7 +17,7 @@ use wattle_store::{
     EssentialDocuments, FileBlobs, InMemoryBlobs, InMemoryStore, PostgresConfig, PostgresStore,
     RedbMemory, RedbStore, VolatileMemory,
 };
-use wattle_telemetry::Telemetry;
+use wattle_telemetry::{RunStatistics, Telemetry};
 
 use crate::config::{Config, Secret, StoreKind};
 use crate::data_folder::CACHE_FOLDER;
@@ -28,7 +28,7 @@ use crate::host::clock::HostClock;
 use crate::host::generated_secret::{cache_key, link_secret};
 use crate::host::mcp::open_mcp_servers;
 use crate::host::models::open_routes;
-use crate::host::telemetry::open_telemetry;
+use crate::host::telemetry::{open_statistics, open_telemetry};
 use crate::load::compiler;
 
 /// The opened adapters.
@@ -43,6 +43,8 @@ pub(super) struct Adapters {
     pub(super) tools: Arc<McpServers>,
     /// Metrics and traces.
     pub(super) telemetry: Arc<Telemetry>,
+    /// Statistics of runs.
+    pub(super) statistics: RunStatistics,
     /// Deletes unreferenced blobs; `None` if the store or the blobs are overridden.
     pub(super) sweeper: Option<Sweeper>,
     /// Warnings for the operator, one sentence each.
@@ -104,7 +106,8 @@ pub(super) async fn open(
         warnings.extend(tool_warnings);
     }
     let store = overrides.store.unwrap_or(own.store);
-    let telemetry = open_telemetry(config, env, &store, &model, &mut warnings)?;
+    let statistics = open_statistics(config, &own.memory, &clock);
+    let telemetry = open_telemetry(config, env, &store, &model, &statistics, &mut warnings)?;
     let ports = Ports {
         store,
         blobs: overrides.blobs.unwrap_or(own.blobs),
@@ -114,10 +117,10 @@ pub(super) async fn open(
         net,
         sql: Arc::new(databases.clone()),
         tools: overrides.tools.unwrap_or_else(|| tools.clone()),
-        clock: clock as Arc<dyn Clock>,
+        clock,
         observer: Arc::new(Observers(vec![telemetry.clone()])),
     };
-    Ok(Adapters { ports, sandbox, databases, tools, telemetry, sweeper, warnings })
+    Ok(Adapters { ports, sandbox, databases, tools, telemetry, statistics, sweeper, warnings })
 }
 
 struct Stores {

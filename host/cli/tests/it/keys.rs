@@ -77,6 +77,8 @@ async fn a_key_permits_the_requests_of_its_scopes() {
         ("GET", "/api/v1/plugins", None, "admin"),
         ("GET", "/api/v1/keys", None, "admin"),
         ("GET", "/metrics", None, "admin"),
+        ("GET", "/api/v1/models", None, "admin"),
+        ("GET", "/api/v1/statistics", None, "admin"),
         ("POST", "/api/v1/store/compact", None, "admin"),
     ] {
         let scopes = ["read", "write", "admin"];

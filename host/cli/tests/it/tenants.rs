@@ -125,6 +125,7 @@ async fn only_the_operator_has_access_beyond_tenants() {
         "/metrics",
         "/api/v1/problems",
         "/api/v1/hosts",
+        "/api/v1/models",
         "/api/v1/plugins",
         "/api/v1/plugins/greeter",
     ] {
