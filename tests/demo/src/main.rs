@@ -67,6 +67,7 @@ fn next_steps(host: &Host, thread: &str) -> String {
     format!(
         "\n== what next\n\
          a browser: {address}/ shows all applications with examples\n\
+         the studio: {address}/studio/ has all threads; the first one is {address}/studio/threads/{thread}\n\
          curl -s {address}/api/v1/threads/{thread}/trace\n\
          curl -s {address}/apps/asset/api/ai/asset-graph/invoke -H 'content-type: application/json' \\\n  \
            -d '{{\"textInput\": \"持有 英伟达 10 股 成本 120\"}}'\n\
