@@ -1,0 +1,134 @@
+// The blobs that a document refers to. One is read when a user asks for it, since it may be large.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, Button, saveFile, useOnce } from "@wattle/page";
+import { useEffect, useState } from "react";
+import { visible } from "../text.tsx";
+import styles from "./blob.module.css";
+import { type BlobContent, type BlobPlace, blobName, readContent, readFile } from "./content.ts";
+import { blobsIn, LISTED_BLOBS } from "./references.ts";
+import { TEXTS } from "./texts.ts";
+
+/** Time for which content that is not shown any more is kept, in milliseconds. It may be large. */
+const KEPT_MS = 60_000;
+
+/** Characters of a text that are shown at first, and that each further step shows. */
+const FIRST_CHARS = 4_000;
+const CHARS_STEP = 200_000;
+
+/** The type of a downloaded file, so that no browser opens it as a page. */
+const FILE_TYPE = "application/octet-stream";
+
+interface BlobsProps extends Pick<BlobPlace, "thread" | "tenant"> {
+  /** The document, in which the references are looked for. */
+  value: unknown;
+}
+
+/** The blobs of a document; nothing if it refers to none. */
+export function Blobs({ thread, tenant, value }: BlobsProps) {
+  const digests = blobsIn(value);
+  if (digests.length === 0) return null;
+  return (
+    <section className={styles.blobs} aria-label={TEXTS.blobs}>
+      <h4>{TEXTS.blobs}</h4>
+      {digests.map((digest) => (
+        <BlobItem key={digest} place={{ thread, tenant, digest }} />
+      ))}
+      {digests.length === LISTED_BLOBS && <p>{TEXTS.listed(LISTED_BLOBS)}</p>}
+    </section>
+  );
+}
+
+function BlobItem({ place }: { place: BlobPlace }) {
+  const [isOpen, setOpen] = useState(false);
+  const [failure, setFailure] = useState<string>();
+  const name = blobName(place.digest);
+  const [save, isSaving] = useOnce(async () => {
+    setFailure(undefined);
+    try {
+      saveFile(`blob-${name}`, await readFile(place), FILE_TYPE);
+    } catch (error) {
+      setFailure(String(error instanceof Error ? error.message : error));
+    }
+  });
+  return (
+    <div className={styles.blob}>
+      <div className={styles.actions}>
+        <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? TEXTS.hide(name) : TEXTS.show(name)}
+        </Button>
+        <Button busy={isSaving} onClick={() => void save()}>
+          {TEXTS.download(name)}
+        </Button>
+      </div>
+      {failure !== undefined && <Alert>{visible(failure)}</Alert>}
+      {isOpen && <Content place={place} />}
+    </div>
+  );
+}
+
+function Content({ place }: { place: BlobPlace }) {
+  const { thread, tenant, digest } = place;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["blob", thread, tenant, digest],
+    queryFn: ({ signal }) => readContent(place, signal),
+    // The content of a digest does not change.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: KEPT_MS,
+    // Bytes are compared by nobody.
+    structuralSharing: false,
+  });
+  if (data !== undefined) return <Shown content={data} name={blobName(digest)} />;
+  if (error === null) return <p role="status">{TEXTS.reading}</p>;
+  const retry = <Button onClick={() => void refetch()}>{TEXTS.retry}</Button>;
+  return <Alert actions={retry}>{error.message}</Alert>;
+}
+
+function Shown({ content, name }: { content: BlobContent; name: string }) {
+  if (content.kind === "image") return <Picture {...content} name={name} />;
+  if (content.kind === "text") return <TextContent text={content.text} name={name} />;
+  return <p>{TEXTS.file(visible(content.mediaType))}</p>;
+}
+
+interface PictureProps {
+  bytes: Uint8Array<ArrayBuffer>;
+  mediaType: string;
+  name: string;
+}
+
+/** An image, once the browser has decoded it as what its media type says. */
+function Picture({ bytes, mediaType, name }: PictureProps) {
+  const [url, setUrl] = useState<string>();
+  const [isBroken, setBroken] = useState(false);
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([bytes], { type: mediaType }));
+    let isOver = false;
+    const image = new Image();
+    image.src = made;
+    image.decode().then(
+      () => isOver || setUrl(made),
+      () => isOver || setBroken(true),
+    );
+    return () => {
+      isOver = true;
+      URL.revokeObjectURL(made);
+    };
+  }, [bytes, mediaType]);
+  if (isBroken) return <p>{TEXTS.broken}</p>;
+  if (url === undefined) return <p role="status">{TEXTS.reading}</p>;
+  return <img className={styles.image} src={url} alt={TEXTS.blob(name)} />;
+}
+
+function TextContent({ text, name }: { text: string; name: string }) {
+  const [most, setMost] = useState(FIRST_CHARS);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/useSemanticElements: a text, not a set of fields. */}
+      <pre className={styles.text} role="group" aria-label={TEXTS.blob(name)} tabIndex={0}>
+        {visible(text.slice(0, most))}
+      </pre>
+      {text.length > most && (
+        <Button onClick={() => setMost(most + CHARS_STEP)}>{TEXTS.more}</Button>
+      )}
+    </>
+  );
+}
