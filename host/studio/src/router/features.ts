@@ -34,4 +34,8 @@ export const FEATURES: readonly Feature[] = [
     path: "/threads/$thread/runs/$run",
     page: lazyRouteComponent(() => import("../run/page.tsx")),
   },
+  {
+    path: "/threads/$thread/checkpoints/$checkpoint",
+    page: lazyRouteComponent(() => import("../state/page.tsx")),
+  },
 ];

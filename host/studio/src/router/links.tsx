@@ -19,9 +19,38 @@ export function threadRoute(thread: string, tenant?: string): string {
 
 /** Returns the route of a run. `at` is the sequence number of the event that is shown. */
 export function runRoute(place: RunPlace, at?: number): string {
-  const { thread, run, tenant } = place;
-  const search = writeSearch({ at: at?.toString(), tenant });
-  return `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(run)}${search}`;
+  return runViewRoute(place, { at: at?.toString() });
+}
+
+/** What a view of a run shows: the event `at`, or the checkpoint of the graph `ns`. */
+export interface RunSearch {
+  view?: string | undefined;
+  at?: string | undefined;
+  checkpoint?: string | undefined;
+  ns?: string | undefined;
+  type?: string | undefined;
+}
+
+/** Returns the route of a view of a run. */
+export function runViewRoute({ thread, run, tenant }: RunPlace, search: RunSearch = {}): string {
+  const path = `/threads/${encodeURIComponent(thread)}/runs/${encodeURIComponent(run)}`;
+  return path + writeSearch({ ...search, tenant });
+}
+
+/** What the view of a checkpoint shows: that of the graph `ns`, compared with `against`. */
+export interface CheckpointSearch {
+  ns?: string | undefined;
+  against?: string | undefined;
+}
+
+/** Returns the route of a checkpoint. */
+export function checkpointRoute(
+  { thread, tenant }: Pick<RunPlace, "thread" | "tenant">,
+  checkpoint: number | string,
+  search: CheckpointSearch = {},
+): string {
+  const path = `/threads/${encodeURIComponent(thread)}/checkpoints/${encodeURIComponent(checkpoint)}`;
+  return path + writeSearch({ ...search, tenant });
 }
 
 /** Returns the route of the inbox. */

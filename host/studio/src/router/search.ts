@@ -16,6 +16,13 @@ const LONGEST_NAME = 256;
 export const name: Check = (text) =>
   text !== "" && text.length <= LONGEST_NAME ? text : undefined;
 
+/** Characters of the longest namespace: those of a graph at the largest depth with long names. */
+const LONGEST_NAMESPACE = 8_192;
+
+/** Accepts the namespace of a subgraph. */
+export const namespace: Check = (text) =>
+  text !== "" && text.length <= LONGEST_NAMESPACE ? text : undefined;
+
 /** Digits of the largest number that JavaScript has exactly, without its last one. */
 const NUMBER = /^[0-9]{1,15}$/;
 

@@ -1,0 +1,173 @@
+// A checkpoint: its facts, what differs from another one, and the state.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, ApiError, Button } from "@wattle/page";
+import { type ReactNode, useMemo } from "react";
+import { Blobs } from "../part/blob/blob.tsx";
+import { type Fact, Facts } from "../part/facts.tsx";
+import { JsonDiff } from "../part/json-diff/json-diff.tsx";
+import { JsonTree } from "../part/json-tree.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import { checkpointRoute, RouteLink, runViewRoute } from "../router/links.tsx";
+import { diffState } from "./diff.ts";
+import { type Checkpoint, type GraphPlace, readCheckpoint } from "./read.ts";
+import styles from "./state.module.css";
+import { TEXTS } from "./texts.ts";
+
+/** Time for which a state that is not shown any more is kept, in milliseconds. It may be large. */
+const KEPT_MS = 60_000;
+
+/** Digits of a digest that are shown. */
+const DIGITS = 12;
+
+interface CheckpointViewProps {
+  place: GraphPlace;
+  /** Its number, or `latest`. */
+  checkpoint: string;
+  /** Number of the checkpoint that it is compared with; by default that before it. */
+  against: string | undefined;
+}
+
+export function CheckpointView({ place, checkpoint, against }: CheckpointViewProps) {
+  const { data, error, refetch } = useCheckpoint(place, checkpoint);
+  if (data !== undefined) return <Parts place={place} document={data} against={against} />;
+  if (error === null) return <p role="status">{TEXTS.reading}</p>;
+  const text = isMissing(error) ? TEXTS.notFound : error.message;
+  return (
+    <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>{text}</Alert>
+  );
+}
+
+/** Reads a checkpoint; nothing without its number. */
+function useCheckpoint(place: GraphPlace, checkpoint: string | undefined) {
+  const { thread, tenant, namespace } = place;
+  return useQuery({
+    queryKey: ["checkpoint", thread, tenant, namespace, checkpoint],
+    queryFn: ({ signal }) => readCheckpoint(place, checkpoint ?? "", signal),
+    enabled: checkpoint !== undefined,
+    gcTime: KEPT_MS,
+  });
+}
+
+function isMissing(error: Error): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
+interface PartsProps {
+  place: GraphPlace;
+  document: Checkpoint;
+  against: string | undefined;
+}
+
+function Parts({ place, document, against }: PartsProps) {
+  const { state, metadata = {}, interrupts = [], tasks = [] } = document;
+  return (
+    <>
+      <Facts facts={factsOf(place, document)} />
+      <Difference place={place} document={document} against={against} />
+      <Part title={TEXTS.state}>
+        <JsonTree label={TEXTS.state} value={state} />
+      </Part>
+      <Blobs thread={place.thread} tenant={place.tenant} value={state} />
+      {interrupts.length > 0 && (
+        <Part title={TEXTS.interrupts}>
+          <JsonTree label={TEXTS.interrupts} value={interrupts} />
+        </Part>
+      )}
+      {tasks.length > 0 && (
+        <Part title={TEXTS.tasks}>
+          <JsonTree label={TEXTS.tasks} value={tasks} />
+        </Part>
+      )}
+      {Object.keys(metadata).length > 0 && (
+        <Part title={TEXTS.metadata}>
+          <JsonTree label={TEXTS.metadata} value={metadata} />
+        </Part>
+      )}
+    </>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={styles.part} aria-label={title}>
+      <h4>{title}</h4>
+      {children}
+    </section>
+  );
+}
+
+function factsOf(place: GraphPlace, document: Checkpoint): Fact[] {
+  const { parent, source, step, run, version, at_ms, next, changed, writers = [] } = document;
+  const { namespace, thread, tenant } = place;
+  const text = (value: string) => value !== "" && <Text>{value}</Text>;
+  const facts: Fact[] = [
+    [TEXTS.source, TEXTS.step(source, step)],
+    [TEXTS.time, <Time key="time" ms={at_ms} />],
+    [TEXTS.namespace, text(namespace)],
+    [
+      TEXTS.parent,
+      parent != null && (
+        <RouteLink key="parent" to={checkpointRoute(place, parent, { ns: namespace })}>
+          {TEXTS.title(String(parent))}
+        </RouteLink>
+      ),
+    ],
+    [TEXTS.run, source === "update" ? false : <RunLink key="run" {...{ thread, tenant, run }} />],
+    [TEXTS.writers, text(writers.join(", "))],
+    [TEXTS.changed, text(changed.join(", "))],
+    [TEXTS.next, text(next.join(", "))],
+    [TEXTS.version, text(version?.slice(0, DIGITS) ?? "")],
+  ];
+  return facts.filter(([, value]) => value !== false);
+}
+
+function RunLink(place: Parameters<typeof runViewRoute>[0]) {
+  return (
+    <RouteLink to={runViewRoute(place)}>
+      <Text>{place.run}</Text>
+    </RouteLink>
+  );
+}
+
+function Difference({ place, document, against }: PartsProps) {
+  const other = against ?? document.parent?.toString();
+  const { data, error } = useCheckpoint(place, other);
+  const title = other === undefined ? TEXTS.difference : TEXTS.against(other);
+  return (
+    <Part title={title}>
+      {other === undefined && <p>{TEXTS.first}</p>}
+      {other !== undefined && data === undefined && error === null && (
+        <p role="status">{TEXTS.readingOther}</p>
+      )}
+      {other !== undefined && error !== null && (
+        <p>{isMissing(error) ? TEXTS.gone(other) : visible(error.message)}</p>
+      )}
+      {(other === undefined || data !== undefined) && (
+        <Changes before={other === undefined ? undefined : data} after={document} />
+      )}
+    </Part>
+  );
+}
+
+/** What differs between two checkpoints; the one before is absent for the first of a graph. */
+function Changes({ before, after }: { before: Checkpoint | undefined; after: Checkpoint }) {
+  const isParent = before === undefined || before.id === after.parent;
+  const diffs = useMemo(
+    () => diffState(before?.state, after.state, isParent ? after.changed : undefined),
+    [before, after, isParent],
+  );
+  if (diffs.length === 0) return <p>{TEXTS.same}</p>;
+  return (
+    <ul className={styles.channels} aria-label={TEXTS.changed}>
+      {diffs.map(({ channel, diff }) => (
+        <li key={channel} data-channel={channel}>
+          <h5>
+            <Text>{channel}</Text>
+          </h5>
+          <JsonDiff label={visible(channel)} diff={diff} />
+        </li>
+      ))}
+    </ul>
+  );
+}
