@@ -1,38 +1,28 @@
-// A run: its facts, its timeline, and what is known of the selected row.
+// A run: its facts, and one of its views, such as its timeline.
 import { useQuery } from "@tanstack/react-query";
 import { Alert, ApiError, Button } from "@wattle/page";
-import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import type { RunPlace } from "../api/log.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
-import { Split } from "../part/split.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
-import {
-  RouteLink,
-  runRoute,
-  threadRoute,
-  useGo,
-  useParam,
-  useSearchOf,
-} from "../router/links.tsx";
-import { name, wholeNumber } from "../router/search.ts";
+import { RouteLink, runViewRoute, threadRoute, useParam, useSearchOf } from "../router/links.tsx";
+import { name, oneOf } from "../router/search.ts";
 import { useTitle } from "../shell/title.ts";
-import { RowPanel } from "./panel.tsx";
-import type { Row } from "./row.ts";
 import styles from "./run.module.css";
 import { RunStore } from "./store.ts";
 import { TEXTS } from "./texts.ts";
 import type { Timeline } from "./timeline.ts";
-import { nameOf, TimelineView } from "./timeline-view.tsx";
+import { VIEWS } from "./views.tsx";
 
 type Run = Schemas["RunDocument"];
 
-/** The search parameters of the view: the sequence number of the shown event, and the tenant. */
-const SEARCH = { at: wholeNumber, tenant: name };
+/** The search parameters of all views. Each view has others. */
+const SEARCH = { view: oneOf(VIEWS.map(({ name }) => name)), tenant: name };
 
 /** Interval at which a visible tab reads a run that has not ended, in milliseconds. */
 const INTERVAL_MS = 5_000;
@@ -47,6 +37,8 @@ export default function RunPage() {
 
 function RunView({ place }: { place: RunPlace }) {
   const { thread, run, tenant } = place;
+  const { view } = useSearchOf(SEARCH);
+  const { View } = VIEWS.find(({ name }) => name === view) ?? VIEWS[0];
   useTitle(TEXTS.title(visible(run)));
   const [store] = useState(() => new RunStore(place));
   const state = useSyncExternalStore(store.watch, store.state);
@@ -55,6 +47,7 @@ function RunView({ place }: { place: RunPlace }) {
     return () => store.stop();
   }, [store]);
   const { timeline } = store;
+  const { version } = state;
   return (
     <div className={styles.run} data-phase={state.phase}>
       <div className={styles.head}>
@@ -68,8 +61,29 @@ function RunView({ place }: { place: RunPlace }) {
       {state.error !== undefined && <Failure error={state.error} onRetry={() => store.start()} />}
       <Summary place={place} timeline={timeline} />
       <p role="status">{TEXTS.phases[state.phase]}</p>
-      <Rows place={place} timeline={timeline} version={state.version} />
+      <Views place={place} current={View} />
+      <Suspense fallback={<p role="status">{TEXTS.opening}</p>}>
+        <View place={place} store={store} version={version} />
+      </Suspense>
     </div>
+  );
+}
+
+/** The links to the views of the run. */
+function Views({ place, current }: { place: RunPlace; current: (typeof VIEWS)[number]["View"] }) {
+  return (
+    <nav className={styles.views} aria-label={TEXTS.views}>
+      {VIEWS.map(({ name, title, View }, index) => (
+        <RouteLink
+          key={name}
+          // The first view needs no name in the address.
+          to={runViewRoute(place, { view: index === 0 ? undefined : name })}
+          aria-current={View === current ? "page" : undefined}
+        >
+          {title}
+        </RouteLink>
+      ))}
+    </nav>
   );
 }
 
@@ -137,86 +151,4 @@ function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {
     [TEXTS.drained, isDrained && TEXTS.yes],
   ];
   return facts.filter(([, value]) => value !== false);
-}
-
-interface RowsProps {
-  place: RunPlace;
-  timeline: Timeline;
-  version: number;
-}
-
-/** The rows, and the panel of the selected one. */
-function Rows({ place, timeline, version }: RowsProps) {
-  const { at } = useSearchOf(SEARCH);
-  const go = useGo();
-  const [collapsed, setCollapsed] = useState<ReadonlySet<string>>(new Set());
-  const [isFollowing, setFollowing] = useState(at === undefined);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline differs in each version.
-  const rows = useMemo(() => timeline.rows(collapsed), [timeline, version, collapsed]);
-  const index = at === undefined ? -1 : indexOf(rows, timeline.pathTo(Number(at)));
-  const current = rows[index];
-  const newest = isFollowing && !timeline.isOver ? rows.length - 1 : undefined;
-  const close = () => go(runRoute(place), { replace: true });
-  useFocusAfter(current?.seq);
-  return (
-    <>
-      <div className={styles.tools}>
-        <Button onClick={() => setCollapsed(new Set())}>{TEXTS.expandAll}</Button>
-        <Button onClick={() => setCollapsed(parentsIn(timeline))}>{TEXTS.collapseAll}</Button>
-        {!timeline.isOver && (
-          <Button aria-pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>
-            {TEXTS.newest}
-          </Button>
-        )}
-      </div>
-      <Split
-        label={current === undefined ? TEXTS.event : visible(nameOf(current))}
-        panel={current && <RowPanel key={current.id} place={place} row={current} />}
-        onClose={close}
-      >
-        <TimelineView
-          place={place}
-          rows={rows}
-          current={current?.id}
-          shown={current === undefined ? newest : index}
-          onToggle={({ id }) => setCollapsed(toggled(collapsed, id))}
-        />
-      </Split>
-    </>
-  );
-}
-
-/** Returns the index of the innermost row of a path that is shown; -1 if there is none. */
-function indexOf(rows: readonly Row[], path: readonly string[]): number {
-  if (path.length === 0) return -1;
-  const depths = new Map(path.map((id, depth) => [id, depth]));
-  let [found, deepest] = [-1, -1];
-  for (const [index, { id }] of rows.entries()) {
-    const depth = depths.get(id) ?? -1;
-    if (depth > deepest) [found, deepest] = [index, depth];
-  }
-  return found;
-}
-
-/** Returns the ids of all rows that have others below them. */
-function parentsIn(timeline: Timeline): ReadonlySet<string> {
-  const rows = timeline.rows().filter(({ childCount }) => childCount > 0);
-  return new Set(rows.map(({ id }) => id));
-}
-
-function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(ids);
-  if (!next.delete(id)) next.add(id);
-  return next;
-}
-
-/** Moves the focus back to the row of an event when the event is not shown any more. */
-function useFocusAfter(seq: number | undefined): void {
-  const before = useRef<number>(undefined);
-  useEffect(() => {
-    const left = seq === undefined ? before.current : undefined;
-    before.current = seq;
-    if (left === undefined) return;
-    document.querySelector<HTMLElement>(`a[data-seq="${left}"]`)?.focus();
-  }, [seq]);
 }

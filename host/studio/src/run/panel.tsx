@@ -1,22 +1,18 @@
-// What is known of a row: its facts, what a model streams, and the event in full, which is read
-// when the panel opens.
-import { useQuery } from "@tanstack/react-query";
-import { Alert, Button } from "@wattle/page";
+// What is known of a row: its facts, what a model streams, and the values of its event.
+import { Alert } from "@wattle/page";
 import type { ReactNode } from "react";
-import { type LogEvent, type RunPlace, readEvent } from "../api/log.ts";
-import { bytesText, durationText } from "../part/amount.ts";
+import type { LogEvent, RunPlace } from "../api/log.ts";
+import { durationText } from "../part/amount.ts";
+import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
-import { JsonTree } from "../part/json-tree.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
+import { Document, ReadEvent } from "./event.tsx";
 import { LiveText } from "./live-text.tsx";
 import type { CallFacts, Row } from "./row.ts";
 import styles from "./run.module.css";
 import { PANEL, TEXTS } from "./texts.ts";
-
-/** Time for which an event that is not shown any more is kept, in milliseconds. It may be large. */
-const KEPT_MS = 60_000;
 
 /** The content of the panel of a row. */
 export function RowPanel({ place, row }: { place: RunPlace; row: Row }) {
@@ -31,7 +27,9 @@ export function RowPanel({ place, row }: { place: RunPlace; row: Row }) {
         </Alert>
       )}
       {call !== undefined && <Streamed key={row.id} call={call} />}
-      <EventParts place={place} row={row} />
+      <ReadEvent place={place} seq={row.seq}>
+        {(event) => <Values place={place} event={event} call={call} />}
+      </ReadEvent>
     </>
   );
 }
@@ -109,24 +107,24 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** The values of the event that says most about the row. */
-function EventParts({ place, row: { seq, call } }: { place: RunPlace; row: Row }) {
-  const { thread, tenant } = place;
-  const { data, error, refetch } = useQuery({
-    queryKey: ["event", thread, tenant, seq],
-    queryFn: ({ signal }) => readEvent(place, seq, signal),
-    // An event does not change.
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: KEPT_MS,
-  });
-  if (data === null) return <p>{PANEL.gone}</p>;
-  if (data !== undefined) return <Values event={data} call={call} />;
-  if (error === null) return <p role="status">{PANEL.readingEvent}</p>;
-  const retry = <Button onClick={() => void refetch()}>{TEXTS.retry}</Button>;
-  return <Alert actions={retry}>{error.message}</Alert>;
+interface ValuesProps {
+  place: RunPlace;
+  event: LogEvent;
+  call: CallFacts | undefined;
 }
 
-function Values({ event, call }: { event: LogEvent; call: CallFacts | undefined }) {
+/** The values of the event that says most about the row. */
+function Values({ place, event, call }: ValuesProps) {
+  const { thread, tenant } = place;
+  return (
+    <>
+      <Documents event={event} call={call} />
+      <Blobs thread={thread} tenant={tenant} value={event} />
+    </>
+  );
+}
+
+function Documents({ event, call }: Omit<ValuesProps, "place">) {
   if (call === undefined) return <Document title={PANEL.event} value={event} bytes={undefined} />;
   const { request, result } = event;
   const [title, value] = outcomeOf(result);
@@ -138,23 +136,6 @@ function Values({ event, call }: { event: LogEvent; call: CallFacts | undefined 
       {isHead(request) && <p>{PANEL.head}</p>}
       {result !== undefined && <Document title={title} value={value} bytes={call.resultBytes} />}
     </>
-  );
-}
-
-interface DocumentProps {
-  title: string;
-  value: unknown;
-  bytes: number | undefined;
-}
-
-function Document({ title, value, bytes }: DocumentProps) {
-  return (
-    <section className={styles.part}>
-      <h4>
-        {title} {bytes !== undefined && <small>{PANEL.size(bytesText(bytes))}</small>}
-      </h4>
-      <JsonTree label={title} value={value} />
-    </section>
   );
 }
 

@@ -2,6 +2,7 @@
 // external store, at most once in an animation frame.
 import { type FollowState, follow, isTransient } from "../api/follow.ts";
 import { type EventOutline, type RunPlace, readOutlines } from "../api/log.ts";
+import { type LogLine, lineOf } from "./log-line.ts";
 import { Timeline } from "./timeline.ts";
 
 /** `reading`: the log is read. `failed`: nothing more is read until a user asks for it. */
@@ -15,9 +16,18 @@ export interface RunState {
   readonly version: number;
 }
 
-/** The timeline of a run while it is read and followed. */
+/** What each view of a run gets. `version` differs after each event. */
+export interface RunViewProps {
+  place: RunPlace;
+  store: RunStore;
+  version: number;
+}
+
+/** The timeline of a run and the lines of its log, while it is read and followed. */
 export class RunStore {
   readonly timeline: Timeline;
+  /** A line for each event, in the order of the log. */
+  readonly lines: LogLine[] = [];
   readonly #place: RunPlace;
   readonly #watchers = new Set<() => void>();
   #state: RunState = { phase: "reading", error: undefined, version: 0 };
@@ -83,7 +93,12 @@ export class RunStore {
   }
 
   #apply(events: readonly EventOutline[]): void {
-    for (const event of events) this.timeline.apply(event);
+    for (const event of events) {
+      const { version } = this.timeline;
+      this.timeline.apply(event);
+      // An event that is known already changes nothing.
+      if (this.timeline.version !== version) this.lines.push(lineOf(event));
+    }
   }
 
   #change(phase: Phase, error?: Error): void {

@@ -15,6 +15,11 @@ export const TEXTS = {
     hidden: "Live updates are paused while the tab is hidden.",
     over: "",
   },
+  views: "Views of the run",
+  opening: "Opening the view…",
+  timelineView: "Timeline",
+  stateView: "State",
+  logView: "Log",
   waiting: "The run has not started yet.",
   facts: "Facts",
   summary: "Summary of the run",
@@ -98,4 +103,17 @@ export const PANEL = {
     settled: "A call in doubt was settled.",
     migrated: "The thread was moved to another version of its code.",
   } as Readonly<Record<string, string>>,
+};
+
+/** The texts of the log. */
+export const LOG = {
+  log: "Log of the run",
+  type: "Type",
+  all: "All types",
+  event: "Event",
+  node: "Node",
+  text: "What it says",
+  time: "Time",
+  title: (seq: number | string) => `Event ${seq}`,
+  none: "The run has no event of this type.",
 };

@@ -119,6 +119,12 @@ export class Timeline {
     return rowsOf(this.#places.root, collapsed);
   }
 
+  /** Returns the namespaces of the subgraphs that ran. */
+  namespaces(): string[] {
+    const graphs = this.rows().filter(({ kind }) => kind === "graph");
+    return [...new Set(graphs.map(({ namespace }) => namespace))];
+  }
+
   totals(): Totals {
     return { ...this.#totals };
   }

@@ -1,0 +1,53 @@
+// An event in full, which is read when it is shown, and the documents in it.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, Button } from "@wattle/page";
+import type { ReactNode } from "react";
+import { type LogEvent, type RunPlace, readEvent } from "../api/log.ts";
+import { bytesText } from "../part/amount.ts";
+import { JsonTree } from "../part/json-tree.tsx";
+import styles from "./run.module.css";
+import { PANEL, TEXTS } from "./texts.ts";
+
+/** Time for which an event that is not shown any more is kept, in milliseconds. It may be large. */
+const KEPT_MS = 60_000;
+
+interface ReadEventProps {
+  place: RunPlace;
+  seq: number;
+  children: (event: LogEvent) => ReactNode;
+}
+
+/** Reads an event, and shows what `children` makes of it. */
+export function ReadEvent({ place, seq, children }: ReadEventProps) {
+  const { thread, tenant } = place;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["event", thread, tenant, seq],
+    queryFn: ({ signal }) => readEvent(place, seq, signal),
+    // An event does not change.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: KEPT_MS,
+  });
+  if (data === null) return <p>{PANEL.gone}</p>;
+  if (data !== undefined) return children(data);
+  if (error === null) return <p role="status">{PANEL.readingEvent}</p>;
+  const retry = <Button onClick={() => void refetch()}>{TEXTS.retry}</Button>;
+  return <Alert actions={retry}>{error.message}</Alert>;
+}
+
+interface DocumentProps {
+  title: string;
+  value: unknown;
+  bytes: number | undefined;
+}
+
+/** A value of an event, with its size if it is known. */
+export function Document({ title, value, bytes }: DocumentProps) {
+  return (
+    <section className={styles.part}>
+      <h4>
+        {title} {bytes !== undefined && <small>{PANEL.size(bytesText(bytes))}</small>}
+      </h4>
+      <JsonTree label={title} value={value} />
+    </section>
+  );
+}
