@@ -1,15 +1,19 @@
-// A thread: its facts, metadata and state.
+// A thread: its facts, metadata and state, its runs and checkpoints, and its log.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, ApiError, Button, JsonView, Panel } from "@wattle/page";
+import { Alert, ApiError, Button, Panel } from "@wattle/page";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
+import { JsonTree } from "../part/json-tree.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { RouteLink, threadsRoute, useParam, useSearchOf } from "../router/links.tsx";
 import { name } from "../router/search.ts";
 import { useTitle } from "../shell/title.ts";
+import { History } from "./history.tsx";
+import { Log } from "./log.tsx";
 import { Runs } from "./runs.tsx";
 import { TEXTS } from "./texts.ts";
 import styles from "./thread.module.css";
@@ -41,8 +45,9 @@ export default function ThreadPage() {
       </h2>
       {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
-      {data !== undefined && !isMissing(error) && <Parts thread={data} />}
-      {data !== undefined && !isMissing(error) && <Runs thread={thread} tenant={tenant} />}
+      {data !== undefined && !isMissing(error) && (
+        <Parts key={JSON.stringify([thread, tenant])} thread={data} tenant={tenant} />
+      )}
     </div>
   );
 }
@@ -62,8 +67,8 @@ function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
   return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
 }
 
-function Parts({ thread }: { thread: Thread }) {
-  const { failure, set_aside, metadata, state } = thread;
+function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined }) {
+  const { failure, set_aside, metadata, state, thread: id } = thread;
   return (
     <>
       {failure != null && (
@@ -80,11 +85,15 @@ function Parts({ thread }: { thread: Thread }) {
         <Facts facts={factsOf(thread)} />
       </Panel>
       <Panel title={TEXTS.metadata}>
-        <JsonView label={TEXTS.metadata} value={metadata} />
+        <JsonTree label={TEXTS.metadata} value={metadata} />
       </Panel>
       <Panel title={TEXTS.state}>
-        <JsonView label={TEXTS.state} value={state} />
+        <JsonTree label={TEXTS.state} value={state} />
+        <Blobs thread={id} tenant={tenant} value={state} />
       </Panel>
+      <Runs thread={id} tenant={tenant} />
+      <History thread={id} tenant={tenant} />
+      <Log thread={id} tenant={tenant} />
     </>
   );
 }

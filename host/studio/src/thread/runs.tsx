@@ -34,7 +34,7 @@ export function Runs({ thread, tenant }: RunsProps) {
         <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>{error.message}</Alert>
       )}
       {rows?.length === 0 && <p>{TEXTS.noRuns}</p>}
-      <ul className={styles.runs} aria-label={TEXTS.runsList}>
+      <ul className={styles.items} aria-label={TEXTS.runsList}>
         {rows?.map((run) => (
           <li key={run.run}>
             <RouteLink to={runRoute({ thread, run: run.run, tenant })}>

@@ -1,0 +1,96 @@
+// The log of a thread as a whole: its export as a file, and the verification of its seals.
+import { Alert, Button, Panel, saveFile, useOnce } from "@wattle/page";
+import { useState } from "react";
+import { tenantHeaders } from "../access/key.ts";
+import { api, ok, type Schemas } from "../api/client.ts";
+import { countText } from "../part/amount.ts";
+import { type Fact, Facts } from "../part/facts.tsx";
+import { visible } from "../part/text.tsx";
+import { fileName } from "./file-name.ts";
+import { TEXTS } from "./texts.ts";
+import styles from "./thread.module.css";
+
+interface LogProps {
+  thread: string;
+  tenant: string | undefined;
+}
+
+type Seals = Schemas["SealDocument"];
+
+/** The type of an export. */
+const FILE_TYPE = "application/x-ndjson";
+
+export function Log({ thread, tenant }: LogProps) {
+  const [hasBlobs, setHasBlobs] = useState(true);
+  const [seals, setSeals] = useState<Seals>();
+  const [failure, setFailure] = useState<string>();
+  const attempt = async (work: () => Promise<void>) => {
+    setFailure(undefined);
+    try {
+      await work();
+    } catch (error) {
+      setFailure(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const [save, isSaving] = useOnce(() =>
+    attempt(async () => {
+      const file = await readExport({ thread, tenant }, hasBlobs);
+      saveFile(fileName(thread, "jsonl"), file, FILE_TYPE);
+    }),
+  );
+  const [verify, isVerifying] = useOnce(() =>
+    attempt(async () => {
+      setSeals(undefined);
+      setSeals(await readSeals({ thread, tenant }));
+    }),
+  );
+  return (
+    <Panel title={TEXTS.log}>
+      <div className={styles.actions}>
+        <Button busy={isSaving} onClick={() => void save()}>
+          {isSaving ? TEXTS.exporting : TEXTS.export}
+        </Button>
+        <label>
+          <input
+            type="checkbox"
+            checked={hasBlobs}
+            onChange={({ target }) => setHasBlobs(target.checked)}
+          />{" "}
+          {TEXTS.withBlobs}
+        </label>
+        <Button busy={isVerifying} onClick={() => void verify()}>
+          {isVerifying ? TEXTS.verifying : TEXTS.verify}
+        </Button>
+      </div>
+      {failure !== undefined && <Alert>{visible(failure)}</Alert>}
+      <div role="status">{seals !== undefined && <Verified seals={seals} />}</div>
+    </Panel>
+  );
+}
+
+function Verified({ seals: { seal, sealed_after, last_seq } }: { seals: Seals }) {
+  if (seal == null) return <p>{TEXTS.noSeals}</p>;
+  const facts: Fact[] = [
+    [TEXTS.lastSeq, countText(last_seq)],
+    [TEXTS.unsealed, sealed_after === 0 ? undefined : countText(sealed_after)],
+    [TEXTS.seal, <code key="seal">{seal}</code>],
+  ];
+  return (
+    <>
+      <p>{TEXTS.verified}</p>
+      <Facts facts={facts} />
+    </>
+  );
+}
+
+function readExport({ thread, tenant }: LogProps, blobs: boolean): Promise<Blob> {
+  const params = { path: { thread }, query: blobs ? {} : { blobs } };
+  const headers = tenantHeaders(tenant);
+  const path = "/api/v1/threads/{thread}/export";
+  return ok(api.GET(path, { params, headers, parseAs: "blob" }));
+}
+
+function readSeals({ thread, tenant }: LogProps): Promise<Seals> {
+  const params = { path: { thread } };
+  return ok(api.GET("/api/v1/threads/{thread}/verify", { params, headers: tenantHeaders(tenant) }));
+}
