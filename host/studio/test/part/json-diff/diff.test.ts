@@ -71,7 +71,7 @@ test("of large and of deep values only the sizes are compared", () => {
   let deep: unknown = 1;
   for (let depth = 0; depth < 100_000; depth += 1) deep = [deep];
   expect(diffOf(deep, 1).changes[0]?.kind).toBe("sized");
-  expect(measured({ "ä": ["😀", null, 10] }).bytes).toBe(
+  expect(measured({ ä: ["😀", null, 10] }).bytes).toBe(
     new TextEncoder().encode('{"ä":["😀",null,10]}').length,
   );
 });
