@@ -1,6 +1,7 @@
 //! Tests of the studio on the real host in a real browser: login, navigation, the list of threads,
-//! the timeline of a run, and the inbox.
+//! the timeline of a run, its states and its log, and the inbox.
 
+use bytes::Bytes;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -17,6 +18,9 @@ const PROGRAM: &str = "studio-shell.js";
 
 /// The program of a user who watches a run.
 const RUN_PROGRAM: &str = "studio-run.js";
+
+/// The program of a user who reads states, differences, blobs and logs.
+const STATE_PROGRAM: &str = "studio-state.js";
 
 /// The program of reviewers at the inbox.
 const INBOX: &str = "studio-inbox.js";
@@ -203,6 +207,57 @@ async fn the_studio_follows_a_run_beyond_the_end_of_its_server() {
         other => panic!("the scenario orders `{other}`"),
     };
     need!(browser::with_kills_and(RUN_PROGRAM, "outlives", &scene, STUDIO, obey).await);
+}
+
+/// A graph of two supersteps, each of which changes one channel.
+const STEPS: &str = r#"
+[graphs.steps]
+entry = "counter"
+[graphs.steps.channels.number]
+schema = { type = "integer" }
+[graphs.steps.channels.document]
+[graphs.steps.nodes.counter]
+[graphs.steps.nodes.touch]
+[[graphs.steps.edges]]
+from = "counter"
+to = "touch"
+"#;
+
+/// Files by the names of the fields that refer to them: an image of one pixel, a page and a drawing.
+const FILES: [(&str, &[u8], &str); 3] = [
+    (
+        "image",
+        b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\
+          \x02\x02D\x01\0;",
+        "image/gif",
+    ),
+    ("page", b"<script>alert(3)</script>", "text/html"),
+    ("drawing", b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(4)'/>", "image/svg+xml"),
+];
+
+#[tokio::test]
+async fn the_studio_shows_the_state_after_each_step() {
+    need!(clients::studio());
+    let server = Setup::misdeeds(STEPS).await.start().await;
+    let blobs = server.running.engine.ports().blobs.clone();
+    let mut document = json!({ "n": 0, "note": HOSTILE });
+    let mut url = server.url(&format!("{STUDIO}?thread=steps"));
+    for (name, bytes, media_type) in FILES {
+        let blob = blobs.put(Bytes::from_static(bytes), media_type).await.expect("it is stored");
+        document[name] = json!(blob.to_string());
+        url = format!("{url}&{name}={}", blob.0);
+    }
+    for title in ["The red tree.", "The green tree."] {
+        document["title"] = json!(title);
+        let start = json!({
+            "graph": "steps",
+            "input": { "number": 1, "document": document },
+            "thread_id": "steps",
+            "wait": true,
+        });
+        run(&server, None, &start).await;
+    }
+    need!(browser::at_a_browser(STATE_PROGRAM, "steps", &url).await);
 }
 
 /// Returns the schema of the answer to a question. The program has the answer for each number.
