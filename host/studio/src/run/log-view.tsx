@@ -3,7 +3,7 @@ import { SelectField } from "@wattle/page";
 import { useMemo } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { Blobs } from "../part/blob/blob.tsx";
-import { useFocusAfter } from "../part/focus.ts";
+import { rowLink, useFocusAfter } from "../part/focus-after.ts";
 import { Split } from "../part/split.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -34,7 +34,7 @@ export function LogView({ place, store, version }: RunViewProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: there are more lines in each version.
   const types = useMemo(() => [...new Set(lines.map(({ type }) => type))].sort(), [lines, version]);
   const index = at === undefined ? -1 : rows.findIndex(({ seq }) => seq === Number(at));
-  useFocusAfter(at === undefined ? undefined : Number(at));
+  useFocusAfter(rowLink(at === undefined ? undefined : Number(at)));
   return (
     <>
       <div className={styles.tools}>

@@ -73,7 +73,10 @@ export interface Row {
   readonly parent: string | null;
   /** Name of a node, function or namespace; the type of a message or change. */
   readonly label: string;
-  /** Number of a superstep, attempt or call. */
+  /**
+   * Number of a superstep, attempt or call. Of a task that has finished, its index among the tasks
+   * of its node.
+   */
   readonly number: number | undefined;
   /** Node of a task, and of what is in it. */
   readonly node: string | undefined;

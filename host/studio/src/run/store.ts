@@ -29,13 +29,16 @@ export class RunStore {
   /** A line for each event, in the order of the log. */
   readonly lines: LogLine[] = [];
   readonly #place: RunPlace;
+  readonly #follower: typeof follow;
   readonly #watchers = new Set<() => void>();
   #state: RunState = { phase: "reading", error: undefined, version: 0 };
   /** Ends what is read now. */
   #reading: AbortController | undefined;
 
-  constructor(place: RunPlace) {
+  /** Without `follower`, a run that has not ended has a stream. */
+  constructor(place: RunPlace, follower = follow) {
     this.#place = place;
+    this.#follower = follower;
     this.timeline = new Timeline(place.run);
   }
 
@@ -79,7 +82,7 @@ export class RunStore {
   }
 
   #follow(after: number, signal: AbortSignal): void {
-    const stop = follow({
+    const stop = this.#follower({
       place: this.#place,
       after,
       onEvents: (batch) => {

@@ -1,18 +1,19 @@
 // The timeline of a run with the panel of the selected row.
 import { Button } from "@wattle/page";
 import { useMemo, useState } from "react";
-import { useFocusAfter } from "../part/focus.ts";
+import { rowLink, useFocusAfter } from "../part/focus-after.ts";
 import { Split } from "../part/split.tsx";
 import { visible } from "../part/text.tsx";
 import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
 import { wholeNumber } from "../router/search.ts";
+import { nameOf } from "./names.ts";
 import { RowPanel } from "./panel.tsx";
 import type { Row } from "./row.ts";
 import styles from "./run.module.css";
 import type { RunViewProps } from "./store.ts";
 import { TEXTS } from "./texts.ts";
 import type { Timeline } from "./timeline.ts";
-import { nameOf, TimelineView } from "./timeline-view.tsx";
+import { TimelineView } from "./timeline-view.tsx";
 
 /** The search parameters of the view: the sequence number of the shown event. */
 const SEARCH = { at: wholeNumber };
@@ -30,7 +31,7 @@ export function TimelineRows({ place, store, version }: RunViewProps) {
   const current = rows[index];
   const newest = isFollowing && !timeline.isOver ? rows.length - 1 : undefined;
   const close = () => go(runRoute(place), { replace: true });
-  useFocusAfter(current?.seq);
+  useFocusAfter(rowLink(current?.seq));
   return (
     <>
       <div className={styles.tools}>

@@ -6,6 +6,7 @@ import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { type Column, VirtualList } from "../part/virtual-list.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
+import { nameOf } from "./names.ts";
 import type { Row } from "./row.ts";
 import styles from "./run.module.css";
 import { TEXTS } from "./texts.ts";
@@ -118,26 +119,6 @@ function Name({ place, row, onToggle }: NameProps): ReactNode {
       </span>
     </div>
   );
-}
-
-/** Returns the name of a row for users. */
-export function nameOf({ kind, label, number = 0, detail }: Row): string {
-  switch (kind) {
-    case "step":
-      return TEXTS.step(number);
-    case "graph":
-      return TEXTS.graphOf(label);
-    case "attempt":
-      return TEXTS.attempt(number);
-    case "interrupt":
-      return TEXTS.interrupt;
-    case "message":
-      return detail === "" ? label : detail;
-    case "change":
-      return TEXTS.changes[label] ?? label;
-    default:
-      return label === "" ? kind : label;
-  }
 }
 
 function detailOf({ kind, status, detail, code, call, replayed }: Row): string {

@@ -23,7 +23,18 @@ export interface RunFacts {
   /** How often the run continued after its host had stopped. */
   recoveries: number;
   isDrained: boolean;
+  /** What the run continued from, if it is a fork. */
+  fork: Fork | undefined;
 }
+
+/** Where a fork begins. */
+export interface Fork {
+  readonly checkpoint: number;
+  /** The host call whose result was replaced, with the sequence number of its event. */
+  readonly call: ForkedCall | undefined;
+}
+
+export type ForkedCall = NonNullable<Of<"forked">["call"]>;
 
 /** Sums over the run. Replayed calls do not count. */
 export interface Totals extends Times {
@@ -79,6 +90,7 @@ export class Timeline {
     failure: undefined,
     recoveries: 0,
     isDrained: false,
+    fork: undefined,
   };
   readonly #places = new Places();
   readonly #totals: Totals = {
@@ -209,6 +221,7 @@ export class Timeline {
       case "reopened":
         return this.#change(event, String(event.to));
       case "forked":
+        this.facts.fork = { checkpoint: event.from, call: event.call ?? undefined };
         return this.#change(event, String(event.from));
       case "settled":
         return this.#change(event, event.decision.kind);
@@ -249,7 +262,8 @@ export class Timeline {
   }
 
   #taskFinished(event: Of<"task_finished">): TreeNode {
-    const [, { node }] = this.#attempt(event, event.node);
+    const [task, { node }] = this.#attempt(event, event.node);
+    task.node.number = event.index;
     node.seq = event.seq;
     node.durationUs = event.duration_us;
     node.detail = event.written.map(({ channel }) => channel).join(", ");

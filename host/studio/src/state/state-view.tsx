@@ -3,7 +3,7 @@ import { Alert, Button, SelectField } from "@wattle/page";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { usePagedList } from "../api/pages.ts";
-import { useFocusAfter } from "../part/focus.ts";
+import { rowLink, useFocusAfter } from "../part/focus-after.ts";
 import { Split } from "../part/split.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -78,7 +78,7 @@ function Steps({ place, namespace, isOver }: StepsProps) {
   useLastReading(isOver, retry);
   const id = checkpoint === undefined ? undefined : Number(checkpoint);
   const index = rows?.findIndex((row) => row.id === id) ?? -1;
-  useFocusAfter(id);
+  useFocusAfter(rowLink(id));
   return (
     <>
       {error !== null && (
