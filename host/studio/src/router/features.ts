@@ -38,4 +38,5 @@ export const FEATURES: readonly Feature[] = [
     path: "/threads/$thread/checkpoints/$checkpoint",
     page: lazyRouteComponent(() => import("../state/page.tsx")),
   },
+  { path: "/compare", page: lazyRouteComponent(() => import("../travel/compare.tsx")) },
 ];

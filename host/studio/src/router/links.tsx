@@ -5,6 +5,7 @@ import type { RunPlace } from "../api/log.ts";
 import type { InboxFilter } from "../inbox/filter.ts";
 import type { ThreadFilter } from "../threads/filter.ts";
 import { publicPath } from "./base.ts";
+import { runText } from "./run-text.ts";
 import { type Checks, readSearch, type Search, writeSearch } from "./search.ts";
 
 /** Returns the route of the list of threads. */
@@ -51,6 +52,20 @@ export function checkpointRoute(
 ): string {
   const path = `/threads/${encodeURIComponent(thread)}/checkpoints/${encodeURIComponent(checkpoint)}`;
   return path + writeSearch({ ...search, tenant });
+}
+
+/** A row of one of two runs that are compared. */
+export interface ComparedRow {
+  side: "left" | "right";
+  /** Id of the row. */
+  row: string;
+}
+
+/** Returns the route of the comparison of two runs. `at` is the row that is shown. */
+export function compareRoute(left: RunPlace, right: RunPlace, at?: ComparedRow): string {
+  const sides = { left: runText(left), right: runText(right) };
+  const search = { ...sides, side: at?.side, at: at?.row, tenant: left.tenant ?? right.tenant };
+  return `/compare${writeSearch(search)}`;
 }
 
 /** Returns the route of the inbox. */

@@ -1,0 +1,78 @@
+// What is known of one of two runs as a whole.
+import { Alert, ApiError, Button } from "@wattle/page";
+import type { RunPlace } from "../api/log.ts";
+import { countText, durationText } from "../part/amount.ts";
+import { type Fact, Facts } from "../part/facts.tsx";
+import { Status } from "../part/status.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
+import type { RunState, RunStore } from "../run/store.ts";
+import { TEXTS } from "../run/texts.ts";
+import type { Timeline } from "../run/timeline.ts";
+import { COMPARE } from "./texts.ts";
+import styles from "./travel.module.css";
+
+export type SideName = "left" | "right";
+
+export type Places = Readonly<Record<SideName, RunPlace>>;
+
+interface RunHeadProps {
+  side: SideName;
+  place: RunPlace;
+  store: RunStore;
+  state: RunState;
+}
+
+export function RunHead({ side, place, store, state }: RunHeadProps) {
+  const { timeline } = store;
+  const { status, failure } = timeline.facts;
+  const { thread, run, tenant } = place;
+  return (
+    <section className={styles.head} aria-label={COMPARE.sides[side]}>
+      <h3>
+        {COMPARE.sides[side]} {status !== undefined && <Status name={status} />}
+      </h3>
+      <RouteLink to={runRoute(place)}>
+        <Text>{COMPARE.run(run)}</Text>
+      </RouteLink>
+      <RouteLink to={threadRoute(thread, tenant)}>
+        <Text>{COMPARE.thread(thread)}</Text>
+      </RouteLink>
+      <Facts facts={factsOf(timeline)} />
+      {failure !== undefined && (
+        <Alert>
+          {COMPARE.failed}: {visible(`${failure.code}: ${failure.message}`)}
+        </Alert>
+      )}
+      {state.error !== undefined && (
+        <Alert actions={<Button onClick={() => store.start()}>{COMPARE.retry}</Button>}>
+          {textOf(state.error)}
+        </Alert>
+      )}
+    </section>
+  );
+}
+
+function textOf(error: Error): string {
+  const isMissing = error instanceof ApiError && error.status === 404;
+  return isMissing ? COMPARE.notFound : error.message;
+}
+
+function factsOf(timeline: Timeline): Fact[] {
+  const { reason, startedMs, endedMs } = timeline.facts;
+  const { calls, input, output } = timeline.totals();
+  const isTimed = startedMs !== undefined && endedMs !== undefined;
+  return [
+    [TEXTS.reason, forkText(timeline) ?? (reason && <Text>{reason}</Text>)],
+    [TEXTS.calls, countText(calls)],
+    [TEXTS.tokens, TEXTS.tokensText(input, output)],
+    [TEXTS.duration, isTimed ? durationText((endedMs - startedMs) * 1_000) : undefined],
+  ];
+}
+
+function forkText({ facts: { fork } }: Timeline): string | undefined {
+  if (fork === undefined) return undefined;
+  const { checkpoint, call } = fork;
+  if (call === undefined) return COMPARE.forkedAtCheckpoint(checkpoint);
+  return COMPARE.forkedAtCall([...(call.scope ?? []), call.call].join("."), call.seq);
+}

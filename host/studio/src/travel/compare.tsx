@@ -1,0 +1,128 @@
+// The comparison of two runs: what is known of each, and their rows side by side from where they
+// part.
+import { Button } from "@wattle/page";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { poll } from "../api/poll.ts";
+import { useFocusAfter } from "../part/focus-after.ts";
+import { Split } from "../part/split.tsx";
+import { visible } from "../part/text.tsx";
+import { compareRoute, useGo, useSearchOf } from "../router/links.tsx";
+import { readRun, runName } from "../router/run-text.ts";
+import { name, oneOf } from "../router/search.ts";
+import { nameOf } from "../run/names.ts";
+import { type RunState, RunStore } from "../run/store.ts";
+import { useTitle } from "../shell/title.ts";
+import { type Alignment, align, fromParting, type Pair } from "./align.ts";
+import { type Places, RunHead } from "./compare-head.tsx";
+import { PairPanel, PairTable, rowOf } from "./compare-table.tsx";
+import { COMPARE } from "./texts.ts";
+import styles from "./travel.module.css";
+
+/** The search parameters of the view: both runs, their tenant, and the row that is shown. */
+const SEARCH = {
+  left: runName,
+  right: runName,
+  tenant: name,
+  side: oneOf(["left", "right"]),
+  at: name,
+};
+
+export default function ComparePage() {
+  const { left = "", right = "", tenant } = useSearchOf(SEARCH);
+  useTitle(COMPARE.title);
+  const [one, other] = [readRun(left), readRun(right)];
+  if (one === undefined || other === undefined) {
+    return (
+      <div className={styles.compare}>
+        <h2>{COMPARE.title}</h2>
+        <p>{COMPARE.none}</p>
+      </div>
+    );
+  }
+  // Other runs are another view.
+  const key = JSON.stringify([left, right, tenant]);
+  return (
+    <CompareView key={key} places={{ left: { ...one, tenant }, right: { ...other, tenant } }} />
+  );
+}
+
+/** Returns the store of a run, which is read while the part is shown, and its state. */
+function useRun(create: () => RunStore): readonly [store: RunStore, state: RunState] {
+  const [store] = useState(create);
+  const state = useSyncExternalStore(store.watch, store.state);
+  useEffect(() => {
+    store.start();
+    return () => store.stop();
+  }, [store]);
+  return [store, state];
+}
+
+function CompareView({ places }: { places: Places }) {
+  // A tab has one stream. The right run is the fork, which goes on while the left one has ended.
+  const [left, leftState] = useRun(() => new RunStore(places.left, poll));
+  const [right, rightState] = useRun(() => new RunStore(places.right));
+  const versions = `${leftState.version} ${rightState.version}`;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the timelines differ in each version.
+  const alignment = useMemo(() => align(left.timeline, right.timeline), [left, right, versions]);
+  const isRead = leftState.phase !== "reading" && rightState.phase !== "reading";
+  return (
+    <div className={styles.compare}>
+      <h2>{COMPARE.title}</h2>
+      <div className={styles.heads}>
+        <RunHead side="left" place={places.left} store={left} state={leftState} />
+        <RunHead side="right" place={places.right} store={right} state={rightState} />
+      </div>
+      <p role="status">{isRead ? "" : COMPARE.reading}</p>
+      {isRead && <Pairs places={places} alignment={alignment} />}
+    </div>
+  );
+}
+
+interface PairsProps {
+  places: Places;
+  alignment: Alignment;
+}
+
+/** The rows of both runs, and the panel of the selected ones. */
+function Pairs({ places, alignment }: PairsProps) {
+  const { side = "left", at } = useSearchOf(SEARCH);
+  const go = useGo();
+  const [isFolded, setFolded] = useState(true);
+  const { pairs, common } = alignment;
+  const selected = at === undefined ? -1 : pairs.findIndex((pair) => pair[side]?.id === at);
+  const current = pairs[selected];
+  const later = useMemo(() => fromParting(alignment), [alignment]);
+  // A row that the address names is shown in any case.
+  const shown = isFolded && (current === undefined || later.includes(current)) ? later : pairs;
+  const close = () => go(compareRoute(places.left, places.right), { replace: true });
+  useFocusAfter(current && `a[data-pair="${current.id}"]`);
+  return (
+    <>
+      <div className={styles.tools}>
+        <p>{partingText(pairs[common])}</p>
+        {later.length < pairs.length && (
+          <Button aria-pressed={shown === pairs} onClick={() => setFolded(shown === pairs)}>
+            {shown === pairs ? COMPARE.hideCommon : COMPARE.showCommon(pairs.length - later.length)}
+          </Button>
+        )}
+      </div>
+      <Split
+        label={current === undefined ? COMPARE.pair : visible(nameOf(rowOf(current)))}
+        panel={current && <PairPanel key={current.id} places={places} pair={current} />}
+        onClose={close}
+      >
+        <PairTable
+          places={places}
+          pairs={shown}
+          current={current?.id}
+          shown={current === undefined ? undefined : shown.indexOf(current)}
+        />
+      </Split>
+    </>
+  );
+}
+
+function partingText(pair: Pair | undefined): string {
+  if (pair === undefined) return COMPARE.same;
+  return COMPARE.parting(visible(nameOf(rowOf(pair))));
+}

@@ -1,0 +1,58 @@
+// The texts of forks and of comparisons.
+import { countText } from "../part/amount.ts";
+import type { Relation } from "./align.ts";
+
+export const FORK = {
+  atCall: "Fork with another answer",
+  atCheckpoint: "Fork from this checkpoint",
+  callNote:
+    "A new run continues from this call as if it had returned what you enter. What was done before it is not done again.",
+  checkpointNote:
+    "A new run continues from this checkpoint. Without an input, the nodes that ran next run again.",
+  endNote: "No node runs next at this checkpoint, so the fork needs an input.",
+  outcome: "The call",
+  answers: "returns",
+  fails: "fails",
+  answer: "Result in the fork",
+  failure: "Failure in the fork",
+  input: "Input (optional)",
+  inputNeeded: "Input",
+  copy: "Fork in a copy, so that this thread stays as it is",
+  tooLong: "The result is too long to be edited here. Enter another one.",
+  missing: "Enter a JSON value.",
+  refused: (reason: string) => `The fork was not started: ${reason}`,
+  start: "Start the fork",
+  starting: "Starting…",
+};
+
+export const COMPARE = {
+  title: "Compare two runs",
+  none: "The address names no two runs. Open a host call of a run and fork it, or name them as ?left=<thread>~<run>&right=<thread>~<run>.",
+  sides: { left: "Left run", right: "Right run" },
+  run: (run: string) => `Run ${run}`,
+  thread: (thread: string) => `Thread ${thread}`,
+  retry: "Retry",
+  notFound: "There is no such run, or it belongs to another thread or tenant.",
+  reading: "Reading the logs…",
+  failed: "The run failed",
+  forkedAtCall: (call: string, seq: number) => `Fork at call ${call} (event ${countText(seq)})`,
+  forkedAtCheckpoint: (checkpoint: number) => `Fork from checkpoint ${countText(checkpoint)}`,
+  same: "The runs do not differ, as far as their events say.",
+  parting: (name: string) => `The runs part at ${name}.`,
+  showCommon: (count: number) =>
+    count === 1 ? "Show the row before" : `Show the ${countText(count)} rows before`,
+  hideCommon: "Hide what is the same before",
+  toParting: "Go to where the runs part",
+  table: "The rows of both runs",
+  relation: "Difference",
+  relations: {
+    same: "same",
+    changed: "differs",
+    left: "only left",
+    right: "only right",
+    carried: "before the fork",
+  } as const satisfies Record<Relation, string>,
+  absent: "This run has no such row.",
+  carried: "This is before the fork: the fork continues from it, and did not do it again.",
+  pair: "Both runs",
+};
