@@ -8,6 +8,7 @@ import { type Fact, Facts } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
+import { Fork } from "../travel/fork-form.tsx";
 import { Document, ReadEvent } from "./event.tsx";
 import { LiveText } from "./live-text.tsx";
 import type { CallFacts, Row } from "./row.ts";
@@ -119,6 +120,7 @@ function Values({ place, event, call }: ValuesProps) {
   return (
     <>
       <Documents event={event} call={call} />
+      <Fork place={place} event={event} />
       <Blobs thread={thread} tenant={tenant} value={event} />
     </>
   );

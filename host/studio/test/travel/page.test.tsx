@@ -1,0 +1,246 @@
+// Forks from the view of a run, and the comparison of two runs, as a user sees them.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
+import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { reached } from "@wattle/page/connection";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { AccessProvider } from "../../src/access/access.tsx";
+import { noteTenantHeader } from "../../src/access/key.ts";
+import type { Access } from "../../src/access/scope.ts";
+import type { EventOutline } from "../../src/api/log.ts";
+import { createStudioRouter } from "../../src/router/router.tsx";
+import { accessOf, problem } from "../host.ts";
+import {
+  called,
+  checkpointed,
+  log,
+  logFrom,
+  runEnded,
+  runStarted,
+  taskFailed,
+  taskFinished,
+  taskStarted,
+} from "../run/log.ts";
+import { type OpenedStream, serveStreams } from "../run/streams.ts";
+
+/** Height of the lists. Without a layout they would have room for no row. */
+const HEIGHT_PX = 440;
+
+const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
+
+/** The event of the call that failed. */
+const CALL = 4;
+
+const BROKEN = log(
+  runStarted(),
+  taskStarted("t1"),
+  called("t1", 0),
+  called("t1", 1, { ok: false, failure: { code: "unavailable", message: HOSTILE } }),
+  taskFailed("t1"),
+  runEnded("failed", { failure: { code: "unavailable", message: HOSTILE } }),
+);
+
+const MENDED = logFrom(
+  8,
+  runStarted("fork"),
+  { type: "forked", from: 1, call: { task: "t1", call: 1, seq: CALL } },
+  checkpointed(0, { source: "fork" }),
+  taskStarted("t1"),
+  called("t1", 0, { reused: 3 }),
+  called("t1", 1),
+  taskFinished("t1"),
+  checkpointed(1),
+  runEnded(),
+).map((event) => ({ ...event, run: "r2" }));
+
+let sent: { path: string; tenant: string | null; body: unknown }[];
+let logs: Record<string, readonly EventOutline[]>;
+let opened: OpenedStream[];
+let refusal: Response | undefined;
+
+beforeEach(() => {
+  [sent, refusal] = [[], undefined];
+  logs = { t1: BROKEN, copy: MENDED };
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
+  opened = serveStreams(answer);
+});
+
+afterEach(() => {
+  cleanup();
+  reached();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+  noteTenantHeader(null);
+});
+
+async function answer(request: Request): Promise<Response> {
+  const { pathname, searchParams } = new URL(request.url);
+  const [, , , , thread = "", what] = pathname.split("/");
+  if (request.method === "POST") {
+    const tenant = request.headers.get("x-tenant");
+    sent.push({ path: pathname, tenant, body: await request.json() });
+    const run = { run: "r2", thread: "copy", thread_id: "copy", status: "running" };
+    return refusal ?? Response.json(run, { status: 202 });
+  }
+  if (what !== "log") return Response.json({ run: "r1", thread: "t1", status: "failed" });
+  const events = logs[thread];
+  if (events === undefined) return problem(404, "no such thread");
+  return Response.json(logPage(events, searchParams));
+}
+
+function logPage(events: readonly EventOutline[], search: URLSearchParams) {
+  const last_seq = events.at(-1)?.seq ?? 0;
+  const items = events.filter(({ seq }) => seq > Number(search.get("after")));
+  if (search.has("outline")) return { items, last_seq };
+  const [first] = items;
+  const failure = { code: "unavailable", message: HOSTILE };
+  const result = first?.seq === CALL ? { Err: failure } : { Ok: { status: 200 } };
+  return { items: [{ ...first, request: { url: HOSTILE }, result }], last_seq };
+}
+
+/** Shows the studio at a route. */
+function show(route: string, access: Partial<Access> = {}) {
+  const history = createMemoryHistory({ initialEntries: [route] });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <QueryClientProvider client={client}>
+      <AccessProvider access={accessOf(access)}>
+        <RouterProvider router={createStudioRouter(history)} />
+      </AccessProvider>
+    </QueryClientProvider>,
+  );
+  return history;
+}
+
+const button = (name: string) => screen.findByRole("button", { name });
+
+test("a call that failed gets a result, and both runs are compared", async () => {
+  noteTenantHeader("x-tenant");
+  const history = show(`/threads/t1/runs/r1?at=${CALL}&tenant=acme`);
+  fireEvent.click(await button("Fork with another answer"));
+  const editor = screen.getByLabelText<HTMLTextAreaElement>("Result in the fork");
+  expect(JSON.parse(editor.value)).toMatchObject({ status: 200, url: HOSTILE });
+  fireEvent.change(editor, { target: { value: "{" } });
+  fireEvent.click(await button("Start the fork"));
+  expect(sent).toEqual([]);
+  fireEvent.change(editor, { target: { value: '{"status":201}' } });
+  fireEvent.click(await button("Start the fork"));
+  await screen.findByRole("heading", { name: "Compare two runs" });
+  const call = { seq: CALL, answer: { status: 201 } };
+  const path = "/api/v1/threads/t1/fork";
+  expect(sent).toEqual([{ path, tenant: "acme", body: { call, copy: true } }]);
+  expect(history.location.href).toBe("/compare?left=t1%7Er1&right=copy%7Er2&tenant=acme");
+});
+
+test("a call can fail in the fork, in the thread itself", async () => {
+  show("/threads/t1/runs/r1?at=3");
+  fireEvent.click(await button("Fork with another answer"));
+  const editor = screen.getByLabelText<HTMLTextAreaElement>("Result in the fork");
+  expect(JSON.parse(editor.value)).toEqual({ status: 200 });
+  fireEvent.click(screen.getByRole("radio", { name: "fails" }));
+  const failure = { code: "timeout", message: "too slow" };
+  const field = screen.getByLabelText("Failure in the fork");
+  fireEvent.change(field, { target: { value: JSON.stringify(failure) } });
+  fireEvent.click(screen.getByRole("checkbox"));
+  fireEvent.click(await button("Start the fork"));
+  await waitFor(() => expect(sent.length).toBe(1));
+  expect(sent[0]?.body).toEqual({ call: { seq: 3, failure }, copy: false });
+});
+
+test("a fork from a checkpoint may have an input, and needs one where nothing runs next", async () => {
+  logs = { t1: MENDED.map((event) => ({ ...event, run: "r1" })), copy: [] };
+  // The last checkpoint, at which no node runs next.
+  const history = show("/threads/t1/runs/r1?at=15");
+  fireEvent.click(await button("Fork from this checkpoint"));
+  fireEvent.click(await button("Start the fork"));
+  await screen.findByText("Enter a JSON value.");
+  fireEvent.change(screen.getByLabelText("Input"), { target: { value: '{"n":1}' } });
+  fireEvent.click(await button("Start the fork"));
+  await waitFor(() => expect(history.location.pathname).toBe("/compare"));
+  expect(sent[0]?.body).toEqual({ checkpoint: 2, input: { n: 1 }, copy: true });
+});
+
+test("a refusal of the host is shown, and what was entered stays", async () => {
+  refusal = problem(409, HOSTILE);
+  show("/threads/t1/runs/r1?at=3");
+  fireEvent.click(await button("Fork with another answer"));
+  fireEvent.click(await button("Start the fork"));
+  const alert = await screen.findByText(/The fork was not started/);
+  expect(alert.textContent).toContain("[U+202E]gnp");
+  expect(screen.getByLabelText<HTMLTextAreaElement>("Result in the fork").value).toContain("200");
+});
+
+test("a key that may only read forks nothing", async () => {
+  show("/threads/t1/runs/r1?at=3", { scope: "read" });
+  const panel = await screen.findByRole("complementary");
+  await within(panel).findByRole("group", { name: "Result" });
+  expect(within(panel).queryByRole("button", { name: /^Fork/ })).toBeNull();
+});
+
+const COMPARED = "/compare?left=t1~r1&right=copy~r2";
+
+const cells = () =>
+  screen
+    .getAllByRole("row")
+    .slice(1)
+    .map((row) => within(row).getAllByRole("cell").slice(0, 3))
+    .map((all) => all.map((cell) => cell.textContent));
+
+test("two runs are shown from where they part, and before that on request", async () => {
+  show(COMPARED);
+  await screen.findByText("The runs part at http.send.");
+  const table = await screen.findByRole("table");
+  await within(table).findAllByText("differs");
+  expect(within(table).queryByText("same")).toBeNull();
+  fireEvent.click(await button("Show the 3 rows before"));
+  await within(table).findByText("same");
+  expect(cells().length).toBe(6);
+  const left = screen.getByRole("region", { name: "Left run" });
+  expect(left.textContent).toContain("[U+202E]gnp");
+  const right = screen.getByRole("region", { name: "Right run" });
+  expect(right.textContent).toContain("Fork at call 1 (event 4)");
+  expect(document.querySelector("img")).toBeNull();
+});
+
+test("the rows of a pair are shown together, and their address leads to them", async () => {
+  const history = show(COMPARED);
+  const table = await screen.findByRole("table");
+  const [call] = await within(table).findAllByRole("link", { name: "http.send" });
+  if (call === undefined) throw new Error("the call is shown");
+  fireEvent.click(call);
+  const panel = await screen.findByRole("complementary", { name: "http.send" });
+  await waitFor(() =>
+    expect(within(panel).getAllByRole("group", { name: "Request" }).length).toBe(2),
+  );
+  const [left, right] = ["Left run", "Right run"].map((name) =>
+    within(panel).getByRole("region", { name }),
+  );
+  expect(left?.textContent).toContain("unavailable");
+  expect(right?.textContent).toContain("200");
+  const route = history.location.href;
+  cleanup();
+  show(route);
+  await screen.findByRole("complementary", { name: "http.send" });
+  fireEvent.click(screen.getByRole("button", { name: "Close" }));
+  await waitFor(() => expect(screen.queryByRole("complementary")).toBeNull());
+});
+
+test("of two runs that go on, only the right one has a stream", async () => {
+  logs = { t1: BROKEN.slice(0, 3), copy: MENDED.slice(0, 5) };
+  show(COMPARED);
+  await waitFor(() => expect(opened.length).toBe(1));
+  expect(opened[0]?.url.pathname).toBe("/api/v1/threads/copy/events");
+  await screen.findByRole("table");
+  const more = MENDED.slice(5);
+  opened[0]?.send(...more);
+  await screen.findByText("completed");
+  expect(opened.length).toBe(1);
+});
+
+test("a run that is not there says so, and so does an address without runs", async () => {
+  show("/compare?left=t1~r1&right=gone~r9");
+  await screen.findByText(/There is no such run/);
+  cleanup();
+  show("/compare?left=t1&right=copy~r2");
+  await screen.findByText(/The address names no two runs/);
+});
