@@ -53,6 +53,16 @@ export interface NodeState {
   status: RowStatus;
   tasks: number;
   running: number;
+  /** The tasks of its newest superstep. They run at once. */
+  newest: readonly TaskState[];
+}
+
+/** The state of a task. */
+export interface TaskState {
+  task: string;
+  status: RowStatus;
+  /** Sequence number of the event that says most about the task. */
+  seq: number;
 }
 
 /** Functions that request something from a model, as the log names them. */
@@ -151,14 +161,19 @@ export class Timeline {
   /** Returns the states of the nodes that ran, by namespace and name. */
   nodes(): ReadonlyMap<string, NodeState> {
     const states = new Map<string, NodeState>();
-    for (const { node, attempt } of this.#places.tasks.values()) {
-      const { namespace, label } = node;
-      const status = attempt?.node.status ?? node.status;
+    const newest = new Map<string, { step: TreeNode | null; tasks: TaskState[] }>();
+    for (const { id: task, node, attempt } of this.#places.tasks.values()) {
+      const { namespace, label, parent } = node;
+      const { status, seq } = attempt?.node ?? node;
       const key = nodeKey(namespace, label);
       const before = states.get(key);
       const running = (before?.running ?? 0) + Number(status === "running");
       const tasks = (before?.tasks ?? 0) + 1;
-      states.set(key, { namespace, node: label, status, tasks, running });
+      const last = newest.get(key);
+      const group = last?.step === parent ? last : { step: parent, tasks: [] };
+      group.tasks.push({ task, status, seq });
+      newest.set(key, group);
+      states.set(key, { namespace, node: label, status, tasks, running, newest: group.tasks });
     }
     return states;
   }

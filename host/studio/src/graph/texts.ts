@@ -1,0 +1,88 @@
+// The texts of the views of graphs.
+import { countText } from "../part/amount.ts";
+import type { Item, LineKind } from "./definition.ts";
+
+/** The state of one task, and of several that are in the same one. */
+function tasksText(count: number, status: string): string {
+  return `${countText(count)} tasks ${status}`;
+}
+
+export const TEXTS = {
+  title: (app: string, graph: string) => `Graph ${graph} of ${app}`,
+  picture: (graph: string) => `Nodes of the graph ${graph}`,
+  back: (app: string) => `App ${app}`,
+  reading: "Reading the graph…",
+  retry: "Retry",
+  notFound: "The host has no such graph, or no such version of it.",
+  version: "Version",
+  current: (version: string) => `${version} (current)`,
+  against: "Compare with",
+  nothing: "Nothing",
+  tooLarge: (most: number) => `The graph has more than ${countText(most)} items to draw.`,
+  gone: "The host does not have the version of this run any more. This is the current one.",
+  nested: "Graphs in opened nodes are those of the current version.",
+  noGraph: "The run has no graph yet.",
+  zoomIn: "Larger",
+  zoomOut: "Smaller",
+  fit: "Fit",
+  openAll: "Open nested graphs",
+  closeAll: "Close nested graphs",
+  open: (node: string) => `Open the graph of ${node}`,
+  close: (node: string) => `Close the graph of ${node}`,
+  copy: (number: number) => `Task ${countText(number)}`,
+  more: (count: number) => `${countText(count)} more tasks`,
+  start: "start",
+  end: "end",
+  otherwise: "otherwise",
+  status: (status: string) => status,
+  running: (running: number, tasks: number) =>
+    `${countText(running)} of ${tasksText(tasks, "running")}`,
+  tasks: tasksText,
+  keys: "Move between nodes",
+  keyOpen: "Open or close the graph of the node",
+  keySelect: "Show the node",
+  differences: "Differences",
+  same: "The definition is the same in both versions. They differ in the code of components.",
+  marks: { added: "Added", removed: "Removed", changed: "Changed" },
+  line: (from: string, to: string) => `${from} → ${to}`,
+};
+
+/** Returns the name of an item for users. */
+export function labelOf({ kind, name }: Item): string {
+  if (kind === "start") return TEXTS.start;
+  return kind === "end" ? TEXTS.end : name;
+}
+
+/** The names of lines, in the list of differences. */
+export const LINES: Readonly<Record<LineKind, string>> = {
+  edge: "edge",
+  case: "case",
+  goto: "goto",
+  error: "error handler",
+};
+
+/** The texts of the panel. */
+export const PANEL = {
+  kind: "Kind",
+  kinds: {
+    start: "beginning of the graph",
+    end: "end of a path",
+    node: "function of a plugin",
+    subgraph: "subgraph",
+    branch: "branch",
+  },
+  plugin: "Plugin",
+  function: "Function",
+  graph: "Graph",
+  tasks: "Tasks",
+  attempt: (status: string) => `Task, ${status}`,
+  cases: "Cases",
+  mode: "Mode",
+  settings: "Definition",
+  before: "Definition before",
+  input: "Input schema",
+  output: "Output schema",
+  context: "Schema of the run context",
+  channels: "Channels",
+  reducer: (reducer: string) => `reducer ${reducer}`,
+};
