@@ -1,0 +1,100 @@
+// What a picture shows: a graph, and in its opened nodes the graphs that run as them.
+import { type GraphDocument, type Item, type Shape, shapeOf } from "./definition.ts";
+import { type Copy, copiesOf, type NodeStates, type Place } from "./states.ts";
+
+/** A graph of a picture. */
+export interface Scene {
+  /** Differs for each graph of the picture. */
+  readonly key: string;
+  /** Names of the nodes around the graph, each with a separator after it. */
+  readonly path: string;
+  readonly shape: Shape;
+  /** The document of the graph. */
+  readonly graph: GraphDocument;
+  readonly place: Place;
+  /** The graphs in opened nodes, by the id of the node. */
+  readonly inside: ReadonlyMap<string, readonly Inner[]>;
+}
+
+/** A graph in an opened node. */
+export interface Inner {
+  readonly copy: Copy;
+  readonly scene: Scene;
+}
+
+/** What scenes are made of. */
+export interface Sources {
+  /** The graphs that were read, by name. */
+  graphs: ReadonlyMap<string, GraphDocument>;
+  /** Paths of the opened nodes. */
+  open: ReadonlySet<string>;
+  /** Empty without a run. */
+  states: NodeStates;
+}
+
+/** Separates the names in a path. No name of a node contains it. */
+const SEPARATOR = "/";
+
+/** Nested graphs that are opened at most. A deeper one could not be read. */
+const DEEPEST = 8;
+
+/** Returns the path of an item of a scene. It does not depend on a run. */
+export function pathOf({ path }: Pick<Scene, "path">, { id }: Item): string {
+  return path + id;
+}
+
+/** Returns the paths of the nodes around an item. */
+export function pathsAround(path: string): string[] {
+  const names = path.split(SEPARATOR);
+  return names.slice(1).map((_, end) => names.slice(0, end + 1).join(SEPARATOR));
+}
+
+/** Returns the scene of a graph. `place` is the namespace of its run. */
+export function sceneOf(graph: GraphDocument, place: Place, sources: Sources): Scene {
+  return build({ graph, place, path: "", key: "" }, sources, 0);
+}
+
+type Base = Pick<Scene, "graph" | "place" | "path" | "key">;
+
+function build(base: Base, sources: Sources, depth: number): Scene {
+  const shape = shapeOf(base.graph.definition);
+  const inside = new Map<string, readonly Inner[]>();
+  for (const item of shape.items) {
+    const path = pathOf(base, item);
+    const graph = item.graph === undefined ? undefined : sources.graphs.get(item.graph);
+    if (graph === undefined || depth >= DEEPEST || !sources.open.has(path)) continue;
+    const copies = copiesOf(sources.states, base.place, item);
+    const inner = copies.map((copy, index) => {
+      const key = `${base.key}${item.id}#${index}${SEPARATOR}`;
+      const around = { graph, place: copy.place, path: path + SEPARATOR, key };
+      return { copy, scene: build(around, sources, depth + 1) };
+    });
+    inside.set(item.id, inner);
+  }
+  return { ...base, shape, inside };
+}
+
+/** Returns a text that is the same for scenes that are laid out alike. */
+export function structureOf({ key, graph, inside }: Scene): string {
+  const parts = [...inside].map(([id, inner]) => [
+    id,
+    inner.map(({ scene }) => structureOf(scene)),
+  ]);
+  return JSON.stringify([key, graph.name, graph.version, parts]);
+}
+
+/** Returns the names of graphs that run as opened nodes, as far as the graphs around are known. */
+export function openedGraphs(root: GraphDocument, sources: Sources): ReadonlySet<string> {
+  const names = new Set<string>();
+  const visit = (graph: GraphDocument, path: string, depth: number) => {
+    for (const item of shapeOf(graph.definition).items) {
+      const at = path + item.id;
+      if (item.graph === undefined || depth >= DEEPEST || !sources.open.has(at)) continue;
+      names.add(item.graph);
+      const inner = sources.graphs.get(item.graph);
+      if (inner !== undefined) visit(inner, at + SEPARATOR, depth + 1);
+    }
+  };
+  visit(root, "", 0);
+  return names;
+}
