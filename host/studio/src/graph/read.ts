@@ -1,0 +1,113 @@
+// Reads graphs of an app, and their versions.
+import {
+  keepPreviousData,
+  type QueryClient,
+  type UseQueryResult,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { api, ok, type Schemas } from "../api/client.ts";
+import type { GraphDocument } from "./definition.ts";
+import { openedGraphs } from "./scene.ts";
+
+/** A graph of an app. */
+export interface GraphPlace {
+  app: string;
+  graph: string;
+  /** The version; `undefined` for the one that new runs use. */
+  version: string | undefined;
+}
+
+/** Interval at which a visible tab reads what changes when an app is loaded again, in milliseconds. */
+const INTERVAL_MS = 10_000;
+
+/** Time for which a graph without a version is taken for the current one, in milliseconds. */
+const FRESH_MS = 5_000;
+
+/** A graph, and those that run as its opened nodes, by name. */
+export interface Graphs {
+  root: GraphDocument;
+  graphs: ReadonlyMap<string, GraphDocument>;
+}
+
+/**
+ * Reads a graph and those in its opened nodes. The host has no version of a nested graph for one of
+ * the graph around it, so nested ones are those of new runs.
+ */
+export function useGraphs(
+  place: GraphPlace | undefined,
+  open: ReadonlySet<string>,
+): UseQueryResult<Graphs> {
+  const client = useQueryClient();
+  return useQuery({
+    queryKey: ["graphs", place?.app, place?.graph, place?.version, [...open].sort()],
+    queryFn: () => readGraphs(client, place as GraphPlace, open),
+    enabled: place !== undefined,
+    placeholderData: keepPreviousData,
+    refetchInterval: INTERVAL_MS,
+  });
+}
+
+async function readGraphs(
+  client: QueryClient,
+  place: GraphPlace,
+  open: ReadonlySet<string>,
+): Promise<Graphs> {
+  const root = await readGraph(client, place);
+  const graphs = new Map<string, GraphDocument>();
+  for (;;) {
+    const names = openedGraphs(root, { graphs, open, states: new Map() });
+    const missing = [...names].filter((graph) => !graphs.has(graph));
+    if (missing.length === 0) return { root, graphs };
+    const places = missing.map((graph) => ({ app: place.app, graph, version: undefined }));
+    const read = await Promise.all(places.map((nested) => readGraph(client, nested)));
+    for (const [index, graph] of missing.entries()) {
+      const found = read[index];
+      if (found !== undefined) graphs.set(graph, found);
+    }
+  }
+}
+
+/** Reads a graph, unless it is known. A version does not change. */
+function readGraph(client: QueryClient, place: GraphPlace): Promise<GraphDocument> {
+  const { app, graph, version } = place;
+  return client.fetchQuery({
+    queryKey: ["graph", app, graph, version],
+    queryFn: () => requestGraph(place),
+    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
+  });
+}
+
+function requestGraph({ app, graph, version }: GraphPlace): Promise<GraphDocument> {
+  const query = version === undefined ? {} : { version };
+  const params = { path: { app, graph }, query };
+  return ok(api.GET("/api/v1/apps/{app}/graphs/{graph}", { params }));
+}
+
+/** Reads one version of a graph; nothing if there is none to read. */
+export function useGraph(place: GraphPlace | undefined): UseQueryResult<GraphDocument> {
+  return useQuery({
+    queryKey: ["graph", place?.app, place?.graph, place?.version],
+    queryFn: () => requestGraph(place as GraphPlace),
+    enabled: place !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** Reads the versions of a graph that the host can show. */
+export function useVersions(
+  app: string | undefined,
+  graph: string | undefined,
+): UseQueryResult<Schemas["GraphVersionDocument"][]> {
+  return useQuery({
+    queryKey: ["versions", app, graph],
+    queryFn: () => readVersions(app ?? "", graph ?? ""),
+    enabled: app !== undefined && graph !== undefined,
+    refetchInterval: INTERVAL_MS,
+  });
+}
+
+function readVersions(app: string, graph: string): Promise<Schemas["GraphVersionDocument"][]> {
+  const params = { path: { app, graph } };
+  return ok(api.GET("/api/v1/apps/{app}/graphs/{graph}/versions", { params }));
+}
