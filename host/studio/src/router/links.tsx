@@ -19,17 +19,18 @@ export function threadRoute(thread: string, tenant?: string): string {
 }
 
 /** Returns the route of a run. `at` is the sequence number of the event that is shown. */
-export function runRoute(place: RunPlace, at?: number): string {
-  return runViewRoute(place, { at: at?.toString() });
+export function runRoute(place: RunPlace, at?: number, search: RunSearch = {}): string {
+  return runViewRoute(place, { ...search, at: at?.toString() });
 }
 
-/** What a view of a run shows: the event `at`, or the checkpoint of the graph `ns`. */
+/** What a view of a run shows: the event `at`, the checkpoint of the graph `ns`, or a node. */
 export interface RunSearch {
   view?: string | undefined;
   at?: string | undefined;
   checkpoint?: string | undefined;
   ns?: string | undefined;
   type?: string | undefined;
+  node?: string | undefined;
 }
 
 /** Returns the route of a view of a run. */
@@ -66,6 +67,25 @@ export function compareRoute(left: RunPlace, right: RunPlace, at?: ComparedRow):
   const sides = { left: runText(left), right: runText(right) };
   const search = { ...sides, side: at?.side, at: at?.row, tenant: left.tenant ?? right.tenant };
   return `/compare${writeSearch(search)}`;
+}
+
+/** Returns the route of an app. */
+export function appRoute(app: string): string {
+  return `/apps/${encodeURIComponent(app)}`;
+}
+
+/** What the view of a graph shows: a version, what it is compared with, and a node. */
+interface GraphSearch {
+  version?: string | undefined;
+  against?: string | undefined;
+  node?: string | undefined;
+}
+
+/** Returns the route of a graph of an app. */
+export function graphRoute(app: string, graph: string, search: GraphSearch = {}): string {
+  const { version, against, node } = search;
+  const values = writeSearch({ version, against, node });
+  return `${appRoute(app)}/graphs/${encodeURIComponent(graph)}${values}`;
 }
 
 /** Returns the route of the inbox. */
