@@ -1,0 +1,155 @@
+// What is known of an item of a graph: what it runs, its schemas or conditions, and its tasks.
+import type { ReactNode } from "react";
+import { Facts } from "../part/facts.tsx";
+import { JsonTree } from "../part/json-tree.tsx";
+import { Status } from "../part/status.tsx";
+import { Text } from "../part/text.tsx";
+import { graphRoute, RouteLink } from "../router/links.tsx";
+import type { TaskState } from "../run/timeline.ts";
+import { casesOf, channelsOf, contextSchemaOf, docOf, type Item } from "./definition.ts";
+import styles from "./graph.module.css";
+import type { Box } from "./layout.ts";
+import { type NodeStates, stateOf } from "./states.ts";
+import { PANEL, TEXTS } from "./texts.ts";
+
+interface ItemPanelProps {
+  /** The boxes of the item: several if graphs of parallel tasks are open. */
+  boxes: readonly [Box, ...Box[]];
+  states: NodeStates;
+  /** The item in the version that is compared with; `undefined` if there is none. */
+  before: Item | undefined;
+  /** Returns the route to an event of the run. */
+  routeOf: ((seq: number) => string) | undefined;
+}
+
+export function ItemPanel({ boxes, states, before, routeOf }: ItemPanelProps) {
+  const [{ item, scene }] = boxes;
+  const { graph } = scene;
+  const node = graph.nodes[item.id];
+  const doc = item.kind === "start" ? docOf(graph.definition) : (node?.doc ?? "");
+  const tasks = boxes.flatMap((box) => stateOf(states, box.scene.place, item)?.newest ?? []);
+  const text = (value: string | null | undefined) => value && <Text>{value}</Text>;
+  return (
+    <>
+      {doc !== "" && (
+        <p>
+          <Text>{doc}</Text>
+        </p>
+      )}
+      <Facts
+        facts={[
+          [PANEL.kind, PANEL.kinds[item.kind]],
+          [PANEL.plugin, text(node?.plugin) || undefined],
+          [PANEL.function, text(node?.function) || undefined],
+          [PANEL.graph, item.graph && <GraphLink app={graph.app} graph={item.graph} />],
+        ]}
+      />
+      <Tasks tasks={tasks} routeOf={routeOf} />
+      {item.kind === "branch" && <Cases item={item} />}
+      {item.kind === "start" && <Channels definition={graph.definition} />}
+      <Document title={PANEL.input} value={node?.input_schema} />
+      <Document title={PANEL.output} value={node?.output_schema} />
+      {item.kind !== "start" && <Document title={PANEL.settings} value={item.part} />}
+      {item.kind !== "start" && <Document title={PANEL.before} value={before?.part} />}
+    </>
+  );
+}
+
+function GraphLink({ app, graph }: { app: string; graph: string }) {
+  return (
+    <RouteLink to={graphRoute(app, graph)}>
+      <Text>{graph}</Text>
+    </RouteLink>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={styles.part} aria-label={title}>
+      <h4>{title}</h4>
+      {children}
+    </section>
+  );
+}
+
+function Document({ title, value }: { title: string; value: unknown }) {
+  if (value === undefined || value === null) return null;
+  return (
+    <Part title={title}>
+      <JsonTree label={title} value={value} />
+    </Part>
+  );
+}
+
+/** Tasks that the panel lists. */
+const MOST_TASKS = 100;
+
+/** The tasks of the newest superstep, with links to the timeline. */
+function Tasks({
+  tasks,
+  routeOf,
+}: { tasks: readonly TaskState[] } & Pick<ItemPanelProps, "routeOf">) {
+  if (tasks.length === 0 || routeOf === undefined) return null;
+  const hidden = tasks.length - MOST_TASKS;
+  return (
+    <Part title={PANEL.tasks}>
+      <ul className={styles.list}>
+        {tasks.slice(0, MOST_TASKS).map(({ task, status, seq }) => (
+          <li key={task}>
+            <RouteLink to={routeOf(seq)}>
+              <Text>{task}</Text>
+            </RouteLink>{" "}
+            <Status name={status} />
+          </li>
+        ))}
+      </ul>
+      {hidden > 0 && <p>{TEXTS.more(hidden)}</p>}
+    </Part>
+  );
+}
+
+function Cases({ item }: { item: Item }) {
+  return (
+    <Part title={PANEL.cases}>
+      <ol className={styles.list}>
+        {casesOf(item).map(({ when, to }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the order of the cases is their meaning.
+          <li key={index}>
+            <code className={styles.code}>
+              <Text>{when === "" ? TEXTS.otherwise : when}</Text>
+            </code>{" "}
+            → <Text>{to.join(", ")}</Text>
+          </li>
+        ))}
+      </ol>
+    </Part>
+  );
+}
+
+function Channels({ definition }: { definition: unknown }) {
+  return (
+    <>
+      <Part title={PANEL.channels}>
+        <ul className={styles.list}>
+          {channelsOf(definition).map(({ name, doc, reducer, schema }) => (
+            <li key={name}>
+              <strong>
+                <Text>{name}</Text>
+              </strong>{" "}
+              {reducer !== undefined && <Text>{PANEL.reducer(reducerName(reducer))}</Text>}
+              <div>
+                <Text>{doc}</Text>
+              </div>
+              {schema !== undefined && <JsonTree label={name} value={schema} />}
+            </li>
+          ))}
+        </ul>
+      </Part>
+      <Document title={PANEL.context} value={contextSchemaOf(definition)} />
+    </>
+  );
+}
+
+function reducerName(reducer: unknown): string {
+  return typeof reducer === "string" ? reducer : JSON.stringify(reducer);
+}

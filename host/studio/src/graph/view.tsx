@@ -1,0 +1,131 @@
+// A graph with the panel of its selected item.
+import { Button } from "@wattle/page";
+import { type ReactNode, useMemo, useRef, useState } from "react";
+import { Split } from "../part/split.tsx";
+import { visible } from "../part/text.tsx";
+import type { Comparison, Mark } from "./compare.ts";
+import styles from "./graph.module.css";
+import { type Box, layout, MOST_ITEMS, sizeOf } from "./layout.ts";
+import { ItemPanel } from "./panel.tsx";
+import { Picture } from "./picture.tsx";
+import { pathOf, type Scene, structureOf } from "./scene.ts";
+import type { NodeStates } from "./states.ts";
+import { PANEL, TEXTS } from "./texts.ts";
+
+/** Which nodes are open, and what opens them. */
+export interface Opening {
+  open: ReadonlySet<string>;
+  setOpen: (open: ReadonlySet<string>) => void;
+}
+
+interface GraphViewProps {
+  scene: Scene;
+  states: NodeStates;
+  /** Absent if nested graphs are not shown. */
+  opening?: Opening;
+  comparison?: Comparison | undefined;
+  /** The path of the selected item. */
+  selected: string | undefined;
+  onSelect: (path: string | undefined) => void;
+  /** Returns the route to an event of the run. */
+  routeOf?: (seq: number) => string;
+}
+
+const NO_MARKS: ReadonlyMap<string, Mark> = new Map();
+
+export function GraphView(props: GraphViewProps) {
+  const { scene, states, opening, comparison, selected, onSelect, routeOf } = props;
+  const [zoom, setZoom] = useState(1);
+  const frame = useRef<HTMLDivElement>(null);
+  const structure = structureOf(scene) + (comparison === undefined ? "" : "±");
+  const isLarge = sizeOf(scene) > MOST_ITEMS;
+  // What is laid out differs with the structure, and the rest of a scene with the state of the run.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
+  const laid = useMemo(
+    () => (isLarge ? { width: 0, height: 0, boxes: [], paths: [] } : layout(scene)),
+    [structure, comparison, isLarge],
+  );
+  const [first, ...others] = laid.boxes.filter((box) => pathOf(box.scene, box.item) === selected);
+  const fit = () => {
+    const { clientWidth: width = 0, clientHeight: height = 0 } = frame.current ?? {};
+    const most = Math.min(width / laid.width, height / laid.height, 1);
+    if (most > 0) setZoom(clamped(most));
+  };
+  const before = comparison?.old.get(first?.item.id ?? "");
+  return (
+    <>
+      <div className={styles.tools}>
+        <Button onClick={() => setZoom(clamped(zoom / ZOOM_STEP))}>{TEXTS.zoomOut}</Button>
+        <Button onClick={() => setZoom(clamped(zoom * ZOOM_STEP))}>{TEXTS.zoomIn}</Button>
+        <Button onClick={fit}>{TEXTS.fit}</Button>
+        {opening !== undefined && <NestedTools boxes={laid.boxes} {...opening} />}
+      </div>
+      {isLarge && <p>{TEXTS.tooLarge(MOST_ITEMS)}</p>}
+      <Split
+        label={first === undefined ? "" : titleOf(first)}
+        panel={
+          first && (
+            <ItemPanel
+              key={selected}
+              boxes={[first, ...others]}
+              states={states}
+              before={before}
+              routeOf={routeOf}
+            />
+          )
+        }
+        onClose={() => onSelect(undefined)}
+      >
+        <div ref={frame} className={styles.frame}>
+          <Picture
+            label={TEXTS.picture(visible(scene.graph.name))}
+            laid={laid}
+            states={states}
+            marks={comparison?.marks ?? NO_MARKS}
+            selected={selected}
+            zoom={zoom}
+            onSelect={(path) => onSelect(path === selected ? undefined : path)}
+            onToggle={opening && ((path) => opening.setOpen(toggled(opening.open, path)))}
+          />
+        </div>
+      </Split>
+    </>
+  );
+}
+
+/** How much a step changes the size of a picture, and the sizes at most. */
+const ZOOM_STEP = 1.25;
+const LEAST_ZOOM = 0.3;
+const MOST_ZOOM = 2;
+
+function clamped(zoom: number): number {
+  return Math.min(Math.max(zoom, LEAST_ZOOM), MOST_ZOOM);
+}
+
+function titleOf({ item: { kind, name } }: Box): string {
+  return name === "" ? PANEL.kinds[kind] : visible(name);
+}
+
+function toggled(paths: ReadonlySet<string>, path: string): ReadonlySet<string> {
+  const next = new Set(paths);
+  if (!next.delete(path)) next.add(path);
+  return next;
+}
+
+/** Opens the nested graphs of all nodes that are shown, or closes all. */
+function NestedTools({ boxes, open, setOpen }: Opening & { boxes: readonly Box[] }): ReactNode {
+  const nested = boxes.filter(({ item }) => item.graph !== undefined);
+  if (nested.length === 0) return null;
+  const closed = nested.filter(({ inside }) => inside.length === 0);
+  const paths = closed.map(({ scene, item }) => pathOf(scene, item));
+  return (
+    <>
+      {closed.length > 0 && (
+        <Button onClick={() => setOpen(new Set([...open, ...paths]))}>{TEXTS.openAll}</Button>
+      )}
+      {closed.length < nested.length && (
+        <Button onClick={() => setOpen(new Set())}>{TEXTS.closeAll}</Button>
+      )}
+    </>
+  );
+}
