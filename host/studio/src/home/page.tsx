@@ -9,7 +9,7 @@ import { Facts } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { hostPath } from "../router/base.ts";
-import { RouteLink, threadsRoute } from "../router/links.tsx";
+import { appRoute, RouteLink, threadsRoute } from "../router/links.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./home.module.css";
 import { TEXTS } from "./texts.ts";
@@ -86,7 +86,10 @@ function AppCard({ app }: { app: App }) {
   return (
     <article className={styles.app} data-app={name} aria-label={name}>
       <h3>
-        <Text>{name}</Text> <small>{version}</small>
+        <RouteLink to={appRoute(name)}>
+          <Text>{name}</Text>
+        </RouteLink>{" "}
+        <small>{version}</small>
       </h3>
       <p>
         <Text>{doc}</Text>

@@ -39,4 +39,9 @@ export const FEATURES: readonly Feature[] = [
     page: lazyRouteComponent(() => import("../state/page.tsx")),
   },
   { path: "/compare", page: lazyRouteComponent(() => import("../travel/compare.tsx")) },
+  { path: "/apps/$app", page: lazyRouteComponent(() => import("../app/page.tsx")) },
+  {
+    path: "/apps/$app/graphs/$graph",
+    page: lazyRouteComponent(() => import("../graph/page.tsx")),
+  },
 ];

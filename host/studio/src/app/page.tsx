@@ -1,0 +1,92 @@
+// An app with its graphs.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, ApiError, Button, Panel } from "@wattle/page";
+import type { App } from "../api/apps.ts";
+import { api, ok } from "../api/client.ts";
+import { Facts } from "../part/facts.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { graphRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
+import { useTitle } from "../shell/title.ts";
+import styles from "./app.module.css";
+import { TEXTS } from "./texts.ts";
+
+/** Interval at which a visible tab reads the app, in milliseconds. */
+const INTERVAL_MS = 10_000;
+
+/** Characters of a digest that are shown. */
+const DIGEST_CHARS = 12;
+
+export default function AppPage() {
+  const app = useParam("app");
+  useTitle(TEXTS.title(visible(app)));
+  const { data, error, refetch } = useQuery({
+    queryKey: ["app", app],
+    queryFn: () => ok(api.GET("/api/v1/apps/{app}", { params: { path: { app } } })),
+    refetchInterval: INTERVAL_MS,
+  });
+  const isMissing = error instanceof ApiError && error.status === 404;
+  return (
+    <div className={styles.app}>
+      <h2>
+        <Text>{app}</Text>
+      </h2>
+      {error !== null && (
+        <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
+          {isMissing ? TEXTS.notFound : error.message}
+        </Alert>
+      )}
+      {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
+      {data !== undefined && !isMissing && <Parts app={data} />}
+    </div>
+  );
+}
+
+function Parts({ app }: { app: App }) {
+  const { name, doc, version, digest, graphs, plugins, settings, mount, endpoints } = app;
+  const names = (values: readonly string[]) =>
+    values.length === 0 ? undefined : <Text>{values.join(", ")}</Text>;
+  return (
+    <>
+      <p>
+        <Text>{doc}</Text>
+      </p>
+      <p>
+        <RouteLink to={threadsRoute({ app: name })}>{TEXTS.threads}</RouteLink>
+      </p>
+      <Panel title={TEXTS.graphs}>
+        {graphs.length === 0 && <p>{TEXTS.noGraphs}</p>}
+        <ul className={styles.list} aria-label={TEXTS.graphs}>
+          {graphs.map((graph) => (
+            <li key={graph}>
+              <RouteLink to={graphRoute(name, graph)}>
+                <Text>{graph}</Text>
+              </RouteLink>
+            </li>
+          ))}
+        </ul>
+      </Panel>
+      <Panel title={TEXTS.facts}>
+        <Facts
+          facts={[
+            [TEXTS.version, <Text key="version">{version}</Text>],
+            [TEXTS.digest, digest.slice(0, DIGEST_CHARS)],
+            [TEXTS.plugins, names(plugins)],
+            [TEXTS.settings, names(settings)],
+            [TEXTS.mount, mount == null ? undefined : <Text key="mount">{mount}</Text>],
+          ]}
+        />
+      </Panel>
+      {endpoints.length > 0 && (
+        <Panel title={TEXTS.endpoints}>
+          <ul className={styles.list} aria-label={TEXTS.endpoints}>
+            {endpoints.map(({ method, path }) => (
+              <li key={`${method} ${path}`}>
+                <Text>{`${method} ${path}`}</Text>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+    </>
+  );
+}
