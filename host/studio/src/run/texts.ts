@@ -18,6 +18,7 @@ export const TEXTS = {
   views: "Views of the run",
   opening: "Opening the view…",
   timelineView: "Timeline",
+  graphView: "Graph",
   stateView: "State",
   logView: "Log",
   waiting: "The run has not started yet.",

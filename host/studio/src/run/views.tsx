@@ -1,6 +1,6 @@
 // The views of a run, one entry each, in the order of their links. The first one needs no name in
 // the address.
-import type { ComponentType } from "react";
+import { type ComponentType, lazy } from "react";
 import { StateView } from "../state/state-view.tsx";
 import { LogView } from "./log-view.tsx";
 import type { RunViewProps } from "./store.ts";
@@ -15,8 +15,12 @@ export interface RunView {
   readonly View: ComponentType<RunViewProps>;
 }
 
+/** Loaded when it is opened, because the layout of graphs is large. */
+const Graph = lazy(() => import("../graph/run-graph.tsx"));
+
 export const VIEWS: readonly [RunView, ...RunView[]] = [
   { name: "timeline", title: TEXTS.timelineView, View: TimelineRows },
+  { name: "graph", title: TEXTS.graphView, View: Graph },
   { name: "state", title: TEXTS.stateView, View: State },
   { name: "log", title: TEXTS.logView, View: LogView },
 ];

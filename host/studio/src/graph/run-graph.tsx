@@ -1,0 +1,69 @@
+// The graph of a run, whose nodes show the states of their tasks.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { tenantHeaders } from "../access/key.ts";
+import { api, ok } from "../api/client.ts";
+import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
+import type { RunViewProps } from "../run/store.ts";
+import { Failure, itemPath } from "./page.tsx";
+import { useGraphs, useVersions } from "./read.ts";
+import { pathsAround, sceneOf } from "./scene.ts";
+import { TEXTS } from "./texts.ts";
+import { GraphView } from "./view.tsx";
+
+/** The search parameter of the view: the path of the selected item. */
+const SEARCH = { node: itemPath };
+
+/** The namespace of the graph of a run. */
+const ROOT = "";
+
+export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
+  const { thread, tenant } = place;
+  const { graph, digest } = timeline.facts;
+  const { node } = useSearchOf(SEARCH);
+  const go = useGo();
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(pathsAround(node ?? "")));
+  const app = useQuery({
+    queryKey: ["app-of", thread, tenant],
+    queryFn: () => readApp(thread, tenant),
+    // A thread stays with its app.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const versions = useVersions(app.data, graph);
+  const known = versions.data?.find(({ version }) => version === digest);
+  const isReady = app.data !== undefined && graph !== undefined && versions.data !== undefined;
+  const wanted = isReady ? { app: app.data, graph, version: known?.version } : undefined;
+  const { data, error, refetch } = useGraphs(wanted, open);
+  const failure = app.error ?? versions.error ?? error;
+  if (failure !== null) {
+    const retry = () => void Promise.all([app.refetch(), versions.refetch(), refetch()]);
+    return <Failure error={failure} onRetry={retry} />;
+  }
+  if (graph === undefined) return <p role="status">{TEXTS.noGraph}</p>;
+  if (data === undefined) return <p role="status">{TEXTS.reading}</p>;
+  const states = timeline.nodes();
+  const scene = sceneOf(data.root, ROOT, { graphs: data.graphs, open, states });
+  return (
+    <>
+      {known === undefined && <p>{TEXTS.gone}</p>}
+      {known?.is_current === false && open.size > 0 && <p>{TEXTS.nested}</p>}
+      <GraphView
+        scene={scene}
+        states={states}
+        opening={{ open, setOpen }}
+        selected={node}
+        onSelect={(path) =>
+          go(runRoute(place, undefined, { view: "graph", node: path }), { replace: true })
+        }
+        routeOf={(seq) => runRoute(place, seq)}
+      />
+    </>
+  );
+}
+
+async function readApp(thread: string, tenant: string | undefined): Promise<string> {
+  const params = { path: { thread } };
+  const headers = tenantHeaders(tenant);
+  const { app } = await ok(api.GET("/api/v1/threads/{thread}", { params, headers }));
+  return app;
+}

@@ -1,0 +1,193 @@
+// The views of an app and its graphs, as a user sees them.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
+import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { AccessProvider } from "../../src/access/access.tsx";
+import type { GraphDocument } from "../../src/graph/definition.ts";
+import { createStudioRouter } from "../../src/router/router.tsx";
+import { accessOf, problem } from "../host.ts";
+import {
+  type Kind,
+  log,
+  RUN,
+  runEnded,
+  runStarted,
+  taskFinished,
+  taskStarted,
+} from "../run/log.ts";
+import { graphOf } from "./apps.ts";
+
+const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
+
+/** The version that the events of a run name. */
+const PINNED = "ab".repeat(32);
+
+const CURRENT = "cd".repeat(32);
+
+const INNER = graphOf({ entry: "step", nodes: { step: {} } }, { name: "inner" });
+
+const MAIN = graphOf(
+  {
+    entry: ["plan"],
+    channels: { n: { schema: { type: "integer" }, doc: HOSTILE } },
+    nodes: { plan: {}, work: { graph: "inner" } },
+    branches: [{ name: "which", from: ["plan"], cases: [{ when: "state.n > 1", to: ["work"] }] }],
+  },
+  {
+    version: CURRENT,
+    nodes: {
+      plan: { plugin: "notes", function: "plan", doc: HOSTILE, input_schema: { type: "object" } },
+    },
+  },
+);
+
+const OLD = graphOf({ entry: ["plan"], nodes: { plan: {} } }, { version: PINNED });
+
+let events: Kind[];
+let versions: { version: string; is_loaded: boolean; is_current: boolean }[];
+
+beforeEach(() => {
+  events = [];
+  versions = [
+    { version: CURRENT, is_loaded: true, is_current: true },
+    { version: PINNED, is_loaded: false, is_current: false },
+  ];
+  vi.stubGlobal("fetch", async (request: Request) => answer(new URL(request.url)));
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
+
+/** Returns what the host responds. */
+function answer({ pathname, searchParams }: URL): Response {
+  const version = searchParams.get("version") ?? CURRENT;
+  const graphs: Record<string, GraphDocument> = {
+    inner: INNER,
+    main: version === CURRENT ? MAIN : OLD,
+  };
+  const [, name] = /\/apps\/notes\/graphs\/([^/]+)$/.exec(pathname) ?? [];
+  if (name !== undefined && graphs[name] !== undefined) return Response.json(graphs[name]);
+  if (pathname.endsWith("/versions")) return Response.json(versions);
+  if (pathname === "/api/v1/apps/notes") return Response.json(appOf());
+  if (pathname === "/api/v1/threads/t1") return Response.json({ app: "notes" });
+  if (pathname === `/api/v1/runs/${RUN}`) return Response.json({ run: RUN, status: "completed" });
+  if (pathname === "/api/v1/threads/t1/log") {
+    const items = log(...events);
+    return Response.json({ items, last_seq: items.length });
+  }
+  return problem(404, "there is no such thing");
+}
+
+function appOf() {
+  const lists = { plugins: ["notes"], settings: [], endpoints: [{ method: "GET", path: "/x" }] };
+  return { name: "notes", doc: HOSTILE, version: "1", digest: "ef", graphs: ["main"], ...lists };
+}
+
+/** Shows the studio at a route. */
+function show(route: string) {
+  const history = createMemoryHistory({ initialEntries: [route] });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <QueryClientProvider client={client}>
+      <AccessProvider access={accessOf({})}>
+        <RouterProvider router={createStudioRouter(history)} />
+      </AccessProvider>
+    </QueryClientProvider>,
+  );
+  return history;
+}
+
+const link = (name: string) => screen.findByRole("link", { name });
+
+const box = (id: string) =>
+  waitFor(() => {
+    const found = document.querySelector<HTMLElement>(`[data-node="${id}"]`);
+    if (found === null) throw new Error(`no item ${id}`);
+    return found;
+  });
+
+const item = async (id: string) => within(await box(id)).getAllByRole("button")[0] as HTMLElement;
+
+test("an app leads to its graph, whose items say what they are", async () => {
+  const history = show("/apps/notes");
+  fireEvent.click(await link("main"));
+  fireEvent.click(await item("plan"));
+  const panel = await screen.findByRole("complementary", { name: "plan" });
+  expect(panel.textContent).toContain("<img src=x onerror=alert(1)> [U+202E]gnp");
+  within(panel).getByRole("group", { name: "Input schema" });
+  expect(history.location.href).toBe("/apps/notes/graphs/main?node=plan");
+  fireEvent.click(await item("?which"));
+  const branch = await screen.findByRole("complementary", { name: "which" });
+  expect(branch.textContent).toContain("state.n > 1");
+  fireEvent.click(await item("[start]"));
+  const start = await screen.findByRole("complementary", { name: "beginning of the graph" });
+  within(start).getByRole("group", { name: "n" });
+  expect(document.querySelector("img")).toBeNull();
+});
+
+test("keys move between items and open a nested graph", async () => {
+  show("/apps/notes/graphs/main");
+  const start = await item("[start]");
+  start.focus();
+  fireEvent.keyDown(start, { key: "ArrowDown" });
+  const plan = await item("plan");
+  await waitFor(() => expect(document.activeElement).toBe(plan));
+  expect(plan.tabIndex).toBe(0);
+  expect(start.tabIndex).toBe(-1);
+  fireEvent.keyDown(await item("work"), { key: "o" });
+  await item("step");
+  expect((await box("work")).dataset.open).toBe("true");
+  fireEvent.keyDown(await item("work"), { key: "o" });
+  await waitFor(() => expect(document.querySelector('[data-node="step"]')).toBeNull());
+});
+
+test("the address of an item in a nested graph opens it", async () => {
+  show("/apps/notes/graphs/main?node=work%2Fstep");
+  await screen.findByRole("complementary", { name: "step" });
+  expect((await item("step")).getAttribute("aria-pressed")).toBe("true");
+});
+
+test("two versions are compared in one picture", async () => {
+  const history = show("/apps/notes/graphs/main");
+  fireEvent.change(await screen.findByLabelText("Compare with"), { target: { value: PINNED } });
+  expect((await box("work")).dataset.mark).toBe("added");
+  expect((await box("plan")).dataset.mark).toBe("changed");
+  const list = await screen.findByRole("list", { name: "Differences" });
+  expect(list.textContent).toContain("Added: subgraph work");
+  expect(history.location.href).toBe(`/apps/notes/graphs/main?against=${PINNED}`);
+});
+
+test("an unknown graph is not found", async () => {
+  show("/apps/notes/graphs/other");
+  await screen.findByText("The host has no such graph, or no such version of it.");
+});
+
+test("the graph of a run shows its version and the states of its tasks", async () => {
+  events = [
+    runStarted(),
+    taskStarted("p", 0, 1, { node: "plan" }),
+    taskFinished("p", { node: "plan" }),
+    runEnded(),
+  ].map((event) => (event.type === "run_started" ? { ...event, graph: "main" } : event));
+  const history = show(`/threads/t1/runs/${RUN}`);
+  fireEvent.click(await link("Graph"));
+  const plan = await box("plan");
+  expect(plan.dataset.status).toBe("done");
+  // The version of the run has no such node.
+  expect(document.querySelector('[data-node="work"]')).toBeNull();
+  fireEvent.click(await item("plan"));
+  expect(history.location.href).toBe(`/threads/t1/runs/${RUN}?view=graph&node=plan`);
+  fireEvent.click(await link("p"));
+  await waitFor(() => expect(history.location.href).toBe(`/threads/t1/runs/${RUN}?at=3`));
+});
+
+test("the graph of a run whose version is gone is the current one", async () => {
+  versions = versions.filter((it) => it.is_current);
+  events = [{ ...runStarted(), graph: "main" }, runEnded()];
+  show(`/threads/t1/runs/${RUN}?view=graph`);
+  await box("work");
+  screen.getByText(/does not have the version of this run/);
+});
