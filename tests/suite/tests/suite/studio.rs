@@ -1,5 +1,6 @@
 //! Tests of the studio on the real host in a real browser: login, navigation, the list of threads,
-//! the timeline of a run, its states and its log, the fork of a run that failed, and the inbox.
+//! the timeline of a run, its graph, its states and its log, the fork of a run that failed, and the
+//! inbox.
 
 use bytes::Bytes;
 use futures::future::join_all;
@@ -21,6 +22,42 @@ const RUN_PROGRAM: &str = "studio-run.js";
 
 /// The program of a user who reads states, differences, blobs and logs.
 const STATE_PROGRAM: &str = "studio-state.js";
+
+/// The program of a user who watches the graph of a run.
+const GRAPH_PROGRAM: &str = "studio-graph.js";
+
+/// The path at which requests of tasks are held back.
+const HELD: &str = "/count/held";
+
+/// A graph whose first node runs a subgraph several times at once.
+const ERRANDS: &str = r#"
+[graphs.errands]
+doc = "Runs errands side by side"
+entry = "spread"
+[graphs.errands.channels.groups]
+doc = "What is sent to which node"
+[graphs.errands.channels.number]
+schema = { type = "integer" }
+default = 0
+[graphs.errands.channels.body]
+reducer = "any"
+[graphs.errands.nodes.spread]
+goto = ["errand"]
+[graphs.errands.nodes.errand]
+graph = "errand"
+[graphs.errands.nodes.counter]
+[[graphs.errands.branches]]
+name = "which"
+from = "errand"
+cases = [{ when = "state.number > 100", to = "END" }, { to = "counter" }]
+[graphs.errand]
+entry = "call_then_wait"
+[graphs.errand.channels.route]
+[graphs.errand.channels.text]
+[graphs.errand.channels.url]
+[graphs.errand.channels.body]
+[graphs.errand.nodes.call_then_wait]
+"#;
 
 /// The program of reviewers at the inbox.
 const INBOX: &str = "studio-inbox.js";
@@ -267,6 +304,21 @@ async fn the_studio_shows_the_state_after_each_step() {
         run(&server, None, &start).await;
     }
     need!(browser::at_a_browser(STATE_PROGRAM, "steps", &url).await);
+}
+
+#[tokio::test]
+async fn the_studio_lights_up_the_graph_of_a_run() {
+    need!(clients::studio());
+    let server = Setup::misdeeds(ERRANDS).await.start().await;
+    let gate = server.standin().gate(Pattern::path(HELD));
+    let obey = async |order: &str| match order {
+        "arrived" => gate.arrived(2).await.expect("both tasks wait for the service"),
+        "open" => gate.open(),
+        other => panic!("unexpected order `{other}` of the scenario"),
+    };
+    let held = format!("{}{HELD}", server.standin().base_url);
+    let url = server.url(&format!("{STUDIO}?held={held}"));
+    need!(browser::with_orders(GRAPH_PROGRAM, "lights_up", &url, obey).await);
 }
 
 /// Returns the schema of the answer to a question. The program has the answer for each number.

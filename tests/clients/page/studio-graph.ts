@@ -1,0 +1,116 @@
+// A user who looks at the graph of an app in the studio, and watches a run of it; see `visit.ts`.
+import assert from "node:assert/strict";
+import type { Locator, Page } from "playwright-core";
+import { comesTo, eventually, order, parameter, run, textOf, type Visit } from "./visit.ts";
+
+const THREAD = "errands-1";
+
+const box = (page: Page, id: string): Locator => page.locator(`[data-node="${id}"]`);
+const item = (page: Page, id: string): Locator => box(page, id).locator("button").first();
+const panel = (page: Page): Locator => page.getByRole("complementary");
+
+/** Waits until all boxes of a node, of which there are `count`, are in a state. */
+const areAll = (page: Page, id: string, status: string, count = 1): Promise<void> =>
+  comesTo(page.locator(`[data-node="${id}"][data-status="${status}"]`), count);
+
+async function closePanel(page: Page): Promise<void> {
+  await page.keyboard.press("Escape");
+  await panel(page).waitFor({ state: "detached" });
+}
+
+/** Waits until an item has the focus. */
+const hasFocus = (page: Page, id: string): Promise<void> =>
+  item(page, id).and(page.locator(":focus")).waitFor();
+
+/** From home to an app and its graph: schemas, conditions and the nested graph, by keys. */
+async function explores(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await page.locator('[data-app="misdeeds"]').getByRole("link", { name: "misdeeds" }).click();
+  await page.getByRole("heading", { name: "misdeeds", exact: true }).waitFor();
+  await visit.look("studio-app");
+  const graphs = page.getByRole("list", { name: "Graphs" });
+  await graphs.getByRole("link", { name: "errands", exact: true }).click();
+  await item(page, "spread").click();
+  await panel(page).getByRole("group", { name: "Input schema" }).waitFor();
+  await page.waitForURL(/\/graphs\/errands\?node=spread$/);
+  await visit.look("studio-graph-node");
+  await closePanel(page);
+  await item(page, "?which").click();
+  const cases = panel(page).getByRole("region", { name: "Cases" });
+  assert.match(await textOf(cases), /state\.number > 100 → END.*otherwise → counter/);
+  await closePanel(page);
+  await item(page, "[start]").focus();
+  await page.keyboard.press("ArrowDown");
+  await hasFocus(page, "spread");
+  await page.keyboard.press("ArrowDown");
+  await hasFocus(page, "errand");
+  await page.keyboard.press("o");
+  await item(page, "call_then_wait").waitFor();
+  await visit.look("studio-graph");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await hasFocus(page, "call_then_wait");
+  await page.keyboard.press("Enter");
+  await panel(page).getByRole("group", { name: "Output schema" }).waitFor();
+  // The address opens the nested graph.
+  const other = await visit.tab(page.url());
+  await panel(other).getByRole("group", { name: "Output schema" }).waitFor();
+  await other.close();
+  await closePanel(page);
+}
+
+/** Starts a run beside the page, whose two parallel tasks wait for a service. */
+async function startRun(visit: Visit): Promise<void> {
+  const input = { route: "chat", url: parameter(visit.url, "held") };
+  const groups = [{ node: "errand", input, tasks: 2 }];
+  const response = await fetch(new URL("/api/v1/apps/misdeeds/runs", visit.url), {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ graph: "errands", input: { groups }, thread_id: THREAD }),
+  });
+  assert.equal(response.status, 202);
+  await order("arrived");
+}
+
+/** A newcomer goes from the apps to a graph, and watches it light up. */
+async function lightsUp(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await explores(visit);
+  await startRun(visit);
+  await page
+    .getByRole("navigation", { name: "Main" })
+    .getByRole("link", { name: "Threads" })
+    .click();
+  await page.getByRole("link", { name: THREAD, exact: true }).click();
+  await page.getByRole("list", { name: "Runs, newest first" }).getByRole("link").click();
+  const views = page.getByRole("navigation", { name: "Views of the run" });
+  await views.getByRole("link", { name: "Graph" }).click();
+  await areAll(page, "spread", "done");
+  await areAll(page, "errand", "running");
+  await box(page, "errand").getByText("2 of 2 tasks running").waitFor();
+  await page.getByRole("button", { name: "Open nested graphs" }).click();
+  // The graphs of parallel tasks are side by side.
+  await areAll(page, "call_then_wait", "running", 2);
+  const [left, right] = await page.locator('[data-node="call_then_wait"]').all();
+  const boxes = [await left?.boundingBox(), await right?.boundingBox()];
+  assert.ok(boxes[0] && boxes[1] && boxes[0].y === boxes[1].y && boxes[0].x < boxes[1].x);
+  await visit.look("studio-graph-live");
+  await order("open");
+  await areAll(page, "call_then_wait", "done", 2);
+  await areAll(page, "errand", "done");
+  await areAll(page, "counter", "done");
+  await page.getByText("completed", { exact: true }).waitFor();
+  await visit.look("studio-graph-ended");
+  await item(page, "errand").click();
+  const tasks = panel(page).getByRole("region", { name: "Tasks" }).getByRole("link");
+  await comesTo(tasks, 2);
+  await visit.look("studio-graph-tasks");
+  await tasks.first().click();
+  await page.waitForURL(/[?&]at=\d+/);
+  await eventually(async () => {
+    assert.equal(await page.locator('tr[aria-current="true"] [data-kind="task"]').count(), 1);
+  });
+  assert.deepEqual(visit.sent, [], "watching changes nothing");
+}
+
+await run({ lights_up: lightsUp });
