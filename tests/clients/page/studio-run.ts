@@ -6,6 +6,7 @@ import {
   both,
   comesTo,
   eventually,
+  isTitled,
   onPhone,
   order,
   parameter,
@@ -114,7 +115,7 @@ async function reads(visit: Visit): Promise<void> {
   await page.goto(viewOf(visit, `threads/${parameter(visit.url, "thread")}`));
   await page.getByRole("list", { name: "Runs, newest first" }).getByRole("link").click();
   // The thread shows the status of the run as well, so only the title tells that the run is there.
-  await page.waitForFunction(() => /^Run .* – Wattle studio$/.test(document.title));
+  await isTitled(page, /^Run .* – Wattle studio$/);
   await page.getByText("completed", { exact: true }).waitFor();
   const tool = calls(page).getByRole("link", { name: "tools.call", exact: true });
   await tool.waitFor();

@@ -2,7 +2,7 @@
 // export; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { comesTo, eventually, parameter, run, textOf, type Visit } from "./visit.ts";
+import { comesTo, eventually, isTitled, parameter, run, textOf, type Visit } from "./visit.ts";
 
 /** Characters of a digest in the name of a blob. */
 const NAME_DIGITS = 12;
@@ -45,6 +45,8 @@ async function readThread(visit: Visit): Promise<string[]> {
 async function readSteps(visit: Visit): Promise<void> {
   const { page } = visit;
   await page.getByRole("list", { name: "Runs, newest first" }).getByRole("link").first().click();
+  // The thread shows the statuses of its runs as well.
+  await isTitled(page, /^Run /);
   await page.getByText("completed", { exact: true }).waitFor();
   await view(page, "State").click();
   const steps = page.getByRole("table", { name: "Checkpoints of the run" });
@@ -130,6 +132,7 @@ async function steps(visit: Visit): Promise<void> {
   await compare(visit, checkpoints[3] ?? "");
   await readBlobs(visit);
   await page.locator("dl a[href*='/runs/']").click();
+  await isTitled(page, /^Run /);
   await page.getByText("completed", { exact: true }).waitFor();
   await readLog(visit);
   assert.deepEqual(visit.sent, [], "reading changes nothing");

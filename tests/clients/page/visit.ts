@@ -121,6 +121,10 @@ export async function eventually(act: () => Promise<void>): Promise<void> {
 export const comesTo = (locator: Locator, count: number): Promise<void> =>
   eventually(async () => assert.equal(await locator.count(), count));
 
+/** Waits until the title of the page matches. A link to another view leads there a moment later. */
+export const isTitled = (page: Page, title: RegExp): Promise<void> =>
+  eventually(async () => assert.match(await page.title(), title));
+
 /** Returns the text of an element that is there. */
 export async function textOf(locator: Locator): Promise<string> {
   return (await locator.textContent()) ?? "";
