@@ -4,8 +4,8 @@
 //! directory, and a file begins with a keyed digest of its name and content. The key is a secret of
 //! the host. The name depends on everything that the code depends on: the component, wasmtime, its
 //! settings, the processor and the adapter of modules for `wasm32-wasip1`. If a file was changed,
-//! was written without the key, or is in the place of another one, the host does not execute it. It
-//! logs a warning and compiles the component again.
+//! was written without the key, or has the content of another file, the host does not execute the
+//! file. Instead, the host logs a warning and compiles the component again.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -53,8 +53,8 @@ impl CodeCache {
         }
     }
 
-    /// Returns the compiled code of a component, if the cache has a file for it that the host
-    /// wrote.
+    /// Returns the compiled code of a component, if the cache has a file for the component that a
+    /// host with the same key wrote.
     pub(crate) fn get(&self, engines: &Engines, component: Digest) -> Option<(Outline, Component)> {
         let name = self.name(engines, component);
         let path = self.path(&name);
@@ -75,12 +75,16 @@ impl CodeCache {
             return None;
         };
         let found = split_content(content).and_then(|(outline, code)| {
-            // A host that cannot create the engine says so when it has compiled the component.
+            // If the engine cannot be created, the error is returned after the component is
+            // compiled.
             let engine = engines.get(outline.abi).ok()?;
             Some((outline, deserialize(engine.engine(), code)?))
         });
         if found.is_none() {
-            warn!(path = %path.display(), "compiled code cannot be used and is compiled again");
+            warn!(
+                path = %path.display(),
+                "cannot load compiled code from the cache; the component is compiled again"
+            );
         }
         found
     }
@@ -109,7 +113,7 @@ impl CodeCache {
         file[..DIGEST_BYTES].copy_from_slice(digest.as_bytes());
         let written = fs::write(&temporary, file).and_then(|()| fs::rename(&temporary, path));
         if written.is_err() {
-            // The first error is the one to report; a file left behind does no harm.
+            // The caller reports the first error. A temporary file that remains does no harm.
             let _ = fs::remove_file(&temporary);
         }
         written
@@ -129,9 +133,10 @@ impl CodeCache {
         hasher.finalize()
     }
 
-    /// Returns the name of a component's file. The name is keyed as well, so that hosts that share
-    /// a directory do not mistake each other's files for changed ones. The settings of the other
-    /// engine differ only in the support of asynchronous functions, so the name need not have them.
+    /// Returns the name of a component's file. The name also depends on the key, so that hosts with
+    /// different keys that share a directory do not take each other's files for changed files. The
+    /// name has the settings of the engine for the synchronous ABI only: those of the other engine
+    /// differ only in the support of asynchronous functions.
     fn name(&self, engines: &Engines, component: Digest) -> String {
         let mut hasher = DefaultHasher::new();
         engines.synchronous().engine().precompile_compatibility_hash().hash(&mut hasher);
@@ -151,7 +156,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.len() > MAX_FILE_BYTES {
-        return Err(io::Error::other("it is not a regular file, or too large"));
+        return Err(io::Error::other("the file is not a regular file, or is too large"));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or_default());
     file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;

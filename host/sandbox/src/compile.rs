@@ -1,9 +1,9 @@
 //! Compilation of components, within limits.
 //!
 //! A file of some hundred kilobytes can keep a compiler busy for minutes and make it use a gigabyte
-//! of memory. The binary of the host therefore compiles in a separate process, which the system
-//! ends at its limits. Programs without this binary, such as the tests of this crate, compile in
-//! their own process.
+//! of memory. The binary of the host therefore compiles in a separate process, which the operating
+//! system ends when it exceeds a limit. Programs without this binary, such as the tests of this
+//! crate, compile in their own process.
 
 mod process;
 pub mod worker;
@@ -22,25 +22,24 @@ use crate::load::rejection;
 /// CPU-time limit of a brief compilation. Most components need one or two seconds.
 pub const BRIEF_CPU: Duration = Duration::from_secs(5);
 
-/// Default CPU-time limit for compiling one component, over all threads. A component of Python,
-/// with 18 MiB, needs some 15 seconds; a debug build of the host needs twice that.
+/// Default CPU-time limit for compiling one component, over all threads. A Python component of 18
+/// MiB needs about 15 seconds, and twice as long in a debug build of the host.
 pub const DEFAULT_CPU: Duration = Duration::from_mins(2);
 
-/// Default wall-time limit for compiling one component. It also ends a compilation that is blocked
-/// and uses no CPU time. It exceeds the CPU-time limit, because a loaded machine needs more wall
-/// time than CPU time.
+/// Default wall-time limit for compiling one component. This limit also ends a compilation that is
+/// blocked and uses no CPU time. The default exceeds [`DEFAULT_CPU`], because a loaded machine
+/// needs more wall time than CPU time.
 pub const DEFAULT_WALL: Duration = Duration::from_mins(5);
 
-/// Default address space of the compiling process, in bytes. A component of Python needs some 2 GiB
-/// of it.
+/// Default address space of the compiling process, in bytes. A Python component needs about 2 GiB.
 pub const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
 
-/// Maximum number of concurrent compilations, even on a machine with more cores. Each may use its
-/// whole memory limit.
+/// Maximum number of concurrent compilations, even on a machine with more cores. Each compilation
+/// may use memory up to its limit.
 const MAX_CONCURRENT: usize = 4;
 
-/// Number of concurrent compilations on a machine with fewer cores. The host keeps two slow
-/// components busy at once, and a third place is for the others.
+/// Minimum number of concurrent compilations, even on a machine with fewer cores. The host compiles
+/// at most two slow components at a time, which leaves one slot for other components.
 const MIN_CONCURRENT: usize = 3;
 
 /// Limits for the compilation of one component.
@@ -116,8 +115,9 @@ impl CompilerPool {
         }
     }
 
-    /// Checks and compiles a component. Returns `None` if that takes more than [`BRIEF_CPU`], and a
-    /// full compilation may take more. A compilation in this process has no limit.
+    /// Checks and compiles a component. Returns `None` if this takes more CPU time than
+    /// [`BRIEF_CPU`] and the limit of a full compilation is higher. With [`Compiler::InProcess`],
+    /// the compilation has no limit.
     pub(crate) async fn compile_briefly(
         &self,
         bytes: Bytes,
@@ -138,6 +138,6 @@ impl CompilerPool {
     async fn slot(&self) -> Result<SemaphorePermit<'_>, CompileError> {
         // The semaphore is never closed.
         let slot = self.slots.acquire().await;
-        slot.map_err(|_| CompileError::Failed(rejection::invalid("the host stops")))
+        slot.map_err(|_| CompileError::Failed(rejection::invalid("the host is shutting down")))
     }
 }

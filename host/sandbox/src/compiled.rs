@@ -22,20 +22,20 @@ const WASM_PAGE_BYTES: u64 = 64 << 10;
 pub(crate) struct CompiledComponent {
     pub(crate) pre: InstancePre<HostState>,
     pub(crate) exports: Exports,
-    /// The ABI of the engine that runs it.
+    /// The ABI of the engine that runs the code.
     pub(crate) abi: Abi,
-    /// The places of its guests.
+    /// The places that guests of this component take in the engine.
     pub(crate) places: Places,
-    /// The memory of all guests of the host.
+    /// The pool of the memory of all guests of the host.
     pub(crate) guests_memory: GuestPool,
     /// Initial size of the largest memory of an instance, in bytes.
     pub(crate) first_memory_bytes: u64,
 }
 
-/// The places of guests in an engine, in shares of apps.
+/// The places of guests in an engine, of which each app has a share.
 pub(crate) struct Places {
     pub(crate) pool: GuestPool,
-    /// How many of them one guest takes.
+    /// The number of places that one guest takes.
     pub(crate) of_one_guest: u64,
 }
 
@@ -106,7 +106,7 @@ impl Exports {
         })
     }
 
-    /// Returns the function of a typed component that is this tool.
+    /// Returns the function of a typed component that implements a tool.
     pub(crate) fn typed_function(&self, tool: &str) -> Option<&TypedFunction> {
         self.typed.iter().find(|function| function.tool == tool)
     }
@@ -140,7 +140,7 @@ impl WebExport {
 /// An exported interface of the contract.
 struct ExportedInterface<'a> {
     component: &'a Component,
-    /// Name with the version that lookups are compatible with.
+    /// Name with the version `0.1.0`. wasmtime also finds compatible versions by this name.
     name: String,
     index: ComponentExportIndex,
 }
@@ -154,7 +154,8 @@ impl<'a> ExportedInterface<'a> {
         }
     }
 
-    /// Looks up a function by its name. Its type is checked in an instance.
+    /// Looks up a function by its name. [`ExportedFunction::typed`] checks the type of the
+    /// function.
     fn function<P, R>(&self, name: &str) -> wasmtime::Result<ExportedFunction<P, R>> {
         match self.component.get_export_index(Some(&self.index), name) {
             Some(index) => Ok(ExportedFunction { index, types: PhantomData }),

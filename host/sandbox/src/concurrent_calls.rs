@@ -1,9 +1,11 @@
-//! Host calls that are made beside a guest, while it computes or waits for something else.
+//! Host calls that run concurrently with their guest, while the guest computes or waits for
+//! something else.
 //!
-//! A host function ends its guest with an error. A request of `wasi:http` is made while the guest
-//! continues, and its call ends the guest by its result. The calls are polled in the task of the
-//! guest and never without it. A guest call that is dropped therefore drops its calls at once, and
-//! none writes to the log of the thread afterwards.
+//! A host function unwinds its guest by returning an error to wasmtime. A request of `wasi:http`
+//! runs while the guest continues, so its host call unwinds the guest by the result of its future.
+//! The concurrent calls are polled only in the task of the guest. A guest call that is dropped
+//! therefore drops its host calls at once, and none of these writes to the log of the thread
+//! afterwards.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,19 +16,19 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use wattle_run::gate::unwind::Unwind;
 
-/// The calls of one guest. Clones share them.
+/// The concurrent host calls of one guest. Clones share these calls.
 #[derive(Clone, Default)]
 pub(crate) struct ConcurrentCalls(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     calls: FuturesUnordered<BoxFuture<'static, Result<(), Unwind>>>,
-    /// The reason of [`ConcurrentCalls::unwind`].
+    /// The reason that was passed to [`ConcurrentCalls::unwind`].
     unwind: Option<Unwind>,
 }
 
 impl ConcurrentCalls {
-    /// Adds a call. An error unwinds the guest.
+    /// Adds a host call. If `call` returns an error, this error unwinds the guest.
     pub(crate) fn push(&self, call: impl Future<Output = Result<(), Unwind>> + Send + 'static) {
         self.lock().calls.push(Box::pin(call));
     }
@@ -41,11 +43,11 @@ impl ConcurrentCalls {
         self.lock().unwind.get_or_insert(reason);
     }
 
-    /// Awaits work of the guest together with the calls.
+    /// Awaits `work` of the guest together with the calls.
     ///
     /// # Errors
     ///
-    /// The reason why a call unwinds the guest, which does not go on then.
+    /// The reason why a call unwinds the guest. After this error, `work` must not be polled again.
     pub(crate) async fn run_beside<T>(&self, work: impl Future<Output = T>) -> Result<T, Unwind> {
         let mut work = pin!(work);
         poll_fn(|context| {
@@ -68,8 +70,8 @@ impl ConcurrentCalls {
     ///
     /// # Errors
     ///
-    /// The first reason to unwind the guest, when all calls have ended. A cancel and a lost log end
-    /// the other calls at once.
+    /// The first reason to unwind the guest, after all calls have ended. A cancel or the loss of
+    /// the log is returned at once, without waiting for the other calls.
     pub(crate) async fn finish(&self) -> Result<(), Unwind> {
         let mut ended = Ok(());
         while let Some(reason) = poll_fn(|context| self.poll_unwind(context)).await {
@@ -104,7 +106,7 @@ impl ConcurrentCalls {
     }
 }
 
-/// Returns true if no call of the guest may go on after its unwinding.
+/// Returns true if no host call of the guest may continue after the guest is unwound for `reason`.
 pub(crate) fn ends_calls(reason: &Unwind) -> bool {
     matches!(reason, Unwind::Cancelled | Unwind::LogLost(_))
 }
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_that_is_unwound_does_not_go_on() {
+    fn guest_that_is_unwound_does_not_continue() {
         let calls = ConcurrentCalls::default();
         calls.unwind(limit());
         calls.unwind(Unwind::Drained);
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn call_that_the_guest_adds_unwinds_it() {
+    async fn call_that_the_guest_adds_can_unwind_the_guest() {
         let calls = ConcurrentCalls::default();
         let work = async {
             calls.push(async {
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn cancel_ends_calls_at_once() {
+    async fn after_a_cancel_the_other_calls_are_not_awaited() {
         let calls = ConcurrentCalls::default();
         calls.push(pending());
         calls.push(ready(Err(Unwind::Cancelled)));

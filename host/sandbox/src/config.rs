@@ -7,22 +7,23 @@ use wattle_run::limit::{GUESTS_MEMORY_BYTES, LEAST_GUESTS_MEMORY_BYTES, MACHINE_
 pub use crate::compile::{CompileLimits, Compiler};
 use crate::machine_memory;
 
-/// Default maximum number of live guests. A suspended guest takes about 60 KiB, so all of them take
-/// some 60 MiB, and are far below the kernel's limit on memory mappings.
+/// Default maximum number of live guests. A suspended guest takes about 60 KiB, so this number of
+/// suspended guests takes about 60 MiB. Their memory mappings are far below the kernel's limit.
 pub const DEFAULT_MAX_INSTANCES: u32 = 1_000;
 
 /// Settings of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// Cache of compiled code; `None` compiles components again at every start.
+    /// Cache of compiled code. With `None`, components are compiled again at every start.
     pub cache: Option<CodeCacheConfig>,
     /// Where components are compiled.
     pub compiler: Compiler,
-    /// Maximum number of live guests, including waiting ones. The kernel's limit on memory mappings
-    /// caps it.
+    /// Maximum number of live guests, including guests that wait for a host call. The sandbox
+    /// lowers this number if the kernel allows too few memory mappings for it.
     pub max_instances: u32,
-    /// Memory of all guests together, in bytes, at least [`LEAST_GUESTS_MEMORY_BYTES`]. Default:
-    /// [`GUESTS_MEMORY_BYTES`], or half of the memory that the process may use if that is less.
+    /// Maximum memory of all guests together, in bytes, at least [`LEAST_GUESTS_MEMORY_BYTES`].
+    /// Default: [`GUESTS_MEMORY_BYTES`], or half of the memory that the process may use if that is
+    /// less.
     pub guests_memory_bytes: u64,
 }
 
@@ -34,8 +35,8 @@ pub const CACHE_KEY_BYTES: usize = 32;
 pub struct CodeCacheConfig {
     /// The directory of the cached files. Only the host should write to it.
     pub directory: PathBuf,
-    /// Secret of the host. The host does not execute code that was written without it, so write
-    /// access to the directory is not enough to run code in the host.
+    /// Secret of the host. The host does not execute code that was written without this key, so
+    /// write access to the directory is not enough to run code in the host.
     pub key: [u8; CACHE_KEY_BYTES],
 }
 
@@ -60,8 +61,8 @@ impl Default for SandboxConfig {
     }
 }
 
-/// Returns the default memory limit for all guests together, given the machine's memory if it is
-/// known.
+/// Returns the default memory limit for all guests together, in bytes. `machine_bytes` is the
+/// memory that this process may use; `None` if the system does not report it.
 fn guests_memory_bytes(machine_bytes: Option<u64>) -> u64 {
     let part = machine_bytes.map(|machine| machine / MACHINE_MEMORY_DIVISOR);
     part.map_or(GUESTS_MEMORY_BYTES, |part| {

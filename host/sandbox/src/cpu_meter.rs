@@ -1,5 +1,5 @@
-//! CPU time of guests. Time in host calls, and time in which a guest waits for its turn, does not
-//! count.
+//! CPU time of guests. Time in host calls does not count, nor does time in which the runtime polls
+//! other tasks.
 //!
 //! A ticker increments the engine's epoch every millisecond. Guest code checks the epoch in loops
 //! and calls. If the epoch has changed, [`CpuMeter::on_epoch`] runs: it adds the time since guest
@@ -15,11 +15,11 @@ use wasmtime::UpdateDeadline;
 
 use crate::import_error::TrapReason;
 
-/// Interval of the epoch, at which guests can be interrupted. It is short compared with any limit,
-/// and long enough to cost less than a percent.
+/// Interval between two epochs. Guests can be interrupted once in each epoch. The interval is short
+/// compared with every limit of CPU time, and long enough that epochs cost less than one percent.
 pub(crate) const EPOCH_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Epochs until guest code calls back into the host.
+/// Number of epochs after which guest code calls [`CpuMeter::on_epoch`].
 pub(crate) const EPOCH_DEADLINE: u64 = 1;
 
 /// Upper bound of the CPU time charged between two epoch checks. A running guest is checked at
@@ -34,8 +34,8 @@ pub(crate) struct CpuMeter {
     allowed: Duration,
 }
 
-/// Time at which guest code was last entered. Shared with the future in which the guest waits for
-/// its turn.
+/// Time at which guest code was last entered. The meter shares it with the future that yields to
+/// the runtime, which sets the time when the guest continues.
 struct EntryTime {
     base: Instant,
     nanos: AtomicU64,
@@ -104,13 +104,13 @@ mod tests {
             cpu.leave_guest();
             cpu.used.checked_sub(before).unwrap()
         };
-        // The operating system may run something else between two calls, but not each time.
+        // The operating system may run another thread between two calls, but not in all 20 rounds.
         let least = (0..20).map(|_| counted()).min().unwrap();
         assert!(least < MAX_SLICE, "{least:?}");
     }
 
     #[test]
-    fn the_guest_ends_at_its_limit() {
+    fn guest_ends_at_its_limit_of_cpu_time() {
         let mut cpu = CpuMeter::new(10);
         for _ in 0..4 {
             assert!(cpu.on_epoch().is_ok());

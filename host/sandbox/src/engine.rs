@@ -19,56 +19,61 @@ use crate::memory_meter::{MAX_MEMORIES, MAX_TABLES};
 /// Stack of guest code, in bytes. Deep recursion traps at its end.
 const WASM_STACK_BYTES: usize = 512 << 10;
 
-/// Stack of a fiber, in bytes: guest code and the host functions that it calls. Guest code leaves
-/// far more than host functions need. An overflow would abort the process.
+/// Stack of a fiber, in bytes: guest code and the host functions that it calls. Guest code takes at
+/// most [`WASM_STACK_BYTES`], so host functions have far more than they need. An overflow of this
+/// stack would abort the process.
 const FIBER_STACK_BYTES: usize = 2 << 20;
 
-/// Maximum memory of a freed slot that stays resident for the next guest, in bytes. It saves page
-/// faults. This memory is not part of any guest's limit, so the slots of a large pool keep less;
-/// see [`kept_bytes`].
+/// Maximum memory of a freed slot that stays resident for the next guest, in bytes. Resident memory
+/// saves page faults. This memory is not part of any guest's limit, so the slots of a large pool
+/// keep less; see [`kept_bytes`].
 const KEEP_RESIDENT_BYTES: u64 = 2 << 20;
 
 /// Memory of a freed table that stays resident for its next guest, in bytes.
 const TABLE_KEEP_RESIDENT_BYTES: usize = 4 << 10;
 
-/// Tables that the pool reserves for each component. A guest that has more takes several places.
+/// Tables that the pool reserves for each component. A guest with more tables takes several places
+/// of the pool.
 const TABLES_PER_GUEST: u32 = 4;
 
 /// The number of concurrent guests divided by this number is the number of concurrent guests with
-/// the asynchronous ABI. Their engine reserves more for each guest, and few toolchains build them.
+/// the asynchronous ABI. The engine for the asynchronous ABI reserves more for each guest, and few
+/// toolchains build components with this ABI.
 const ASYNC_INSTANCES_DIVISOR: u32 = 8;
 
 /// Minimum number of concurrent guests with the asynchronous ABI. It applies to a host with few
 /// concurrent guests, where [`ASYNC_INSTANCES_DIVISOR`] leads to a smaller number.
 const LEAST_ASYNC_INSTANCES: u32 = 16;
 
-/// Linear memories that the pool reserves for each component with the synchronous ABI, most of
-/// which have one. A guest that has more takes several places.
+/// Linear memories that the pool reserves for each component with the synchronous ABI. Most of
+/// these components have one linear memory. A guest with more takes several places of the pool.
 const MEMORIES_PER_GUEST: u32 = 1;
 
 /// Linear memories that the pool reserves for each component with the asynchronous ABI. A component
-/// of JavaScript has three. A guest that has more takes several places.
+/// of JavaScript has three. A guest with more takes several places of the pool.
 const MEMORIES_PER_ASYNC_GUEST: u32 = 3;
 
 /// Fibers that the pool reserves for each component with the asynchronous ABI: one for each task,
-/// and the one that wasmtime keeps for the next. So no guest takes those of others.
+/// and one that wasmtime keeps for the next task. A guest therefore never takes the fibers of
+/// another guest.
 const STACKS_PER_ASYNC_GUEST: u32 = MAX_TASKS + 1;
 
 /// Maximum number of stack frames in the message of a trap.
 const MAX_BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
-/// Memory mappings of a live guest: two for its fiber, four for its memory, and five for its part
-/// of the mappings of guests with the asynchronous ABI, each of which has 34.
+/// Memory mappings of a live guest: two for its fiber, four for its memory, and five for the guests
+/// with the asynchronous ABI. Each of those has 34 mappings, and there is one of them for
+/// [`ASYNC_INSTANCES_DIVISOR`] guests.
 const MAPPINGS_PER_GUEST: u64 = 11;
 
 /// Memory mappings left to the rest of the process. At the kernel's limit, `malloc` fails and the
-/// process aborts, so the pool must end well before it.
+/// process aborts, so the pool must stay well below this limit.
 const MAPPINGS_RESERVED: u64 = 8_000;
 
 /// Default limit of Linux on memory mappings.
 const DEFAULT_MAX_MAPPINGS: u64 = 65_530;
 
-/// The ABI of the functions of a component. Each has its own engine, because an engine that
+/// The ABI of the functions of a component. Each ABI has its own engine, because an engine that
 /// supports asynchronous functions takes three times as long for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Abi {
@@ -79,7 +84,8 @@ pub(crate) enum Abi {
     Asynchronous,
 }
 
-/// Creates an engine and starts its ticker. The ticker ends with the engine.
+/// Creates an engine, and starts the ticker that increments its epoch. The ticker ends with the
+/// engine.
 pub(crate) fn create_engine(abi: Abi, room: &Room) -> Result<Engine, Error> {
     let engine = Engine::new(&config(abi, room)).map_err(|error| Error::Engine {
         max_instances: room.instances,
@@ -156,15 +162,16 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Returns the room of the engine for an ABI in a host with `wanted_instances` guests, or with
-    /// as many as the kernel has room for. The caller enforces `guests_memory_bytes`, the limit of
-    /// the memory of all guests.
+    /// Returns the resources of the engine for an ABI, in a host with at most `wanted_instances`
+    /// concurrent guests. The kernel's limit on memory mappings can lower this number. The caller
+    /// enforces `guests_memory_bytes`, the limit of the memory of all guests.
     pub(crate) fn possible(abi: Abi, wanted_instances: u32, guests_memory_bytes: u64) -> Self {
         Self::new(abi, cap_instances(wanted_instances, max_mappings()), guests_memory_bytes)
     }
 
-    /// Returns the room of the engine for an ABI in a host with `max_instances` guests. The engine
-    /// for the asynchronous ABI has room for a part of them.
+    /// Returns the resources of the engine for an ABI, in a host with `max_instances` concurrent
+    /// guests. The engine for the asynchronous ABI reserves resources for a fraction of these
+    /// guests.
     fn new(abi: Abi, max_instances: u32, guests_memory_bytes: u64) -> Self {
         match abi {
             Abi::Synchronous => Self {
@@ -180,7 +187,8 @@ impl Room {
                     instances,
                     memories: instances.saturating_mul(MEMORIES_PER_ASYNC_GUEST),
                     stacks: instances.saturating_mul(STACKS_PER_ASYNC_GUEST),
-                    // The slots of the other engine keep all that slots may keep.
+                    // The slots of the engine for the synchronous ABI already keep all memory that
+                    // slots may keep.
                     kept_bytes: 0,
                 }
             }
@@ -191,7 +199,8 @@ impl Room {
 fn pool_config(room: &Room) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(room.instances)
-        // The pool only counts them. No guest takes those of others.
+        // The pool only counts core instances. With this total, no guest takes the core instances
+        // of another guest.
         .total_core_instances(room.instances.saturating_mul(limit::CORE_INSTANCES))
         .total_memories(room.memories)
         .total_tables(room.instances.saturating_mul(TABLES_PER_GUEST))
@@ -199,7 +208,7 @@ fn pool_config(room: &Room) -> PoolingAllocationConfig {
         .max_core_instances_per_component(limit::CORE_INSTANCES)
         .max_memories_per_component(MAX_MEMORIES as u32)
         .max_tables_per_component(MAX_TABLES as u32)
-        // One by default, which is fewer than the modules of some toolchains have.
+        // The default of wasmtime is one, but the modules of some toolchains have more tables.
         .max_tables_per_module(MAX_TABLES as u32)
         .table_elements(limit::TABLE_ELEMENTS as usize)
         .linear_memory_keep_resident(room.kept_bytes)
@@ -208,14 +217,15 @@ fn pool_config(room: &Room) -> PoolingAllocationConfig {
     pool
 }
 
-/// Returns the memory of a freed slot that stays resident. All slots together keep a fixed part of
-/// the memory of all guests.
+/// Returns the memory of a freed slot that stays resident, in bytes. All slots together keep at
+/// most a fixed fraction of `guests_memory_bytes`.
 fn kept_bytes(max_instances: u32, guests_memory_bytes: u64) -> usize {
     let of_one = guests_memory_bytes / limit::KEPT_MEMORY_DIVISOR / u64::from(max_instances.max(1));
     of_one.min(KEEP_RESIDENT_BYTES) as usize
 }
 
-/// Caps the number of instances by the mappings that the kernel allows. Returns at least one.
+/// Caps the number of instances by `max_mappings`, the number of memory mappings that the kernel
+/// allows. Returns at least one.
 fn cap_instances(wanted: u32, max_mappings: u64) -> u32 {
     let possible = max_mappings.saturating_sub(MAPPINGS_RESERVED) / MAPPINGS_PER_GUEST;
     wanted.min(u32::try_from(possible).unwrap_or(u32::MAX)).max(1)
@@ -228,8 +238,8 @@ fn max_mappings() -> u64 {
         .unwrap_or(DEFAULT_MAX_MAPPINGS)
 }
 
-/// Starts the ticker in a separate thread: a task of the async runtime would be starved by the very
-/// guests that it must interrupt.
+/// Starts the ticker in a separate thread: the guests that the ticker must interrupt could starve a
+/// task of the async runtime.
 fn start_ticker(engine: EngineWeak) -> Result<(), Error> {
     let tick = move || {
         while let Some(engine) = engine.upgrade() {
@@ -271,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_slots_keep_a_part_of_the_memory_of_all_guests() {
+    fn freed_slots_keep_a_fraction_of_the_memory_of_all_guests() {
         let all = limit::GUESTS_MEMORY_BYTES;
         let kept = kept_bytes(1_000, all) as u64;
         assert!(kept >= 256 << 10 && kept * 1_000 <= all / limit::KEPT_MEMORY_DIVISOR);

@@ -1,5 +1,5 @@
 //! The engines of the host, each with its linkers: one for the synchronous ABI of components, and
-//! one for the asynchronous ABI, which the first component that needs it creates.
+//! one for the asynchronous ABI. The latter is created when the first component needs it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,9 +23,9 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Creates the engine for the synchronous ABI, for `max_instances` guests at once, or for as
-    /// many as the kernel has room for. The caller enforces `guests_memory_bytes`, the limit of the
-    /// memory of all guests.
+    /// Creates the engine for the synchronous ABI, for at most `max_instances` concurrent guests.
+    /// The kernel's limit on memory mappings can lower this number. The caller enforces
+    /// `guests_memory_bytes`, the limit of the memory of all guests.
     pub(crate) fn new(max_instances: u32, guests_memory_bytes: u64) -> Result<Self, Error> {
         let synchronous = LinkingEngine::new(Abi::Synchronous, max_instances, guests_memory_bytes)?;
         Ok(Self {
@@ -41,8 +41,8 @@ impl Engines {
         &self.synchronous
     }
 
-    /// Returns the engine for an ABI. Creates it if no component has needed it before, which takes
-    /// some milliseconds.
+    /// Returns the engine for an ABI. Creates the engine for the asynchronous ABI when a component
+    /// needs it for the first time, which takes some milliseconds.
     pub(crate) fn get(&self, abi: Abi) -> Result<Arc<LinkingEngine>, Error> {
         if abi == Abi::Synchronous {
             return Ok(Arc::clone(&self.synchronous));
@@ -66,9 +66,10 @@ pub(crate) struct LinkingEngine {
     linker: Linker<HostState>,
     /// Linker with the imports of the contract and of WASI, for components that import WASI.
     linker_with_wasi: Linker<HostState>,
-    /// Linker with `wasi:http` as well, for components that import it.
+    /// Linker with the imports of the contract, of WASI and of `wasi:http`, for components that
+    /// import `wasi:http`.
     linker_with_http: Linker<HostState>,
-    /// The places of the engine. A guest holds one or more of them while it lives.
+    /// The places of the engine. A live guest holds one or more places.
     places: GuestPool,
 }
 
@@ -105,8 +106,8 @@ impl LinkingEngine {
         linker.instantiate_pre(compiled)
     }
 
-    /// Returns the places of the engine, with the number that each guest of a component takes. The
-    /// component was compiled for this engine.
+    /// Returns the places of the engine, with the number of places that each guest of `compiled`
+    /// takes. The component must have been compiled for this engine.
     pub(crate) fn places_of(&self, compiled: &Component) -> Places {
         let pool = self.places.clone();
         let of_one_guest = engine::places(self.abi, compiled).min(pool.most_of_one_guest());

@@ -1,4 +1,4 @@
-//! Errors of setting up the sandbox. Errors of single plugins are `LoadError` and `GuestError`.
+//! Errors of setting up the sandbox. The errors of one plugin are `LoadError` and `GuestError`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,8 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// wasmtime rejects the configuration, or the address space is too small for it.
+    /// wasmtime rejects the configuration, or the address space is too small for `max_instances`
+    /// guests.
     #[error("cannot set up the WebAssembly engine for {max_instances} instances: {message}")]
     Engine {
         /// Number of instances that the engine was set up for.

@@ -46,16 +46,16 @@ pub(crate) struct GuestInstance<'a> {
     abi: Abi,
     limits: &'a Limits,
     callee: Callee<'a>,
-    /// Declared after the store, so that it is dropped after it: the memory is returned to the pool
-    /// only once the store has freed it.
+    /// Declared after `store`, because fields are dropped in this order: the memory returns to the
+    /// pool only after the store has freed it.
     _memory: Arc<PoolLease>,
-    /// Declared after the store for the same reason as `_memory`.
+    /// Declared after `store` for the same reason as `_memory`.
     _place: PoolLease,
 }
 
 impl<'a> GuestCall<'a> {
-    /// Creates a call of a guest whose host calls go through `gate` (see [`Gate`]). The gate
-    /// checks, performs and journals them.
+    /// Creates a call of a guest with the gate `gate`, which checks, performs and journals the host
+    /// calls of the guest (see [`Gate`]).
     pub(crate) fn with_gate(
         code: &'a CompiledComponent,
         gate: Arc<Gate>,
@@ -73,7 +73,7 @@ impl<'a> GuestCall<'a> {
 
     /// Waits for a place in the engine and for memory, and instantiates the code.
     pub(crate) async fn instantiate(self) -> Result<GuestInstance<'a>, GuestError> {
-        // All guests wait in this order, so that none holds memory while it waits for a place.
+        // All guests wait in this order, so that no guest holds memory while it waits for a place.
         let place = self.take_place().await?;
         let Self { code, gate, owner, awaited_by, limits, callee, given } = self;
         let allowed = allowed_memory(limits.memory_bytes, &code.guests_memory);
@@ -89,7 +89,7 @@ impl<'a> GuestCall<'a> {
             store.data_mut().give(grants).map_err(GuestError::Host)?;
         }
         let abi = code.abi;
-        // A start function can make requests as well.
+        // The start function of a component can also make requests of `wasi:http`.
         let calls = store.data().calls.clone();
         let made = match until_unwound(calls, code.pre.instantiate_async(&mut store)).await {
             Ok(instance) => Ok(instance),
@@ -121,8 +121,9 @@ impl<'a> GuestCall<'a> {
         })
     }
 
-    /// Returns the owner of the place. A web handler may wait for a run of its app. So handlers hold
-    /// none of the places in the share of runs, which would wait for them otherwise.
+    /// Returns the owner of the place. A web handler can wait for a run of its app. The places of
+    /// handlers therefore count apart from those of runs: otherwise the runs could wait for the
+    /// places of the handlers.
     fn owner_of_place(&self) -> PoolOwner {
         match (&self.owner, &self.gate) {
             (PoolOwner::App(app), Some(gate)) if gate.is_of_handler() => {
@@ -134,7 +135,7 @@ impl<'a> GuestCall<'a> {
 }
 
 impl GuestInstance<'_> {
-    /// Calls an exported function. Ends the call when a host call beside the guest unwinds it.
+    /// Calls an exported function. Ends the call when a concurrent host call unwinds the guest.
     pub(crate) async fn call<P, R>(
         &mut self,
         function: &ExportedFunction<P, R>,
@@ -149,9 +150,9 @@ impl GuestInstance<'_> {
             let function = function.typed(&mut self.store, &self.instance)?;
             match self.abi {
                 Abi::Synchronous => function.call_async(&mut self.store, parameters).await,
-                // Not `call_async`: when a call has failed or is dropped, it reads which task was
-                // running. If that was in a component inside of another, the record was on the
-                // stack of the guest, which is freed.
+                // This must not be `call_async`: when a call fails or is dropped, `call_async`
+                // reads which task was running. If this task was in a nested component, its record
+                // was on the stack of the guest, which is freed by then.
                 Abi::Asynchronous => {
                     self.store
                         .run_concurrent(async |tasks| {
@@ -176,35 +177,37 @@ impl GuestInstance<'_> {
             let function = self.instance.get_func(&mut self.store, function);
             let function =
                 function.ok_or_else(|| wasmtime::Error::msg("the function is missing"))?;
-            // With both ABIs: unlike that of a typed function, this call reads nothing when it has
-            // failed or is dropped.
+            // `call_async` is right for both ABIs here: unlike `TypedFunc::call_async`, this
+            // function reads no task when the call fails or is dropped.
             function.call_async(&mut self.store, parameters, results).await
         };
         until_unwound(calls, called).await
     }
 
-    /// Returns the memory for the parameters of [`Self::call_dynamic`].
+    /// Returns the meter of the memory that parameters of [`Self::call_dynamic`] take.
     pub(crate) fn values_memory(&mut self) -> ValuesMemory<'_> {
         let copies = match self.abi {
             Abi::Synchronous => 1,
-            // The engine copies the parameters before the guest gets them.
+            // wasmtime copies the parameters before the guest gets them.
             Abi::Asynchronous => 2,
         };
         ValuesMemory::new(&mut self.store.data_mut().memory, copies)
     }
 
-    /// Gives the memory of the parameters back, after they were dropped.
+    /// Returns the memory of the parameters to the pool. The caller must have dropped the
+    /// parameters.
     pub(crate) fn release_values(&mut self) {
         self.store.data_mut().memory.release_values();
     }
 
-    /// Returns the host calls that are made beside the guest.
+    /// Returns the host calls that run concurrently with the guest.
     fn concurrent_calls(&self) -> ConcurrentCalls {
         self.store.data().calls.clone()
     }
 
-    /// Returns the result of the guest, or the error that ended it, when all of its requests of
-    /// `wasi:http` have responses. Drops the instance and its [`wasmtime::Store`].
+    /// Waits until all requests of `wasi:http` of the guest have responses. Then returns the result
+    /// of the guest, or the error that ended the guest. Drops the instance and its
+    /// [`wasmtime::Store`].
     pub(crate) async fn finish<T>(mut self, done: wasmtime::Result<T>) -> Result<T, GuestError> {
         let done = settle(&mut self.store, done).await;
         done.map_err(|error| {
@@ -212,7 +215,8 @@ impl GuestInstance<'_> {
         })
     }
 
-    /// Returns the output of a function that may return a failure, like [`Self::finish`].
+    /// Does the same as [`Self::finish`] for a function that may return a failure. Returns the
+    /// output of the function.
     pub(crate) async fn finish_fallible<T>(
         mut self,
         done: wasmtime::Result<Fallible<T>>,
@@ -229,9 +233,10 @@ impl GuestInstance<'_> {
     }
 }
 
-/// Waits for the responses that an ended guest did not wait for, and returns why it ended. A guest
-/// that trapped or asks a question is executed again, and must find their results in the journal
-/// then. After a cancel or the loss of the log, no request continues.
+/// Waits for the responses of `wasi:http` that an ended guest did not wait for, and returns `done`
+/// or the error of a request. A guest that trapped or raised an interrupt can be executed again,
+/// and must then find the results of its requests in the journal. After a cancel or the loss of the
+/// log, no request continues, so this function does not wait.
 async fn settle<T>(store: &mut Store<HostState>, done: wasmtime::Result<T>) -> wasmtime::Result<T> {
     if let Err(error) = &done
         && let Some(TrapReason::Unwind(reason)) = error.downcast_ref()
@@ -247,8 +252,8 @@ async fn settle<T>(store: &mut Store<HostState>, done: wasmtime::Result<T>) -> w
     done
 }
 
-/// Awaits work of a guest, with the host calls beside it. Ends the work when one of them unwinds
-/// the guest: dropping the work ends the guest.
+/// Awaits `work` of a guest together with its concurrent host calls. Drops `work`, which ends the
+/// guest, when a host call unwinds the guest.
 async fn until_unwound<T>(
     calls: ConcurrentCalls,
     work: impl Future<Output = wasmtime::Result<T>>,

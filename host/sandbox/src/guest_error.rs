@@ -1,7 +1,7 @@
 //! Conversion of wasmtime's errors to `GuestError`, the error of a guest call.
 //!
-//! A stack overflow is a trap, not a limit: no setting changes it, and the cause is nearly always
-//! endless recursion.
+//! A stack overflow is a trap, not an exceeded limit: no setting changes the size of the stack, and
+//! the cause is nearly always endless recursion.
 
 use serde_json::{Map, Value, json};
 use wasmtime::component::ResourceTableError;
@@ -32,8 +32,9 @@ const MAX_OUTPUT_BYTES: usize = 2 << 10;
 /// Message for a guest that executes `unreachable`.
 const UNREACHABLE_MESSAGE: &str = "it panicked, or reached code that is marked as unreachable";
 
-/// Words of Python, of JavaScript and Go, of other managed languages, of Lua, of C, of C++, of Rust
-/// and of buffers in JavaScript, in lower case. "Allocation" alone may be one of assets.
+/// Words with which programs report that memory is exhausted, in lower case: programs in Python, in
+/// JavaScript and Go, in other managed languages, in Lua, in C, in C++ and in Rust, and buffers in
+/// JavaScript. The word "allocation" alone is not listed, because an app may allocate assets.
 const MEMORY_WORDS: &[&str] = &[
     "memoryerror",
     "out of memory",
@@ -52,7 +53,8 @@ pub(crate) struct Callee<'a> {
     pub(crate) plugin: &'a str,
     /// Name of the function in messages, such as "node `x`" or "the web handler".
     pub(crate) what: &'a str,
-    /// The table of grants that sets the limits. The limits of a description are fixed.
+    /// The table of grants that sets the limits. `None` for a component that describes itself,
+    /// whose limits are fixed.
     pub(crate) key: Option<&'a GrantKey>,
 }
 
@@ -75,7 +77,8 @@ pub(crate) fn from_wasmtime_error(
     };
     if let Some(denied) = guest.memory.denied() {
         let cause = guest.output.cause();
-        // A runtime that writes of its error may get memory for that.
+        // The runtime of a language may get memory for its message about the denial, and then the
+        // denial no longer stands.
         if denied.stands || cause.as_ref().is_some_and(|cause| is_about_memory(&cause.text)) {
             return memory_denied(denied.resource, guest, limits, callee, cause.as_ref());
         }
@@ -83,7 +86,8 @@ pub(crate) fn from_wasmtime_error(
     if error.is::<PoolConcurrencyLimitError>() {
         return GuestError::Host(pool_exhausted(&error, callee));
     }
-    // The host functions of `wattle:plugin` return this as a failure.
+    // The host functions of `wattle:plugin` return a full table to the guest as a failure. This
+    // error is of WASI or of the table of tasks.
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
         return GuestError::Limit(too_many_instances(callee));
     }
@@ -100,9 +104,10 @@ pub(crate) fn from_wasmtime_error(
 
 /// Converts the failure that a guest returned to the error of the call.
 ///
-/// A guest that was denied memory and returns an error about memory has reached its limit, whatever
-/// it calls that: Python returns a `MemoryError`. Another failure keeps its code, since the guest
-/// went on after the denial; its details name the limit if the guest never got more.
+/// If a guest was denied memory and returns a failure about memory, the call has exceeded the
+/// limit, whatever code the failure has: Python returns a `MemoryError`. Any other failure keeps
+/// its code, since the guest continued after the denial. Its details name the limit if the denied
+/// resource has not grown since.
 pub(crate) fn from_failure(
     failure: Failure,
     guest: &HostState,
@@ -123,13 +128,13 @@ pub(crate) fn from_failure(
 }
 
 /// Returns true if a text has the words with which languages report that memory is exhausted. A
-/// text about the long-term memory has none of them.
+/// text about the long-term memory has none of these words.
 fn is_about_memory(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     MEMORY_WORDS.iter().any(|words| text.contains(words))
 }
 
-/// Adds a limit to the details of a failure, unless they name one.
+/// Adds a limit to the details of a failure, unless the details already name a limit.
 fn with_limit(mut failure: Failure, resource: LimitedResource, allowed: u64) -> Failure {
     let details = failure.details.get_or_insert_with(|| json!({}));
     if let Value::Object(details) = details
@@ -167,7 +172,7 @@ fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) ->
             Failure::new(
                 code::TRAP,
                 format!(
-                    "{callee} called `{function}`, which is for the host; call tools by `tools`"
+                    "{callee} called `{function}`, which only the host calls; call tools by `tools`"
                 ),
             )
             .with_details(json!({ "trap": "forbidden-import", "import": function })),
@@ -188,11 +193,11 @@ pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit
         .with_details(json!({ "limit": limit, "allowed": allowed }))
 }
 
-/// Returns the failure of a guest that holds too many resources of WASI, or too many tasks.
+/// Returns the failure of a guest that holds too many resources of WASI or too many tasks.
 fn too_many_instances(callee: Callee<'_>) -> Failure {
     let message = format!(
         "{callee} holds more resources of the host, or more tasks of the asynchronous ABI, than a \
-         guest may; drop those that are not used any more"
+         guest may hold; drop those that are no longer used"
     );
     Failure::new(code::LIMIT, message).with_details(json!({ "limit": "instances" }))
 }
@@ -245,15 +250,15 @@ fn memory_limit_exceeded(allowed: u64, limits: &Limits, callee: Callee<'_>) -> F
         return limit_exceeded(callee, "memory", allowed, "bytes of memory");
     }
     let message = format!(
-        "{callee} needs more than {allowed} bytes of memory, which are as many as a guest of this \
-         host can have; raise `limits.guests_memory` in wattle.toml if it needs more"
+        "{callee} needs more than {allowed} bytes of memory, the maximum for a guest of this host; \
+         raise `limits.guests_memory` in wattle.toml if it needs more"
     );
     let details = json!({ "limit": "memory", "allowed": allowed });
     Failure::new(code::LIMIT, message).with_details(details)
 }
 
-/// Returns the failure of a guest that does not fit into the memory of all guests now. `total` is
-/// the number of bytes of that memory.
+/// Returns the failure of a guest for which the memory of all guests does not suffice now. `total`
+/// is the size of that memory in bytes.
 pub(crate) fn guests_memory_exhausted(callee: Callee<'_>, total: u64) -> Failure {
     let message = format!(
         "no memory for {callee}: its share of the {total} bytes for all guests is in use; try \
@@ -291,8 +296,9 @@ fn pool_exhausted(error: &wasmtime::Error, callee: Callee<'_>) -> Failure {
 }
 
 fn trap_failure(error: &wasmtime::Error, output: &GuestOutput, callee: Callee<'_>) -> Failure {
-    // A panic and an exception end in `unreachable`, or in an exit of WASI. A guest that wrote of
-    // an error before and then overflows its stack has another cause.
+    // A panic or an exception ends in `unreachable` or in `wasi:cli/exit`, so the output of the
+    // guest has the cause. Any other trap, such as a stack overflow, has nothing to do with an
+    // error that the guest wrote before.
     let (kind, text, cause) = match error.downcast_ref::<Trap>() {
         Some(Trap::UnreachableCodeReached) => {
             let kind = trap_kind(Trap::UnreachableCodeReached);
@@ -324,7 +330,8 @@ fn trap_kind(trap: Trap) -> String {
     }
 }
 
-/// Returns the innermost functions, by name if the guest contains names.
+/// Returns the innermost functions of a backtrace: their names, or their indexes if the component
+/// contains no names.
 fn frame_names(backtrace: &WasmBacktrace) -> Vec<String> {
     let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
         Some(name) => name.to_owned(),

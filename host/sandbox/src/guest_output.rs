@@ -1,8 +1,8 @@
-//! The end of what a guest wrote to stdout and stderr, and the cause of its end.
+//! The last bytes that a guest wrote to stdout and stderr, and the cause of a trap in them.
 //!
 //! A guest that panics or throws an exception writes the reason to its output, and then executes
-//! `unreachable`. The failure of the call has the reason from here. Guests without a gate, such as
-//! plugins that describe themselves, have no other place for their output.
+//! `unreachable`. This module finds that reason for the failure of the call. The output of guests
+//! without a gate, such as plugins that describe themselves, is kept nowhere else.
 
 mod cause;
 
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use self::cause::Cause;
 
-/// Number of bytes at the end of a stream that are kept, and up to as many before them. A stack has
-/// some KiB.
+/// Number of bytes at the end of a stream that are kept at least. At most twice as many are kept. A
+/// stack trace has some KiB.
 const MAX_STREAM_BYTES: usize = 8 << 10;
 
 /// An output stream of a guest.
@@ -22,7 +22,8 @@ pub(crate) enum StandardStream {
 }
 
 impl StandardStream {
-    /// Returns the name of the stream, which is the level of its log messages as well.
+    /// Returns the name of the stream, which is also the level of the log messages from this
+    /// stream.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Out => "stdout",
@@ -47,7 +48,8 @@ impl GuestOutput {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what the guest wrote to a stream.
+    /// Appends bytes that the guest wrote to a stream. Drops the oldest bytes if there are too
+    /// many.
     pub(crate) fn write(&self, stream: StandardStream, bytes: &[u8]) {
         let mut state = self.lock();
         let kept = match stream {
@@ -55,25 +57,27 @@ impl GuestOutput {
             StandardStream::Err => &mut state.stderr,
         };
         kept.extend_from_slice(last(bytes, MAX_STREAM_BYTES));
-        // Dropping bytes with each write would move the rest each time.
+        // If every write dropped bytes, every write would move the remaining bytes.
         if kept.len() > 2 * MAX_STREAM_BYTES {
             kept.drain(..kept.len() - MAX_STREAM_BYTES);
         }
     }
 
-    /// Keeps the cause that the guest gives itself. A later one replaces it.
+    /// Keeps the cause that the guest itself reported. A later call replaces this cause.
     pub(crate) fn set_panic(&self, cause: Cause) {
         self.lock().panic = Some(cause);
     }
 
-    /// Returns the cause that the guest gave, or the one that its output ends with.
+    /// Returns the cause that the guest reported. Otherwise returns the cause at the end of its
+    /// stderr or, if there is none, of its stdout.
     pub(crate) fn cause(&self) -> Option<Cause> {
         let given = self.lock().panic.clone();
         let find = |stream| Cause::find(&self.end(stream, MAX_STREAM_BYTES));
         given.or_else(|| find(StandardStream::Err)).or_else(|| find(StandardStream::Out))
     }
 
-    /// Returns at most the last `max_bytes` of a stream, in whole lines if there are several.
+    /// Returns at most the last `max_bytes` bytes of a stream, in whole lines if there are several
+    /// lines.
     pub(crate) fn end(&self, stream: StandardStream, max_bytes: usize) -> String {
         let state = self.lock();
         let kept = match stream {
@@ -114,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_of_the_guest_comes_before_its_output() {
+    fn cause_that_the_guest_reported_precedes_its_output() {
         let output = GuestOutput::default();
         assert_eq!(output.cause(), None);
         output.write(StandardStream::Out, b"Assertion failed: a (a.c: f: 1)\n");

@@ -1,13 +1,13 @@
-//! What all guests of a host hold together, in shares of apps: their memory in bytes, and the
-//! places of each engine.
+//! Resources that all guests of a host share, and of which each app has a share: the memory of all
+//! guests in bytes, and the places of each engine.
 //!
-//! The guests of one app hold at most half of what those of other apps do not hold ([`share_of`]),
-//! so an app always finds a part. Part of each share is a reserve; see [`Room`]. A guest waits
-//! before it starts, until what it takes at first fits.
+//! The guests of one app hold at most half of the amount that guests of other apps do not hold
+//! ([`share_of`]), so an app can always get a part. Part of each share is a reserve; see [`Room`].
+//! Before a guest starts, it waits until its initial amount fits.
 //!
-//! Each guest has limits of its own memory; see [`crate::memory_meter`]. The pool counts memory
-//! when it grows, and not what a guest may take at most. The growth of a running guest is granted
-//! or denied at once: guests that hold memory and wait for more would wait for one another.
+//! Each guest has limits of its own memory; see [`crate::memory_meter`]. The pool counts the memory
+//! that a guest holds, and not the limit of the guest. The growth of a running guest is granted or
+//! denied at once: guests that hold memory and wait for more could wait for one another forever.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,10 +25,10 @@ use wattle_run::limit;
 pub(crate) enum PoolOwner {
     /// An app, with all of its loaded versions.
     App(AppName),
-    /// The web handlers of an app, and the tools that they call. Only their places are counted apart
-    /// from those of other guests of the app.
+    /// The web handlers of an app, and the tools that the handlers call. Their places count apart
+    /// from the places of other guests of the app. Their memory does not.
     Handlers(AppName),
-    /// The descriptions that components give of themselves when they are loaded.
+    /// Components that describe themselves while they are loaded.
     Descriptions,
 }
 
@@ -36,11 +36,12 @@ pub(crate) enum PoolOwner {
 /// reserved: for guests that hold little, and for guests for which another guest waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
-    /// For the growth of guests that hold little.
+    /// The whole share: for the growth of guests that hold little memory.
     Whole,
-    /// For guests to start, if a guest waits for them.
+    /// The share without a small reserve: for the start of guests for which another guest waits.
     Awaited,
-    /// For other guests to start, and for the growth of guests that hold much.
+    /// The share without the whole reserve: for the start of other guests, and for the growth of
+    /// guests that hold much memory.
     Usual,
 }
 
@@ -52,7 +53,7 @@ impl Room {
         }
     }
 
-    /// Returns the room for a guest that holds `bytes` after its growth.
+    /// Returns the room for the growth of a guest to `bytes` bytes.
     fn to_grow(bytes: u64) -> Self {
         if bytes <= limit::SMALL_GUEST_BYTES { Self::Whole } else { Self::Usual }
     }
@@ -66,7 +67,7 @@ impl Room {
     }
 }
 
-/// An amount that all guests hold together, such as bytes. Clones share their state.
+/// A resource that all guests share, such as bytes of memory. Clones share the same state.
 #[derive(Clone)]
 pub(crate) struct GuestPool(Arc<Pool>);
 
@@ -84,9 +85,9 @@ struct State {
 #[derive(Default)]
 struct Account {
     held: u64,
-    /// Guests that wait for [`Room::Awaited`].
+    /// Guests that wait to start within [`Room::Awaited`].
     awaited: VecDeque<Waiter>,
-    /// Guests that wait for [`Room::Usual`].
+    /// Guests that wait to start within [`Room::Usual`].
     usual: VecDeque<Waiter>,
 }
 
@@ -96,21 +97,21 @@ struct Waiter {
     entry: oneshot::Sender<PoolLease>,
 }
 
-/// The response to a guest that is to start.
+/// The result of [`GuestPool::begin`].
 enum Entry {
     Started(PoolLease),
     Waits(Waiting),
     Refused,
 }
 
-/// The place of a guest in a queue. On drop, the guests behind it that fit start.
+/// The position of a guest in a queue. On drop, the next guests in the queue start if they fit.
 struct Waiting {
     pool: GuestPool,
     entry: oneshot::Receiver<PoolLease>,
 }
 
 impl Waiting {
-    /// Waits for the amount of the guest.
+    /// Waits until the pool grants the amount of the guest.
     async fn granted(mut self) -> Option<PoolLease> {
         (&mut self.entry).await.ok()
     }
@@ -118,14 +119,15 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // What was granted and not taken returns when the channel is dropped.
+        // If the pool has granted the amount already, it returns to the pool when the channel is
+        // dropped.
         self.entry.close();
         self.pool.admit(self.pool.lock());
     }
 }
 
 impl GuestPool {
-    /// Creates a pool of an amount.
+    /// Creates a pool of the amount `total`.
     pub(crate) fn new(total: u64) -> Self {
         Self(Arc::new(Pool { total, state: Mutex::default() }))
     }
@@ -140,9 +142,10 @@ impl GuestPool {
         Room::Usual.of(share_of(self.0.total, 0))
     }
 
-    /// Takes what a guest holds at first, at most [`GuestPool::most_of_one_guest`]. Waits until it
-    /// fits, behind the guests of the same owner that wait already. Returns `None` if too many of
-    /// them wait, or if a client or a guest has waited too long.
+    /// Takes the initial amount of a guest, which is at most [`GuestPool::most_of_one_guest`].
+    /// Waits until the amount fits, behind the guests of the same owner that wait already. Returns
+    /// `None` if too many guests of the owner wait, or if a client or a guest waits for this guest
+    /// and [`limit::GUEST_WAIT_MS`] have passed.
     pub(crate) async fn enter(
         &self,
         owner: PoolOwner,
@@ -179,7 +182,7 @@ impl GuestPool {
         Entry::Waits(Waiting { pool: self.clone(), entry: waits })
     }
 
-    /// Takes a further `amount` for a guest that has started. Returns false if the room does not
+    /// Takes a further `amount` for a guest that has started. Returns false if `room` does not
     /// suffice.
     fn grow(&self, owner: &PoolOwner, amount: u64, room: Room) -> bool {
         let mut state = self.lock();
@@ -200,7 +203,7 @@ impl GuestPool {
     /// Starts the waiting guests that fit, in order.
     fn admit(&self, mut state: MutexGuard<'_, State>) {
         let State { used, accounts } = &mut *state;
-        // Of guests that have stopped waiting at this moment.
+        // The leases of guests that have stopped waiting since `first_waiter`.
         let mut unclaimed = Vec::new();
         for (owner, account) in accounts.iter_mut() {
             for room in [Room::Awaited, Room::Usual] {
@@ -217,7 +220,7 @@ impl GuestPool {
         }
         accounts.retain(|_, account| !account.is_idle());
         drop(state);
-        // Its drop locks the state again.
+        // Dropping a lease locks the state again.
         drop(unclaimed);
     }
 
@@ -232,8 +235,8 @@ impl GuestPool {
 }
 
 impl Account {
-    /// Takes an amount of the pool, if the account then holds no more than the room of its share.
-    /// `used` is what all accounts hold.
+    /// Takes an amount from the pool if the account then holds no more than `room` permits. `used`
+    /// is the amount that all accounts hold together.
     fn take(&mut self, used: &mut u64, total: u64, amount: u64, room: Room) -> bool {
         let after = self.held.saturating_add(amount);
         if after > room.of(share_of(total, *used - self.held)) {
@@ -251,7 +254,7 @@ impl Account {
         }
     }
 
-    /// Returns the amount for the first guest that still waits.
+    /// Returns the amount of the first guest in the queue that still waits.
     fn first_waiter(&mut self, room: Room) -> Option<u64> {
         let queue = self.queue(room);
         while queue.front().is_some_and(|waiter| waiter.entry.is_closed()) {
@@ -269,7 +272,7 @@ impl Account {
     }
 }
 
-/// What one guest holds. It returns to the pool on drop.
+/// The amount that one guest holds. On drop, this amount returns to the pool.
 pub(crate) struct PoolLease {
     pool: GuestPool,
     owner: PoolOwner,
@@ -277,8 +280,8 @@ pub(crate) struct PoolLease {
 }
 
 impl PoolLease {
-    /// Returns true if the guest can hold `bytes` of memory in total, and takes what it does not
-    /// hold yet.
+    /// Raises the amount of the guest to `bytes` of memory in total. Returns false, and changes
+    /// nothing, if the pool does not have enough.
     pub(crate) fn grow_to(&self, bytes: u64) -> bool {
         let held = self.held.load(Ordering::Relaxed);
         if bytes <= held {
@@ -291,7 +294,7 @@ impl PoolLease {
         true
     }
 
-    /// Returns to the pool what the guest holds beyond `amount`.
+    /// Lowers the amount of the guest to `amount`, and returns the difference to the pool.
     pub(crate) fn shrink_to(&self, amount: u64) {
         let held = self.held.load(Ordering::Relaxed);
         if amount < held {
@@ -331,12 +334,13 @@ pub(crate) mod tests {
         PoolOwner::App(AppName::new(name).unwrap())
     }
 
-    /// Starts a guest of an app whose first memory is one MiB. Returns `None` if it waits.
+    /// Starts a guest of an app with an initial memory of one MiB. Returns `None` if the guest has
+    /// to wait.
     fn start(pool: &GuestPool, name: &str) -> Option<PoolLease> {
         pool.enter(app(name), MIB, AwaitedBy::Superstep).now_or_never().flatten()
     }
 
-    /// Returns the memory of a guest that holds nothing yet, of a pool of `total` bytes.
+    /// Returns the lease of a guest that holds nothing yet, from a pool of `total` bytes.
     pub(crate) fn memory_of(total: u64) -> Arc<PoolLease> {
         let memory = GuestPool::new(total).lease(app("a"), 0);
         Arc::new(memory)
@@ -347,11 +351,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_app_holds_half_of_what_others_leave() {
+    fn an_app_holds_at_most_half_of_the_memory_that_others_leave() {
         let pool = GuestPool::new(64 * MIB);
         assert_eq!(pool.most_of_one_guest(), 28 * MIB);
         let (a, b) = (start(&pool, "a").unwrap(), start(&pool, "b").unwrap());
-        // `b` leaves 63 MiB, half of which is the share of `a`. One eighth is the reserve.
+        // `b` leaves 63 MiB, half of which is the share of `a`. One eighth of the share is the
+        // reserve.
         assert!(a.grow_to(27 * MIB) && !a.grow_to(28 * MIB));
         // `a` leaves 37 MiB.
         assert!(b.grow_to(16 * MIB) && !b.grow_to(17 * MIB));
@@ -364,7 +369,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_first_memory_of_a_guest_counts_once() {
+    fn initial_memory_of_a_guest_counts_once() {
         let pool = GuestPool::new(64 * MIB);
         let guest = start(&pool, "a").unwrap();
         assert!(guest.grow_to(MIB));
@@ -383,7 +388,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn nodes_start_in_order_when_memory_returns() {
+    async fn waiting_nodes_start_in_order_when_memory_is_freed() {
         let pool = GuestPool::new(64 * MIB);
         let (small, large) = (start(&pool, "a").unwrap(), start(&pool, "a").unwrap());
         assert!(large.grow_to(27 * MIB));
@@ -413,7 +418,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_waits_for_a_limited_time() {
+    async fn guest_for_a_client_waits_for_a_limited_time() {
         let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         assert!(large.grow_to(28 * MIB));
@@ -421,7 +426,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_guest_that_stops_waiting_holds_nobody_up() {
+    async fn guest_that_stops_waiting_does_not_block_the_guests_behind_it() {
         let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
         assert!(large.grow_to(28 * MIB));
@@ -433,7 +438,7 @@ pub(crate) mod tests {
         drop(large);
         let started = second.await;
         assert_eq!(used(&pool), MIB);
-        // Memory that was granted to a guest that does not take it returns as well.
+        // Memory that was granted to a guest that has stopped waiting also returns to the pool.
         let more = started.unwrap();
         assert!(more.grow_to(28 * MIB));
         let mut unclaimed = Box::pin(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
@@ -445,10 +450,10 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_guest_starts_when_the_one_before_it_stops_waiting() {
+    async fn guest_starts_when_the_guest_before_it_stops_waiting() {
         let pool = GuestPool::new(64 * MIB);
         let large = start(&pool, "a").unwrap();
-        // An app may use 28 MiB before guests wait.
+        // An app may use 28 MiB before its guests have to wait.
         assert!(large.grow_to(27 * MIB));
         let mut first = Box::pin(pool.enter(app("a"), 20 * MIB, AwaitedBy::Superstep));
         let mut second = Box::pin(pool.enter(app("a"), MIB, AwaitedBy::Superstep));

@@ -8,6 +8,6 @@ use wattle_run::gate::transaction::Transaction;
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct StreamHandle(pub(crate) CompletionStream);
 
-/// A guest's handle of a transaction; empty once the transaction has ended.
+/// A guest's handle of a transaction; `None` once the transaction has ended.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct TransactionHandle(pub(crate) Option<Transaction>);

@@ -1,4 +1,4 @@
-//! The data of a store for one guest call.
+//! The data of a wasmtime store for one guest call.
 
 use std::sync::Arc;
 
@@ -26,17 +26,19 @@ use crate::wasi::http::GuestHttp;
 /// pollables and streams of WASI guests.
 const MAX_RESOURCES: usize = 1_000;
 
-/// Maximum number of host resources that a guest with folders may hold open. Each can be an open
-/// file, and a listing of a folder two. The process has a limited number of these for all guests and
-/// connections.
+/// Maximum number of host resources that a guest with folders may hold open. Each resource can be
+/// an open file, and a listing of a folder can be two. All guests and connections share the limited
+/// number of open files of the process.
 const MAX_RESOURCES_WITH_FOLDERS: usize = 100;
 
-/// Maximum number of tasks of one guest with the asynchronous ABI. A call is one, and so is each call
-/// between the components of which a guest is composed. The stack of a task that waits is kept.
+/// Maximum number of tasks of one guest with the asynchronous ABI. The call of an exported function
+/// is a task, and so is each call between the components of a composed guest. A task that waits
+/// keeps its stack.
 pub(crate) const MAX_TASKS: u32 = 10;
 
-/// What a task takes in the table of tasks. The sets, streams and futures that a guest makes take a
-/// place each, so it has room for these only if it has fewer tasks.
+/// Entries of wasmtime's table of tasks that one task takes. Each waitable set, stream or future of
+/// a guest takes one entry of the same table, so a guest can have these only if it has fewer than
+/// [`MAX_TASKS`] tasks.
 const PLACES_PER_TASK: usize = 3;
 
 /// The host's side of one guest call.
@@ -48,7 +50,7 @@ pub(crate) struct HostState {
     pub(crate) output: GuestOutput,
     wasi: Option<Box<WasiCtx>>,
     wasi_http: Option<Box<GuestHttp>>,
-    /// Requests of `wasi:http`.
+    /// Host calls for requests of `wasi:http`.
     pub(crate) calls: ConcurrentCalls,
     /// The folders that the guest may use.
     pub(crate) folders: Vec<OpenFolder>,
@@ -57,9 +59,9 @@ pub(crate) struct HostState {
     constants: Option<Box<Constants>>,
 }
 
-/// Where clocks and random numbers of WASI come from.
+/// The source of the clocks and random numbers of WASI.
 pub(crate) enum WasiSource<'a> {
-    /// The gate, which journals them.
+    /// The gate, which journals the values that the guest reads.
     Gate(Arc<Gate>),
     /// Fixed values, which are the same for every guest without a gate.
     Constants(&'a mut Constants),
@@ -128,8 +130,8 @@ impl HostState {
         Ok(self.off_cpu(gate.call(call)).await?)
     }
 
-    /// Gives the guest the environment and the folders of grants. What the guest reads in a folder
-    /// is in no journal, so only a call whose whole result is journaled may have one.
+    /// Gives the guest the environment and the folders of grants. The journal does not record reads
+    /// from a folder, so only a call whose whole result is journaled may have folders.
     ///
     /// # Errors
     ///
@@ -158,8 +160,9 @@ impl HostState {
         (self.wasi_http.get_or_insert_with(create), &mut self.table)
     }
 
-    /// Waits for the responses of `wasi:http` that the ended guest did not wait for. A request that
-    /// it sent with its body is made, so that the journal has a result for it.
+    /// Waits for the responses of `wasi:http` that the ended guest did not wait for. A request
+    /// whose body the guest has finished is performed, so that the journal has its result. A
+    /// request with an unfinished body is not sent.
     ///
     /// # Errors
     ///

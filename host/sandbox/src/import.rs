@@ -25,8 +25,9 @@ use wasmtime::component::{HasSelf, Linker};
 use crate::bindings::wattle::plugin as wit;
 use crate::host_state::HostState;
 
-/// Interfaces of `wattle:plugin` that a guest may import. `types` has only types. `tool` is an export
-/// whose types `tools` uses, and some toolchains import its functions with them.
+/// Interfaces of `wattle:plugin` that a guest may import. `types` has no functions. `tool` is an
+/// interface that plugins export. `tools` uses types of `tool`, and some toolchains import the
+/// functions of `tool` together with its types.
 pub(crate) const INTERFACES: &[&str] = &[
     "types",
     "llm",

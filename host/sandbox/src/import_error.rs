@@ -12,18 +12,19 @@ pub(crate) enum ImportError {
     Trap(TrapReason),
 }
 
-/// The reason why the host ends a guest from inside a host function. It passes through wasmtime as
-/// the error of the call, and [`crate::guest_error`] finds it there.
+/// The reason why the host ends a guest from inside a host function. wasmtime returns this reason
+/// as the error of the call, and [`crate::guest_error`] downcasts that error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrapReason {
     /// The gate unwinds the guest.
     #[error("the gate unwound the guest")]
     Unwind(Unwind),
     /// The guest has no gate and must not make host calls: it describes itself, or it is a reducer.
-    #[error("`{0}` is not available here")]
+    #[error("`{0}` is not available to a guest without a gate")]
     NoGate(&'static str),
-    /// The guest calls a function that guests export, and import only because of its types.
-    #[error("`{0}` is an export")]
+    /// The guest calls a function of an interface that guests export, and import only for its
+    /// types.
+    #[error("`{0}` is a function that guests export")]
     ExportOnly(&'static str),
     /// The guest asks WASI for more random bytes than this limit.
     #[error("the guest reached its limit of {0} random bytes")]

@@ -1,7 +1,8 @@
 //! Conversion between JSON text of guests and values.
 //!
 //! `serde_json` rejects documents nested deeper than 128 levels. Host functions need this bound:
-//! they run on the guest's small stack, and an overflow would abort the process.
+//! they parse on the small stack of the guest, and an overflow of this stack would abort the
+//! process.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -14,7 +15,8 @@ use wattle_run::limit;
 ///
 /// # Errors
 ///
-/// `limit` or `invalid`, with the function and the field that the text came from.
+/// A failure with the code `limit` or `invalid`, which names the function and the field of the
+/// text.
 pub(crate) fn parse(
     text: &str,
     function: &str,
@@ -39,7 +41,7 @@ pub(crate) fn parse_option(
     text.map(|text| parse(text, function, field, allowed)).transpose()
 }
 
-/// Parses a JSON Schema of a guest. A longer one than [`SCHEMA_BYTES`] does not compile.
+/// Parses a JSON Schema of a guest, of at most [`SCHEMA_BYTES`]: a longer schema would not compile.
 ///
 /// # Errors
 ///
@@ -73,7 +75,7 @@ fn parse_size_checked(text: &str, function: &str, field: &str) -> Result<Value, 
     })
 }
 
-/// Parses JSON text that a guest returned, and whose size was checked with all that it returned.
+/// Parses JSON text that a guest returned. The caller has checked the size of the whole output.
 pub(crate) fn parse_output(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -89,11 +91,11 @@ pub(crate) fn extra_bytes(extra: &[(String, String)]) -> usize {
 }
 
 /// Parses the extension fields `extra` of a record as the type `T`, whose fields have the known
-/// keys. The values may have at most [`CALL_JSON_BYTES`](limit::CALL_JSON_BYTES) together.
+/// keys. All keys and values together may have at most [`CALL_JSON_BYTES`](limit::CALL_JSON_BYTES).
 ///
 /// # Errors
 ///
-/// `limit` or `invalid`, with the function and the key.
+/// A failure with the code `limit` or `invalid`, which names the function.
 pub(crate) fn parse_extra<T: DeserializeOwned>(
     extra: &[(String, String)],
     function: &str,
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_function_and_field() {
+    fn failures_name_function_and_field() {
         let failure = parse("{", "emit.custom", "data", 1).unwrap_err();
         assert_eq!(failure.code, code::INVALID);
         assert!(failure.message.contains("`emit.custom`: `data`"), "{}", failure.message);
@@ -135,7 +137,7 @@ mod tests {
         assert!(parse(&nested, "emit.custom", "data", nested.len()).is_ok());
     }
 
-    /// Text that is not JSON shows that it is not parsed: its failure would be `invalid`.
+    /// The text is not JSON: if it were parsed, the code of the failure would be `invalid`.
     #[test]
     fn text_above_the_limit_is_not_parsed() {
         let numbers = "0,".repeat(16 << 20);

@@ -56,7 +56,7 @@ impl From<CompileError> for LoadFailure {
     }
 }
 
-/// A rejection before or after the compilation is cheap to find again.
+/// The rejection is not final: a check before or after the compilation is cheap to repeat.
 impl From<Rejection> for LoadFailure {
     fn from(rejection: Rejection) -> Self {
         Self { rejection, is_final: false }
@@ -86,7 +86,8 @@ impl Loader {
         Self(Arc::new(LoaderInner { engines, cache, compilers, guests_memory }))
     }
 
-    /// Checks, compiles and describes a file. Returns `None` if that takes more than `effort`.
+    /// Checks, compiles and describes a file. Returns `None` if this needs more than `effort`
+    /// permits.
     pub(crate) async fn load(
         &self,
         name: &PluginName,
@@ -144,8 +145,8 @@ impl Loader {
 }
 
 impl Loader {
-    /// Describes a typed component by the types of its functions. They can be many, and so can be
-    /// their schemas.
+    /// Describes a typed component by the types of its functions. Runs on a blocking thread,
+    /// because a component can have many functions with large schemas.
     async fn describe_types(
         &self,
         component: Component,
@@ -185,7 +186,7 @@ impl Loader {
         .await
     }
 
-    /// Runs file access on a thread that may block.
+    /// Runs `work` on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&LoaderInner) -> Result<T, Rejection> + Send + 'static,

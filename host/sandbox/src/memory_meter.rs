@@ -1,10 +1,10 @@
 //! Limits of a guest's memory and tables, and a record of denied growth.
 //!
-//! Growth counts twice: for the guest, and for all guests together ([`crate::guest_pool`]).
-//! Values that the host has in memory for a call of the guest count for all guests only. A guest
-//! that is denied memory traps with `unreachable`. The recorded denial distinguishes that trap from
-//! others. A denial is over when the same resource grows afterwards, since the guest went on with
-//! less than it had asked for.
+//! Growth counts twice: against the limit of the guest, and against the memory of all guests
+//! together ([`crate::guest_pool`]). Values that the host holds in memory for a call of the guest
+//! count only against the memory of all guests. A guest that is denied memory traps with
+//! `unreachable`. The recorded denial distinguishes that trap from others. A denial stands until
+//! the same resource grows, which means that the guest has continued with less than it asked for.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) const MAX_TABLES: usize = 50;
 /// Memory of one element of a table: a pointer.
 const TABLE_ELEMENT_BYTES: u64 = size_of::<usize>() as u64;
 
-/// Memory of the largest tables of one guest.
+/// Maximum memory of the tables of one guest, in bytes.
 const MAX_TABLE_BYTES: u64 = limit::TABLE_ELEMENTS * TABLE_ELEMENT_BYTES;
 
 /// A resource whose growth was denied.
@@ -53,7 +53,7 @@ impl LimitedResource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Denial {
     pub(crate) resource: LimitedResource,
-    /// False if the guest got less of the resource afterwards.
+    /// True until the same resource grows after the denial.
     pub(crate) stands: bool,
 }
 
@@ -61,13 +61,13 @@ pub(crate) struct Denial {
 pub(crate) struct MemoryMeter {
     memory: Usage,
     table: Usage,
-    /// Bytes of the host that the values of a call take.
+    /// Memory of the host for the values of a call, in bytes.
     values: u64,
     shared: Arc<PoolLease>,
 }
 
 /// Units in use and allowed. Growth that was granted and then failed in the engine stays counted.
-/// That happens only if the host itself is out of memory.
+/// Such a failure happens only if the host itself is out of memory.
 struct Usage {
     used: u64,
     allowed: u64,
@@ -107,22 +107,23 @@ impl Usage {
     }
 }
 
-/// Returns the limit of a guest's memory under a limit of its own, so that a guest which cannot
-/// have more reaches a limit instead of waiting for others.
+/// Returns the memory limit of a guest, in bytes: `own_limit_bytes`, or the amount that the pool
+/// can give to a single guest if that is less. A guest that needs more fails at its limit instead
+/// of waiting for other guests.
 pub(crate) fn allowed_memory(own_limit_bytes: u64, guests_memory: &GuestPool) -> u64 {
     own_limit_bytes.min(guests_memory.most_of_one_guest().saturating_sub(MAX_TABLE_BYTES))
 }
 
 impl MemoryMeter {
     /// Creates a meter for `memory_bytes` bytes of memory and the fixed number of table elements.
-    /// All of it counts as `shared`.
+    /// Memory and tables also count against `shared`.
     pub(crate) fn new(memory_bytes: u64, shared: Arc<PoolLease>) -> Self {
         let (memory, table) = (Usage::new(memory_bytes), Usage::new(limit::TABLE_ELEMENTS));
         Self { memory, table, values: 0, shared }
     }
 
-    /// Counts `bytes` in total for the values of a call, beside memory and tables. Returns false
-    /// if they do not fit among all guests.
+    /// Sets the memory that the values of a call take to `bytes`, in addition to memory and tables.
+    /// Returns false, and changes nothing, if the memory of all guests does not suffice.
     pub(crate) fn hold_values(&mut self, bytes: u64) -> bool {
         let before = std::mem::replace(&mut self.values, bytes);
         let fits = self.share(self.memory.used, self.table.used);
@@ -132,7 +133,7 @@ impl MemoryMeter {
         fits
     }
 
-    /// Gives the memory of the values back, which the host has dropped.
+    /// Returns the memory of the values to the pool. The caller must have dropped the values.
     pub(crate) fn release_values(&mut self) {
         self.values = 0;
         self.shared.shrink_to(self.of_all(self.memory.used, self.table.used));
@@ -144,10 +145,10 @@ impl MemoryMeter {
         self.shared.most_of_one_guest().saturating_sub(held)
     }
 
-    /// Returns the denial that explains the end of the guest: of several, one that still holds, then
-    /// one of memory.
+    /// Returns the denial that explains the end of the guest. A denial that stands precedes one
+    /// that no longer stands, and a denial of memory precedes a denial of tables.
     pub(crate) fn denied(&self) -> Option<Denial> {
-        // The last of several maximums counts.
+        // Of several maximums, `max_by_key` returns the last: the denial of memory.
         let denials = [self.table.denied, self.memory.denied].into_iter().flatten();
         denials.max_by_key(|denied| denied.stands)
     }
@@ -161,7 +162,8 @@ impl MemoryMeter {
         }
     }
 
-    /// Returns true if the guest can hold this much memory and these tables among all guests.
+    /// Takes this much memory and these tables from the memory of all guests. Returns false if that
+    /// memory does not suffice.
     fn share(&self, memory_bytes: u64, table_elements: u64) -> bool {
         self.shared.grow_to(self.of_all(memory_bytes, table_elements))
     }
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_share_one_limit() {
+    fn memories_of_a_guest_share_one_limit() {
         let mut meter = meter(100, 1_000);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
@@ -243,10 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn denial_is_over_when_the_same_resource_grows() {
+    fn denial_no_longer_stands_when_the_same_resource_grows() {
         let mut meter = meter(100, 1_000);
         assert!(!meter.memory_growing(0, 101, None).unwrap());
-        // Neither no growth nor that of a table is the memory that the guest asked for.
+        // Neither a growth by zero nor the growth of a table ends the denial of memory.
         assert!(meter.memory_growing(0, 0, None).unwrap());
         assert!(meter.table_growing(0, 1, None).unwrap());
         assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn no_guest_is_allowed_more_than_it_can_have() {
+    fn limit_of_a_guest_is_at_most_what_the_pool_can_give_to_one_guest() {
         let all = GuestPool::new(limit::GUESTS_MEMORY_BYTES);
         assert_eq!(allowed_memory(limit::MEMORY_BYTES, &all), limit::MEMORY_BYTES);
         let most = allowed_memory(u64::MAX, &all);

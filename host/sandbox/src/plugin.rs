@@ -86,7 +86,7 @@ impl Plugin for WasmPlugin {
         let key = grants.key_of(app, &self.info.name);
         let (limits, callee) = (&grants.limits, self.callee(&what, &key));
         let owner = PoolOwner::App(app.clone());
-        // The guest that started a subgraph waits for the reducers of its channels.
+        // A guest that started a subgraph waits for the reducers of the channels of the subgraph.
         let awaited_by = AwaitedBy::Guest;
         let code = &self.code;
         let made = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given: None };

@@ -9,8 +9,9 @@ use crate::load::Rejection;
 /// Maximum number of remembered components. Each takes about two kilobytes.
 const MAX_COMPONENTS: usize = 1_000;
 
-/// Digests of components whose compilation failed, with the reason. A component can keep a compiler
-/// busy for minutes, and a reload of other files reads it again.
+/// Digests of components whose compilation failed, each with its rejection. The sandbox does not
+/// compile these components again: a component can keep a compiler busy for minutes, and each
+/// reload of the plugins reads all components.
 #[derive(Default)]
 pub(crate) struct RefusedComponents {
     rejections: HashMap<Digest, Rejection>,
@@ -19,12 +20,13 @@ pub(crate) struct RefusedComponents {
 }
 
 impl RefusedComponents {
-    /// Returns why a component was refused; `None` if it was not, or was forgotten.
+    /// Returns the rejection of a component; `None` if the component was not refused or was
+    /// forgotten.
     pub(crate) fn get(&self, digest: Digest) -> Option<Rejection> {
         self.rejections.get(&digest).cloned()
     }
 
-    /// Remembers a component. Forgets the oldest one if there are too many.
+    /// Remembers the rejection of a component. Forgets the oldest component if there are too many.
     pub(crate) fn insert(&mut self, digest: Digest, rejection: Rejection) {
         if self.rejections.insert(digest, rejection).is_some() {
             return;

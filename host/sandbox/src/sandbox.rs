@@ -22,10 +22,10 @@ use crate::refused::RefusedComponents;
 /// Implements the port `Sandbox` with wasmtime.
 pub struct WasmSandbox {
     loader: Loader,
-    /// Loaded code, by digest. Apps share plugins, and a reload often reads the same bytes. Code
-    /// that no plugin uses is not kept.
+    /// Loaded code, by digest. Apps share plugins, and a reload often reads the same bytes. The
+    /// references are weak, so code that no plugin uses is freed.
     loaded: Mutex<HashMap<Digest, LoadedPlugin>>,
-    /// Components whose compilation failed. It is not repeated.
+    /// Components whose compilation failed. The sandbox does not compile them again.
     refused: Mutex<RefusedComponents>,
 }
 
@@ -35,14 +35,14 @@ struct LoadedPlugin {
 }
 
 impl WasmSandbox {
-    /// Sets up the engine, its ticker and the cache. The engine for components with the asynchronous
-    /// ABI is set up when the first one is loaded.
+    /// Sets up the engine for the synchronous ABI, its ticker and the cache of compiled code. The
+    /// engine for the asynchronous ABI is set up when the first component with this ABI is loaded.
     ///
     /// # Errors
     ///
     /// [`Error::Engine`] if the address space is too small for `max_instances`, [`Error::CacheDir`]
-    /// if the directory cannot be used, [`Error::Ticker`] and [`Error::Link`] for faults of the
-    /// host itself.
+    /// if the directory cannot be used, [`Error::Ticker`] if the thread that interrupts guests
+    /// cannot be started, and [`Error::Link`] if the interfaces of the host cannot be linked.
     pub fn new(config: &SandboxConfig) -> Result<Arc<Self>, Error> {
         let cache = config.cache.clone().map(CodeCache::open).transpose()?;
         let engines = Engines::new(config.max_instances, config.guests_memory_bytes)?;

@@ -20,12 +20,12 @@ const MAX_MESSAGE_CHARS: usize = 8_000;
 /// reads the run receives them.
 const MAX_DETAILS_BYTES: usize = 256 << 10;
 
-/// Replaces a code without letters and digits.
+/// The code that replaces a code without letters and digits.
 const DEFAULT_CODE: &str = "failed";
 
-/// Parses the details of a guest's failure. An error about details would hide the failure: details
-/// that are not valid JSON, or that are nested too deeply for the event log, are kept as text, and
-/// the size replaces those that are too large.
+/// Parses the details of a guest's failure. An error about the details would hide the failure.
+/// Details that are not valid JSON, or that are nested too deeply for the event log, are therefore
+/// kept as text. Details that are too large are replaced by their size.
 pub(crate) fn parse_details(text: String) -> Value {
     if text.len() > MAX_DETAILS_BYTES {
         return omitted_details(text.len());

@@ -1,10 +1,11 @@
 //! Typed components: components without an interface of the contract, whose exported functions are
 //! tools.
 //!
-//! The types of a function say what its tool takes and returns. Such a component needs no SDK, and
-//! does not describe itself: nothing of it runs when it is loaded. [`describe`] reads the types that
-//! the engine found when it compiled the component. The component is not taken apart once more: the
-//! library for that recurses without end on some bytes, and refuses some documentation.
+//! The types of a function define the arguments and the output of its tool. A typed component needs
+//! no SDK, and does not describe itself: none of its code runs when it is loaded. [`describe`]
+//! reads the types that the engine found when it compiled the component. The component is not
+//! decoded a second time: the library that decodes WIT recurses without end on some bytes, and
+//! rejects some documentation.
 //!
 //! # Layout
 //!
@@ -42,13 +43,13 @@ use crate::typed::reader::{MAX_FUNCTION_TYPES, TypeReader};
 use crate::typed::value_error::quoted;
 use crate::typed::wit_type::WitType;
 
-/// Maximum number of types, fields and cases of all functions together, and of all types with
-/// documentation; maximum number of names among which these types are searched. The host has those
-/// of functions in memory as long as the plugin is loaded.
+/// Maximum number of types, fields and cases of all functions together, and of all documented types
+/// together. Also the maximum number of names that are searched for documented types. The host
+/// keeps the types of functions in memory as long as the plugin is loaded.
 const MAX_TYPES: usize = 50_000;
 
-/// Maximum length of a function's type in the description of its tool, in characters. A longer one
-/// tells a model less than the schema does.
+/// Maximum length of a function's type in the description of its tool, in characters. The name of
+/// the function replaces a longer type, from which a model would learn less than from the schema.
 const MAX_SIGNATURE_CHARS: usize = 500;
 
 /// Maximum length of the name of a refused function, in characters.
@@ -129,8 +130,8 @@ struct ExportedFunction {
 ///
 /// # Errors
 ///
-/// The rejection of more than [`MAX_ITEMS`] functions. The names of further ones are not copied: a
-/// small file can have one long name of an instance and many functions in it.
+/// A rejection if there are more than [`MAX_ITEMS`] functions. The names of further functions are
+/// not copied: a small file can have many functions in one instance with a long name.
 fn exported_functions(component: &Component) -> Result<Vec<ExportedFunction>, Rejection> {
     let (ty, engine) = (component.component_type(), component.engine());
     let (mut found, mut count) = (Vec::new(), 0);
@@ -168,7 +169,7 @@ impl ExportedFunction {
         FunctionName { interface: self.interface.as_deref(), function: &self.function }
     }
 
-    /// Reads the types of the function. `names` counts the functions for each name of a tool.
+    /// Reads the types of the function. `names` has the number of functions for each tool name.
     ///
     /// # Errors
     ///
@@ -189,7 +190,7 @@ impl ExportedFunction {
         let result = result.map_err(|reason| format!("its result {reason}"))?;
         let tool = self.name().tool()?;
         if names.get(&tool).is_some_and(|functions| *functions > 1) {
-            return Err(format!("the tool of another function has the name `{tool}` as well"));
+            return Err(format!("another function has the same tool name `{tool}`"));
         }
         Ok(TypedFunction { tool, index: self.index, params, result })
     }
@@ -212,7 +213,8 @@ impl ExportedFunction {
             name: found.tool.clone(),
             description: text.map_or_else(|| self.signature(found), str::to_owned),
             arguments_schema,
-            // The conversion checks arguments as well, and says exactly where they are wrong.
+            // The conversion `to_val` also checks the arguments, and its errors name the exact
+            // place of a fault.
             accepts_invalid: true,
             hints: ToolHints::default(),
             reference: None,
@@ -242,13 +244,15 @@ impl ExportedFunction {
 /// The documentation of types, by the interface that names them; `None` for the component itself.
 type DocsOfInterfaces<'d> = BTreeMap<Option<String>, DocsOfTypes<'d>>;
 
-/// Finds the documentation of types. After [`MAX_TYPES`] names, further types have none.
+/// Finds the documentation of types. Types after the first [`MAX_TYPES`] names have no
+/// documentation.
 fn docs_of_types<'d>(component: &Component, docs: &DocsIndex<'d>) -> DocsOfInterfaces<'d> {
     let (ty, engine) = (component.component_type(), component.engine());
     let mut found = DocsOfInterfaces::new();
     let mut reader = TypeReader::new(MAX_TYPES);
     let mut add = |interface: Option<&str>, name: &str, ty: &Type| {
-        // To the engine, `type price = u32` is `u32`, whose documentation it is not.
+        // The engine resolves `type price = u32` to `u32`, but the documentation of `price` is not
+        // that of `u32`.
         let is_distinct =
             matches!(ty, Type::Record(_) | Type::Variant(_) | Type::Enum(_) | Type::Flags(_));
         if is_distinct
@@ -259,7 +263,7 @@ fn docs_of_types<'d>(component: &Component, docs: &DocsIndex<'d>) -> DocsOfInter
         }
     };
     let mut left = MAX_TYPES;
-    // A component imports the types that it names itself.
+    // The types that the component itself names, outside of interfaces, are among its imports.
     for (name, item) in ty.imports(engine).chain(ty.exports(engine)).take(MAX_TYPES) {
         match item.ty {
             ComponentItem::Type(ty) => add(None, name, &ty),
@@ -289,7 +293,7 @@ fn without_tools(refused: &[RefusedFunction]) -> Rejection {
     Rejection::new(
         "missing-export",
         &format!("it is not a plugin: {found}"),
-        "export a function of values without resources, streams and futures, which becomes a tool, \
-         or `node`, `tool`, `reducer` or `web` of `wattle:plugin@0.1`",
+        "export a function without resources, streams and futures in its types, which becomes a \
+         tool, or export `node`, `tool`, `reducer` or `web` of `wattle:plugin@0.1`",
     )
 }

@@ -1,12 +1,12 @@
 //! WASI for components that import it: a context, and `wasi:http` through the gate.
 //!
-//! Components get no arguments and no sockets, and no files and no environment either, unless the
-//! operator grants a typed component some. Lines on stdout and stderr become log messages and count
-//! as such; their end is kept for the failure of the guest. The gate supplies the wall clock, the
-//! monotonic clock and random numbers, so a re-executed guest reads the same values. A `poll` on a
-//! timer waits for real time, which the guest can observe only with the gate's clocks. A guest
-//! without a gate reads constants, and its timers are ready at once.
-//! Requests of `wasi:http` are host calls of the gate.
+//! Components get neither arguments nor sockets. They get folders and environment variables only if
+//! they are typed components and the operator grants these. Lines on stdout and stderr become log
+//! messages and count as such. The last bytes of both streams are kept for the failure of the
+//! guest. The gate supplies the wall clock, the monotonic clock and random numbers, so a
+//! re-executed guest reads the same values. A `poll` on a timer waits for real time, which the
+//! guest can observe only with the gate's clocks. A guest without a gate reads constants, and its
+//! timers are ready at once. Requests of `wasi:http` are host calls of the gate.
 
 mod clocks;
 pub(crate) mod constants;
@@ -70,15 +70,15 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     listing::link(linker)
 }
 
-/// Defines `wasi:http`, which uses resources of the rest of WASI.
+/// Defines `wasi:http`, which uses resources of other WASI packages.
 pub(crate) fn link_http(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     http_texts::limit(linker)
 }
 
 /// Replaces an item of an interface in a linker that allows no shadowing. Returns an error if the
-/// linker has no such item, as after an update of wasmtime-wasi that raises the version of the
-/// interface: guests would go on to get the item of wasmtime-wasi.
+/// linker has no such item. This happens after an update of wasmtime-wasi that raises the version
+/// of the interface: without the error, guests would get the item of wasmtime-wasi.
 fn replace(
     linker: &mut Linker<HostState>,
     interface: &str,

@@ -14,15 +14,16 @@ use crate::compile::{CompileError, CompileLimits};
 use crate::load::Rejection;
 use crate::load::prepare::Prepared;
 
-/// Maximum size of compiled code, in bytes. The code of the largest component has some four times
-/// its size.
+/// Maximum size of compiled code, in bytes. Compiled code is about four times as large as its
+/// component.
 const MAX_CODE_BYTES: u64 = 512 << 20;
 
 /// Maximum length of a failed process's standard error that is kept, in bytes.
 const MAX_STDERR_BYTES: u64 = 4 << 10;
 
-/// Parts of the messages of a process that is out of memory: of Rust's allocator, of a buffer that
-/// cannot grow, of the system for a mapping, and of the system for the stack of a thread.
+/// Parts of the messages of a process that is out of memory: from Rust's allocator, from a buffer
+/// that cannot grow, from the operating system for a memory mapping, and from the operating system
+/// for the stack of a thread.
 const OUT_OF_MEMORY_MESSAGES: &[&str] = &[
     "memory allocation of",
     "out of memory",
@@ -52,7 +53,7 @@ pub(super) async fn compile(
     let child = command.spawn().map_err(failed)?;
     let done = tokio::time::timeout(limits.wall, communicate(child, bytes)).await;
     let Ok(done) = done else {
-        // The machine may have been busy.
+        // The machine may have been busy, so another attempt may succeed.
         return Err(CompileError::Failed(limit_exceeded("seconds", limits.wall.as_secs())));
     };
     let ProcessOutput { status, stdout, stderr } = done.map_err(failed)?;
@@ -133,8 +134,8 @@ fn is_out_of_memory(text: &str) -> bool {
     OUT_OF_MEMORY_MESSAGES.iter().any(|words| text.contains(words))
 }
 
-/// Returns true if the system ended the process at its limit of CPU time. It sends one of two
-/// signals, and no other process sends them.
+/// Returns true if the system ended the process at its limit of CPU time. The system sends
+/// `SIGXCPU` or `SIGKILL` at this limit, and no other process sends these signals.
 #[cfg(unix)]
 fn exceeded_cpu_limit(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt as _;
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_that_cannot_grow_is_out_of_memory() {
+    fn error_of_a_buffer_that_cannot_grow_is_recognized_as_out_of_memory() {
         assert!(is_out_of_memory(&io::Error::from(io::ErrorKind::OutOfMemory).to_string()));
         assert!(!is_out_of_memory("the component has no memory"));
     }

@@ -1,8 +1,8 @@
 //! The process that compiles one component: it reads the component from standard input, and writes
 //! the outline and the code to standard output.
 //!
-//! The process sets its own limits before it reads anything, so it needs no support by the system
-//! around it.
+//! The process sets its own limits before it reads anything, so the limits need no container or
+//! service manager.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
@@ -72,7 +72,7 @@ fn compile_stdin(limits: WorkerLimits) -> io::Result<()> {
 }
 
 /// Increment of the nice value, so that requests and runs precede compilations on a busy machine.
-/// Compilations still get a fourth of it.
+/// Compilations still get about a quarter of the CPU time.
 #[cfg(unix)]
 const NICENESS: i32 = 5;
 

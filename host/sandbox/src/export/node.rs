@@ -43,7 +43,7 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
     into_outcome(live.finish_fallible(done).await?, limits, callee)
 }
 
-/// Returns the input as JSON text. The values are written where they are, without a copy.
+/// Returns the input as JSON text. The values are serialized in place, without a copy.
 fn input_text(input: &TaskInput, callee: Callee<'_>) -> Result<String, GuestError> {
     serde_json::to_string(input).map_err(|error| {
         GuestError::Host(Failure::internal(format!("cannot write the input of {callee}: {error}")))

@@ -18,15 +18,15 @@ use crate::typed::to_val;
 use crate::typed::value_error::{ValueError, ValueFault};
 use crate::typed::wit_type::WitType;
 
-/// Minimum number of values in a result with which converting them delays other tasks on the same
+/// Minimum number of values in a result whose conversion would delay other tasks on the same
 /// thread.
 const MANY_VALUES: usize = 1_000;
 
-/// Memory that the engine takes for a flag of a result, in bytes: a text of its own, and its place
-/// in a list. The engine counts only the name of the flag, which the guest passes as one bit.
+/// Memory that the engine takes for a flag of a result, in bytes: a `String`, and its place in a
+/// list. The guest passes a flag as one bit, and the engine counts only the bytes of its name.
 const FLAG_BYTES: usize = 64;
 
-/// Calls a function. `owner` is whom the conversion of large values counts for.
+/// Calls a function. `owner` is the owner of the long work that converts large values.
 pub(crate) async fn run(
     call: GuestCall<'_>,
     function: &TypedFunction,
@@ -38,7 +38,7 @@ pub(crate) async fn run(
     let (callee, limits) = (call.callee, call.limits);
     let of_all = call.code.guests_memory.total();
     let mut live = call.instantiate().await?;
-    // A call that waits for memory has no values in memory.
+    // The values are created after the wait for memory, so a call that waits holds no values.
     let mut memory = live.values_memory();
     let params = block_in_place_in_turn(owner, are_large_values([arguments]), || {
         to_val::arguments(&function.params, arguments, &mut memory)
@@ -53,12 +53,12 @@ pub(crate) async fn run(
                     GuestError::Host(guests_memory_exhausted(callee, of_all))
                 }
             };
-            // A start function may have made requests.
+            // The start function of the component may have made requests of `wasi:http`.
             live.finish(Ok(())).await?;
             return Err(refused);
         }
     };
-    // The call replaces the value.
+    // The call replaces this value by the result.
     let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
     let done = live.call_dynamic(function.index, &params, &mut results).await;
     drop(params);
@@ -69,8 +69,8 @@ pub(crate) async fn run(
     block_in_place_in_turn(owner, is_long, || into_output(function, value, limits, callee)).await
 }
 
-/// Returns how many bytes the function may pass to the host. If a list of its result has flags, the
-/// bytes are fewer by how much more memory than its name a flag takes.
+/// Returns the number of bytes that the function may pass to the host. If a list in the result has
+/// flags, divides the limit by the ratio of the memory of a flag to the length of its name.
 fn lift_bytes(function: &TypedFunction, limits: &Limits) -> u64 {
     let shortest = function.result.as_ref().and_then(WitType::shortest_listed_flag);
     match shortest {
@@ -112,8 +112,8 @@ fn exhausts(value: &Val, left: &mut usize) -> bool {
     }
 }
 
-/// Converts the result of a function. The error of a `result` is an output that describes a
-/// failure.
+/// Converts the result of a function. The error of a WIT `result` becomes an output with
+/// `is_error`.
 fn into_output(
     function: &TypedFunction,
     value: Val,

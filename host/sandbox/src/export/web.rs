@@ -14,7 +14,7 @@ use crate::export::{GuestCall, check_output_size, invalid_result, missing_export
 use crate::guest_error::Callee;
 use crate::json;
 
-/// Passes a request to the web handler. Errors of wasmtime and invalid responses become errors of
+/// Calls the web handler with a request. Errors of wasmtime and invalid responses become errors of
 /// the guest call.
 pub(crate) async fn run(
     call: GuestCall<'_>,
