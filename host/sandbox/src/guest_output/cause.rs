@@ -1,4 +1,4 @@
-//! The cause of the end of a guest, as standard libraries write it to stderr.
+//! The cause of the end of a guest, in the forms in which language runtimes write it.
 
 use serde::Serialize;
 
@@ -11,10 +11,10 @@ const MAX_TEXT_CHARS: usize = 1_000;
 /// Maximum length of the name of a file, in characters.
 const MAX_FILE_CHARS: usize = 200;
 
-/// Beginning of the line before a stack of Python.
+/// Beginning of the first line of a Python traceback.
 const TRACEBACK: &str = "Traceback (most recent call last)";
 
-/// Beginning of a line in which Rust says how to learn more about a panic.
+/// Beginning of the line that Rust writes after a panic, which recommends `RUST_BACKTRACE`.
 const NOTE: &str = "note: ";
 
 /// Beginning of the line that the runtime of componentize-js writes when it ends a guest.
@@ -27,7 +27,7 @@ const THROWN: &str = "Python function threw an unexpected exception";
 /// Beginning of an exception of JavaScript in the panic of componentize-qjs.
 const QUICKJS_MESSAGE: &str = "Exception { message: Some(\"";
 
-/// Beginning of the stack of such an exception.
+/// Beginning of the stack of an exception of JavaScript in the panic of componentize-qjs.
 const QUICKJS_STACK: &str = "stack: Some(\"";
 
 /// Why a guest ended.
@@ -51,8 +51,8 @@ struct SourceLocation<'a> {
 }
 
 impl Cause {
-    /// Creates a cause from a message of the guest. `fields` have `file`, `line` and `column` as
-    /// JSON; others are ignored.
+    /// Creates a cause from a message of the guest. The fields `file`, `line` and `column`, whose
+    /// values are JSON, give the location. Other fields are ignored.
     pub(crate) fn from_fields(text: &str, fields: &[(String, String)]) -> Self {
         let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, json)| json);
         let number = |name: &str| field(name).and_then(|json| json.parse().ok());
@@ -75,10 +75,11 @@ impl Cause {
     }
 
     /// Finds the cause at the end of an output. Understands the forms of Python, of JavaScript, of
-    /// Rust and of C. An error with other output after it was handled, so it is no cause.
+    /// Rust and of C. If other output follows an error, the guest has handled the error, so the
+    /// error is not the cause.
     ///
-    /// Runtimes of Python and JavaScript are written in Rust. They panic with the error of the
-    /// plugin, or after they have written it.
+    /// Runtimes of Python and JavaScript are written in Rust. These runtimes panic with the error
+    /// of the plugin as the message, or write the error and then panic.
     pub(crate) fn find(output: &str) -> Option<Self> {
         let lines: Vec<&str> = output.lines().collect();
         let panic = of_rust(&lines);
@@ -152,8 +153,8 @@ fn of_quickjs(lines: &[&str]) -> Option<Cause> {
     Some(Cause::at(&text, &location))
 }
 
-/// Reads a text as Rust's `Debug` shows it, after its first quotation mark. Returns it with what
-/// follows its last one.
+/// Reads a string in the format of Rust's `Debug`, from the character after its opening quotation
+/// mark. Returns the string, and the text after its closing quotation mark.
 fn debugged_text(shown: &str) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut letters = shown.char_indices();
@@ -163,7 +164,7 @@ fn debugged_text(shown: &str) -> Option<(String, &str)> {
             '\\' => match letters.next()?.1 {
                 'n' => text.push('\n'),
                 't' => text.push('\t'),
-                // `\u{1f}` stays as it is: what needs it is not shown.
+                // `\u{1f}` stays escaped: `Debug` escapes only characters that cannot be shown.
                 'u' => text.push_str("\\u"),
                 other => text.push(other),
             },
@@ -197,8 +198,8 @@ fn javascript_frame(line: &str) -> Option<SourceLocation<'_>> {
     parse_location(location)
 }
 
-/// Reads the last panic: its location in the source, and the lines below it. Also returns the
-/// number of lines before the panic.
+/// Reads the last panic: its location in the source, and its message in the lines below. Also
+/// returns the number of lines before the panic.
 fn of_rust(lines: &[&str]) -> Option<(usize, Cause)> {
     let begin = lines.iter().rposition(|line| line.contains("panicked at "))?;
     let (_, location) = lines[begin].split_once("panicked at ")?;
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_of_languages_are_understood() {
+    fn causes_in_the_formats_of_languages_are_found() {
         for (output, expected) in [
             (
                 "thread '<unnamed>' panicked at src/lib.rs:12:5:\nno rows\nin the table\n\
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_causes_counts() {
+    fn last_of_several_tracebacks_is_the_cause() {
         let stack = |name: &str| {
             format!("{TRACEBACK}:\n  File \"{name}.py\", line 1, in f\n    g()\nKeyError: {name}\n")
         };
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn error_that_was_handled_is_no_cause() {
+    fn handled_error_is_not_the_cause() {
         for error in [
             "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: a\n",
             "Error: no rows\n    at load (app.js:12:5)\n",

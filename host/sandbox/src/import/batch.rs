@@ -11,7 +11,7 @@ use crate::import_error::TrapReason;
 pub(crate) type BatchResults<T> = Vec<Result<T, types::Failure>>;
 
 impl HostState {
-    /// Makes several host calls at once. An invalid request has a failure as its result.
+    /// Makes several host calls concurrently. The result of an invalid request is its failure.
     pub(crate) async fn call_all<C: Effect, T>(
         &mut self,
         requests: Vec<Result<C, Failure>>,

@@ -1,4 +1,4 @@
-//! Conversion of completions, which calls and streams have in common.
+//! Conversion of completions, which model calls and streams share.
 
 use wattle_graph::llm::{Attempt, Completion, FinishReason, Usage};
 

@@ -1,5 +1,5 @@
-//! `wattle:plugin/interrupt`: requests for input from a person. Without an answer the gate unwinds
-//! the guest.
+//! `wattle:plugin/interrupt`: requests for input from a person. If a request has no answer yet, the
+//! gate unwinds the guest.
 
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::limit;

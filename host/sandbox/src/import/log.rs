@@ -7,13 +7,13 @@ use crate::guest_output::{Cause, StandardStream};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
 
-/// The level of the message that a guest writes before it traps. Its text and its fields `file`,
-/// `line` and `column` become the cause of the failure.
+/// The level of the message that a guest writes before it traps. The text of this message and its
+/// fields `file`, `line` and `column` become the cause of the failure.
 const PANIC: &str = "panic";
 
 impl log::Host for HostState {
-    /// Writes a message. Without a gate, it is kept for the failure of the guest: a plugin that
-    /// panics while it describes itself has no other way to say why.
+    /// Writes a message. Without a gate, the message is kept for the failure of the guest: a plugin
+    /// that panics while it describes itself has no other way to report the reason.
     async fn write(
         &mut self,
         level: log::Level,

@@ -85,7 +85,7 @@ impl wit::Host for HostState {
 }
 
 fn into_search(request: wit::SearchRequest) -> Result<memory::MemorySearch, Failure> {
-    // A filter compares with values of a document, so it needs no more bytes than one.
+    // A filter compares values of a document, so a filter needs no more bytes than a document.
     let (filter, allowed) = (request.filter.as_deref(), limit::MEMORY_DOCUMENT_BYTES);
     let filter = json::parse_option(filter, SEARCH, "filter", allowed)?;
     Ok(memory::MemorySearch {

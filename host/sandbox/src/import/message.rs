@@ -1,4 +1,4 @@
-//! Conversion of messages and parts, which models and tools have in common.
+//! Conversion of messages and parts, which model calls and tool calls share.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};

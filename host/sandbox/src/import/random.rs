@@ -18,7 +18,7 @@ impl random::Host for HostState {
     }
 }
 
-/// Returns eight bytes as a number.
+/// Returns eight bytes as a number, with the most significant byte first.
 pub(crate) fn bits(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte))
 }

@@ -1,5 +1,5 @@
 //! `wattle:plugin/runs`: threads and runs of the plugin's own app. The `RunService` of the gate has
-//! no access to others. A graph that a node starts runs as a subgraph of its task.
+//! no access to other apps. A graph that a node starts runs as a subgraph of its task.
 
 use std::collections::BTreeMap;
 
@@ -224,7 +224,8 @@ mod tests {
 
     use super::*;
 
-    /// The engine checks the cap, which can be above its default.
+    /// The conversion allows the largest cap that an operator can configure. The engine checks the
+    /// configured cap.
     #[test]
     fn contexts_are_parsed_up_to_the_largest_cap() {
         let (app, plugin) = (AppName::new("app").unwrap(), PluginName::new("p").unwrap());

@@ -115,7 +115,7 @@ fn take_transaction(held: HandleResult<'_>) -> Result<Transaction, Failure> {
 }
 
 fn already_closed() -> Failure {
-    Failure::new(code::CONFLICT, "the transaction is over; start another one with `sql.begin`")
+    Failure::new(code::CONFLICT, "the transaction has ended; start a new one with `sql.begin`")
 }
 
 fn into_values(values: Vec<sql::Value>, function: &str) -> Result<Vec<SqlValue>, Failure> {

@@ -1,8 +1,8 @@
 //! `wattle:plugin/tools`: tools of other plugins and of MCP servers.
 //!
-//! `tools` uses types of the interface `tool`, which makes that interface an import. Toolchains that
-//! import all functions of an interface, such as componentize-py, import those of `tool` as well. They
-//! are linked, and trap.
+//! `tools` uses types of the interface `tool`, which makes that interface an import. Toolchains
+//! that import all functions of an interface, such as componentize-py, also import the functions of
+//! `tool`. The host links these functions, and each call of one traps.
 
 use serde::Deserialize;
 use serde_json::Value;

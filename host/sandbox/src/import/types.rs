@@ -45,7 +45,7 @@ pub(crate) fn parse_blob_ref(text: &str, function: &str) -> Result<BlobRef, Fail
         Failure::new(
             code::INVALID,
             format!(
-                "`{function}`: `{}` is not a blob reference; use what `blob.put` returned",
+                "`{function}`: `{}` is not a blob reference; use a reference from `blob.put`",
                 text.chars().take(80).collect::<String>()
             ),
         )

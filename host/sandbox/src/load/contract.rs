@@ -35,7 +35,8 @@ pub(crate) struct ComponentWorld {
     pub(crate) exports: Vec<String>,
     /// Whether the component imports WASI.
     pub(crate) wasi: bool,
-    /// Whether the component exports no interface of the contract, but functions for tools.
+    /// Whether the component is typed: it exports no interface of the contract, but functions that
+    /// can be tools.
     #[serde(default)]
     pub(crate) is_typed: bool,
 }
@@ -100,8 +101,8 @@ fn check_exports(exports: &[String]) -> Result<Exports, Rejection> {
     Ok(Exports { version, paths, is_typed: interfaces.is_empty() })
 }
 
-/// Returns the exports that may be functions for tools. Their types are known only when the
-/// component is compiled.
+/// Returns the exports that may be functions for tools, or interfaces with such functions. Their
+/// types are known only when the component is compiled.
 fn typed_exports(exports: &[&String]) -> Result<Vec<String>, Rejection> {
     let candidates = exports.iter().filter(|name| is_candidate(name));
     let paths: Vec<String> = candidates.map(|name| without_version(name)).collect();
@@ -128,7 +129,7 @@ fn check_import(text: &str, is_typed: bool) -> Result<Interface<'_>, Rejection> 
         if import::INTERFACES.contains(&interface.name) {
             return Ok(interface);
         }
-        return Err(unknown("update the host: the plugin was built for a newer one"));
+        return Err(unknown("update the host: the plugin was built for a newer host"));
     }
     if wasi::PACKAGES.contains(&interface.package) {
         if interface.is_compatible_with(SUPPORTED_WASI_VERSION) {
@@ -154,7 +155,7 @@ fn wrong_version(what: &str, interface: Interface<'_>) -> Rejection {
             "it {what} `{path}` of {version}; this host supports {PACKAGE}@{SUPPORTED_VERSION}"
         ),
         format!(
-            "build it with an SDK for {PACKAGE}@{SUPPORTED_VERSION}, or use the host of its version"
+            "build it with an SDK for {PACKAGE}@{SUPPORTED_VERSION}, or use a host for its version"
         ),
     )
 }
@@ -170,8 +171,9 @@ fn no_plugin_export(others: &[&String]) -> Rejection {
         "missing-export",
         &format!("it is not a plugin: {found}"),
         format!(
-            "export at least one of `node`, `tool`, `reducer` and `web` of {PACKAGE}@{SUPPORTED_VERSION}, \
-             which `export!` of the SDK does, or a function of your own, which becomes a tool"
+            "export at least one of `node`, `tool`, `reducer` and `web` of \
+             {PACKAGE}@{SUPPORTED_VERSION} with `export!` of the SDK, or a function of your own, \
+             which becomes a tool"
         ),
     )
 }
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_recognized() {
+    fn imports_and_exports_of_a_plugin_are_read() {
         let contract = check_names(
             &["wattle:plugin/types@0.1.0", "wasi:io/poll@0.2.6", "wasi:http/types@0.2.10"],
             &["wattle:plugin/web@0.1.3", "wattle:plugin/node@0.1.3", "init"],
@@ -208,8 +210,8 @@ mod tests {
         .unwrap();
         assert_eq!(contract.exports, ["acme:shop/tool", "pay"]);
         assert!(contract.is_typed && contract.version.is_empty() && contract.wasi);
-        assert!(!contract.has_export("tool"), "it is no interface of the contract");
-        // With an interface of the contract, other exports are not used.
+        assert!(!contract.has_export("tool"), "`acme:shop/tool` is not of the contract");
+        // If a component exports an interface of the contract, its other exports are not used.
         let contract = check_names(&[], &["wattle:plugin/node@0.1.0", "pay"]).unwrap();
         assert_eq!(contract.exports, ["wattle:plugin/node"]);
         assert!(!contract.is_typed && !contract.wasi);

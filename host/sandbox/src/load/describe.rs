@@ -25,16 +25,18 @@ use crate::load::rejection::{Rejection, missing_export, too_large};
 use crate::load::route::into_routes;
 use crate::load::text::sanitize;
 
-/// CPU time for the description, in milliseconds. A component of Python needs part of it to start.
+/// CPU time for the description, in milliseconds. A component of Python needs a part of this time
+/// to start.
 const CPU_MS: u64 = 1_000;
 
-/// Wall time for the description. It is far longer than a loaded machine needs.
+/// Wall time for the description. This limit is far longer than a description takes on a loaded
+/// machine.
 const WALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum size of the description, in bytes.
 const LIFT_BYTES: u64 = 4 << 20;
 
-/// Maximum length of the hints of a tool, in bytes. Longer ones are ignored.
+/// Maximum length of the hints of a tool, in bytes. Longer hints are ignored.
 const MAX_HINTS_BYTES: usize = 1 << 10;
 
 /// Maximum length of a line of output in the message of a rejection, in characters.
@@ -47,7 +49,7 @@ pub(crate) struct PluginDescription {
     pub(crate) tools: Vec<ToolInfo>,
     pub(crate) reducers: Vec<ReducerInfo>,
     pub(crate) routes: Vec<WebRoute>,
-    /// Functions of a typed component that are no tools.
+    /// Functions of a typed component that cannot be tools.
     pub(crate) refused: Vec<RefusedFunction>,
 }
 
@@ -102,8 +104,8 @@ async fn describe_without_timeout(
     })
 }
 
-/// Checks the types of the exported functions. They are compared when the functions are looked up
-/// in an instance.
+/// Checks the types of the exported functions. wasmtime compares the types when a function is
+/// looked up in an instance.
 fn check_types(live: &mut GuestInstance<'_>, code: &CompiledComponent) -> Result<(), Rejection> {
     let GuestInstance { store, instance, .. } = live;
     let rejection = |error: wasmtime::Error| missing_export(&format!("{error:#}"));
@@ -163,7 +165,7 @@ fn from_guest_error(ended: GuestError) -> Rejection {
 }
 
 /// Returns the message of a failure. A rejection has no details, so the last line that the guest
-/// wrote follows, unless the message has the cause already.
+/// wrote follows, unless the message already has the cause.
 fn with_last_line(failure: Failure) -> String {
     let details = failure.details.unwrap_or_default();
     let line = |stream: &str| details["output"][stream].as_str()?.trim_end().lines().next_back();
@@ -249,8 +251,8 @@ fn into_tool(info: tool::ToolInfo, schemas: &mut Schemas) -> Result<ToolInfo, Re
     })
 }
 
-/// Parses the hints of a tool. The host relies on a hint, so a hint that cannot be parsed is
-/// ignored.
+/// Parses the hints of a tool. The host relies on hints, so a hint that cannot be parsed counts as
+/// false.
 fn into_hints(text: &str) -> ToolHints {
     let hints: Value = serde_json::from_str(text).unwrap_or_default();
     let says = |name| hints.get(name).and_then(Value::as_bool).unwrap_or(false);

@@ -1,4 +1,4 @@
-//! What the parts of a component's description share: limits, and its schemas.
+//! Limits that all parts of a component's description share, and the schemas of a description.
 
 use serde_json::Value;
 use wattle_graph::limit::SCHEMA_BYTES;
@@ -6,9 +6,9 @@ use wattle_graph::weight::weight;
 
 use crate::load::rejection::{Rejection, too_large};
 
-/// Maximum [weight](wattle_graph::weight) of all schemas of a description, in bytes, with the
-/// descriptions of endpoints. The host has them in memory as long as the plugin is loaded. Those of
-/// the bundled plugins take less than one MiB.
+/// Maximum [weight](wattle_graph::weight) of all schemas and endpoint descriptions in a
+/// description, in bytes. The host keeps these in memory as long as the plugin is loaded. The
+/// schemas of the bundled plugins take less than one MiB.
 const SCHEMAS_WEIGHT: u64 = 16 << 20;
 
 /// Maximum number of nodes, tools, reducers or routes of one plugin, and of exported functions of a
@@ -21,12 +21,12 @@ pub(crate) const MAX_DOC_CHARS: usize = 4_000;
 /// Maximum length of a tool's name and of an HTTP method, in characters.
 pub(super) const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the rejection of a description.
+/// Returns the rejection of an invalid description.
 pub(super) fn invalid_description(message: &str) -> Rejection {
     Rejection::new("describe", message, "correct the plugin's description and build it again")
 }
 
-/// The schemas of a description, and what describes its endpoints.
+/// Counts the memory of the schemas and endpoint descriptions in a description.
 pub(crate) struct Schemas {
     /// Number of bytes of memory that further schemas may take; see [`SCHEMAS_WEIGHT`].
     left: u64,
@@ -37,8 +37,8 @@ impl Schemas {
         Self { left: SCHEMAS_WEIGHT }
     }
 
-    /// Parses a schema that has at most [`SCHEMA_BYTES`]. A longer one does not compile, and values
-    /// take many times the memory of their text.
+    /// Parses a schema that has at most [`SCHEMA_BYTES`]. A longer schema would not compile, and a
+    /// parsed value takes many times the memory of its text.
     pub(super) fn parse(
         &mut self,
         text: &str,
@@ -56,13 +56,14 @@ impl Schemas {
         })?;
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Err(invalid_description(&format!(
-                "`{field}` of `{name}` is not a JSON Schema: it is not an object"
+                "`{field}` of `{name}` is not a JSON Schema: it is neither an object nor a boolean"
             )));
         }
         self.keep(schema)
     }
 
-    /// Counts the weight of a schema.
+    /// Counts the weight of a schema, and returns the schema. Rejects a schema that exceeds
+    /// [`SCHEMAS_WEIGHT`] together with the schemas before.
     pub(crate) fn keep(&mut self, schema: Value) -> Result<Value, Rejection> {
         match self.left.checked_sub(weight(&schema)) {
             Some(left) => self.left = left,
@@ -79,7 +80,7 @@ impl Schemas {
 mod tests {
     use super::*;
 
-    /// Text that is not JSON shows that it is not parsed: it would be rejected with `describe`.
+    /// The text is not JSON: if it were parsed, the code of the rejection would be `describe`.
     #[test]
     fn a_long_schema_is_not_parsed() {
         let mut schemas = Schemas::new();

@@ -1,5 +1,5 @@
 //! Encodes a core module with a component type as a component, so that the output of `cargo build`
-//! and of toolchains for `wasm32-wasip1` can be used as it is.
+//! and of toolchains for `wasm32-wasip1` can be loaded directly.
 
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
@@ -13,7 +13,7 @@ use crate::load::rejection::{Rejection, invalid};
 /// component type.
 const COMPONENT_TYPE_SECTION: &str = "component-type";
 
-/// Name of WASI in modules that are older than `wasm32-wasip1`.
+/// Name from which modules import the version of WASI before `wasm32-wasip1`.
 const UNSTABLE_WASI: &str = "wasi_unstable";
 
 /// Encodes a core module as a component. A module for `wasm32-wasip1` gets the adapter to WASI 0.2.
@@ -60,7 +60,7 @@ pub(crate) fn adapter_digest() -> blake3::Hash {
     blake3::hash(WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)
 }
 
-/// What a core module expects of a component.
+/// The properties of a core module on which its conversion to a component depends.
 #[derive(Default)]
 struct ModuleInterface {
     has_component_type: bool,

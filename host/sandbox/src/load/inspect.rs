@@ -10,15 +10,15 @@ use crate::engine::Abi;
 use crate::load::rejection::{Rejection, invalid, too_large};
 use crate::typed::docs::{self, PackageDocs};
 
-/// Maximum nesting of components, in levels. Encoders make two levels, composed components one or
-/// two more.
+/// Maximum nesting of components, in levels. Components of encoders have two levels, and composed
+/// components have one or two more.
 const MAX_NESTING: u64 = 5;
 
-/// Maximum number of instances of nested components. Together with [`MAX_NESTING`], it bounds how
-/// far a small file can expand.
+/// Maximum number of instances of nested components. Together with [`MAX_NESTING`], this limit
+/// bounds how far a small file can expand.
 const MAX_COMPONENT_INSTANCES: u64 = 64;
 
-/// Name of the custom section in which a plugin lists what it requests.
+/// Name of the custom section with the manifest of a plugin, which lists the needs of the plugin.
 const MANIFEST_SECTION: &str = "wattle:manifest";
 
 /// Maximum size of a manifest, in bytes.
@@ -29,10 +29,10 @@ const MAX_MANIFEST_BYTES: usize = 64 << 10;
 pub(crate) struct InterfaceNames {
     pub(crate) imports: Vec<String>,
     pub(crate) exports: Vec<String>,
-    /// Documentation of interfaces, if the component has some that can be read.
+    /// Documentation of interfaces, if the component has documentation that can be parsed.
     pub(crate) docs: Option<PackageDocs>,
-    /// Asynchronous if any part of the component uses that ABI or has the type of an `async`
-    /// function.
+    /// [`Abi::Asynchronous`] if any part of the component uses the asynchronous ABI or has the type
+    /// of an `async` function.
     pub(crate) abi: Abi,
 }
 
@@ -96,8 +96,8 @@ pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
     Ok(names)
 }
 
-/// Returns true if a type is the one of an `async` function, or has one in it. The engine for
-/// synchronous calls refuses such types, also of a function that is lifted for synchronous calls.
+/// Returns true if a type is or contains the type of an `async` function. The engine for the
+/// synchronous ABI rejects such types, even if the function is lifted for synchronous calls.
 fn has_async_function(ty: &ComponentType<'_>) -> bool {
     match ty {
         ComponentType::Func(function) => function.async_,
@@ -133,8 +133,8 @@ fn check_limit(what: &str, found: u64, allowed: u64) -> Result<(), Rejection> {
 }
 
 /// Returns the name of an import. The contract imports only interfaces, so the name of any other
-/// import includes its kind. A name for a type that the component defines is not an import: it
-/// needs no provider.
+/// import includes its kind. Returns `None` for a type that the component itself defines: the host
+/// does not have to provide such a type.
 fn import_name(name: &str, kind: ComponentTypeRef) -> Option<String> {
     Some(match kind {
         ComponentTypeRef::Instance(_) => name.to_owned(),
@@ -147,7 +147,7 @@ fn import_name(name: &str, kind: ComponentTypeRef) -> Option<String> {
     })
 }
 
-/// Returns the manifest of a file, wherever the encoder placed it.
+/// Returns the manifest of a file, at any nesting level of the component.
 pub(crate) fn manifest(bytes: &[u8]) -> Result<Option<String>, Rejection> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| invalid(&error.to_string()))?;

@@ -7,12 +7,12 @@ pub(crate) struct Interface<'a> {
     pub(crate) package: &'a str,
     /// Name of the interface, such as `llm`.
     pub(crate) name: &'a str,
-    /// Version, such as `0.1.0`; empty without one.
+    /// Version, such as `0.1.0`; empty if the name has no version.
     pub(crate) version: &'a str,
 }
 
 impl<'a> Interface<'a> {
-    /// Parses a name; `None` if it is not an interface of a package.
+    /// Parses a name. Returns `None` if `text` does not name an interface of a package.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (path, version) = text.split_once('@').unwrap_or((text, ""));
         let (package, name) = path.split_once('/')?;
@@ -24,8 +24,8 @@ impl<'a> Interface<'a> {
         format!("{}/{}", self.package, self.name)
     }
 
-    /// Returns true if the version belongs to a track such as `0.1`: `0.1.0`, `0.1.7`, but not
-    /// `0.10.0`.
+    /// Returns true if the version is a patch version of `track`. `0.1.0` and `0.1.7` are patch
+    /// versions of `0.1`, and `0.10.0` is not.
     pub(crate) fn is_compatible_with(&self, track: &str) -> bool {
         self.version
             .strip_prefix(track)

@@ -1,7 +1,8 @@
-//! From the bytes of a file to compiled code, with an outline of the component, without running it.
+//! Checks and compiles the bytes of a file, and reads the outline of the component, without running
+//! any of its code.
 //!
 //! Everything that parses untrusted bytes is here, so that it can run in a separate process. The
-//! result is small, and as trusted as the code.
+//! host trusts the small outline as much as the compiled code.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +18,12 @@ use crate::typed::docs::PackageDocs;
 pub(crate) struct Outline {
     pub(crate) contract: ComponentWorld,
     pub(crate) manifest: Option<String>,
-    /// The documentation of a typed component. That of others is not used.
+    /// The documentation of a typed component; `None` for other components, whose documentation is
+    /// not used.
     #[serde(default)]
     pub(crate) docs: Option<PackageDocs>,
     pub(crate) size_bytes: u64,
-    /// Older caches have none, since hosts did not run asynchronous components.
+    /// Files of older caches have no ABI. Hosts of that time did not run asynchronous components.
     #[serde(default)]
     pub(crate) abi: Abi,
 }

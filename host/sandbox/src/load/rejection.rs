@@ -7,7 +7,7 @@ use crate::engine::Abi;
 use crate::error::Error;
 use crate::load::text;
 
-/// Maximum length of a message, in characters. Validators may quote what they reject.
+/// Maximum length of a message, in characters. A validator may quote the bytes that it rejects.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// The codes of rejections, which `LoadError` explains.
@@ -44,15 +44,15 @@ impl Rejection {
         Some(Self::new(code, message, hint))
     }
 
-    /// Converts the rejection to the error of a plugin.
+    /// Converts the rejection to the error of the named plugin.
     pub(crate) fn into_load_error(self, plugin: &PluginName) -> LoadError {
         let Self { code, message, hint } = self;
         LoadError { plugin: plugin.clone(), code, message, hint }
     }
 }
 
-/// How toolchains build a component for synchronous calls. Some use the asynchronous ABI by
-/// default.
+/// Options with which toolchains build a component for synchronous calls. Some toolchains use the
+/// asynchronous ABI by default.
 const SYNCHRONOUS_SWITCHES: &str = "componentize-qjs with `sync: true` (`--sync`, with jco \
     `--backend-qjs-disable-async`), componentize-py without `async` functions";
 

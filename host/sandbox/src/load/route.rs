@@ -22,8 +22,8 @@ const MAX_PATH_CHARS: usize = 512;
 /// long.
 const MAX_SCHEMA_NAME_CHARS: usize = 128;
 
-/// Converts routes and checks that there are not too many, and that none occurs twice. The result
-/// is sorted by method and path.
+/// Converts routes, and checks that there are not too many and that no route occurs twice. The
+/// result is sorted by method and path.
 pub(super) fn into_routes(
     routes: Vec<web::Route>,
     schemas: &mut Schemas,
@@ -64,8 +64,8 @@ fn into_route(route: web::Route, schemas: &mut Schemas) -> Result<WebRoute, Reje
     if !(good_method && good_path) {
         let (method, path) = (sanitize(&method, MAX_NAME_CHARS), sanitize(&path, MAX_PATH_CHARS));
         return Err(invalid_description(&format!(
-            "`{method} {path}` is not a route: the method is upper case, and the path starts with \
-             `/` and has ASCII characters only, and no spaces"
+            "`{method} {path}` is not a route: the method must be upper case, and the path must \
+             start with `/` and have only ASCII characters without spaces"
         )));
     }
     let openapi = match extra_field(&extra, "openapi") {
@@ -75,8 +75,8 @@ fn into_route(route: web::Route, schemas: &mut Schemas) -> Result<WebRoute, Reje
     Ok(WebRoute { method, path, openapi })
 }
 
-/// Parses the description of an endpoint. Everything that it refers to is part of it, so the
-/// description of a whole app is valid if those of its endpoints are.
+/// Parses the description of an endpoint. A description contains every schema that it refers to, so
+/// the description of a whole app is valid if the descriptions of its endpoints are valid.
 fn into_openapi(
     text: &str,
     route: &str,
@@ -117,7 +117,7 @@ fn into_openapi(
     });
     if let Some(reference) = unknown {
         return Err(rejection(&format!(
-            "it refers to `{reference}`, which is not the place of one of its schemas"
+            "it refers to `{reference}`, which is not one of its schemas"
         )));
     }
     sanitize_texts(&mut described.operation);
@@ -138,15 +138,15 @@ fn is_status(key: &str) -> bool {
     key == "default" || is_class && is_rest
 }
 
-/// Returns the status whose response is a `$ref` to a response elsewhere, if there is one. Such a
-/// response has no other fields.
+/// Returns the first status whose response is a `$ref` to a response object elsewhere. A response
+/// with `$ref` has no other fields.
 fn referred_response(document: &Value) -> Option<&str> {
     let mut responses = document["operation"]["responses"].as_object()?.iter();
     let (status, _) = responses.find(|(_, response)| response.get("$ref").is_some())?;
     Some(status)
 }
 
-/// Returns the schemas of parameters, bodies and responses, and those with a name.
+/// Returns the schemas of parameters, bodies and responses, and the named schemas.
 fn each_schema(described: &EndpointDescription) -> impl Iterator<Item = &Value> {
     let Operation { parameters, request_body, responses, .. } = &described.operation;
     let bodies = request_body.iter().flat_map(|body| body.content.values());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn data_named_like_a_reference_is_accepted() {
+    fn ref_keys_in_data_are_not_references() {
         let data = json!({ "$ref": "https://example.com/x.json" });
         let properties = json!({ "$ref": { "const": data, "default": data, "examples": [data] } });
         let schema = json!({ "properties": properties, "enum": [data], "example": data });

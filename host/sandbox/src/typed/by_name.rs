@@ -1,4 +1,4 @@
-//! The cases of a type, which values name.
+//! The named parts of a type, such as the cases of a variant, with a lookup by name.
 
 use std::ops::Deref;
 
@@ -19,8 +19,8 @@ impl<T> Named for (String, T) {
     }
 }
 
-/// Parts in the order of their type, of which one is found by its name without a look at all of
-/// them: a small list can name a case of a large type many times.
+/// The named parts of a type, in the order of the type, with a binary search by name. A linear
+/// search could take long: a small list can name a case of a large type many times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ByName<T> {
     parts: Vec<T>,

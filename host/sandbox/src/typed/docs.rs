@@ -1,8 +1,9 @@
 //! Documentation of a component's interfaces, from its custom section `package-docs`.
 //!
-//! The section is the one of the library `wit-parser`: JSON after a byte for the version of the
-//! format. That library refuses a section that names more than the component has, as the sections
-//! of published components do. The host looks documentation up by name and ignores the rest.
+//! The library `wit-parser` defines the format of the section: one byte with the version of the
+//! format, and then JSON. That library rejects a section that names items which the component does
+//! not have, as sections of published components do. The host therefore parses the section itself:
+//! it looks documentation up by name and ignores all other names.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ptr;
@@ -16,14 +17,15 @@ use crate::typed::wit_type::WitType;
 /// Name of the custom section.
 pub(crate) const SECTION: &str = "package-docs";
 
-/// Versions of the format, which is the same for what the host reads.
+/// Supported versions of the format. For the parts that the host reads, the versions differ only in
+/// [`FunctionDocs`].
 const VERSIONS: &[u8] = &[0, 1];
 
-/// Maximum size of the section, in bytes. A longer one is ignored.
+/// Maximum size of the section, in bytes. A longer section is ignored.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Maximum length of the documentation of a type, a field or a case, in characters. Each use of a
-/// type has its own copy.
+/// type in a schema has a copy of the documentation.
 pub(super) const MAX_DOC_CHARS: usize = 1_000;
 
 /// The documentation of a package.
@@ -34,8 +36,8 @@ pub(crate) struct PackageDocs {
     interfaces: BTreeMap<String, InterfaceDocs>,
 }
 
-/// The documentation of a world. The maps without `exports` in their name have what the world
-/// imports, and exports of other names.
+/// The documentation of a world. The maps without `exports` in their name have the imports of the
+/// world, and the exports whose names differ from those of all imports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct WorldDocs {
@@ -104,14 +106,14 @@ impl TypeDocs {
     }
 }
 
-/// Sanitizes and truncates a text once, whatever the number of its uses.
+/// Sanitizes and truncates a text. This is done once, whatever the number of uses of the text.
 fn cut(text: &mut String, max_chars: usize) {
     *text = sanitize(text.trim(), max_chars);
 }
 
 impl PackageDocs {
-    /// Parses the content of the section, and cuts its texts; `None` if it is too long or cannot be
-    /// read.
+    /// Parses the content of the section, and sanitizes and truncates its texts. Returns `None` if
+    /// the section is too long or cannot be parsed.
     pub(crate) fn parse(section: &[u8]) -> Option<Self> {
         let (version, json) = section.split_first()?;
         if !VERSIONS.contains(version) || section.len() > MAX_BYTES {
@@ -133,23 +135,25 @@ impl PackageDocs {
     }
 }
 
-/// The name of a function or a type, after the short name of its interface; `None` for one of the
-/// component itself.
+/// The short name of an interface, or `None` for the component itself, and the name of a function
+/// or a type.
 type QualifiedName<'d> = (Option<&'d str>, &'d str);
 
-/// The documentation of a package, by name. Neither the number of worlds nor that of interfaces
-/// delays a search.
+/// The documentation of a package, by name. The time of a lookup does not depend on the number of
+/// worlds and interfaces.
 #[derive(Debug, Default)]
 pub(crate) struct DocsIndex<'d> {
     functions: HashMap<QualifiedName<'d>, Option<&'d str>>,
     types: HashMap<QualifiedName<'d>, &'d TypeDocs>,
-    /// Types of the interfaces of the package; `None` for a name that several of them have.
+    /// Types of the interfaces of the package; `None` for a name that types of several interfaces
+    /// have.
     unqualified_types: HashMap<&'d str, Option<&'d TypeDocs>>,
 }
 
 impl<'d> DocsIndex<'d> {
-    /// Creates the index. If several texts document one name, the first one counts. Interfaces of
-    /// the package come first, and then its worlds. In a world, exports come before imports.
+    /// Creates the index. If several texts document one name, the index has the first text. The
+    /// interfaces of the package come first, and then its worlds. In a world, exports come before
+    /// imports.
     pub(crate) fn new(docs: &'d PackageDocs) -> Self {
         let mut index = Self::default();
         let mut known = HashSet::new();
@@ -198,16 +202,16 @@ impl<'d> DocsIndex<'d> {
         }
     }
 
-    /// Returns the documentation of a function of an interface, by the short name of the interface,
-    /// or of the component itself.
+    /// Returns the documentation of a function. `interface` is the short name of the interface that
+    /// has the function, or `None` for a function of the component itself.
     pub(crate) fn of_function(&self, interface: Option<&str>, function: &str) -> Option<&'d str> {
         self.functions.get(&(interface, function)).copied().flatten()
     }
 
     /// Returns the documentation of the type with a name in an interface, or in the component
-    /// itself. An interface can use a type of another interface under the same name. If there is no
-    /// documentation, the function therefore returns that of the only interface of the package
-    /// with a type of that name.
+    /// itself. An interface can use a type of another interface under the same name. If the
+    /// interface has no documentation of the type and only one interface of the package has a type
+    /// of that name, the function therefore returns the documentation of that type.
     pub(crate) fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&'d TypeDocs> {
         let own = self.types.get(&(interface, name)).copied();
         own.or_else(|| self.unqualified_types.get(name).copied().flatten())
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn documentation_is_found_by_name() {
+    fn documentation_is_found_by_the_name_of_the_item() {
         let docs = PackageDocs::parse(&section(1, JSON)).unwrap();
         let docs = DocsIndex::new(&docs);
         assert_eq!(docs.of_function(None, "pay"), Some("Pays."));
@@ -290,9 +294,9 @@ mod tests {
         assert_eq!(PackageDocs::parse(&section(1, &" ".repeat(MAX_BYTES))), None);
     }
 
-    /// Each use of a text reads the whole of it.
+    /// Each use of a text reads the whole text, so a long text must be truncated before.
     #[test]
-    fn texts_are_cut_once_when_they_are_read() {
+    fn texts_are_truncated_when_the_section_is_parsed() {
         let long = "x\u{7}".repeat(10_000);
         let ty = json!({ "docs": long, "items": { "sku": long } });
         let docs = json!({

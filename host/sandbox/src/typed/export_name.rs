@@ -2,14 +2,14 @@
 
 use crate::load::interface::Interface;
 
-/// Maximum length of the name of a tool, in characters. It is that of providers of models.
+/// Maximum length of the name of a tool, in characters. Providers of models have the same limit.
 const MAX_TOOL_NAME_CHARS: usize = 64;
 
 /// Namespaces of interfaces that the host or its runtime defines.
 const FOREIGN_NAMESPACES: &[&str] = &["wasi", "wattle"];
 
-/// Names under which toolchains export what only their runtime calls: componentize-qjs the function
-/// `init`, componentize-py the interface `exports`.
+/// Names of exports that only the runtime of a toolchain calls: the function `init` of
+/// componentize-qjs, and the interface `exports` of componentize-py.
 const OF_TOOLCHAINS: &[&str] = &["init", "exports"];
 
 /// The name of an exported function.
@@ -22,8 +22,8 @@ pub(crate) struct FunctionName<'a> {
     pub(crate) function: &'a str,
 }
 
-/// Returns true if an export of a component may be a function for tools, or an interface with such
-/// functions.
+/// Returns true if an export of a component may be a function that becomes a tool, or an interface
+/// with such functions.
 pub(crate) fn is_candidate(export: &str) -> bool {
     match Interface::parse(export) {
         Some(interface) => {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exports_of_the_host_and_of_toolchains_are_no_candidates() {
+    fn exports_of_the_host_and_of_toolchains_do_not_become_tools() {
         for export in ["add", "ops", "acme:shop/orders@1.0.0", "acme:shop/init"] {
             assert!(is_candidate(export), "{export}");
         }

@@ -1,4 +1,4 @@
-//! Values of WIT types to JSON, in the form that [`crate::typed::to_val`] reads.
+//! Conversion of values of WIT types to JSON, in the form that [`crate::typed::to_val`] reads.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +9,9 @@ use crate::typed::by_name::ByName;
 use crate::typed::value_error::ValueError;
 use crate::typed::wit_type::{EXACT_INTEGER, WitType};
 
-/// Converts a result to JSON of at most `max_bytes`, as [`approx_bytes`] counts them. A value can
-/// take many times the memory of its bytes in the guest, so the conversion stops at the limit.
+/// Converts a result to JSON of at most `max_bytes`, as [`approx_bytes`] counts them. The JSON can
+/// take many times the memory that the value takes in the guest, so the conversion stops at the
+/// limit.
 ///
 /// [`approx_bytes`]: wattle_run::json::approx_bytes
 pub(crate) fn to_json(ty: &WitType, value: Val, max_bytes: u64) -> Result<Value, ValueError> {
@@ -95,7 +96,8 @@ impl Converter {
         Ok(Value::Null)
     }
 
-    /// Counts a number, which is text if readers of JSON in other languages would round it.
+    /// Counts a number. `json` is a string if JSON parsers of other languages would round the
+    /// number.
     fn number(&mut self, json: Value) -> Result<Value, ValueError> {
         self.take(json.as_str().map_or(NUMBER_BYTES, |text| text.len() + DELIMITER_BYTES))?;
         Ok(json)
@@ -106,7 +108,7 @@ impl Converter {
         Ok(text.into())
     }
 
-    /// Converts an item of an array, which has a comma.
+    /// Converts an item of an array, and counts its comma.
     fn item(
         &mut self,
         convert: impl FnOnce(&mut Self) -> Result<Value, ValueError>,
@@ -116,7 +118,7 @@ impl Converter {
     }
 
     fn bytes(&mut self, items: Vec<Val>) -> Result<Value, ValueError> {
-        // Three bytes are four characters.
+        // Base64 encodes three bytes as four characters.
         self.take(items.len().div_ceil(3) * 4 + DELIMITER_BYTES)?;
         let byte = |item| match item {
             Val::U8(byte) => Ok(byte),
@@ -142,7 +144,7 @@ impl Converter {
         types.iter().zip(items).enumerate().map(item).collect()
     }
 
-    /// Converts a record. Fields without a value are absent.
+    /// Converts a record. The object has no key for a field whose option is none.
     fn record(
         &mut self,
         types: &[(String, WitType)],
@@ -205,13 +207,14 @@ impl Converter {
     }
 }
 
-/// Returns the error of a value that the type does not have. The engine checks types, so it cannot
-/// happen.
+/// Returns the error of a value that is not of the type. wasmtime checks types, so this error
+/// cannot happen.
 fn other_type(ty: &WitType) -> ValueError {
     ValueError::new(format!("the value is not of the type `{ty}`"))
 }
 
-/// Returns a number as JSON. Numbers that readers of JSON in other languages would round are text.
+/// Returns a number as JSON. A number that JSON parsers of other languages would round becomes a
+/// string.
 fn wide(number: i128, json: Number) -> Value {
     if (-EXACT_INTEGER..=EXACT_INTEGER).contains(&number) {
         Value::Number(json)
@@ -220,12 +223,12 @@ fn wide(number: i128, json: Number) -> Value {
     }
 }
 
-/// Returns the float with the fewest digits that the given number is the nearest one to: 0.1 and
-/// not 0.10000000149011612.
+/// Returns the `f64` with the fewest decimal digits whose nearest `f32` is the given number: 0.1
+/// instead of 0.10000000149011612.
 fn shortest(number: f32) -> f64 {
     let exact = f64::from(number);
     let short = number.to_string().parse().unwrap_or(exact);
-    // Fewer digits of the largest number are a larger number.
+    // The shortest decimal form of the largest `f32` is larger than that `f32`.
     if short.abs() > f64::from(f32::MAX) { exact } else { short }
 }
 
@@ -287,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_fields_and_nested_options_are_told_apart() {
+    fn absent_fields_and_nested_options_differ_in_json() {
         let option = |ty| WitType::Option(boxed(ty));
         let ty = record_of("note", option(option(WitType::Bool)));
         let of = |note| to_json(&ty, Val::Record(vec![("note".to_owned(), note)])).unwrap();
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_results_flags_and_bytes_are_short() {
+    fn cases_results_flags_and_bytes_have_a_short_json_form() {
         let cases = vec![("circle".to_owned(), Some(WitType::F64)), ("none".to_owned(), None)];
         let variant = WitType::Variant(cases.into());
         let circle = Val::Variant("circle".to_owned(), Some(Box::new(Val::Float64(2.0))));

@@ -1,4 +1,4 @@
-//! Types of a component, as the engine knows them, to types of values with a JSON form.
+//! Conversion of the types that wasmtime knows of a component to types of values with a JSON form.
 
 use wasmtime::component::Type;
 
@@ -7,16 +7,16 @@ use crate::typed::wit_type::{IntType, WitType};
 /// Maximum nesting of types, in levels. Each level is one or two levels of JSON and of its schema.
 const MAX_DEPTH: usize = 20;
 
-/// Maximum number of types, fields and cases of one function, with those of nested types counted at
-/// each use. A component can refer to one type from many places, so a small file can stand for
-/// many of them.
+/// Maximum number of types, fields and cases of one function, where nested types count at each use.
+/// A component can refer to one type from many places, so a small file can describe a very large
+/// type.
 pub(crate) const MAX_FUNCTION_TYPES: usize = 2_000;
 
-/// Maximum length of the name of a parameter, a field or a case, in bytes. Each use of a type has
-/// its own copy.
+/// Maximum length of the name of a parameter, a field or a case, in bytes. Each use of a type has a
+/// copy of the names.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Reads types, up to a number of them.
+/// Reads types, up to a maximum number of types, fields and cases.
 pub(crate) struct TypeReader {
     limit: usize,
     left: usize,
@@ -32,7 +32,8 @@ impl TypeReader {
         self.limit - self.left
     }
 
-    /// Reads a type. The error says what is wrong with it, as in "contains a resource".
+    /// Reads a type. The error is a predicate about the type, such as "contains a resource, which
+    /// has no form in JSON".
     pub(crate) fn read(&mut self, ty: &Type) -> Result<WitType, String> {
         self.nested(ty, 1)
     }
@@ -121,7 +122,7 @@ impl TypeReader {
     fn take(&mut self) -> Result<(), String> {
         let left = self.left.checked_sub(1);
         self.left = left.ok_or_else(|| {
-            format!("makes them more than {} types, fields and cases", self.limit)
+            format!("exceeds the limit of {} types, fields and cases", self.limit)
         })?;
         Ok(())
     }

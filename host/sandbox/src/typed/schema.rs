@@ -1,7 +1,7 @@
 //! JSON Schema of WIT types, for the arguments of tools.
 //!
-//! A schema describes the values that [`crate::typed::to_val`] accepts. It is inlined, in draft
-//! 2020-12 and without `$schema`, like the schemas of the SDKs.
+//! A schema describes the values that [`crate::typed::to_val`] accepts. Like the schemas of the
+//! SDKs, it is of draft 2020-12 and has neither references nor `$schema`.
 
 use serde_json::{Map, Value, json};
 
@@ -80,8 +80,8 @@ impl SchemaWriter<'_> {
         })
     }
 
-    /// Returns the schema of a variant: one alternative for all cases without a value, and one for
-    /// each other case.
+    /// Returns the schema of a variant: one alternative for all cases without a payload, and one
+    /// alternative for each other case.
     fn variant(&self, cases: &[(String, Option<WitType>)], docs: Option<&TypeDocs>) -> Value {
         let plain: Vec<&String> =
             cases.iter().filter(|(_, ty)| ty.is_none()).map(|(name, _)| name).collect();
@@ -98,7 +98,8 @@ impl SchemaWriter<'_> {
 
 fn integer(ty: IntType) -> Value {
     let (least, most) = ty.bounds();
-    // Bounds of all types fit, since the largest is that of `u64`.
+    // All bounds fit: the largest is the maximum of `u64`, and the smallest is the minimum of
+    // `i64`.
     let bound = |number: i128| match u64::try_from(number) {
         Ok(number) => Value::from(number),
         Err(_) => Value::from(i64::try_from(number).unwrap_or(i64::MIN)),
@@ -145,7 +146,7 @@ fn with_items(schema: Value, docs: Option<&TypeDocs>) -> Value {
     described(schema, Some(&description))
 }
 
-/// Adds a description to a schema, before the one that it has.
+/// Adds a description to a schema, before the description that the schema already has.
 fn described(mut schema: Value, text: Option<&str>) -> Value {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return schema };
     let text = match schema["description"].as_str() {

@@ -1,4 +1,4 @@
-//! JSON to values of WIT types.
+//! Conversion of JSON to values of WIT types.
 //!
 //! The conversion accepts what the schema of [`crate::typed::schema`] accepts, and no more: unknown
 //! fields and numbers out of range are errors. Every error has the path of the value.
@@ -13,14 +13,14 @@ use crate::typed::value_error::{ValueError, listed, quoted};
 use crate::typed::values_memory::ValuesMemory;
 use crate::typed::wit_type::{IntType, WitType};
 
-/// Numbers from this bound on are no `u64` and no `s64`: 2^64.
+/// 2^64. Numbers of this magnitude or more fit into neither `u64` nor `s64`.
 const INTEGER_BOUND: f64 = 18_446_744_073_709_551_616.0;
 
 /// Maximum number of digits of a whole number: those of the largest `u64`.
 const MAX_DIGITS: usize = 20;
 
-/// Converts the arguments of a call, an object with a field for each parameter. The values take
-/// their memory from `memory`.
+/// Converts the arguments of a call, an object with a field for each parameter. The memory of the
+/// values counts in `memory`.
 pub(crate) fn arguments(
     params: &[(String, WitType)],
     arguments: &Value,
@@ -76,7 +76,7 @@ impl Converter<'_, '_> {
         let Value::String(text) = value else {
             return Err(ValueError::expected("bytes in base64", value));
         };
-        // Four characters are three bytes.
+        // Base64 encodes three bytes as four characters.
         self.take((text.len() / 4 + 1) * 3 * size_of::<Val>())?;
         match STANDARD.decode(text) {
             Ok(bytes) => Ok(Val::List(bytes.into_iter().map(Val::U8).collect())),
@@ -116,7 +116,7 @@ impl Converter<'_, '_> {
         };
         let known = types.iter().filter(|(name, _)| object.contains_key(name)).count();
         let is_unknown = |key: &&String| types.iter().all(|(name, _)| name != *key);
-        // The search for the key takes long, and happens once.
+        // The search for the unknown key is slow, so it runs only if there is such a key.
         if known < object.len()
             && let Some(unknown) = object.keys().find(is_unknown)
         {
@@ -141,8 +141,8 @@ impl Converter<'_, '_> {
         types.iter().map(field).collect()
     }
 
-    /// Converts a case without a value, as its name, or one with a value, as an object with its
-    /// name as the only key.
+    /// Converts a variant. The JSON form of a case without a value is its name. The form of a case
+    /// with a value is an object with the name as the only key.
     fn variant(
         &mut self,
         cases: &ByName<(String, Option<WitType>)>,
@@ -189,7 +189,8 @@ impl Converter<'_, '_> {
         let mut flags: Vec<String> = Vec::new();
         for (index, item) in array(value)?.iter().enumerate() {
             let flag = string(item).and_then(|text| {
-                // The component model allows 32 flags in a type.
+                // Linear searches suffice, because the component model allows at most 32 flags in a
+                // type.
                 if !names.iter().any(|name| name == text) {
                     return Err(unknown("flag", text, names.iter().map(String::as_str)));
                 }
@@ -205,8 +206,8 @@ impl Converter<'_, '_> {
         Ok(Val::Flags(flags))
     }
 
-    /// Converts `null`, or the value itself. If `null` is also a form of the value, the value is
-    /// within an object with the key `some`.
+    /// Converts an option, whose JSON form is `null` or the form of the value. If the value can be
+    /// `null` itself, the value is in an object with the key `some`.
     fn option(&mut self, inner: &WitType, value: &Value) -> Result<Val, ValueError> {
         if value.is_null() {
             return Ok(Val::Option(None));
@@ -298,7 +299,7 @@ fn single_float(value: &Value) -> Result<Val, ValueError> {
 fn integer(ty: IntType, value: &Value) -> Result<Val, ValueError> {
     let (number, text) = match value {
         Value::Number(number) => (whole(number), number.to_string()),
-        // Readers of JSON in other languages round large numbers.
+        // JSON parsers of other languages round large numbers, so these may be strings.
         Value::String(text) if ty.is_wide() => (decimal(text), text.clone()),
         _ => return Err(ValueError::expected("a whole number", value)),
     };
@@ -309,8 +310,8 @@ fn integer(ty: IntType, value: &Value) -> Result<Val, ValueError> {
     })
 }
 
-/// Returns a whole number, also if it is written as `2.0` or `1e3`. The cast is exact: the number
-/// is whole and within the bound.
+/// Returns a whole number, which may be written as `2.0` or `1e3`. The cast of a float is exact,
+/// because the float is whole and below [`INTEGER_BOUND`].
 fn whole(number: &Number) -> Option<i128> {
     let integer = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
     integer.or_else(|| {

@@ -1,4 +1,4 @@
-//! The error of a value that does not fit its type.
+//! Errors of converting values between JSON and WIT types.
 
 use std::fmt;
 
@@ -17,21 +17,22 @@ pub(crate) enum ValueFault {
     Mismatch,
     /// The values exceed a limit.
     Limit,
-    /// The values do not fit into the memory of all guests now.
+    /// The memory of all guests does not suffice for the values now.
     GuestsMemory,
 }
 
-/// A problem at one place of a JSON document.
+/// An error with its path in a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueError {
-    /// The place, from the root: `.order.lines[2]`.
+    /// The path from the root, such as `.order.lines[2]`.
     path: String,
     message: String,
     fault: ValueFault,
 }
 
 impl ValueError {
-    /// Creates an error about the value at hand.
+    /// Creates a mismatch with an empty path. The callers add the path of the value, from the
+    /// inside out.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { path: String::new(), message: message.into(), fault: ValueFault::Mismatch }
     }
@@ -41,7 +42,7 @@ impl ValueError {
         Self { fault: ValueFault::Limit, ..Self::new(message) }
     }
 
-    /// Creates the error of values for which no memory is free.
+    /// Creates the error of values for which the memory of all guests does not suffice now.
     pub(crate) fn no_memory() -> Self {
         let fault = ValueFault::GuestsMemory;
         Self { fault, ..Self::new("the share of the memory of all guests is in use") }
@@ -52,17 +53,17 @@ impl ValueError {
         self.fault
     }
 
-    /// Creates the error of a value of another kind.
+    /// Creates the error of a JSON value of another kind than the expected one.
     pub(crate) fn expected(what: &str, found: &Value) -> Self {
         Self::new(format!("expected {what}, got {}", kind(found)))
     }
 
-    /// Places the error within a field of an object.
+    /// Prepends a field of an object to the path.
     pub(crate) fn in_field(self, name: &str) -> Self {
         Self { path: format!(".{name}{}", self.path), ..self }
     }
 
-    /// Places the error within an item of an array.
+    /// Prepends an index of an array to the path.
     pub(crate) fn at_index(self, index: usize) -> Self {
         Self { path: format!("[{index}]{}", self.path), ..self }
     }
@@ -86,7 +87,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Quotes a text of the caller, which may be long.
+/// Quotes a text of the caller. Truncates a long text.
 pub(crate) fn quoted(text: &str) -> String {
     let mut chars = text.chars();
     let start: String = chars.by_ref().take(MAX_QUOTED_CHARS).collect();
@@ -94,7 +95,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{start}{rest}`")
 }
 
-/// Lists names that are valid in the place of another one.
+/// Lists the valid names, for an error about an unknown name.
 pub(crate) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let further = names.len().saturating_sub(MAX_NAMES);
     let shown: Vec<String> = names.take(MAX_NAMES).map(quoted).collect();

@@ -1,34 +1,36 @@
 //! Memory of the host that the arguments of one call of a typed component take.
 //!
-//! It counts as memory of guests, since a caller decides how much it is: a few bytes of JSON can
-//! describe a record with thousands of absent fields, and a byte of a `list<u8>` takes 32 bytes.
+//! This memory counts as memory of guests, since a caller determines its size: a few bytes of JSON
+//! can describe a record with thousands of absent fields, and a byte of a `list<u8>` takes 32
+//! bytes.
 
 use crate::memory_meter::MemoryMeter;
 use crate::typed::value_error::ValueError;
 
-/// Maximum size of the values of one call in memory, in bytes. It is as much as the JSON of the
-/// largest arguments takes in memory.
+/// Maximum size of the values of one call in memory, in bytes. The JSON of the largest arguments
+/// takes as much memory.
 const MAX_VALUES_BYTES: u64 = 128 << 20;
 
-/// Bytes that are taken from the memory of all guests at a time. Taking those of each value would
-/// lock the pool as often. It is a page of linear memory.
+/// Number of bytes that are reserved in the memory of all guests at a time: the size of a page of
+/// linear memory. A reservation for each value would lock the pool for each value.
 const STEP_BYTES: u64 = 64 << 10;
 
 /// The memory of the values of one call.
 pub(crate) struct ValuesMemory<'m> {
     meter: &'m mut MemoryMeter,
-    /// How often the call has each value in memory.
+    /// Number of copies of each value that the call has in memory.
     copies: u64,
     allowed: u64,
     used: u64,
-    /// The number of bytes that the values take, with one share for each copy of them.
+    /// Number of bytes that are reserved in the memory of all guests for one copy of the values.
     counted: u64,
 }
 
 impl<'m> ValuesMemory<'m> {
-    /// Creates the memory of a call that has each value in memory `copies` times.
+    /// Creates the count of a call that has `copies` copies of each value in memory.
     pub(crate) fn new(meter: &'m mut MemoryMeter, copies: u64) -> Self {
-        // Values that no guest can hold exceed a limit instead of waiting for other guests.
+        // Values that would not fit even without other guests exceed the limit, so that callers do
+        // not try again.
         let allowed = MAX_VALUES_BYTES.min(meter.most_values_bytes() / copies);
         Self { meter, copies, allowed, used: 0, counted: 0 }
     }
@@ -42,12 +44,13 @@ impl<'m> ValuesMemory<'m> {
     ///
     /// # Errors
     ///
-    /// The error of values that exceed the limit, or that do not fit among all guests now.
+    /// An error with `ValueFault::Limit` if the values exceed the limit, or with
+    /// `ValueFault::GuestsMemory` if the memory of all guests does not suffice now.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), ValueError> {
         let used = self.used.saturating_add(bytes as u64);
         if used > self.allowed {
             return Err(ValueError::limit(format!(
-                "the arguments exceed the limit of {} bytes in memory; pass less at once",
+                "the arguments exceed the limit of {} bytes in memory; pass smaller arguments",
                 self.allowed
             )));
         }
@@ -71,13 +74,13 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// Returns the meter of a guest, which can hold 28 MiB.
+    /// Returns the meter of a guest that can hold 28 MiB.
     fn meter() -> MemoryMeter {
         MemoryMeter::new(0, memory_of(64 << 20))
     }
 
     #[test]
-    fn values_have_the_memory_of_one_guest() {
+    fn values_take_at_most_the_memory_that_one_guest_can_hold() {
         let mut meter = meter();
         let mut memory = ValuesMemory::new(&mut meter, 1);
         assert_eq!(memory.take(28 * MIB), Ok(()));
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_among_all_guests_are_refused() {
+    fn values_beyond_the_memory_of_all_guests_are_refused() {
         let mut meter = meter();
         let mut memory = ValuesMemory::new(&mut meter, 1);
         memory.allowed = u64::MAX;

@@ -41,8 +41,8 @@ pub(crate) enum IntType {
     U64,
 }
 
-/// The largest number such that every whole number up to it has an exact float: 2^53. Readers of
-/// JSON in other languages have floats only.
+/// 2^53, the largest number up to which every whole number is exact as a float. JSON parsers of
+/// other languages read all numbers as floats.
 pub(crate) const EXACT_INTEGER: i128 = 1 << 53;
 
 impl IntType {
@@ -60,7 +60,7 @@ impl IntType {
         }
     }
 
-    /// Returns true if the type has numbers beyond [`EXACT_INTEGER`], which are text in JSON.
+    /// Returns true if the type has numbers beyond [`EXACT_INTEGER`], which are strings in JSON.
     pub(crate) fn is_wide(self) -> bool {
         matches!(self, Self::S64 | Self::U64)
     }
@@ -122,7 +122,7 @@ impl WitType {
     }
 }
 
-/// Writes the type as WIT does, with the parts of named types in braces.
+/// Writes the type in the syntax of WIT, with the parts of named types in braces.
 impl fmt::Display for WitType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_those_of_the_types() {
+    fn integer_types_have_the_bounds_of_their_width() {
         assert_eq!(IntType::S8.bounds(), (-128, 127));
         assert_eq!(IntType::U64.bounds(), (0, 18_446_744_073_709_551_615));
         assert!(IntType::S64.is_wide() && !IntType::U32.is_wide());

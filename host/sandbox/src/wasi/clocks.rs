@@ -1,4 +1,4 @@
-//! WASI clocks with the time of the gate, or with constants without one.
+//! WASI clocks: the time of the gate, or constants for a guest without a gate.
 
 use wasmtime::component::Resource;
 use wasmtime_wasi::clocks::WasiClocksView;
@@ -52,7 +52,8 @@ impl monotonic_clock::Host for HostState {
     fn subscribe_duration(&mut self, when: Duration) -> wasmtime::Result<Resource<DynPollable>> {
         let wait = match self.wasi_source() {
             WasiSource::Gate(_) => when,
-            // Without a gate, nothing meters the time that a guest waits. Only its clock moves on.
+            // Nothing meters the time for which a guest without a gate waits, so the guest does not
+            // wait. Only its clock advances.
             WasiSource::Constants(constants) => {
                 constants.advance(when);
                 0

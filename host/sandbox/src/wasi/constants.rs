@@ -7,19 +7,20 @@
 
 use blake3::{Hasher, OutputReader};
 
-/// Time of the wall clock, in seconds since 1970: 2025-01-01T00:00:00Z. Later than the dates that
-/// standard libraries reject, and before every date that a guest handles.
+/// Time of the wall clock, in seconds since 1970: 2025-01-01T00:00:00Z. This time is later than the
+/// dates that standard libraries reject, and before every date that a guest handles.
 pub(crate) const WALL_CLOCK_SECONDS: u64 = 1_735_689_600;
 
 /// Nanoseconds by which each read advances the monotonic clock. A guest that reads the clock until
-/// some time has passed makes progress.
+/// some time has passed therefore ends its loop.
 const MONOTONIC_STEP_NS: u64 = 1_000_000;
 
 /// Maximum number of random bytes of one guest. A seed has at most some hundred bytes.
 pub(crate) const MAX_RANDOM_BYTES: u64 = 1 << 20;
 
-/// What the random numbers are derived from. They are no secret: a guest that needs those has a
-/// gate. Zeros would not do, because a guest that draws numbers until they differ would not end.
+/// Context from which the random numbers are derived. These numbers are not secret: a guest that
+/// needs secret numbers has a gate. The numbers must not all be zero, because a guest that draws
+/// numbers until two differ would not end.
 const RANDOM_CONTEXT: &str = "wattle 2026-11-28 random numbers of guests without a gate";
 
 /// Clocks and random numbers of one guest.
@@ -51,7 +52,8 @@ impl Constants {
         self.monotonic_ns = self.monotonic_ns.saturating_add(nanoseconds);
     }
 
-    /// Returns the next `length` random bytes, or `None` if they are more than the guest may have.
+    /// Returns the next `length` random bytes, or `None` if the guest would exceed
+    /// [`MAX_RANDOM_BYTES`].
     pub(crate) fn random(&mut self, length: u64) -> Option<Vec<u8>> {
         self.random_left = self.random_left.checked_sub(length)?;
         let mut bytes = vec![0; usize::try_from(length).ok()?];

@@ -11,12 +11,12 @@ use crate::guest_output::{GuestOutput, StandardStream};
 use crate::import_error::TrapReason;
 use crate::wasi::log_stream::LogStream;
 
-/// Creates a context with nothing in it but two log streams.
+/// Creates a context that has only stdout and stderr, which are log streams.
 pub(crate) fn empty_context(gate: Option<&Arc<Gate>>, output: &GuestOutput) -> WasiCtx {
     empty_builder(gate, output).build()
 }
 
-/// Creates a context with environment variables.
+/// Creates a context that also has environment variables.
 pub(crate) fn context_with(
     gate: Option<&Arc<Gate>>,
     output: &GuestOutput,

@@ -1,8 +1,8 @@
 //! Opens the folders that the operator grants a guest.
 //!
-//! Each call opens them again. A guest that may write to a folder can replace what is in it between
-//! two calls, so a path that was checked when the configuration was read proves nothing by then.
-//! The host therefore resolves a path one part at a time and follows no symbolic link.
+//! Each guest call opens the folders again. Between two calls, a guest that may write to a folder
+//! can replace its entries, so it is not enough to check a path when the configuration is read. The
+//! host therefore resolves a path one part at a time and follows no symbolic link.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +38,7 @@ impl OpenFolder {
     }
 }
 
-/// Opens the folder of an absolute path of which no part is a symbolic link.
+/// Opens a folder by its absolute path. Returns an error if a part of the path is a symbolic link.
 fn open_without_links(path: &Path) -> io::Result<File> {
     let is_root = |part: &Component<'_>| matches!(part, Component::Prefix(_) | Component::RootDir);
     let root: PathBuf = path.components().take_while(is_root).collect();
@@ -47,12 +47,13 @@ fn open_without_links(path: &Path) -> io::Result<File> {
     parts.try_fold(root, |folder, part| open_dir_nofollow(&folder, part.as_ref()))
 }
 
-/// Returns the failure about a folder. The path on the host is for the operator only.
+/// Returns the failure about a folder that cannot be opened. Only the log names the path on the
+/// host, because the path is for the operator only.
 fn unavailable(rule: &FolderRule, error: &io::Error) -> Failure {
     let path = rule.path.display();
     tracing::warn!(
         "the granted folder `{path}` cannot be opened: {error}; each part of its path must be a \
-         folder, and no symbolic link"
+         folder, not a symbolic link"
     );
     let message = format!(
         "the folder `{}` cannot be opened; the log of the host names its path and the reason",

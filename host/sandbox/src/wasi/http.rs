@@ -1,10 +1,10 @@
 //! `wasi:http` of components that import it. Each request is a host call `http.send` of the plugin,
 //! with its grants, its secrets and its journal.
 //!
-//! A guest hands a request over, writes its body, and waits for the response whenever it likes, so
-//! each call is made beside the guest. A re-executed guest must see what it saw before: the call
-//! has the number at which the guest sent the request, responses arrive in the order of the
-//! requests, and the guest call ends only after all of them.
+//! A guest sends a request, writes the body, and waits for the response at any later time, so each
+//! host call runs concurrently with the guest. A re-executed guest must get the same results: a
+//! host call gets its call number when the guest sends the request, responses arrive in the order
+//! of the requests, and the guest call ends only after all its host calls.
 
 mod message;
 
@@ -31,19 +31,20 @@ use crate::concurrent_calls::ConcurrentCalls;
 use crate::wasi::http::message::{HeldBytes, NotSent};
 
 /// Maximum size of the headers of one request in memory, in bytes. A guest can hold a thousand
-/// requests.
+/// requests in memory.
 const MAX_FIELDS_BYTES: usize = 16 << 10;
 
-/// Maximum number of bytes of a request's body that the host holds for the guest. Small for the
-/// same reason as [`MAX_FIELDS_BYTES`].
+/// Maximum number of bytes of a request's body that the host holds for the guest. The limit is
+/// small for the same reason as [`MAX_FIELDS_BYTES`].
 const MAX_BODY_BYTES: usize = 32 << 10;
 
 /// Number of writes to a body that the host holds. The implementation of `wasi:http` holds one more
 /// than [`WasiHttpHooks::p2_outgoing_body_buffer_chunks`].
 const BODY_CHUNKS: usize = 2;
 
-/// Maximum number of requests of a guest that have no response yet. A guest can hold as many
-/// resources, so only a guest that drops requests before their responses reaches the limit.
+/// Maximum number of requests of a guest that have no response yet. A guest can hold the same
+/// number of resources, so only a guest that drops requests before their responses reaches the
+/// limit.
 const MAX_EXCHANGES: usize = 1_000;
 
 /// `wasi:http` of one guest.
@@ -58,23 +59,23 @@ struct OutgoingRequests {
     gate: Option<Arc<Gate>>,
     /// The host calls of the requests.
     calls: ConcurrentCalls,
-    /// Permits for host calls that the guest makes concurrently.
+    /// Permits for concurrent host calls of the guest.
     places: Arc<Semaphore>,
-    /// Bytes of the bodies in memory.
+    /// Total size of the bodies in memory, in bytes.
     held_bytes: Arc<AtomicU64>,
     newest: Option<NewestRequest>,
     /// True when the guest has ended. A request whose body the guest has not finished is not sent.
     is_over: watch::Sender<bool>,
-    /// Whether the log of the guest says that a request was denied. A guest that repeats it would
-    /// fill the log.
+    /// True once the log of the guest has a message about a denied request. A guest that repeats
+    /// the request would otherwise fill the log.
     is_denial_logged: Arc<AtomicBool>,
 }
 
 /// The newest request of a guest.
 struct NewestRequest {
-    /// Number of the first call of its batch.
+    /// Number of the first call in the batch of the request.
     batch: u32,
-    /// Closes when the guest can take the response, or has given it up.
+    /// Closes when the guest can take the response, or has dropped the future of the response.
     arrived: oneshot::Receiver<()>,
 }
 
@@ -84,12 +85,12 @@ type Exchanged = Result<Response<WasiBody>, Error>;
 /// The end of the transfer of a body.
 type Transfer = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// What the implementation of `wasi:http` awaits for a request.
+/// The future that the implementation of `wasi:http` awaits for a request.
 type ExchangeFuture =
     Box<dyn Future<Output = Result<(Response<WasiBody>, Transfer), Error>> + Send>;
 
 impl GuestHttp {
-    /// Creates `wasi:http` of a guest, whose call makes `calls`.
+    /// Creates `wasi:http` of a guest. Its requests become host calls in `calls`.
     pub(crate) fn new(gate: Option<Arc<Gate>>, calls: ConcurrentCalls) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(MAX_FIELDS_BYTES);
@@ -110,16 +111,15 @@ impl GuestHttp {
         WasiHttpCtxView { hooks: &mut self.requests, table, ctx: &mut self.context }
     }
 
-    /// Tells the requests that the guest has ended. A request whose body the guest has not finished
-    /// is not sent.
+    /// Marks the guest as ended. A request whose body the guest has not finished is not sent.
     pub(crate) fn end_bodies(&self) {
         self.requests.is_over.send_replace(true);
     }
 }
 
 impl OutgoingRequests {
-    /// Begins the host call of a request, which runs beside the guest. Returns a future of the
-    /// response.
+    /// Begins the host call of a request, which runs concurrently with the guest. Returns a future
+    /// of the response.
     fn start(
         &mut self,
         gate: Arc<Gate>,
@@ -152,7 +152,7 @@ impl OutgoingRequests {
         Ok(Box::new(async move {
             let exchanged: Result<Exchanged, _> = response.await;
             if let Some(newest) = under_way {
-                // An error means that the guest dropped the response before this one.
+                // An error means that the guest dropped the response to the previous request.
                 let _ = newest.arrived.await;
             }
             let response = exchanged.unwrap_or_else(|_| Err(lost()))?;
@@ -185,12 +185,14 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Waits for the body and then for a place, and makes the call. A request whose body the guest
-    /// still writes has no place: the guest can write the bodies of many requests in turn.
+    /// Waits for the body and then for a permit of `places`, and makes the call. A request whose
+    /// body is incomplete holds no permit, because the guest can write the bodies of many requests
+    /// in turn.
     async fn run(self) -> Result<Exchanged, Unwind> {
         let Self { gate, ticket, request, options, places, .. } = self;
         let (mut is_over, is_denial_logged) = (self.is_over, self.is_denial_logged);
-        // As many as all host calls of the guest may carry: more would end it at a call anyway.
+        // All host calls of the guest together may have this number of bytes. If the bodies had
+        // more, a host call would end the guest anyway.
         let allowed_at_once = gate.limits().host_call_bytes;
         let mut held = HeldBytes::new(self.held_bytes, allowed_at_once);
         let allowed = gate.limits().net.request_bytes;
@@ -198,7 +200,8 @@ impl Exchange {
             // An error means that the guest is being dropped, and this call with it.
             let _ = is_over.wait_for(|is_over| *is_over).await;
         };
-        // A body that is there is collected at once, also if the guest had many turns before.
+        // A complete body is collected in one poll, even if the task has used up its cooperative
+        // budget.
         let collected = unconstrained(message::into_call(request, options, allowed, &mut held));
         let call = tokio::select! {
             biased;
@@ -210,7 +213,7 @@ impl Exchange {
             Err(NotSent::Error(error)) => return Ok(Err(error)),
             Err(NotSent::HeldBytes) => return Err(Unwind::Limit(too_many_bytes(allowed_at_once))),
         };
-        // Fails if the semaphore is closed, which nothing does.
+        // This fails only if the semaphore is closed, which never happens.
         let _place = places.acquire().await;
         match ticket.call(call).await {
             Ok(response) => Ok(message::into_response(response)),
@@ -218,7 +221,8 @@ impl Exchange {
             Err(CallError::Failure(failure)) => {
                 let is_denied = failure.code == code::DENIED;
                 if is_denied && !is_denial_logged.swap(true, Ordering::Relaxed) {
-                    // An error code has no message, and this one names the grant to add.
+                    // The error code for the guest has no message, but the message of this failure
+                    // names the grant to add.
                     gate.push_log(LogMessage::new("warn", failure.message.clone()));
                 }
                 Ok(Err(message::into_error(failure)))
@@ -276,8 +280,8 @@ fn too_many_bytes(allowed: u64) -> Failure {
 }
 
 /// Returns the error of a request whose host call unwinds the guest. The guest ends before it reads
-/// the error. It must never read it, since a later execution with the same journal would not get
-/// this error.
+/// the error. It must never read the error, since a later execution with the same journal would not
+/// get this error.
 fn lost() -> Error {
     Error::InternalError(Some("the host lost the request".to_owned()))
 }

@@ -13,19 +13,19 @@ use crate::wasi::replace;
 /// The interface with requests, in the version that `wasmtime-wasi-http` defines.
 const TYPES: &str = "wasi:http/types@0.2.12";
 
-/// Maximum length of the method of a request, in bytes. A guest can hold a thousand requests, and
-/// none is sent.
+/// Maximum length of the method of a request, in bytes. A guest can hold a thousand requests
+/// without sending them.
 const MAX_METHOD_BYTES: usize = 64;
 
 /// Maximum length of the authority of a request, in bytes. The name of a host has at most 253.
 const MAX_AUTHORITY_BYTES: usize = 255;
 
 /// Maximum length of the path of a request with its query, in bytes. The implementation of
-/// `wasi:http` keeps 64 KiB.
+/// `wasi:http` accepts 64 KiB.
 const MAX_PATH_BYTES: usize = 8 << 10;
 
-/// Replaces the functions that keep a text of the guest in a request, so that they refuse longer
-/// texts. Schemes have a limit of 64 bytes already.
+/// Replaces the functions that store a text of the guest in a request by functions that refuse
+/// longer texts. Schemes already have a limit of 64 bytes.
 pub(super) fn limit(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     type Guest<'a> = StoreContextMut<'a, HostState>;
     type Outgoing = Resource<HostOutgoingRequest>;

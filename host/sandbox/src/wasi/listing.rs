@@ -1,8 +1,8 @@
 //! Listings of folders.
 //!
 //! The implementation of wasmtime-wasi reads all entries of a folder when a guest begins a listing,
-//! and keeps them until the guest drops it. No limit counts that memory, and a guest may hold a
-//! hundred listings. A listing of this file reads a few entries at a time.
+//! and keeps these entries until the guest drops the listing. No limit counts that memory, and a
+//! guest may hold a hundred listings. The listings of this module read a few entries at a time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -112,7 +112,7 @@ fn type_of(entry: &DirEntry) -> io::Result<DescriptorType> {
     Ok(descriptor_type(kind))
 }
 
-/// Returns the type that wasmtime-wasi has for a type of the file system.
+/// Returns the descriptor type of WASI for a file type of the operating system.
 fn descriptor_type(kind: FileType) -> DescriptorType {
     if kind.is_dir() {
         DescriptorType::Directory
@@ -137,7 +137,7 @@ fn device_type(kind: FileType) -> DescriptorType {
     }
 }
 
-/// Only folders of Unix have devices.
+/// Only Unix has device files in folders.
 #[cfg(not(unix))]
 fn device_type(_: FileType) -> DescriptorType {
     DescriptorType::Unknown
@@ -167,7 +167,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_device_has_its_own_type() {
+    fn character_device_has_its_descriptor_type() {
         let null = std::fs::File::open("/dev/null").unwrap();
         let kind = Metadata::from_file(&null).unwrap().file_type();
         assert!(matches!(descriptor_type(kind), DescriptorType::CharacterDevice));

@@ -2,8 +2,8 @@
 //! guest has a gate. The end of the output is kept for the failure of the guest.
 //!
 //! The functions of a stream do not wait, except for `ready`. A guest may write as many bytes as
-//! `check_write` last permitted. It permits none while the messages before must be flushed, and the
-//! guest then waits in `ready`.
+//! `check_write` last permitted. `check_write` permits no bytes while earlier messages must be
+//! flushed, and the guest then waits in `ready`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ use crate::guest_output::{GuestOutput, StandardStream};
 /// Maximum length of a message, in bytes. A longer line is split.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
-/// Maximum number of bytes that a guest may write at once, as WASI hosts usually grant.
+/// Maximum number of bytes that a guest may write at once. WASI hosts usually permit this number.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 
 /// Converts the reason why the gate unwinds the guest to the error that ends the guest.
@@ -76,7 +76,7 @@ impl IsTerminal for LogStream {
 }
 
 impl StdoutStream for LogStream {
-    /// Returns a sink. Only WASI 0.3 uses it, which this host does not link.
+    /// Returns a sink. Only WASI 0.3 uses this function, and this host does not link WASI 0.3.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }
@@ -145,7 +145,7 @@ impl LineBuffer {
 }
 
 impl Drop for LineBuffer {
-    /// Logs a last line without a line break.
+    /// Logs the last line if no line break ends it.
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.lock().line);
         self.log(&line);

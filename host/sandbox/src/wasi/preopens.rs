@@ -1,4 +1,4 @@
-//! The folders with which a guest begins: those that it is granted.
+//! The preopened folders of a guest, which are the granted folders.
 
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;

@@ -1,4 +1,4 @@
-//! WASI random numbers, taken from the gate, or constants without one.
+//! WASI random numbers: from the gate, or constants for a guest without a gate.
 
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 use wattle_run::limit;

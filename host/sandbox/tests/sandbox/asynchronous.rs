@@ -18,13 +18,14 @@ use crate::node::{CALL_SEND, NOTHING, SEND};
 use crate::typed::call;
 use crate::{guest, load, load_error, stub_ports};
 
-/// The callback code `YIELD` of the asynchronous ABI. A function that returns it is called back.
+/// The callback code `YIELD` of the asynchronous ABI. wasmtime calls the callback of a function
+/// that returns this code.
 const YIELD: &str = "(i32.const 1)";
 
-/// Number of calls that exceeds the number of places for guests of this ABI.
+/// Number of calls, which is larger than the number of places for guests of this ABI.
 const MORE_THAN_PLACES: usize = 40;
 
-/// Number of turns within which a guest that only yields ends.
+/// Number of polls within which the call of a guest that only yields ends.
 const TURNS: usize = 10;
 
 async fn run(bytes: Bytes, limits: Limits) -> Result<NodeOutcome, GuestError> {
@@ -103,7 +104,7 @@ async fn endless_yielding_exceeds_the_cpu_limit() {
 }
 
 #[tokio::test]
-async fn dropping_a_call_ends_an_async_guest_that_nothing_would_wake() {
+async fn call_of_a_guest_that_nothing_wakes_can_be_dropped() {
     let wait = "(i32.or (i32.const 2) (i32.shl (call $set) (i32.const 4)))";
     let plugin = load(guest::async_node(wait, "(unreachable)")).await.unwrap();
     for _ in 0..MORE_THAN_PLACES {
@@ -124,7 +125,7 @@ async fn waitable_sets_of_a_guest_are_limited() {
 }
 
 #[tokio::test]
-async fn dropped_call_leaves_nothing_behind() {
+async fn dropped_call_of_a_guest_that_has_yielded_frees_its_place() {
     let plugin = load(yielding()).await.unwrap();
     let call = || {
         let gate = stub_ports::gate(Limits::default(), StopFlag::default());
@@ -137,13 +138,13 @@ async fn dropped_call_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn guests_of_one_app_leave_places_to_another_one_and_wait_in_turn() {
+async fn guests_of_one_app_wait_for_places_and_leave_places_to_another_app() {
     let plugin = load(yielding()).await.unwrap();
     let run = |app| Box::pin(run_in(app, plugin.as_ref()));
     // As many calls as there are places for guests of this ABI.
     let mut begun: Vec<_> = (0..16).map(|_| run("app")).collect();
     for run in &mut begun {
-        assert_eq!(run.now_or_never(), None, "it has yielded or waits for a place");
+        assert_eq!(run.now_or_never(), None, "the guest has yielded or waits for a place");
     }
     assert_eq!(run("other").await, Ok(NodeOutcome::default()));
     for run in begun {
@@ -152,14 +153,14 @@ async fn guests_of_one_app_leave_places_to_another_one_and_wait_in_turn() {
 }
 
 #[tokio::test]
-async fn guests_with_many_tables_leave_tables_to_others() {
+async fn guests_with_many_tables_leave_tables_to_guests_of_another_app() {
     let sandbox = crate::sandbox();
     let large = yielding_with(&"(table 0 funcref)".repeat(16));
     let large = crate::load_into(&sandbox, large).await.unwrap();
     let small = crate::load_into(&sandbox, yielding()).await.unwrap();
     let mut begun: Vec<_> = (0..8).map(|_| Box::pin(run_in("app", large.as_ref()))).collect();
     for run in &mut begun {
-        assert_eq!(run.now_or_never(), None, "it has yielded or waits for places");
+        assert_eq!(run.now_or_never(), None, "the guest has yielded or waits for places");
     }
     assert_eq!(run_in("other", small.as_ref()).await, Ok(NodeOutcome::default()));
     for run in begun {
@@ -179,7 +180,7 @@ async fn both_abis_run_in_one_sandbox() {
 }
 
 #[tokio::test]
-async fn component_with_unsupported_async_instructions_is_rejected_with_a_compiler_flag_to_use() {
+async fn rejection_of_unsupported_async_instructions_names_a_compiler_flag() {
     let text = r#"(component
         (core func (canon error-context.drop))
         (instance $empty)
@@ -190,7 +191,7 @@ async fn component_with_unsupported_async_instructions_is_rejected_with_a_compil
     assert!(error.hint.contains("`--sync`"), "{error}");
 }
 
-/// The type of the function is asynchronous, and its core function is synchronous.
+/// The type of the function is asynchronous, and the core function is synchronous.
 #[tokio::test]
 async fn asynchronous_function_may_be_lifted_for_synchronous_calls() {
     let text = r#"(component

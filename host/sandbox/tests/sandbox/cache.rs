@@ -66,7 +66,7 @@ async fn compiled_code_of_both_engines_is_cached() {
 }
 
 #[tokio::test]
-async fn broken_code_is_compiled_again() {
+async fn component_with_a_broken_cache_file_is_compiled_again() {
     let directory = tempfile::tempdir().unwrap();
     load_with(directory.path(), KEY, one()).await;
     let file = only_file(directory.path());

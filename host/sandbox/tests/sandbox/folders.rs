@@ -14,7 +14,7 @@ use wattle_run::ports::sandbox::GuestError;
 use crate::typed::call_given;
 use crate::{guest, load};
 
-/// Creates a folder. Returns it with its path, of which no part is a link.
+/// Creates a folder. Returns the folder with its path, of which no part is a symbolic link.
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
@@ -28,7 +28,7 @@ fn granted(path: &Path, access: FolderAccess) -> Grants {
 }
 
 #[tokio::test]
-async fn a_folder_with_a_link_in_its_path_is_unavailable() {
+async fn folder_with_a_symbolic_link_in_its_path_is_unavailable() {
     let idle = guest::typed(
         "package a:b; world tools { export idle: func(); }",
         r#"(func (export "idle"))"#,
@@ -43,7 +43,7 @@ async fn a_folder_with_a_link_in_its_path_is_unavailable() {
         fs::create_dir_all(root.join(path)).unwrap();
     }
     assert!(of(root.join("work/cache")).await.is_ok());
-    // A guest with the folder `work` can do this.
+    // A guest that is granted the folder `work` can replace `cache` in this way.
     fs::rename(root.join("work/cache"), root.join("work/moved")).unwrap();
     symlink("../etc", root.join("work/cache")).unwrap();
     for path in ["work/cache", "work/cache/today"] {
@@ -58,7 +58,7 @@ async fn a_folder_with_a_link_in_its_path_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_guest_with_folders_may_open_few_files() {
+async fn guest_with_folders_may_hold_few_resources() {
     let hold = guest::typed_with_imports(
         "package a:b;
         world tools {
@@ -97,7 +97,7 @@ async fn a_guest_with_folders_may_open_few_files() {
     }
 }
 
-/// The interfaces of folders, with the functions of a listing.
+/// The interfaces of `wasi:filesystem`, with the functions that a listing needs.
 const FILESYSTEM: &str = "
     package wasi:filesystem@0.2.6 {
         interface types {
@@ -128,9 +128,9 @@ const FILESYSTEM: &str = "
         }
     }";
 
-/// The guest begins a listing, deletes the file `0`, and counts the entries.
+/// The guest begins a listing, deletes the file `0`, and then counts the entries of the listing.
 #[tokio::test]
-async fn a_listing_reads_a_folder_as_the_guest_reads_the_listing() {
+async fn listing_reads_the_folder_only_when_the_guest_reads_entries() {
     let wit = format!(
         "package a:b;
         world tools {{

@@ -28,12 +28,12 @@ const ALLOCATOR: &str = r#"
 "#;
 
 /// Returns a reducer plugin. `reducers` lists `r`, and `reduce` has the given body, which leaves
-/// the address of its result. Its parameter 6 is the address of the updates.
+/// the address of its result. Parameter 6 of `reduce` is the address of the updates.
 pub(crate) fn reducer(body: &str) -> Bytes {
     reducer_with(PRELUDE_PAGES, body)
 }
 
-/// Returns a reducer plugin like [`reducer`] whose memory begins with `pages`.
+/// Returns a reducer plugin like [`reducer`] whose memory has `pages` pages initially.
 pub(crate) fn reducer_with(pages: u32, body: &str) -> Bytes {
     core(&reducer_text("", pages, body), "reducer-plugin")
 }
@@ -83,11 +83,12 @@ fn node_text(imports: &str, describe: &str, body: &str) -> String {
     )
 }
 
-/// An import that makes the ABI of a component asynchronous. componentize-qjs adds it by default.
+/// An import that makes the ABI of a component asynchronous. componentize-qjs adds this import by
+/// default.
 pub(crate) const TASK_CANCEL: &str = r#"(import "[export]$root" "[task-cancel]" (func $cancel))"#;
 
 /// Imports of a node like [`async_node`]. Two functions return the results of `describe` and of
-/// `run`, and the third one creates a waitable set.
+/// `run`, and the third function creates a waitable set.
 const ASYNC: &str = r#"
     (import "[export]wattle:plugin/node@0.1.0" "[task-return]describe"
         (func $return_nodes (param i32 i32)))
@@ -136,8 +137,8 @@ pub(crate) fn async_node_with(definitions: &str, run: &str, callback: &str) -> B
 }
 
 /// Returns a tool plugin. `list` lists `t` with the given extra fields, and `call` has the given
-/// body, which leaves the address of its result. Its parameter 0 is the address of context and
-/// arguments. Address 512 holds an empty output.
+/// body, which leaves the address of its result. Parameter 0 of `call` is the address of context
+/// and arguments. Address 512 holds an empty output.
 pub(crate) fn tool(extra: &[(&str, &str)], body: &str) -> Bytes {
     let mut texts = String::from("t{}");
     let mut fields = String::new();
@@ -182,8 +183,8 @@ pub(crate) fn store(address: usize, bytes: &[u8]) -> String {
     bytes.iter().enumerate().map(store).collect()
 }
 
-/// Returns instructions of a guest like [`foreign`] that write a text to stdout. They use the
-/// memory from 1020 to 1060, and from 2048.
+/// Returns instructions of a guest like [`foreign`] that write a text to stdout. The instructions
+/// use the memory at addresses from 1020 to 1060, and from 2048.
 pub(crate) fn say(text: &str) -> String {
     let (store, length) = (store(2048, text.as_bytes()), text.len());
     format!(
@@ -199,7 +200,8 @@ pub(crate) const LOG: &str = r#"(import "wattle:plugin/log@0.1.0" "write"
     (func $log (param i32 i32 i32 i32 i32 i32 i32)))"#;
 
 /// Returns instructions of a guest with the import [`LOG`] that write a message of the level
-/// `panic`, with the file `app.rs` and the line 7. They use the memory from 2048.
+/// `panic`, with the file `app.rs` and the line 7. The instructions use the memory from address
+/// 2048.
 pub(crate) fn panic(message: &str) -> String {
     let texts = store(2048, b"panicfile\"app.rs\"line7");
     let numbers = [2053_u32, 4, 2057, 8, 2065, 4, 2069, 1];
@@ -315,8 +317,8 @@ pub(crate) fn node_of(wit: &str, imports: &str, body: &str) -> Bytes {
     embed(&node_text(imports, DESCRIBE, body), &resolve, package, "guest")
 }
 
-/// Returns a typed component with the world `tools` of a WIT document. The functions are those of a
-/// core module with a memory and an allocator.
+/// Returns a typed component with the world `tools` of a WIT document. Its core module has the
+/// given functions, a memory and an allocator.
 pub(crate) fn typed(wit: &str, functions: &str) -> Bytes {
     typed_with_imports(wit, "", functions)
 }
@@ -340,7 +342,7 @@ pub(crate) fn typed_with_docs(wit: &str, functions: &str) -> Bytes {
     let name = PackageMetadata::SECTION_NAME;
     let length = u32::try_from(1 + name.len() + docs.len()).expect("the section is small");
     component.push(0);
-    // A number in LEB128 of four bytes.
+    // The length as four bytes of LEB128.
     component.extend([0, 7, 14].map(|shift| (length >> shift) as u8 | 0x80));
     component.push((length >> 21) as u8);
     component.push(u8::try_from(name.len()).expect("the name is short"));

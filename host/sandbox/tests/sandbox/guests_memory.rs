@@ -16,22 +16,23 @@ use wattle_sandbox::{SandboxConfig, WasmSandbox};
 use crate::typed::call;
 use crate::{app, guest, load_into, stub_ports};
 
-/// Memory of all guests: an app alone can hold 28 MiB of it, and 4 MiB more in small guests.
+/// Memory of all guests, in bytes. If no other app has guests, an app can hold 28 MiB, and 4 MiB
+/// more in small guests.
 const GUESTS_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Pages of 15 MiB. The memory of one app has room for them once.
+/// Number of pages in 15 MiB. The memory of one app suffices for one guest of this size.
 const LARGE_PAGES: u32 = 15 << 4;
 
-/// Pages with which two guests begin, and which leave less than a guest needs to begin: one page of
-/// the 448 that an app can hold.
+/// Initial pages of two guests. They leave one of the 448 pages that an app can hold, which is less
+/// than a further guest needs to start.
 const ALMOST_ALL_PAGES: [u32; 2] = [300, 147];
 
-/// Returns a reducer that begins with `pages` and loops until it has used its CPU time.
+/// Returns a reducer that has `pages` pages initially and loops until it exceeds its CPU time.
 fn keeps(pages: u32) -> Bytes {
     guest::reducer_with(pages, "(loop (br 0)) (unreachable)")
 }
 
-/// Returns a reducer that grows by `pages` and returns. It traps if it cannot grow.
+/// Returns a reducer that grows by `pages` pages and returns. The reducer traps if it cannot grow.
 fn takes(pages: u32) -> Bytes {
     let grown = format!("(i32.ne (memory.grow (i32.const {pages})) (i32.const -1))");
     guest::reducer(&format!("{grown} (i32.eqz) (if (then (unreachable))) (i32.const 320)"))
@@ -79,7 +80,7 @@ async fn guests_of_an_app_share_memory_and_return_it() {
 }
 
 #[tokio::test]
-async fn guests_of_another_app_find_memory() {
+async fn guest_of_another_app_gets_memory() {
     let (sandbox, app, other) = (sandbox(), app(), AppName::new("other").unwrap());
     let keeps = load(&sandbox, keeps(LARGE_PAGES)).await;
     let takes = load(&sandbox, takes(LARGE_PAGES)).await;
@@ -89,7 +90,7 @@ async fn guests_of_another_app_find_memory() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_returns_its_memory() {
+async fn dropped_call_returns_its_memory() {
     let (sandbox, app) = (sandbox(), app());
     let keeps = load(&sandbox, keeps(LARGE_PAGES)).await;
     let takes = load(&sandbox, takes(LARGE_PAGES)).await;
@@ -115,7 +116,7 @@ async fn a_guest_that_needs_more_than_one_guest_can_have_exceeds_a_limit() {
 }
 
 #[tokio::test]
-async fn a_guest_waits_until_memory_returns() {
+async fn guest_waits_until_another_guest_returns_memory() {
     let (sandbox, app) = (sandbox(), app());
     let [first, second] = ALMOST_ALL_PAGES.map(keeps);
     let (first, second) = (load(&sandbox, first).await, load(&sandbox, second).await);
@@ -137,7 +138,7 @@ async fn a_guest_waits_until_memory_returns() {
 }
 
 #[tokio::test]
-async fn a_guest_that_holds_little_grows_beside_guests_that_hold_all() {
+async fn guest_with_little_memory_can_grow_when_other_guests_hold_the_usual_share() {
     let (sandbox, app) = (sandbox(), app());
     let [first, second] = ALMOST_ALL_PAGES.map(keeps);
     let (first, second) = (load(&sandbox, first).await, load(&sandbox, second).await);
@@ -149,18 +150,19 @@ async fn a_guest_that_holds_little_grows_beside_guests_that_hold_all() {
     assert_eq!(limit_of(much), ("host", json!("guests_memory")));
 }
 
-/// Arguments whose values take somewhat more than half of what the guests of an app can hold. They
-/// are few values of JSON, so that their conversion waits for no turn.
+/// Number of records whose values take somewhat more than half of the memory that the guests of an
+/// app can hold. The arguments have few JSON values, so that their conversion waits for no turn of
+/// long work.
 const HALF_ITEMS: usize = 900;
 
-/// Returns arguments for [`typed`]: a list of this many records, with all fields absent.
+/// Returns arguments for [`typed`]: a list of `items` records, with all fields absent.
 fn records(items: usize) -> Value {
     json!({ "items": vec![json!({}); items] })
 }
 
-/// Returns a typed component with two functions of a list of records: `spin` loops until it has
-/// used its CPU time, and `count` returns the length. A record takes 17 KiB in the host: each of its
-/// 100 fields has a long name.
+/// Returns a typed component with two functions that take a list of records: `spin` loops until it
+/// exceeds its CPU time, and `count` returns the length of the list. A record takes 17 KiB in the
+/// host, because each of its 100 fields has a long name.
 fn typed() -> Bytes {
     let fields: Vec<String> =
         (0..100).map(|number| format!("{}{number}: option<bool>", "f".repeat(118))).collect();
@@ -190,7 +192,7 @@ async fn call_tool(
 }
 
 #[tokio::test]
-async fn arguments_of_typed_components_are_memory_of_guests() {
+async fn arguments_of_typed_components_count_as_memory_of_guests() {
     let plugin = load(&sandbox(), typed()).await;
     let half = || records(HALF_ITEMS);
     let held = call_tool(&plugin, "spin", half());

@@ -1,4 +1,4 @@
-//! Tests of `wasi:http`: each request is a host call of the gate, and the guest gets its response.
+//! Tests of `wasi:http`: each request is a host call of the gate, and the guest gets the response.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -107,9 +107,9 @@ const WIT: &str = r"
         }
     }";
 
-/// Imports, and functions over them: `$send` sends a request for `https://?/`, whose host is the
-/// letter at an address, with a body without an end if `$has_body` is set, and `$response` gets its
-/// response, which is at 1152 then.
+/// Imports, and functions that use them. `$send` sends a request for `https://?/`, whose host is
+/// the letter at the given address. If `$has_body` is set, the request has a body that the guest
+/// never finishes. `$response` stores the response of a request at address 1152.
 const IMPORTS: &str = r#"
     (import "wasi:io/poll@0.2.10" "[method]pollable.ready"
         (func $ready (param i32) (result i32)))
@@ -152,26 +152,26 @@ const IMPORTS: &str = r#"
         (if (i32.ne (i32.load8_u (i32.const 1152)) (i32.const 1)) (then (unreachable)))
         (if (i32.load8_u (i32.const 1160)) (then (unreachable))))"#;
 
-/// Sends a request for `https://n/` and waits for the response, which is at 1168: ok, then the
-/// handle or the error code.
+/// Sends a request for `https://n/` and waits for the response. The inner result is at address
+/// 1168: first whether it is ok, then the handle or the error code.
 const EXCHANGE: &str = "(local $future i32)
     (local.set $future (call $send (i32.const 64)))
     (call $block (call $subscribe (local.get $future)))
     (call $response (local.get $future))";
 
-/// The number of `other` among the methods, and that of `some` among the cases of an option.
+/// The discriminant of the method `other`, and of the case `some` of an option.
 const OTHER: u32 = 9;
 const SOME: u32 = 1;
 
-/// The numbers of error codes.
+/// The discriminants of error codes.
 const CONNECTION_READ_TIMEOUT: u32 = 9;
 const REQUEST_DENIED: u32 = 15;
 const INTERNAL_ERROR: u32 = 38;
 
-/// A network that gives every request the same answer, after a number of turns of other tasks.
+/// A network that gives every request the same response, after it has yielded a number of times.
 struct Network {
     answer: Result<HttpResponse, Failure>,
-    /// Returns the number of turns for a URL; `None` if there is no answer at all.
+    /// Returns the number of yields for a URL; `None` if the network never responds.
     turns: fn(&str) -> Option<usize>,
     requests: Mutex<Vec<HttpRequest>>,
     arrived: Notify,
@@ -232,7 +232,7 @@ async fn run_alone(body: &str, network: Arc<Network>) -> Result<NodeOutcome, Gue
 }
 
 #[tokio::test]
-async fn request_is_a_call_of_the_gate() {
+async fn request_becomes_a_call_of_the_gate() {
     let network = Network::new(Ok(found()), |_| Some(0));
     let body = format!(
         "{EXCHANGE}
@@ -255,7 +255,7 @@ async fn request_is_a_call_of_the_gate() {
 }
 
 #[tokio::test]
-async fn failures_of_the_gate_are_error_codes() {
+async fn failures_of_the_gate_become_error_codes() {
     for (word, number) in [
         (code::DENIED, REQUEST_DENIED),
         (code::TIMEOUT, CONNECTION_READ_TIMEOUT),
@@ -272,7 +272,7 @@ async fn failures_of_the_gate_are_error_codes() {
     }
 }
 
-/// A re-executed guest has all results at once, and must not see another order.
+/// A re-executed guest has all results at once, so it would otherwise see another order.
 #[tokio::test]
 async fn responses_arrive_in_the_order_of_the_requests() {
     // The first host is `n`, the second one is `m`.
@@ -291,16 +291,16 @@ async fn responses_arrive_in_the_order_of_the_requests() {
 }
 
 #[tokio::test]
-async fn request_is_made_also_if_the_guest_does_not_wait() {
+async fn request_is_performed_even_if_the_guest_does_not_wait() {
     let network = Network::new(Ok(found()), |_| Some(5));
     let body = "(drop (call $send (i32.const 64))) (i32.const 512)";
     assert_eq!(run_alone(body, network.clone()).await, Ok(NodeOutcome::default()));
     assert_eq!(network.answered.load(Ordering::Relaxed), 1);
 }
 
-/// A guest that is executed again finds the result in its journal.
+/// A re-executed guest then finds the result in its journal.
 #[tokio::test]
-async fn request_is_made_also_if_the_guest_traps_or_is_unwound() {
+async fn request_is_performed_even_if_the_guest_traps_or_is_unwound() {
     let send = "(drop (call $send (i32.const 64)))";
     let traps = format!("{send} (unreachable)");
     let is_unwound = EXCHANGE.replace("(local.set $future", &format!("{send} (local.set $future"));
@@ -315,9 +315,9 @@ async fn request_is_made_also_if_the_guest_traps_or_is_unwound() {
     }
 }
 
-/// A guest call that is dropped leaves no request behind that continues without it.
+/// After a guest call is dropped, none of its requests continues.
 #[tokio::test]
-async fn request_continues_only_with_its_guest() {
+async fn request_continues_only_while_its_guest_is_polled() {
     let network = Network::new(Ok(found()), |_| Some(1));
     let body = format!("{EXCHANGE} (i32.const 512)");
     let plugin = load(guest::node_of(WIT, IMPORTS, &body)).await.unwrap();
@@ -337,7 +337,7 @@ async fn request_continues_only_with_its_guest() {
 }
 
 #[tokio::test]
-async fn request_whose_body_has_no_end_is_not_made() {
+async fn request_whose_body_is_not_finished_is_not_sent() {
     let network = Network::new(Ok(found()), |_| Some(0));
     let body = "(global.set $has_body (i32.const 1))
         (drop (call $send (i32.const 64))) (i32.const 512)";
@@ -345,7 +345,7 @@ async fn request_whose_body_has_no_end_is_not_made() {
     assert!(network.requests().is_empty());
 }
 
-/// The guest may write the bodies in any order.
+/// The guest may write the bodies in any order, so unfinished bodies must not take the permits.
 #[tokio::test]
 async fn requests_with_unfinished_bodies_do_not_delay_others() {
     let (network, cancel) = (Network::new(Ok(found()), |_| None), StopFlag::default());
@@ -385,7 +385,7 @@ async fn cancel_ends_a_guest_that_waits_for_a_response() {
 }
 
 #[tokio::test]
-async fn request_beyond_the_host_calls_of_the_guest_ends_it() {
+async fn request_beyond_the_limit_of_host_calls_ends_the_guest() {
     let network = Network::new(Ok(found()), |_| Some(0));
     let limits = Limits { host_calls: 0, ..Limits::default() };
     let body = format!("{EXCHANGE} (i32.const 512)");
@@ -399,8 +399,8 @@ async fn request_beyond_the_host_calls_of_the_guest_ends_it() {
 }
 
 #[tokio::test]
-async fn texts_of_a_request_have_a_limit() {
-    // A path at 65535: `/`, and a letter again and again.
+async fn method_authority_and_path_of_a_request_have_a_limit() {
+    // A path at address 65535: `/`, and 10,000 times the same letter.
     let text = "(i32.store8 (i32.const 65535) (i32.const 47))
         (memory.fill (i32.const 65536) (i32.const 97) (i32.const 10000))";
     let mut body = format!(
@@ -427,7 +427,8 @@ async fn texts_of_a_request_have_a_limit() {
     assert_eq!(outcome, Ok(NodeOutcome::default()));
 }
 
-/// The request is denied in the description, which has no gate.
+/// When the plugin describes itself, it has no gate, so the request of its start function is
+/// denied.
 #[tokio::test]
 async fn request_of_a_start_function_can_end_the_guest() {
     let imports = format!(r#"{IMPORTS} (func (export "_initialize") {EXCHANGE})"#);

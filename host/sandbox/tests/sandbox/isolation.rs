@@ -1,8 +1,9 @@
 //! Tests that a guest call leaves nothing behind for the calls after it, however it ends, and
 //! whichever component has its memory next.
 //!
-//! The engine has room for one guest, so each call gets the memory of the call before. The engine
-//! for the asynchronous ABI has room for more: calls that wait for each other take all of it.
+//! The engine for the synchronous ABI has a place for one guest, so each call gets the memory of
+//! the previous call. The engine for the asynchronous ABI has more places: calls that run at the
+//! same time take all of them.
 
 mod rememberer;
 
@@ -27,20 +28,21 @@ use crate::stub_ports::Silence;
 use crate::{guest, load_into, stub_ports, typed};
 use rememberer::{Abi, DENSE, DENSE_NODE, SPARSE, Then};
 
-/// Pages of the memory of a guest: 4 MiB, twice what a freed slot keeps for its next guest.
+/// Pages of the memory of a guest: 4 MiB, twice the memory that a freed slot keeps for its next
+/// guest.
 const PAGES: u32 = 64;
 
-/// Pages of each memory of a guest with the asynchronous ABI. Its slots keep nothing.
+/// Pages of each memory of a guest with the asynchronous ABI. The slots of that ABI keep no memory.
 const ASYNC_PAGES: u32 = 16;
 
 /// Guests with the asynchronous ABI that fit into the smallest sandbox.
 const ASYNC_GUESTS: usize = 16;
 
-/// Turns of a guest before it is dropped. A turn takes about a millisecond, and the guest has left
-/// its marks after a few.
+/// Number of polls of a guest before it is dropped. The guest computes for about a millisecond in
+/// each poll, and has left its marks after a few polls.
 const TURNS: usize = 20;
 
-/// Returns a sandbox with room for one guest.
+/// Returns a sandbox with a place for one guest.
 fn sandbox() -> Arc<WasmSandbox> {
     let config = SandboxConfig {
         max_instances: 1,
@@ -50,12 +52,12 @@ fn sandbox() -> Arc<WasmSandbox> {
     WasmSandbox::new(&config).unwrap()
 }
 
-/// Returns limits that let each of `memories` memories grow to `pages`, but not further.
+/// Returns limits that let each of `memories` memories grow to `pages` pages, but not further.
 fn limits(memories: u32, pages: u32) -> Limits {
     Limits { memory_bytes: u64::from(memories * pages) << 16, ..Limits::default() }
 }
 
-/// Limits with little CPU time, for guests that loop without end.
+/// Returns limits with little CPU time, for guests that loop without end.
 fn brief(limits: Limits) -> Limits {
     Limits { cpu_ms: 50, ..limits }
 }
@@ -82,8 +84,8 @@ async fn run_node(
     node.run_node(call, gate).await
 }
 
-/// Ends calls of nodes with the given imports in every way. After each, calls of the same node and
-/// of another one find nothing.
+/// Ends calls of nodes with the given imports in every possible way. After each end, checks that
+/// calls of the same node and of another node find no marks.
 async fn nodes_leave_nothing_behind(imports: &str) {
     let sandbox = sandbox();
     let load =
@@ -171,8 +173,9 @@ async fn typed_function_leaves_no_marks_for_the_next_guest() {
     }
 }
 
-/// Calls a function of the asynchronous ABI in all of the room at once: each call waits for its next
-/// turn while the others begin. Each is of another app, since one app gets only a part of the room.
+/// Makes as many concurrent calls of an asynchronous function as there are places: each call yields
+/// while the others begin. Each call is of another app, since one app gets only a part of the
+/// places.
 async fn fill(plugin: &Arc<dyn Plugin>, limits: &Limits, end: &str) {
     let grants = || Grants { limits: limits.clone(), ..Grants::default() };
     let calls = (0..ASYNC_GUESTS).map(|number| {

@@ -1,5 +1,5 @@
-//! Tests of limits: each ends the guest under its own name. The guests are reducers, since these
-//! need no gate.
+//! Tests of limits: each exceeded limit ends the guest, and the failure names the limit. The guests
+//! are reducers, since reducers need no gate.
 
 use std::time::Instant;
 
@@ -127,7 +127,7 @@ async fn trap_names_plugin_reducer_and_function() {
     }
 }
 
-/// Returns a body with a result of `bytes` bytes, all of them the digit 1.
+/// Returns a body with a result of `bytes` bytes, each of which is the digit 1.
 fn long_output(bytes: usize) -> String {
     format!(
         "(drop (memory.grow (i32.const 64)))
@@ -146,7 +146,7 @@ async fn long_result_exceeds_the_output_limit() {
 }
 
 #[tokio::test]
-async fn huge_result_is_not_copied() {
+async fn result_above_the_lift_limit_is_not_copied_to_the_host() {
     let limits = Limits { lift_bytes: 1 << 20, ..Limits::default() };
     assert_eq!(limit_of(reduce(&long_output(2 << 20), vec![], &limits).await).0, "lift");
 }

@@ -7,11 +7,11 @@ use wattle_run::stop_flag::StopFlag;
 
 use crate::{guest, load, load_error, stub_ports};
 
-/// A result that is never read.
+/// An address of a result that is never read.
 const OK: &str = "(i32.const 320)";
 
 #[tokio::test]
-async fn other_files_are_not_wasm() {
+async fn files_without_a_wasm_header_are_not_wasm() {
     for bytes in [&b""[..], b"\0asm", b"\x7fELF\x02\x01\x01", b"(module)", b"\x1f\x8b\x08\xff"] {
         let error = load_error(bytes).await;
         assert_eq!(error.code, "not-wasm", "{error}");
@@ -34,7 +34,8 @@ const WASIP1: &str = r#"
 
 #[tokio::test]
 async fn module_for_wasip1_runs_with_an_adapter() {
-    // One byte at 64 goes to stdout. No file has the number 3: `fd_close` returns `badf`.
+    // Writes the byte at address 64 to stdout. No file has the descriptor 3, so `fd_close` returns
+    // `badf`.
     let body = "
         (i32.store (i32.const 1024) (i32.const 64)) (i32.store (i32.const 1028) (i32.const 1))
         (if (call $fd_write (i32.const 1) (i32.const 1024) (i32.const 1) (i32.const 1032))
@@ -127,9 +128,9 @@ async fn unknown_function_of_an_interface_is_an_unknown_import() {
     assert!(error.message.contains("rewind"), "{error}");
 }
 
-/// Toolchains are ahead of the host, and behind it.
+/// Toolchains use older and newer patch versions of WASI than the host.
 #[tokio::test]
-async fn any_patch_level_of_wasi_loads() {
+async fn components_for_any_patch_version_of_wasi_load() {
     for version in ["0.2.0", "0.2.99"] {
         let plugin = load(guest::foreign_of(version, "(i32.const 512)")).await.unwrap();
         let imports = &plugin.info().imports;
@@ -193,7 +194,7 @@ async fn plugin_describes_itself() {
 }
 
 #[tokio::test]
-async fn the_manifest_is_read() {
+async fn manifest_of_a_component_is_read() {
     let mut bytes = guest::reducer(OK).to_vec();
     let (name, text) = ("wattle:manifest", "[asks]\n");
     bytes.push(0);
@@ -206,7 +207,7 @@ async fn the_manifest_is_read() {
 }
 
 #[tokio::test]
-async fn description_with_an_import_is_rejected() {
+async fn description_that_calls_an_import_is_rejected() {
     let text = format!(
         r#"(module
             (import "wattle:plugin/clock@0.1.0" "now" (func $now (result i64)))
@@ -221,13 +222,15 @@ async fn description_with_an_import_is_rejected() {
     assert!(error.message.contains("`clock.now`"), "{error}");
 }
 
-/// The seconds of the wall clock without a gate: 2025-01-01.
+/// Time of the wall clock of guests without a gate, in seconds since 1970: 2025-01-01.
 const WALL_CLOCK_SECONDS: u64 = 1_735_689_600;
 
-/// Python and other languages seed hash tables and generators, and read the clock, when they start.
+/// When programs in Python and other languages start, they read the clock and random seeds for hash
+/// tables and generators.
 #[tokio::test]
 async fn description_reads_the_same_clocks_and_random_numbers_each_time() {
-    // The name of the node is a random capital letter. A second passes on the monotonic clock.
+    // The name of the node is a random capital letter. The guest reads the monotonic clock until a
+    // second has passed.
     let describe = format!(
         "(local $stream i32)
         (i32.store8 (i32.const 64) (i32.add (i32.const 65)
@@ -287,7 +290,7 @@ async fn endless_description_is_rejected() {
     let error = load_error(guest::core(&text, "node-plugin")).await;
     assert_eq!(error.code, "describe");
     assert!(error.message.contains("CPU time"), "{error}");
-    // No setting raises this limit, so none is named.
+    // No setting raises this limit, so the message names no setting.
     assert!(error.message.contains("no setting raises this limit"), "{error}");
     assert!(!error.message.contains("wattle.toml"), "{error}");
 }

@@ -1,5 +1,5 @@
 //! Tests of the sandbox through its public interface: files that it rejects, descriptions of
-//! plugins, guests that exceed a limit, and guests that try to remember.
+//! plugins, guests that exceed a limit, and guests that look for marks of earlier calls.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
 
@@ -30,7 +30,7 @@ use wattle_graph::id::{AppName, PluginName};
 use wattle_run::ports::sandbox::{LoadError, Plugin, Sandbox as _};
 use wattle_sandbox::{SandboxConfig, WasmSandbox};
 
-/// Returns a sandbox for tests, small so that many fit into one process.
+/// Returns a small sandbox for tests, so that many sandboxes fit into one process.
 fn sandbox() -> Arc<WasmSandbox> {
     WasmSandbox::new(&SandboxConfig { max_instances: 8, ..SandboxConfig::default() })
         .expect("the sandbox can be set up")

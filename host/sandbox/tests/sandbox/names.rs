@@ -5,8 +5,8 @@ use wattle_run::ports::sandbox::GuestError;
 
 use crate::{app, guest, load, load_error};
 
-/// Returns a node plugin whose only node has a name of these bytes, in the notation of the text
-/// format.
+/// Returns a node plugin with one node. `name` is the name of the node in the notation of the text
+/// format, and `bytes` is its length.
 fn node_named(name: &str, bytes: usize) -> bytes::Bytes {
     let length = u8::try_from(bytes).unwrap();
     let text = format!(

@@ -12,13 +12,13 @@ use wattle_run::stop_flag::StopFlag;
 
 use crate::{app, guest, load, stub_ports};
 
-/// An empty outcome.
+/// Instructions that leave the address of an empty outcome.
 pub(crate) const NOTHING: &str = "(i32.const 512)";
 
 pub(crate) const SEND: &str = r#"(import "wattle:plugin/http@0.1.0" "send" (func $send
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
 
-/// A request of zeros. Its result is at 1024.
+/// Instructions that send a request of zeros. The result is at address 1024.
 pub(crate) const CALL_SEND: &str = "(call $send
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
@@ -38,7 +38,7 @@ async fn run_with(
     plugin.run_node(stub_ports::call(), stub_ports::gate(limits, cancel)).await
 }
 
-/// Traps if `wanted` is zero. Otherwise returns an empty outcome.
+/// Returns instructions that trap if `wanted` is zero, and otherwise return an empty outcome.
 fn expect(wanted: &str) -> String {
     format!("{wanted} (i32.eqz) (if (then (unreachable))) {NOTHING}")
 }
@@ -130,7 +130,8 @@ async fn json_above_the_limit_of_its_field_is_not_parsed() {
         (func $call (param i32 i32 i32 i32 i32 i32 i32 i64 i32)))"#;
     let ask = r#"(import "wattle:plugin/interrupt@0.1.0" "ask"
         (func $call (param i32 i32 i32 i32 i32 i32 i32 i32)))"#;
-    // Zeros from 65536 are no JSON: the failure of a parser would be `invalid`.
+    // The zeros from address 65536 are not JSON: if they were parsed, the code of the failure would
+    // be `invalid`.
     let text = |allowed: usize| format!("(i32.const 65536) (i32.const {})", allowed + 1);
     let name = "(i32.const 64) (i32.const 1)";
     let nothing = "(i32.const 0) (i32.const 0)";
@@ -162,7 +163,7 @@ async fn ungranted_call_is_denied() {
 }
 
 #[tokio::test]
-async fn configuration_arrives_in_extra() {
+async fn configuration_of_the_node_is_in_extra() {
     // The context has one extra field, with a value of 7 bytes.
     let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
     let body = expect(&format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 7))"));
@@ -174,7 +175,7 @@ async fn configuration_arrives_in_extra() {
 }
 
 #[tokio::test]
-async fn failure_arrives_in_extra_of_the_error_handler() {
+async fn failure_is_in_extra_of_the_error_handler() {
     // The context has one extra field, with a key of 5 bytes and a value of 15.
     let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
     let key = format!("(i32.eq (i32.load offset=4 {extra}) (i32.const 5))");
@@ -221,7 +222,7 @@ async fn batch_runs_concurrently_and_returns_all_results() {
     // Compiling takes longer than all exchanges on some machines.
     let started = Instant::now();
     assert_eq!(plugin.run_node(stub_ports::call(), gate).await, Ok(NodeOutcome::default()));
-    assert!(started.elapsed() < 6 * stub_ports::EXCHANGE, "the batch ran one by one");
+    assert!(started.elapsed() < 6 * stub_ports::EXCHANGE, "the calls of the batch ran one by one");
 }
 
 #[tokio::test]
@@ -239,7 +240,7 @@ async fn wasi_clock_returns_the_time_of_the_gate() {
 }
 
 #[tokio::test]
-async fn wasi_output_is_written_with_a_permit_only() {
+async fn wasi_output_is_written_only_after_check_write_permits_it() {
     let stdout = "(local.set 0 (call $stdout))";
     let permit = "(call $check_write (local.get 0) (i32.const 1024))";
     let write = "(call $write (local.get 0) (i32.const 64) (i32.const 1) (i32.const 1040))";

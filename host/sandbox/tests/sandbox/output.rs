@@ -1,5 +1,5 @@
-//! Tests of what a guest writes before it fails: the failure has the cause, and the end of the
-//! output.
+//! Tests of the output that a guest writes before it fails: the failure has the cause, and the end
+//! of the output.
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
@@ -26,7 +26,7 @@ fn trap(ended: Result<NodeOutcome, GuestError>) -> (Failure, Value) {
     }
 }
 
-/// The last line has no end, as in the output of a program that was aborted.
+/// The last line has no line break, as in the output of an aborted program.
 #[tokio::test]
 async fn traceback_is_the_cause_of_a_trap() {
     let body = format!("{} (unreachable)", guest::say(TRACEBACK));

@@ -1,5 +1,6 @@
-//! Tests of the places for guests, in shares of apps. The engine has eight, of which the guests of
-//! one app hold four at most. Those of the asynchronous ABI are in `asynchronous.rs`.
+//! Tests of the places for guests, of which each app has a share. The engine has eight places, of
+//! which the guests of one app hold four at most. The tests of the asynchronous ABI are in
+//! `asynchronous.rs`.
 
 use std::sync::Arc;
 
@@ -23,30 +24,30 @@ async fn reduce(plugin: &Arc<dyn Plugin>, app: &AppName) -> Result<Value, GuestE
     plugin.reduce(app, "r", None, vec![], &grants).await
 }
 
-/// Limits with more CPU time than a guest uses that is dropped.
+/// Returns limits with more CPU time than a guest uses before it is dropped.
 fn endless() -> Limits {
     Limits { cpu_ms: 60_000, ..Limits::default() }
 }
 
 #[tokio::test]
-async fn guests_of_one_app_leave_places_to_another_one_and_wait_in_turn() {
+async fn guests_of_one_app_wait_for_places_and_leave_places_to_another_app() {
     let (sandbox, app, other) = (sandbox(), app(), AppName::new("other").unwrap());
     let spins = guest::reducer("(loop (br 0)) (unreachable)");
     let spins = load_into(&sandbox, spins).await.unwrap();
     let returns = load_into(&sandbox, guest::reducer("(i32.const 320)")).await.unwrap();
     let mut begun: Vec<_> = (0..PLACES).map(|_| Box::pin(reduce(&spins, &app))).collect();
     for call in &mut begun {
-        assert_eq!(call.as_mut().now_or_never(), None, "it spins or waits for a place");
+        assert_eq!(call.as_mut().now_or_never(), None, "the guest spins or waits for a place");
     }
     assert_eq!(reduce(&returns, &other).await, Ok(json!(1)));
     let mut waits = Box::pin(reduce(&returns, &app));
-    assert_eq!(waits.as_mut().now_or_never(), None, "it waits for a place");
+    assert_eq!(waits.as_mut().now_or_never(), None, "the guest waits for a place");
     drop(begun);
     assert_eq!(waits.await, Ok(json!(1)));
 }
 
 #[tokio::test]
-async fn web_handlers_that_wait_leave_places_to_the_runs_of_their_app() {
+async fn waiting_web_handlers_leave_places_to_the_runs_of_their_app() {
     let (sandbox, silence) = (sandbox(), Arc::new(Silence::default()));
     let asks = guest::node(SEND, &format!("{CALL_SEND} {NOTHING}"));
     let asks = load_into(&sandbox, asks).await.unwrap();
@@ -58,10 +59,10 @@ async fn web_handlers_that_wait_leave_places_to_the_runs_of_their_app() {
     };
     let mut begun: Vec<_> = (0..PLACES).map(|_| handle()).collect();
     for call in &mut begun {
-        assert_eq!(call.now_or_never(), None, "it waits for a response or for a place");
+        assert_eq!(call.now_or_never(), None, "the guest waits for a response or for a place");
     }
     assert_eq!(reduce(&returns, &app()).await, Ok(json!(1)));
-    // A handler that waits longer than a client should is refused.
+    // A handler that waits longer than the limit for clients is refused.
     tokio::time::pause();
     match handle().await {
         Err(GuestError::Host(failure)) => {

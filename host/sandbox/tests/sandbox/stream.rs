@@ -28,25 +28,25 @@ const IMPORTS: &str = r#"
     (import "wattle:plugin/llm@0.1.0" "[resource-drop]completion-stream"
         (func $drop (param i32)))"#;
 
-/// Opens a stream on the route `n`; its handle is at 1028.
+/// Opens a stream on the route `n`. The handle of the stream is at address 1028.
 const OPEN: &str = "
     (i32.store (i32.const 2048) (i32.const 64)) (i32.store (i32.const 2052) (i32.const 1))
     (call $stream (i32.const 2048) (i32.const 1024))
     (if (i32.load8_u (i32.const 1024)) (then (unreachable)))";
 
-/// Reads the next deltas. Their address is at 1092, their number at 1096.
+/// Reads the next deltas. The address of the list is at 1092, and its length at 1096.
 const NEXT: &str = "
     (call $next (i32.load (i32.const 1028)) (i32.const 1088))
     (if (i32.load8_u (i32.const 1088)) (then (unreachable)))";
 
-/// A model that streams `a` and, after a delay, restarts with `b`. Unless `ends` is set, it streams
-/// `a` and never completes.
+/// A model that streams `a` and, after a delay, restarts with `b`. Unless `ends` is set, the model
+/// streams `a` and never completes.
 struct StreamingModel {
     ends: bool,
     left: Arc<AtomicBool>,
 }
 
-/// Records that the call was dropped.
+/// Sets the flag when the model call ends or is dropped.
 struct DropFlag(Arc<AtomicBool>);
 
 impl Drop for DropFlag {
@@ -128,7 +128,8 @@ fn streaming_model(ends: bool) -> (StreamingModel, Arc<AtomicBool>) {
 
 #[tokio::test]
 async fn deltas_arrive_before_the_completion() {
-    // The first delta is the text `a`; an empty list marks the end; the completion has one part.
+    // The first delta is the text `a`. An empty list is the end of the stream. The completion has
+    // one part.
     let body = format!(
         "(local $first i32) {OPEN} {NEXT}
         (local.set $first (i32.load (i32.const 1092)))
@@ -173,7 +174,7 @@ async fn route_is_described() {
     assert_eq!(run(streaming_model(true).0, &body).await, Ok(NodeOutcome::default()));
 }
 
-/// Waits until the call is dropped, which happens soon after the guest drops the stream.
+/// Waits until the model call is dropped, which happens soon after the guest drops the stream.
 async fn wait_for(left: &AtomicBool) {
     for _ in 0..100 {
         if left.load(Ordering::SeqCst) {

@@ -160,7 +160,7 @@ impl Net for StubPorts {
 /// A network that never responds.
 #[derive(Default)]
 pub(crate) struct Silence {
-    /// Notified of each request.
+    /// Notified when a request arrives.
     pub(crate) arrived: Notify,
 }
 
@@ -396,7 +396,7 @@ impl RunService for StubPorts {
     }
 }
 
-/// Gates without a task never touch the store.
+/// Gates without a task never use the store.
 #[async_trait]
 impl Store for StubPorts {
     async fn append(&self, _thread: &ThreadId, _batch: Batch) -> Ticket {

@@ -19,10 +19,11 @@ use wattle_sandbox::WasmSandbox;
 
 use crate::{guest, load, load_into, sandbox, stub_ports};
 
-/// Returns an empty output.
+/// Instructions that return an empty output.
 const NOTHING: &str = "(i32.const 512)";
 
-/// Returns the arguments as text, as structured data, and as a write to the channel `t`.
+/// Instructions that return the arguments as text, as structured data, and as a write to the
+/// channel `t`.
 const ECHO: &str = "
     (i32.store (i32.const 516) (i32.const 640)) (i32.store (i32.const 520) (i32.const 1))
     (i32.store (i32.const 644) (i32.load offset=68 (local.get 0)))
@@ -41,7 +42,7 @@ const SPIN: &str = "(loop (br 0)) (unreachable)";
 /// Import of the function that calls a tool.
 const CALL: &str = r#"(import "wattle:plugin/tools@0.1.0" "call" (func $call
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
-/// Calls the tool `t` with `{}`. The result is at 1024.
+/// Instructions that call the tool `t` with `{}`. The result is at address 1024.
 const CALL_T: &str = "(i32.store8 (i32.const 700) (i32.const 116))
     (call $call (i32.const 700) (i32.const 1) (i32.const 0) (i32.const 0)
         (i32.const 65) (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
@@ -91,7 +92,7 @@ async fn run_beside(
 /// componentize-py imports all functions of the interfaces that a world names, and the world of a
 /// plugin that calls tools names `tool`, because `tools` uses its types.
 #[tokio::test]
-async fn imported_functions_of_the_export_load_and_trap() {
+async fn imported_functions_of_the_interface_tool_load_and_trap() {
     const LIST: &str = r#"(import "wattle:plugin/tool@0.1.0" "list" (func $list (param i32)))"#;
     let run = async |body: &str| {
         let plugin = load(guest::node(LIST, &format!("{body} (i32.const 512)"))).await.unwrap();
@@ -142,8 +143,8 @@ async fn failure_of_the_tool_is_returned() {
     );
 }
 
-/// Returns the failure of a tool that was denied memory, and then grows by `pages`. Its code is
-/// `t`.
+/// Returns the error of a tool that is denied memory, then grows by `pages` pages, and returns a
+/// failure with the code `t`.
 async fn after_denied_memory(pages: u32, message: &str) -> GuestError {
     let (text, length) = (guest::store(2048, message.as_bytes()), message.len());
     let body = format!(
@@ -158,10 +159,10 @@ async fn after_denied_memory(pages: u32, message: &str) -> GuestError {
     call_tool(&body, limits).await.unwrap_err()
 }
 
-/// Python returns a `MemoryError`, JavaScript an error of another name. Both may take memory for
-/// the text of it.
+/// Python returns a `MemoryError`, and JavaScript an error of another name. Both may take memory
+/// for the text of the error.
 #[tokio::test]
-async fn failure_about_memory_after_denied_memory_is_the_limit() {
+async fn failure_about_memory_after_denied_memory_becomes_an_exceeded_limit() {
     for (pages, message) in [(0, "MemoryError"), (1, "out of memory")] {
         let GuestError::Limit(failure) = after_denied_memory(pages, message).await else {
             panic!("no limit");
@@ -209,7 +210,7 @@ async fn error_of_invalid_data_names_the_tool() {
 }
 
 #[tokio::test]
-async fn each_limit_ends_a_tool_under_its_name() {
+async fn failure_of_an_exceeded_limit_of_a_tool_names_the_limit() {
     let grow = "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)";
     for (limit, body, limits) in [
         ("cpu", SPIN, Limits { cpu_ms: 50, ..Limits::default() }),

@@ -142,7 +142,7 @@ async fn functions_that_cannot_be_tools_are_listed_with_the_reason() {
 }
 
 #[tokio::test]
-async fn results_are_data_and_text() {
+async fn result_of_a_function_is_returned_as_data_and_text() {
     let output = call_shop("double_it", json!({ "number": 21 })).await.unwrap();
     assert_eq!(output.content, [Part::Text("42".to_owned())]);
     assert_eq!(output.structured, Some(json!(42)));
@@ -176,7 +176,7 @@ async fn invalid_arguments_have_the_path_of_the_value() {
 }
 
 #[tokio::test]
-async fn limits_hold_for_typed_functions() {
+async fn limits_apply_to_typed_functions() {
     let shop = load(guest::typed(SHOP, FUNCTIONS)).await.unwrap();
     let spin = guest::typed(
         "package a:b; world tools { export spin: func(); }",
@@ -196,9 +196,9 @@ async fn limits_hold_for_typed_functions() {
     }
 }
 
-/// The guest passes a bit for each flag, which takes many times as much memory in the host.
+/// The guest passes one bit for each flag, and a flag takes many times as much memory in the host.
 #[tokio::test]
-async fn flags_in_a_list_count_as_the_memory_that_they_take() {
+async fn flags_in_a_list_count_with_their_memory_in_the_host() {
     let names: Vec<String> = (b'a'..=b'z').map(|name| char::from(name).to_string()).collect();
     let all = format!(
         "package a:b; world tools {{ flags f {{ {} }} export all: func(count: u32) -> list<f>; }}",
@@ -252,7 +252,8 @@ async fn function_without_a_result_has_an_empty_output() {
     assert_eq!(output, Ok(ToolOutput::default()));
 }
 
-/// One function yields before it returns, the other one waits for what never comes.
+/// One function yields before it returns. The other function waits for an empty waitable set, which
+/// is a deadlock.
 #[tokio::test]
 async fn asynchronous_functions_are_tools() {
     let wit = "package a:b; world tools {
@@ -290,7 +291,7 @@ async fn asynchronous_functions_are_tools() {
 }
 
 #[tokio::test]
-async fn documentation_is_carried_over() {
+async fn documentation_of_the_component_is_in_descriptions() {
     let plugin = load(guest::typed_with_docs(SHOP, FUNCTIONS)).await.unwrap();
     let total = tool(plugin.as_ref(), "orders_total");
     assert_eq!(total.description, "Adds up the prices of lines.");
@@ -301,7 +302,7 @@ async fn documentation_is_carried_over() {
     assert_eq!(double.description, "`double-it: func(number: u32) -> u32`");
 }
 
-/// The component imports the interface that defines the type. It has no functions.
+/// The component imports the interface that defines the type. That interface has no functions.
 #[tokio::test]
 async fn functions_may_use_types_of_other_interfaces() {
     let wit = "
@@ -350,7 +351,7 @@ async fn functions_with_one_tool_name_are_both_refused() {
 }
 
 #[tokio::test]
-async fn component_without_a_usable_function_is_no_plugin() {
+async fn component_without_a_function_that_can_be_a_tool_is_rejected() {
     let wit = "
         package acme:shop;
         interface files { resource file; open: func(path: string) -> file; }

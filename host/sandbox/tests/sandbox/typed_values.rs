@@ -1,8 +1,8 @@
-//! Property test of values of typed components: for random types, JSON that fits the schema comes
-//! back from a function unchanged, and a wrong part of it is refused with its path.
+//! Property test of values of typed components. For random types, a function returns JSON that
+//! matches the schema unchanged, and JSON with a wrong part is refused with the path of that part.
 //!
-//! The function has a parameter and a result of one type. Both are passed by their address, so it
-//! returns its argument, whatever the type is.
+//! The function has a parameter and a result of one type. Both are passed by their address, so the
+//! function returns its argument, whatever the type is.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ use wattle_sandbox::WasmSandbox;
 use crate::typed::call;
 use crate::{guest, load_into, sandbox};
 
-/// Number of random types. Each has a component of its own, which is compiled.
+/// Number of random types. The test compiles a component for each type.
 const TYPES: u32 = 32;
 
 /// Number of random valid values, and of random invalid values, for each type.
@@ -31,7 +31,7 @@ const VALUES: usize = 8;
 /// Number of fields that make a parameter so large that it is passed by its address: more than 16.
 const PADDING: usize = 17;
 
-/// The largest integer that is a JSON number. Larger ones are strings.
+/// The largest integer that is a JSON number. Larger integers are strings.
 const EXACT_INTEGER: i128 = 1 << 53;
 
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ fn list_of(item: Kind) -> Kind {
 }
 
 impl Kind {
-    /// Returns the type in WIT. Types with names are added to the definitions.
+    /// Returns the type in WIT, and adds definitions for types with names.
     fn wit(&self, definitions: &mut Vec<String>) -> String {
         match self {
             Self::Bool => "bool".to_owned(),
@@ -155,7 +155,7 @@ impl Kind {
             Self::Int(_, least, most) => {
                 prop_oneof![Just(*least), Just(*most), *least..=*most].prop_map(integer).boxed()
             }
-            // Eighths have few digits, also as single floats.
+            // Multiples of one eighth are exact as `f32` and have few digits.
             Self::F32 => {
                 any::<i16>().prop_map(|number| Value::from(f64::from(number) / 8.0)).boxed()
             }
@@ -295,7 +295,7 @@ fn object(key: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(key.to_owned(), value)]))
 }
 
-/// Returns a record. Absent options have no field.
+/// Returns a record. An option without a value has no field.
 fn record(optional: &[bool], values: Vec<Value>) -> Value {
     let is_absent = |number: usize, value: &Value| {
         value.is_null() && optional.get(number).copied().unwrap_or_default()
@@ -392,9 +392,9 @@ async fn check(sandbox: &WasmSandbox, kind: &Kind, good: Vec<Value>, bad: Vec<Wr
     }
 }
 
-/// The random numbers have a fixed seed, so each run of the test has the same types.
+/// The random numbers have a fixed seed, so each execution of the test has the same types.
 #[test]
-fn json_comes_back_unchanged_and_wrong_parts_are_found() {
+fn valid_json_is_returned_unchanged_and_wrong_parts_are_refused_with_their_path() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let sandbox = sandbox();
     let cases = kinds().prop_flat_map(|kind| {

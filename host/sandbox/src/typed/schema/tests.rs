@@ -92,7 +92,7 @@ fn documentation_becomes_descriptions() {
     assert_eq!(schema["properties"]["size"]["description"], "A size.\n\n`small`: Up to 3 kg.");
 }
 
-/// The host validates arguments against the schema, and models write them for it.
+/// The host validates arguments against the schema, and models write arguments for the schema.
 #[test]
 fn schema_and_conversion_accept_the_same_values() {
     let cases = vec![("circle".to_owned(), Some(WitType::F64)), ("none".to_owned(), None)];

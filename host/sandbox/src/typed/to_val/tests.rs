@@ -29,7 +29,7 @@ fn list(ty: WitType) -> WitType {
     WitType::List(Box::new(ty))
 }
 
-/// Converts the only argument `v`.
+/// Converts a value as the only argument, `v`.
 fn convert(ty: WitType, value: Value) -> Result<Val, String> {
     let converted = arguments(&[named("v", ty)], &json!({ "v": value }));
     let values = converted.map_err(|error| error.to_string())?;
@@ -81,7 +81,7 @@ fn wide_numbers_may_be_text() {
 }
 
 #[test]
-fn floats_take_whole_numbers_too() {
+fn floats_accept_whole_numbers() {
     assert_eq!(convert(WitType::F64, json!(3)), Ok(Val::Float64(3.0)));
     assert_eq!(convert(WitType::F32, json!(0.1)), Ok(Val::Float32(0.1)));
     let text = error(WitType::F32, json!(1e39));
@@ -89,7 +89,7 @@ fn floats_take_whole_numbers_too() {
 }
 
 #[test]
-fn texts_are_converted() {
+fn characters_strings_and_bytes_are_converted() {
     assert_eq!(convert(WitType::Char, json!("é")), Ok(Val::Char('é')));
     assert_eq!(error(WitType::Char, json!("ab")), "at $.v: expected a string of one character");
     let bytes = convert(WitType::Bytes, json!("aGk="));
@@ -109,7 +109,7 @@ fn errors_have_the_path_of_the_value() {
 }
 
 #[test]
-fn tuples_have_their_length() {
+fn arrays_for_tuples_must_have_the_length_of_the_tuple() {
     let pair = || WitType::Tuple(vec![WitType::Bool, WitType::String]);
     let made = Val::Tuple(vec![Val::Bool(true), Val::String("a".to_owned())]);
     assert_eq!(convert(pair(), json!([true, "a"])), Ok(made));
@@ -186,8 +186,8 @@ fn results_are_objects_with_ok_or_err() {
     }
 }
 
-/// 100,000 empty objects are 300 KB of JSON. As records with 100 absent fields, they would take
-/// half a gigabyte.
+/// 100,000 empty objects are 300 KB of JSON. Converted to records with 100 absent fields, these
+/// objects would take half a gigabyte.
 #[test]
 fn absent_record_fields_count_toward_the_memory_limit_of_arguments() {
     let fields: Vec<(String, WitType)> =

@@ -1,4 +1,4 @@
-//! Requests and responses of `wasi:http` in the form of the gate.
+//! Conversion of requests and responses between `wasi:http` and the gate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +29,8 @@ impl From<Error> for NotSent {
     }
 }
 
-/// The bytes of a body in memory, which count with those of the other requests of the guest until
-/// this is dropped.
+/// The bytes of one body in memory. Until this value is dropped, they count together with the
+/// bodies of the other requests of the guest.
 pub(super) struct HeldBytes {
     all: Arc<AtomicU64>,
     own: u64,
@@ -38,7 +38,8 @@ pub(super) struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// Creates the count of one body. `all` counts those of all requests, up to `allowed`.
+    /// Creates the count of one body. `all` is the count of the bodies of all requests, which may
+    /// have at most `allowed` bytes.
     pub(super) fn new(all: Arc<AtomicU64>, allowed: u64) -> Self {
         Self { all, own: 0, allowed }
     }
@@ -107,15 +108,15 @@ async fn collect(mut body: WasiBody, allowed: u64, held: &mut HeldBytes) -> Resu
 }
 
 /// Returns the timeout of the whole exchange. The guest sees the first byte of a response when the
-/// response is complete, so the time for the first byte is that for all of them.
+/// response is complete, so the timeout for the first byte is the timeout for the whole response.
 fn timeout_ms(options: RequestOptions) -> Option<u32> {
     let first_byte = options.first_byte_timeout?;
     let whole = options.connect_timeout.unwrap_or_default().saturating_add(first_byte);
     Some(u32::try_from(whole.as_millis()).unwrap_or(u32::MAX))
 }
 
-/// Returns the response for the guest. A result of the journal may have been replaced by a person,
-/// so its headers are checked.
+/// Returns the response for the guest. A person can replace a result in the journal, so the headers
+/// are checked.
 pub(super) fn into_response(response: HttpResponse) -> Result<Response<WasiBody>, Error> {
     let mut builder = Response::builder().status(response.status);
     for (name, value) in &response.headers {
@@ -123,7 +124,7 @@ pub(super) fn into_response(response: HttpResponse) -> Result<Response<WasiBody>
     }
     let body: WasiBody = Full::new(response.body).map_err(|never| match never {}).boxed_unsync();
     builder.body(body).map_err(|error| {
-        Error::InternalError(Some(format!("the response is not one of HTTP: {error}")))
+        Error::InternalError(Some(format!("the response is not valid HTTP: {error}")))
     })
 }
 
@@ -142,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// Converts a request whose body may have 5 bytes.
+    /// Converts a request whose body may have at most 5 bytes.
     async fn convert(
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn request_without_a_body_has_none() {
+    async fn request_with_an_empty_body_becomes_a_call_without_a_body() {
         let call = convert(request(""), None).await.unwrap();
         assert_eq!((call.body, call.timeout_ms), (HttpBody::Empty, None));
     }
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_error_codes() {
+    fn failures_become_error_codes_of_wasi() {
         let error = |word| into_error(Failure::new(word, "why"));
         assert!(matches!(error(code::DENIED), Error::HttpRequestDenied));
         assert!(matches!(error(code::TIMEOUT), Error::ConnectionReadTimeout));

@@ -1,34 +1,35 @@
-//! A handwritten guest that tries to remember its calls: it traps if it finds a mark of an earlier
-//! call anywhere, and leaves a mark in every place that it has.
+//! A handwritten guest that looks for marks of earlier calls. The guest traps if it finds a mark,
+//! and leaves a mark in every place in which a guest can leave one.
 
 use bytes::Bytes;
 
 use crate::guest;
 use crate::node::{CALL_SEND, NOTHING};
 
-/// Tables of a typed component: as many as the pool has for each guest.
+/// Tables of a typed component: the number that the pool reserves for each guest.
 const TABLES: u32 = 4;
 
-/// Elements by which each table grows. They take more memory than a freed table keeps.
+/// Number of elements by which each table grows. The elements take more memory than a freed table
+/// keeps.
 const MORE_ELEMENTS: u32 = 1_000;
 
 /// Address of the last 4 KiB of the first page of a node's memory. The memory is zero from this
 /// address on. Data, arguments and results are below it.
 const FREE: u32 = 61_440;
 
-/// A memory with data, which the engine maps from an image. It begins with two pages. The guest
-/// marks every second 4 KiB, which are more parts than the kernel lists at a time.
+/// A memory with data, which wasmtime maps from an image, and with two initial pages. The guest
+/// marks every second 4 KiB, which makes more separate parts than the kernel lists at a time.
 pub(crate) const SPARSE: Memory = Memory { first_pages: Some(2), begin: FREE, has_data: true };
 
-/// A memory without data that begins with all of its pages. The guest marks every byte.
+/// A memory without data that has all of its pages initially. The guest marks every byte.
 pub(crate) const DENSE: Memory = Memory { first_pages: None, begin: 0, has_data: false };
 
-/// A memory like [`DENSE`] for a node, which begins with two pages.
+/// A memory like [`DENSE`] for a node, with two initial pages.
 pub(crate) const DENSE_NODE: Memory = Memory { first_pages: Some(2), begin: FREE, has_data: false };
 
 /// The memory of a guest.
 pub(crate) struct Memory {
-    /// Pages with which the memory begins; `None` if it begins with all of them.
+    /// Initial pages of the memory; `None` if the memory has all of its pages initially.
     first_pages: Option<u32>,
     /// Address at which the zero part of the memory begins.
     begin: u32,
@@ -47,7 +48,7 @@ pub(crate) enum Then {
     Spin,
     /// The guest tries to grow its memory beyond the limit, and traps.
     Grow,
-    /// The guest waits: a node for a request, an asynchronous function for its next turn.
+    /// The guest waits: a node for a response, an asynchronous function for its callback.
     Wait,
 }
 
@@ -59,7 +60,8 @@ pub(crate) enum Abi {
 }
 
 impl Abi {
-    /// Returns the number of memories of a guest: as many as the pool has for each.
+    /// Returns the number of memories of a guest, which is the number that the pool reserves for
+    /// each guest.
     pub(crate) const fn memories(self) -> u32 {
         match self {
             Self::Synchronous => 1,
@@ -78,8 +80,8 @@ struct Place {
     mark: String,
 }
 
-/// Returns a node plugin. The number of the attempt says what the node does in the end. `imports`
-/// contains `http.send`. The memory grows to `pages`.
+/// Returns a node plugin. The number of the attempt selects what the node does after it has left
+/// its marks; see [`Then`]. `imports` contains `http.send`. The memory grows to `pages` pages.
 pub(crate) fn node(imports: &str, memory: &Memory, pages: u32) -> Bytes {
     let places = [memory.places(pages), table_places(), vec![global_place()]].concat();
     let parts = format!("{} {TABLE} {GLOBAL} {}", memory.data(), remember(&places));
@@ -88,8 +90,8 @@ pub(crate) fn node(imports: &str, memory: &Memory, pages: u32) -> Bytes {
     guest::node(&format!("{imports} {parts}"), &body)
 }
 
-/// Returns a typed component. The parameter of its function `run` says what it does in the end.
-/// Each memory grows to `pages`.
+/// Returns a typed component. The parameter of its function `run` selects what the function does
+/// after it has left its marks; see [`Then`]. Each memory grows to `pages` pages.
 pub(crate) fn typed(abi: Abi, memory: &Memory, pages: u32) -> Bytes {
     let memory_module = format!(
         r#"(core module $memory
@@ -130,7 +132,7 @@ pub(crate) fn typed(abi: Abi, memory: &Memory, pages: u32) -> Bytes {
     ))
 }
 
-/// A part of a typed component: the name of a module, and that of an instance of it.
+/// A part of a typed component: the name of a module, and the name of an instance of this module.
 type Part = (&'static str, String);
 
 /// Returns a text for each part.
@@ -138,7 +140,7 @@ fn each(parts: &[Part], text: impl Fn(&str, &str) -> String) -> String {
     parts.iter().map(|(kind, name)| text(kind, name)).collect()
 }
 
-/// What a typed component has of the host, with the places in it.
+/// The built-in functions that a typed component uses, with the places that these functions reach.
 struct Host {
     functions: &'static str,
     exports: &'static str,
@@ -146,10 +148,11 @@ struct Host {
     places: Vec<Place>,
 }
 
-/// Returns what a component has of the host: handles of a resource, and the context of a task.
+/// Returns the built-in functions of a component and their places: handles of a resource, and the
+/// context of a task.
 fn host(abi: Abi) -> Host {
-    // The first handle of an instance is 1. The call leaves the handle behind, so it is a mark,
-    // too.
+    // The first handle of an instance is 1. The check does not drop its handle, so this handle is
+    // also the mark.
     let is_marked = "(i32.ne (call $new (i32.const 7)) (i32.const 1))".to_owned();
     let handle = Place { name: "handle", is_marked, mark: String::new() };
     match abi {
@@ -197,7 +200,7 @@ fn run(abi: Abi, remember: &str) -> (String, &'static str) {
             (run, lift)
         }
         Abi::Asynchronous => {
-            // 0 is the end of the function, and with 1 it yields.
+            // The callback code 0 ends the function, and the code 1 yields.
             let then = then(ending, CALL_GROW, "(return (i32.const 1))");
             let run = format!(
                 r#"(func (export "run") (param $ending i32) (result i32)
@@ -213,7 +216,7 @@ fn run(abi: Abi, remember: &str) -> (String, &'static str) {
     }
 }
 
-/// Returns instructions that do what a number says; see [`Then`].
+/// Returns instructions that select by a number what the guest does; see [`Then`].
 fn then(number: &str, grow: &str, wait: &str) -> String {
     let case = |then: Then, instructions: &str| {
         let is_wanted = format!("(i32.eq {number} (i32.const {}))", then as u32);
@@ -231,8 +234,9 @@ fn then(number: &str, grow: &str, wait: &str) -> String {
 /// Instructions that grow the memory by a page, and trap.
 const GROW: &str = "(drop (memory.grow (i32.const 1))) (unreachable)";
 
-/// Returns the function `$remember`. It traps if a place has a mark, leaves a mark in each, and
-/// traps if a place has none then. The function in which it traps has the name of the place.
+/// Returns the function `$remember`. This function traps if a place has a mark, leaves a mark in
+/// each place, and then traps if a place has no mark. The trap is in a function whose name has the
+/// name of the place.
 fn remember(places: &[Place]) -> String {
     let functions = places.iter().map(|Place { name, is_marked, .. }| {
         format!(
@@ -264,8 +268,8 @@ fn global_place() -> Place {
     }
 }
 
-/// A table whose first element is a function that returns 7, and whose second one is null; elements
-/// for it, which can be dropped.
+/// A table whose first element is a function that returns 7 and whose second element is null, and
+/// an element segment that can be dropped.
 const TABLE: &str = "
     (table $targets 2 funcref)
     (elem (table $targets) (i32.const 0) func $target)
@@ -313,12 +317,12 @@ impl Memory {
         self.first_pages.unwrap_or(pages)
     }
 
-    /// Returns the data: `seed` at 60,000, and a segment that can be dropped.
+    /// Returns the data: `seed` at address 60,000, and a data segment that can be dropped.
     fn data(&self) -> &'static str {
         if self.has_data { r#"(data (i32.const 60000) "seed") (data $spare "more")"# } else { "" }
     }
 
-    /// Returns the places of a memory, which grows to `pages`.
+    /// Returns the places of a memory that grows to `pages` pages.
     fn places(&self, pages: u32) -> Vec<Place> {
         let (begin, first_pages) = (self.begin, self.first_pages(pages));
         let end = "(i32.mul (memory.size) (i32.const 65536))";
@@ -364,7 +368,7 @@ impl Memory {
         };
         let data = Place {
             name: "data",
-            // The text as a number.
+            // The text `seed` as a number.
             is_marked: "(i32.ne (i32.load (i32.const 60000)) (i32.const 0x64656573))".to_owned(),
             mark: "(i32.store (i32.const 60000) (i32.const 7))".to_owned(),
         };
