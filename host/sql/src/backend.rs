@@ -17,13 +17,14 @@ use crate::statement::{Dialect, Statement};
 /// is needed weeks later.
 pub(crate) const MARKER_DAYS: u32 = 30;
 
-/// Reads a commit marker.
+/// Statement that reads a commit marker.
 pub(crate) const SELECT_MARKER: &str = "SELECT answers FROM _wattle_journal WHERE key = $1";
 
-/// Updates a marker whose key was claimed.
+/// Statement that writes the results into a marker that the transaction inserted when it claimed
+/// the key.
 pub(crate) const UPDATE_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
 
-/// Maximum connections of the pool of one database. Further calls wait.
+/// Maximum connections of the pool of one database. Further calls wait for a connection.
 pub(crate) const MAX_POOL_CONNECTIONS: u32 = 8;
 
 /// A database of one dialect.
@@ -45,8 +46,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Returns the applied migrations of an app, by version.
     async fn applied_migrations(&self, app: &str) -> Result<Vec<AppliedMigration>, sqlx::Error>;
 
-    /// Applies and records a migration atomically. Does nothing if it was recorded meanwhile. A
-    /// migration that does not end within `timeout` is stopped and rolled back.
+    /// Applies and records a migration atomically. Does nothing if another host has recorded the
+    /// migration in the meantime. A migration that does not end within `timeout` is stopped and
+    /// rolled back.
     async fn apply_migration(
         &self,
         app: &str,
@@ -58,19 +60,19 @@ pub(crate) trait Backend: Send + Sync {
     async fn close(&self);
 }
 
-/// Returns the statement that creates the marker of a transaction without a claim. `now_ms` is an
-/// SQL expression of the dialect for the current time.
+/// Returns the statement that inserts a marker. `now_ms` is an SQL expression of the dialect for
+/// the current time.
 pub(crate) fn insert_marker(now_ms: &str) -> String {
     format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {now_ms})")
 }
 
-/// Parses the recorded results in a marker. An invalid marker is an error. If it counted as
-/// missing, its transaction would be committed again.
+/// Parses the recorded results in a marker. An invalid marker is an error: if it counted as
+/// missing, the host would commit its transaction again.
 pub(crate) fn parse_marker(text: &str) -> Result<Value, StatementError> {
     serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()).into())
 }
 
-/// An open transaction of one dialect. Dropping it rolls it back.
+/// An open transaction of one dialect. Dropping the session rolls the transaction back.
 #[async_trait]
 pub(crate) trait Session: Send {
     async fn run(
@@ -82,7 +84,8 @@ pub(crate) trait Session: Send {
     /// See [`SqlTransaction::claim_marker`](wattle_run::ports::sql::SqlTransaction::claim_marker).
     async fn claim(&mut self, key: &str) -> Result<Option<Value>, StatementError>;
 
-    /// Records the results in the marker. Creates the marker if [`claim`](Self::claim) did not.
+    /// Records the results in the marker. Inserts the marker if [`claim`](Self::claim) did not
+    /// insert it.
     async fn write_marker(&mut self, marker: &CommitMarker) -> Result<(), StatementError>;
 
     async fn commit(self: Box<Self>) -> Result<(), StatementError>;

@@ -1,6 +1,6 @@
-//! Checks statements of plugins with read-only access on threads of their own.
+//! Checks statements of plugins with read-only access on separate threads.
 //!
-//! Parsing a statement can take longer than a worker of the runtime may be held up, and the tree of
+//! Parsing a statement can take longer than a worker of the runtime may be blocked, and the tree of
 //! a statement can need more stack than a worker has.
 
 use std::num::NonZeroUsize;
@@ -19,8 +19,8 @@ use crate::statement::Dialect;
 /// used.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs [`readonly::check`] on threads with a large stack. Clones share the limit of threads, which
-/// is the number of cores.
+/// Runs [`readonly::check`] on threads with a large stack. Clones share the maximum number of
+/// threads, which is the number of cores.
 #[derive(Clone)]
 pub(crate) struct ReadOnlyChecker {
     permits: Arc<Semaphore>,
@@ -33,7 +33,7 @@ impl ReadOnlyChecker {
     }
 
     /// Checks that a statement only reads, and reads only what the rule permits. If the caller
-    /// gives up, the thread finishes its work first and then frees its place.
+    /// drops the future, the thread still finishes its work before it releases its permit.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl ReadOnlyChecker {
         let work = move || {
             let checked = readonly::check(dialect, &text, &rule);
             drop(permit);
-            // Nobody listens if the caller has given up.
+            // Sending fails if the caller has dropped the future.
             let _ = tell.send(checked);
         };
         let builder = thread::Builder::new().name("sql-check".to_owned()).stack_size(STACK_BYTES);

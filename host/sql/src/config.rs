@@ -28,7 +28,7 @@ impl DatabaseConfig {
         Self { url, password, migration_timeout: MIGRATION_TIMEOUT, max_bytes: FILE_BYTES }
     }
 
-    /// Sets the password for PostgreSQL. It replaces a password in the URL.
+    /// Sets the password for PostgreSQL. This password replaces a password in the URL.
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
@@ -44,7 +44,7 @@ impl DatabaseConfig {
         self.migration_timeout
     }
 
-    /// Sets the maximum size of the file of a SQLite database. Default: 16 GiB.
+    /// Sets the maximum size of the file of a SQLite database, in bytes. Default: 16 GiB.
     pub fn with_max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self

@@ -26,7 +26,7 @@ use crate::sqlite::Sqlite;
 use crate::statement::Statement;
 use crate::transaction::OpenTransaction;
 
-/// Databases by name. Clones share them.
+/// Databases by name. Clones share the databases.
 #[derive(Clone)]
 pub struct Databases {
     databases: Arc<BTreeMap<String, Database>>,
@@ -36,10 +36,10 @@ pub struct Databases {
 /// A configured database.
 struct Database {
     backend: Box<dyn Backend>,
-    /// Time of one migration.
+    /// Timeout of one migration.
     migration_timeout: Duration,
-    /// Locked while a migration is applied, so that its time does not run while it waits for one
-    /// of another app.
+    /// Locked while a migration is applied, so that the timeout of a migration does not include the
+    /// wait for a migration of another app.
     migrating: Mutex<()>,
 }
 
@@ -49,7 +49,8 @@ impl Databases {
     ///
     /// # Errors
     ///
-    /// Returns [`SqlError::Url`], [`SqlError::File`] or [`SqlError::Open`].
+    /// Returns [`SqlError::Url`] for an invalid URL, [`SqlError::File`] if the folder of a SQLite
+    /// file cannot be created, and [`SqlError::Open`] if a SQLite file cannot be opened.
     pub async fn open(
         configs: BTreeMap<String, DatabaseConfig>,
         data_dir: &Path,
@@ -74,7 +75,8 @@ impl Databases {
     ///
     /// # Errors
     ///
-    /// Returns [`SqlError::UnknownDatabase`] or [`SqlError::NoDialect`].
+    /// Returns [`SqlError::UnknownDatabase`] if no database has the name, and
+    /// [`SqlError::NoDialect`] if `folders` has no folder for the dialect.
     pub fn migration_folder<'a>(
         &self,
         app: &str,
@@ -91,14 +93,14 @@ impl Databases {
     }
 
     /// Applies the pending migrations of an app, and returns their names. The caller reads the
-    /// migration files, since it knows which files it is allowed to read, and asks the operator's
-    /// configuration whether the app may change the database. Migrations of one database are
-    /// applied one at a time.
+    /// migration files, since it knows which files it is allowed to read. The caller also checks
+    /// whether the operator's configuration permits the app to change the database. Migrations of
+    /// one database are applied one at a time.
     ///
     /// # Errors
     ///
-    /// Returns [`SqlError::UnknownDatabase`] or a variant about migrations. Migrations before the
-    /// failed one stay applied.
+    /// Returns [`SqlError::UnknownDatabase`], or a variant whose name begins with `Migration`. The
+    /// migrations before a failed migration stay applied.
     pub async fn migrate(
         &self,
         app: &AppName,
@@ -191,7 +193,8 @@ fn effective_limits(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     }
 }
 
-/// Fails if rows were cut at a limit that the rule sets. Such a rule permits no partial results.
+/// Returns an error if the rows were truncated at a limit that the rule sets. A rule with a limit
+/// permits no partial results.
 fn ensure_complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), StatementError> {
     if !rows.truncated {
         return Ok(());

@@ -13,7 +13,7 @@ pub enum SqlError {
         /// The requested name.
         name: String,
     },
-    /// The URL is invalid. The message omits it, since it can contain a password.
+    /// The URL is invalid. The message omits the URL, since a URL can contain a password.
     #[error("the url of `[sql.{name}]` cannot be used: {reason}")]
     Url {
         /// Name of the database.
@@ -41,8 +41,9 @@ pub enum SqlError {
     },
     /// The app has no migrations for the dialect of the configured database.
     #[error(
-        "app `{app}` has no migrations for {dialect}, which `[sql.{database}]` is; add a folder \
-         `{dialect} = ...` under `[migrations.{database}]` in app.toml or configure another database"
+        "app `{app}` has no migrations for {dialect}, the dialect of `[sql.{database}]`; add a \
+         folder `{dialect} = ...` under `[migrations.{database}]` in app.toml or configure another \
+         database"
     )]
     NoDialect {
         /// Name of the app whose migrations were requested.
@@ -117,8 +118,8 @@ pub enum SqlError {
     },
     /// A migration contains the name of a table of the host.
     #[error(
-        "the migration `{migration}` of app `{app}` names a table that begins with `_wattle_`; such \
-         tables belong to the host: take the name out of the migration"
+        "the migration `{migration}` of app `{app}` has a name that begins with `_wattle_`; tables \
+         with such names belong to the host, so remove the name from the migration"
     )]
     MigrationHostTable {
         /// Name of the app.
@@ -137,13 +138,13 @@ pub enum SqlError {
         migration: String,
         /// Number of the line on which the statement begins.
         line: usize,
-        /// What is not allowed, and what is.
+        /// Why the statement is not allowed, and what is allowed instead.
         reason: String,
     },
     /// A migration did not end in time; the transaction was rolled back.
     #[error(
         "the migration `{migration}` of app `{app}` was stopped after {timeout:?} and changed \
-         nothing in database `{database}`; make several smaller ones of it, or set a longer \
+         nothing in database `{database}`; split it into smaller migrations, or set a longer \
          `migration_timeout` under `[sql.{database}]`"
     )]
     MigrationTimeout {
@@ -153,7 +154,7 @@ pub enum SqlError {
         database: String,
         /// File name without extension.
         migration: String,
-        /// Time of one migration.
+        /// Timeout of one migration.
         timeout: Duration,
     },
     /// A migration or its record failed; the transaction was rolled back.

@@ -34,7 +34,8 @@ impl From<sqlx::Error> for StatementError {
     }
 }
 
-/// Runs a statement within its timeout plus `grace`, the time that the database needs to stop it.
+/// Runs a statement within its timeout plus `grace`, the time that the database needs to stop the
+/// statement.
 pub(crate) async fn with_timeout<T, E: Into<StatementError>>(
     limits: &SqlLimits,
     grace: Duration,
@@ -92,15 +93,15 @@ impl OperationContext<'_> {
         self.failure_with(code::LIMIT, &reason).with_details(details)
     }
 
-    /// Converts an error of the connection. Most texts of the library are omitted, since some quote
-    /// their input.
+    /// Converts an error of the connection. Most messages of `sqlx` are omitted, since some of them
+    /// quote their input.
     fn connection_failure(self, error: &sqlx::Error) -> Failure {
         tracing::debug!(database = self.database, %error, "database call failed");
         match error {
             sqlx::Error::PoolTimedOut => self
                 .failure_with(
                     code::UNAVAILABLE,
-                    "no connection became free in time; is the server up?",
+                    "no connection became available in time; is the server up?",
                 )
                 .retryable(),
             sqlx::Error::Io(error) => self
@@ -111,7 +112,7 @@ impl OperationContext<'_> {
                 .retryable(),
             sqlx::Error::PoolClosed => self.failure_with(code::UNAVAILABLE, "the host is stopping"),
             sqlx::Error::Tls(_) => {
-                self.failure_with(code::UNAVAILABLE, "no secure connection was possible")
+                self.failure_with(code::UNAVAILABLE, "cannot establish a TLS connection")
             }
             sqlx::Error::Protocol(reason) | sqlx::Error::InvalidArgument(reason) => {
                 self.failure_with(code::INVALID, reason)
@@ -208,7 +209,7 @@ fn sqlite_code(number: i32) -> &'static str {
 }
 
 /// Returns the limit that a result code of SQLite reports: memory of all databases, the size of the
-/// file, or the length of one value. A full disk has the result code of a full file.
+/// file, or the length of one value. A full disk has the same result code as a file at its limit.
 fn sqlite_limit(number: i32) -> Option<&'static str> {
     match number & 0xff {
         7 => Some("sql.memory"),

@@ -4,15 +4,15 @@
 //!
 //! * [`databases`]: all configured databases by name; implements the port `Sql`.
 //! * [`config`]: URLs of databases.
-//! * `statement`: which statements are allowed at all; `readonly`: which of them a plugin with
-//!   read-only access can run, which `checker` decides on threads of their own; `readwrite`: which
-//!   of them a plugin with write access can run.
+//! * `statement`: checks of all statements; `readonly`: checks of statements of plugins with
+//!   read-only access, which `checker` runs on separate threads; `readwrite`: checks of statements
+//!   of plugins with write access.
 //! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.
 //! * [`migrate`]: applies migrations of apps, with limits in [`limit`]; `migration`: their types.
 //! * [`reader_role`]: PostgreSQL roles that only read.
-//! * [`error`] for operators, `failure` for guests.
+//! * [`error`]: errors for operators; `failure`: failures for guests.
 
 mod backend;
 mod checker;

@@ -21,7 +21,7 @@ use crate::statement::{Dialect, Statement};
 /// The contents of a migration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Path of the file. Its name is the name of the migration.
+    /// Path of the file. The file name without extension is the name of the migration.
     pub path: PathBuf,
     /// SQL statements.
     pub text: String,
@@ -31,7 +31,7 @@ pub struct Script {
 pub(crate) struct Target<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) name: &'a str,
-    /// Time of one migration.
+    /// Timeout of one migration.
     pub(crate) timeout: Duration,
     /// Locked while a migration is applied.
     pub(crate) turns: &'a Mutex<()>,
@@ -80,8 +80,8 @@ pub(crate) async fn run(
     Ok(pending.iter().map(|migration| migration.name.clone()).collect())
 }
 
-/// Checks that a migration does not reach the host's own tables. SQLite itself reports accesses
-/// that the text does not show.
+/// Checks that a migration does not access the host's own tables. On PostgreSQL, also checks each
+/// statement. On SQLite, the authorizer checks accesses that the text does not show.
 fn check(dialect: Dialect, app: &str, migration: &Migration) -> Result<(), SqlError> {
     let (app, name) = (app.to_owned(), migration.name.clone());
     if readwrite::names_host_table(&migration.text) {
@@ -128,7 +128,8 @@ fn parse(path: &Path, text: String) -> Option<Migration> {
     Some(Migration { version: digits.parse().ok()?, name: name.to_owned(), checksum, text })
 }
 
-/// Returns the pending migrations, if the applied ones are a prefix of the available ones.
+/// Returns the pending migrations, if the applied migrations are a prefix of the available
+/// migrations.
 fn pending_migrations<'a>(
     app: &str,
     database: &str,
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_four_digits() {
+    fn migration_names_begin_with_four_digits() {
         for name in ["1_a", "0001", "0001_", "abcd_x", "00001_x"] {
             assert!(parse(Path::new(&format!("{name}.sql")), String::new()).is_none(), "{name}");
         }

@@ -1,4 +1,4 @@
-//! Migrations: available, applied, and those that failed.
+//! Types of available migrations, applied migrations, and errors of migrations.
 
 use crate::failure::is_statement_timeout;
 

@@ -1,10 +1,10 @@
 //! PostgreSQL databases.
 //!
 //! Guests use a few simple types and PostgreSQL has hundreds. A statement is therefore prepared on
-//! the server, which infers the type of every parameter. It is executed with literals, which the
-//! server parses as that type: a string can be a date, a UUID, a number or an array. Results arrive
-//! as text and are parsed by their type. The server prepares only single statements, so a guest
-//! cannot send several.
+//! the server, which infers the type of every parameter. The host then executes the statement with
+//! literals, which the server parses as the inferred types: a string can be a date, a UUID, a
+//! number or an array. Results arrive as text and are parsed by their type. The server prepares
+//! only single statements, so a guest cannot send several.
 
 mod prepared;
 pub(crate) mod script;
@@ -36,22 +36,22 @@ use crate::statement::{Dialect, Statement};
 /// Timeout of acquiring a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Additional time in which the server reports its own statement timeout. The connection stays
-/// usable after such a report.
+/// Time after a statement timeout within which the server reports the timeout itself. The
+/// connection stays usable after such a report.
 const SERVER_TIMEOUT_GRACE: Duration = Duration::from_millis(500);
 
 /// Timeout of creating the host's own tables, in milliseconds. Another host may hold the lock while
-/// it creates them.
+/// it creates the tables.
 const OWN_TABLES_TIMEOUT_MS: u64 = 30_000;
 
-/// The largest timeout that the server accepts. 0 would mean none.
+/// The largest timeout that the server accepts, in milliseconds. The value 0 would mean no timeout.
 const MAX_STATEMENT_TIMEOUT_MS: u64 = 2_147_483_647;
 
-/// Suppresses the notices about existing tables.
+/// Statement that suppresses the notices about existing tables.
 const HIDE_NOTICES: &str = "SET LOCAL client_min_messages = warning";
 
-/// Acquires the lock that lets only one host at a time create the host's own tables. The number is
-/// "wattle" in ASCII.
+/// Statement that acquires the lock under which only one host at a time creates the host's own
+/// tables. The number is "wattle" in ASCII.
 const ACQUIRE_SCHEMA_LOCK: &str = "SELECT pg_advisory_xact_lock(131260449320037)";
 
 const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
@@ -71,7 +71,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Creates the pool. Connects at the first use.
+    /// Creates the pool, which connects at its first use.
     pub(crate) fn new(options: PgConnectOptions) -> Self {
         // `DISCARD ALL` would drop the statements that `sqlx` caches.
         let options = options.statement_cache_capacity(0).disable_statement_logging();
@@ -103,17 +103,18 @@ impl Postgres {
         transaction.commit().await
     }
 
-    /// Ends a session of the server whose statement did not end in time.
+    /// Ends the session of the server in which a migration did not end in time.
     async fn terminate(&self, pid: i32) {
         let statement = sqlx::query("SELECT pg_terminate_backend($1)").bind(pid);
         if let Err(error) = statement.execute(&self.pool).await {
-            tracing::warn!(%error, "a migration that timed out may end with its statement only");
+            tracing::warn!(%error, "cannot end the session of a migration that timed out");
         }
     }
 }
 
-/// Returns the statements that begin a transaction. Whatever the defaults of the server are, it
-/// reads strings as the checks of statements do, and returns bytes in hex.
+/// Returns the statements that begin a transaction. Whatever the defaults of the server are, the
+/// server then reads string constants in the same way as the checks of statements, and returns
+/// bytes in hex.
 fn begin_sql(mode: &str, timeout_ms: u64) -> AssertSqlSafe<String> {
     let timeout_ms = timeout_ms.clamp(1, MAX_STATEMENT_TIMEOUT_MS);
     AssertSqlSafe(format!(
@@ -154,7 +155,7 @@ impl Backend for Postgres {
             transaction.rollback().await?;
             return result;
         }
-        // The server may still have much to send or to compute, so the connection is closed.
+        // The server may still have rows to send or to compute, so the connection is closed.
         drop(transaction);
         drop(connection.detach());
         result
@@ -192,8 +193,8 @@ impl Backend for Postgres {
     ) -> Result<(), MigrationError> {
         self.ensure_own_tables().await?;
         let mut connection = self.pool.acquire().await?;
-        // What a migration leaves in its session ends with the session, also if no caller waits for
-        // the migration any more.
+        // The session is closed after the migration, even if the caller drops the future, so that
+        // no later caller gets session state of a migration.
         connection.close_on_drop();
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let begin = begin_sql("READ WRITE", timeout_ms).into_sql_str();
@@ -202,7 +203,7 @@ impl Backend for Postgres {
         transaction.execute(HIDE_NOTICES).await?;
         let pid = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
         let pid = pid.fetch_one(&mut *transaction).await?;
-        // Waits for another host that applies the same migration.
+        // This insert waits for another host that applies the same migration.
         let recorded = sqlx::query(
             "INSERT INTO _wattle_migrations (app, version, name, checksum)
              VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
@@ -219,7 +220,8 @@ impl Backend for Postgres {
             match tokio::time::timeout(allowed, work).await {
                 Ok(result) => result?,
                 Err(_) => {
-                    // The server times each statement. All of them together took too long.
+                    // The timeout of the server is for each statement. All statements together took
+                    // too long.
                     drop(transaction);
                     drop(connection.detach());
                     self.terminate(pid).await;
@@ -238,7 +240,8 @@ impl Backend for Postgres {
 /// Executes the statements of a migration one by one.
 async fn execute_script(connection: &mut PgConnection, text: &str) -> Result<(), sqlx::Error> {
     for statement in script::statements(text) {
-        // `sqlx` sends it by the extended protocol, which accepts one statement only.
+        // `sqlx` sends the statement by the extended query protocol, which accepts only one
+        // statement.
         let query = sqlx::query(AssertSqlSafe(statement.text)).persistent(false);
         query.execute(&mut *connection).await?;
     }
@@ -257,7 +260,8 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct PostgresSession {
     transaction: Transaction<'static, sqlx::Postgres>,
     prepared: PreparedStatements,
-    /// Whether this transaction has claimed the key of its marker. The marker has no results yet.
+    /// Whether this transaction has claimed the key of its marker by inserting the marker, which
+    /// then has no results yet.
     claimed: bool,
 }
 

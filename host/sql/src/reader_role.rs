@@ -11,7 +11,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use crate::config::{DatabaseConfig, DatabaseUrl};
 use crate::error::SqlError;
 
-/// Maximum connections of the role: those of one host, and as many of another host that takes over.
+/// Maximum connections of the role: the connections of one host, and the same number for another
+/// host that takes over.
 const MAX_ROLE_CONNECTIONS: u32 = 16;
 
 /// Maximum bytes of a role name. PostgreSQL truncates longer names.
@@ -25,8 +26,8 @@ pub struct ReaderRole {
 }
 
 impl ReaderRole {
-    /// Returns a role that can read these tables and views. They are named as in a grant: `orders`
-    /// of the schema `public`, or `sales.orders`.
+    /// Returns a role that can read these tables and views. The names have the form of a grant:
+    /// `orders` of the schema `public`, or `sales.orders`.
     ///
     /// # Errors
     ///
@@ -38,8 +39,8 @@ impl ReaderRole {
         let starts_well = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
         if !starts_well || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_good) {
             return Err(wrong(format!(
-                "its name must be 1 to {MAX_NAME_BYTES} of `a` to `z`, `0` to `9` and `_`, and not \
-                 start with a digit"
+                "its name must have 1 to {MAX_NAME_BYTES} characters of `a` to `z`, `0` to `9` and \
+                 `_`, and must not start with a digit"
             )));
         }
         if name.starts_with("pg_") {
@@ -116,8 +117,9 @@ END $wattle$"
         )
     }
 
-    /// Executes the statements in one transaction, as a user who can create roles. Returns further
-    /// tables that the role can read, because they are granted to `PUBLIC`.
+    /// Executes the statements in one transaction, as the user of `admin`, who must be able to
+    /// create roles. If `password` is given, also sets the password of the role. Returns further
+    /// tables that the role can read because these tables are granted to `PUBLIC`.
     ///
     /// # Errors
     ///
@@ -130,7 +132,7 @@ END $wattle$"
     ) -> Result<Vec<String>, SqlError> {
         let DatabaseUrl::Postgres(options) = DatabaseUrl::parse(database, admin, Path::new(""))?
         else {
-            return Err(self.failed("the URL is not one of PostgreSQL"));
+            return Err(self.failed("the URL is not a PostgreSQL URL"));
         };
         let failed = |error: sqlx::Error| self.failed(&error.to_string());
         let mut connection = options.disable_statement_logging().connect().await.map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Checks statements of plugins with read-only access. A valid statement is one query that writes
 //! nothing, takes no lock, does not wait, does not leave the database, and reads only granted
-//! tables. The database refuses writes as well; this check also rejects what a read-only
-//! transaction permits.
+//! tables. The database also refuses writes. This check rejects more: it also rejects statements of
+//! these kinds that a read-only transaction permits.
 
 mod catalog;
 mod function;
@@ -30,8 +30,8 @@ pub(crate) use self::function::is_forbidden;
 ///
 /// # Errors
 ///
-/// Returns `invalid` if the statement cannot be parsed, `limit` if it nests too deep, and `denied`
-/// with the forbidden part.
+/// Returns `invalid` if the statement cannot be parsed, `limit` if the statement nests too deep,
+/// and `denied` with the forbidden part of the statement.
 pub(crate) fn check(dialect: Dialect, text: &str, rule: &SqlRule) -> Result<(), Failure> {
     let tokens = Tokenizer::new(dialect.parser(), text)
         .tokenize()
@@ -44,7 +44,7 @@ pub(crate) fn check(dialect: Dialect, text: &str, rule: &SqlRule) -> Result<(), 
         .and_then(|mut parser| parser.parse_statements())
         .map_err(|error| match error {
             ParserError::RecursionLimitExceeded => {
-                nesting::too_deep(dialect, "expressions inside one another", nesting::BRACKETS)
+                nesting::too_deep(dialect, "nested expressions", nesting::BRACKETS)
             }
             error => parse_failure(dialect, &error.to_string()),
         })?;
@@ -194,7 +194,8 @@ impl Visitor for ReadOnlyVisitor<'_> {
 }
 
 impl ReadOnlyVisitor<'_> {
-    /// Checks the arms of a `UNION`. Queries inside of them are visited separately.
+    /// Checks the operands of set operations such as `UNION`. Queries inside of the operands are
+    /// visited separately.
     fn check_arms(body: &SetExpr) -> ControlFlow<Refusal> {
         let mut arms = vec![body];
         while let Some(arm) = arms.pop() {
@@ -207,7 +208,7 @@ impl ReadOnlyVisitor<'_> {
                     let reason = "a `WITH` part of it changes rows";
                     return ControlFlow::Break(Refusal::writes("write", reason));
                 }
-                // The parser does not report whether the name was quoted.
+                // The parser does not report whether the name in `TABLE x` was quoted.
                 SetExpr::Table(_) => {
                     let reason = "`TABLE x` is not available; write `SELECT * FROM x`".to_owned();
                     return ControlFlow::Break(Refusal::new("clause", "TABLE", reason));

@@ -1,11 +1,12 @@
 //! Restricts plugins with write access, and migrations of PostgreSQL: they can neither use the
 //! host's own tables nor define objects that would reach these tables.
 //!
-//! SQLite reports what a statement accesses (`sqlite/authorizer`). PostgreSQL checks only the rights
-//! of the host's role, which include the host's tables. Everything that runs dynamic SQL is
+//! SQLite reports what a statement accesses (`sqlite/authorizer`). PostgreSQL checks only the
+//! rights of the host's role, which include the host's tables. Everything that runs dynamic SQL is
 //! therefore rejected, in definitions and in calls, and the names of the host's tables are rejected
-//! anywhere. A role without these rights for migrations alone would not help: a function that a
-//! migration defines runs later as well, as a trigger on a write of a plugin.
+//! anywhere. A separate role without these rights for migrations would not suffice: a function that
+//! a migration defines could run later with the rights of the host's role, as a trigger on a write
+//! of a plugin.
 
 use serde_json::json;
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
@@ -22,17 +23,17 @@ pub(crate) const HOST_TABLE_PREFIX: &str = "_wattle_";
 const ALLOWED_OBJECTS: &[&str] =
     &["domain", "index", "materialized", "sequence", "table", "type", "view", "virtual"];
 
-/// Types of objects that a plugin may create, but not alter or drop. The host's tables are in a
-/// schema, too.
+/// Types of objects that a plugin may create, but not alter or drop. Altering or dropping a schema
+/// could affect the host's tables, which are in a schema.
 const CREATE_ONLY_OBJECTS: &[&str] = &["schema"];
 
-/// Keywords that can stand between `CREATE`, `ALTER` or `DROP` and the type of the object.
+/// Keywords that can be between `CREATE`, `ALTER` or `DROP` and the type of the object.
 const MODIFIER_KEYWORDS: &[&str] =
     &["global", "local", "or", "recursive", "replace", "temp", "temporary", "unique", "unlogged"];
 
 /// Functions that run dynamic SQL, change the session, read or write files, or reach other sessions
-/// and servers. Settings of the session change how PostgreSQL reads strings, for example. A name that
-/// ends in `*` matches every function whose name begins with it.
+/// and servers. For example, a setting of the session changes how PostgreSQL reads string
+/// constants. A name that ends in `*` matches every function whose name begins with it.
 const FORBIDDEN_FUNCTIONS: &[&str] = &[
     "connectby*",
     "crosstab*",
@@ -71,7 +72,7 @@ const FORBIDDEN_FUNCTIONS: &[&str] = &[
 ///
 /// # Errors
 ///
-/// Returns `denied` with the forbidden name.
+/// Returns `invalid` if the text cannot be split into tokens, and `denied` with the forbidden name.
 pub(crate) fn check(dialect: Dialect, text: &str) -> Result<(), Failure> {
     let tokens = Tokenizer::new(dialect.parser(), text).tokenize().map_err(|error| {
         Failure::new(code::INVALID, format!("the SQL statement cannot be used: {error}"))
@@ -94,8 +95,8 @@ fn denied(rule: &str, subject: &str, reason: &str) -> Failure {
         .with_details(json!({ "rule": rule, "subject": subject }))
 }
 
-/// Rejects names of the host's tables. SQLite accepts a string literal as a name, so the literals of definitions count
-/// as names.
+/// Rejects names of the host's tables. SQLite accepts a string literal as a name, so string
+/// literals of definitions count as names.
 fn reject_host_tables(tokens: &[&Token]) -> Result<(), Failure> {
     let is_definition = verb(tokens).is_some();
     for token in tokens {
@@ -112,7 +113,8 @@ fn reject_host_tables(tokens: &[&Token]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rejects identifiers with escapes, which the database would decode to other names than this check sees.
+/// Rejects identifiers with escapes, which the database would decode to names that this check does
+/// not see.
 fn reject_escapes(tokens: &[&Token]) -> Result<(), Failure> {
     let is_escape = |window: &[&Token]| {
         let [Token::Word(prefix), Token::Ampersand, Token::Word(name)] = window else {
@@ -155,8 +157,8 @@ fn check_definition(dialect: Dialect, tokens: &[&Token]) -> Result<(), Failure> 
     }
     let verb = verb.value.to_uppercase();
     let rest = match dialect {
-        Dialect::Sqlite => "write other definitions into a migration of the app",
-        Dialect::Postgres => "the operator makes other definitions",
+        Dialect::Sqlite => "put other definitions into a migration of the app",
+        Dialect::Postgres => "only the operator can execute other definitions",
     };
     let reason = format!(
         "an app may not execute `{verb} {}`; it may define tables, indexes, views, sequences and \

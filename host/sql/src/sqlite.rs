@@ -48,8 +48,8 @@ const NOW_MS: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
 
 /// A SQLite database.
 pub(crate) struct Sqlite {
-    /// One connection, since SQLite has one writer and a fair queue is better than its busy
-    /// waiting.
+    /// A pool with one connection: SQLite has only one writer at a time, and the fair queue of the
+    /// pool is better than the busy waiting of SQLite.
     writer: SqlitePool,
     /// Read-only connections. An in-memory database has only one connection, the writer.
     reader: SqlitePool,
@@ -111,7 +111,8 @@ impl Sqlite {
     async fn create_marker_table(&self) -> Result<(), sqlx::Error> {
         let mut transaction = self.writer().await?;
         transaction.execute(MARKER_TABLE).await?;
-        // Created before a guest could create another table with this name.
+        // The host also creates this table here, before a guest could create another table with
+        // this name.
         transaction.execute(MIGRATION_TABLE).await?;
         let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
         let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
@@ -133,7 +134,8 @@ fn pool_options(connections: u32) -> SqlitePoolOptions {
     options.after_connect(|connection, _| Box::pin(limits::set(connection)))
 }
 
-/// Removes what the previous user of a connection left on it.
+/// Removes the authorizer, the progress handler and an open transaction of the previous user of a
+/// connection.
 async fn reset(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     authorizer::uninstall(connection).await?;
     abort_flag::uninstall(connection).await?;
@@ -143,14 +145,15 @@ async fn reset(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Ends a transaction that the library counts as open.
+/// Ends a transaction that `sqlx` counts as open.
 ///
 /// SQLite rolls a transaction back by itself when it interrupts a statement that writes. The
-/// library's own `ROLLBACK` then fails, and no further transaction could begin on the connection.
+/// `ROLLBACK` of `sqlx` then fails, and no further transaction could begin on the connection.
 async fn end_transaction(connection: &mut SqliteConnection) {
-    // Fails if SQLite has a transaction. Either way it has one afterwards.
+    // This statement fails if SQLite has an open transaction. In both cases SQLite has an open
+    // transaction afterwards.
     let _ = connection.execute("BEGIN").await;
-    // The library refuses to begin a second transaction, and rolls back what it could not begin.
+    // `sqlx` refuses to begin a second transaction, and rolls the open transaction back.
     drop(connection.begin_with("BEGIN").await);
 }
 
@@ -238,7 +241,7 @@ impl Backend for Sqlite {
             let result = tokio::time::timeout(timeout, work).await;
             result.map_err(|_| MigrationError::TimedOut)??;
             abort_guard.disarm();
-            // The migration itself may not commit.
+            // The rule of migrations does not permit a commit.
             authorizer::uninstall(&mut transaction).await?;
         }
         Ok(transaction.commit().await?)
@@ -264,7 +267,8 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct SqliteSession {
     transaction: Transaction<'static, sqlx::Sqlite>,
     abort_flag: AbortFlag,
-    /// Whether this transaction has claimed the key of its marker. The marker has no results yet.
+    /// Whether this transaction has claimed the key of its marker by inserting the marker, which
+    /// then has no results yet.
     claimed: bool,
 }
 

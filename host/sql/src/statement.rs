@@ -1,5 +1,5 @@
-//! Checks every statement: the text must be a single statement, of a kind that leaves neither the
-//! database nor the transaction of the host.
+//! Checks every statement: the text must be a single statement, and the statement must not be of a
+//! kind that accesses something outside of the database or ends the transaction of the host.
 
 use serde_json::json;
 use sqlparser::ast::Ident;
@@ -74,8 +74,9 @@ impl<'a> Statement<'a> {
     /// Checks a statement.
     ///
     /// # Errors
-    /// Returns `invalid` if the text is not one statement, if the statement is of another kind, or
-    /// if its `$n` do not match the parameters. Returns `limit` if the text is too long.
+    /// Returns `invalid` if the text is not one statement, if the statement is neither DML nor DDL,
+    /// or if its placeholders `$n` do not match the parameters. Returns `limit` if the text is too
+    /// long.
     pub(crate) fn check(
         dialect: Dialect,
         text: &'a str,
@@ -112,7 +113,7 @@ fn invalid(reason: &str) -> Failure {
 }
 
 /// Rejects text that PostgreSQL splits into other tokens than the tokenizer, because the checks
-/// would take code behind it for a string or a comment.
+/// would take code after such text for a string or a comment.
 fn check_tokens(words: &[&Token]) -> Result<(), Failure> {
     for (position, token) in words.iter().enumerate() {
         let next = words.get(position + 1);
@@ -126,7 +127,7 @@ fn check_tokens(words: &[&Token]) -> Result<(), Failure> {
             Token::QuestionMarkDash if next.is_some_and(|it| it.to_string().starts_with('-')) => {
                 "a comment follows an operator without a space"
             }
-            // The second part of a string has the escapes of the first.
+            // The continuation of a string constant has the same escapes as the first part.
             Token::EscapedStringLiteral(_)
                 if matches!(next, Some(Token::SingleQuotedString(_))) =>
             {
@@ -161,14 +162,14 @@ fn statement_kind(words: &[&Token]) -> Result<StatementKind, Failure> {
         Some(word) if DML_KEYWORDS.contains(&word) => Ok(StatementKind::Dml),
         Some(word) if DDL_KEYWORDS.contains(&word) => Ok(StatementKind::Ddl),
         Some(word) => Err(invalid(&format!(
-            "`{}` is not available here; only statements that read, write or define tables are, \
-             and transactions have calls of their own",
+            "`{}` is not available here; only statements that read, write or define tables are \
+             available, and host calls begin and end transactions",
             word.to_uppercase()
         ))),
     }
 }
 
-/// Checks that every `$n` has a parameter. SQLite would silently use NULL for a missing one.
+/// Checks that every `$n` has a parameter. SQLite would silently use NULL for a missing parameter.
 fn check_placeholders(words: &[&Token], parameters: usize) -> Result<(), Failure> {
     for token in words {
         let Token::Placeholder(name) = token else { continue };

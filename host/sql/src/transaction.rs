@@ -1,8 +1,8 @@
 //! Rules for transactions of both dialects.
 //!
 //! A failed statement fails the transaction. PostgreSQL enforces this itself. SQLite undoes only
-//! the statement, or sometimes silently rolls everything back. It would then commit each further
-//! statement on its own.
+//! the statement, or sometimes silently rolls the whole transaction back. After such a rollback,
+//! SQLite would commit each further statement separately.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -47,8 +47,8 @@ impl OpenTransaction {
         Err(Failure::new(
             code::CONFLICT,
             format!(
-                "a statement of this transaction on database `{}` failed, and with it the \
-                 transaction; roll it back and begin again",
+                "a statement of this transaction on database `{}` failed, so the transaction \
+                 has failed; roll it back and begin a new one",
                 self.database
             ),
         ))

@@ -11,8 +11,8 @@ use crate::postgres::value::{PostgresReader, literals};
 use crate::rows::{OnLimit, collect};
 use crate::statement::{Statement, StatementKind};
 
-/// Maximum prepared statements that are kept, so that a transaction that writes rows in a loop
-/// prepares each statement once.
+/// Maximum number of prepared statements that are kept. A transaction that writes rows in a loop
+/// therefore prepares each statement only once.
 const MAX_PREPARED: usize = 64;
 
 /// The prepared statements of a transaction, by text.
@@ -66,7 +66,8 @@ impl PreparedStatements {
         }
         self.last_number += 1;
         let number = self.last_number;
-        // `sqlx` sends it by the extended protocol, which accepts one statement only.
+        // `sqlx` sends the statement by the extended query protocol, which accepts only one
+        // statement.
         let prepare = format!("PREPARE wattle_{number} AS {text}");
         sqlx::query(AssertSqlSafe(prepare)).persistent(false).execute(connection).await?;
         self.numbers.insert(text.to_owned(), number);

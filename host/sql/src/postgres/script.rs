@@ -1,8 +1,8 @@
-//! Splits the text of a migration into statements where PostgreSQL does:
+//! Splits the text of a migration into statements in the same places as PostgreSQL:
 //! <https://www.postgresql.org/docs/current/sql-syntax-lexical.html>.
 //!
-//! The server decides in the end. It receives one statement at a time, by a protocol that refuses
-//! several, so a text that it would split in other places is an error.
+//! The server receives one statement at a time, by a protocol that refuses several statements. A
+//! text that the server would split in other places is therefore an error.
 
 /// A statement of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Moves behind the next piece. Returns `None` at the end.
+    /// Moves past the next piece, and returns its kind. Returns `None` at the end of the text.
     fn advance(&mut self) -> Option<Piece> {
         let first = *self.text.get(self.at)?;
         match first {
@@ -93,7 +93,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a comment with the comments inside it.
+    /// Skips a block comment, including the comments inside of it.
     fn skip_comment(&mut self) {
         let mut depth = 0_usize;
         while self.at < self.text.len() {
@@ -112,8 +112,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a quoted name, or a string constant without backslash escapes. Two quotes stand for
-    /// one.
+    /// Skips a quoted name, or a string constant without backslash escapes. Two quotes in a row are
+    /// an escaped quote.
     fn skip_quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(byte) = self.text.get(self.at) {
@@ -127,7 +127,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a word. If it is an `E` before a quote, also skips the string constant.
+    /// Skips a word. If the word is `E` and a quote follows, also skips the string constant.
     fn skip_name(&mut self) {
         let begin = self.at;
         while self.text.get(self.at).is_some_and(|byte| continues_name(*byte) || *byte == b'$') {
@@ -184,7 +184,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips `$tag$ ... $tag$`, or a dollar sign that begins no string.
+    /// Skips a dollar-quoted string `$tag$ ... $tag$`, or a dollar sign that begins no such string.
     fn skip_dollar(&mut self) {
         let rest = &self.text[self.at + 1..];
         let name = rest.iter().take_while(|byte| continues_name(**byte)).count();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn semicolons_in_strings_names_and_comments_end_nothing() {
+    fn semicolons_in_strings_names_and_comments_do_not_end_a_statement() {
         for text in [
             "SELECT ';', 'it''s;'",
             "SELECT \";\"\";\"",
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn semicolons_behind_strings_end_a_statement() {
+    fn semicolons_after_strings_end_a_statement() {
         for (text, first) in [
             ("SELECT '\\';SELECT 2", "SELECT '\\'"),
             ("SELECT 'a'\n'\\';SELECT 2", "SELECT 'a'\n'\\'"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_texts_are_one_statement() {
+    fn text_with_an_unterminated_string_or_comment_is_one_statement() {
         for text in ["SELECT 'a;", "SELECT \"a;", "SELECT E'\\", "SELECT $a$;", "SELECT 1 /* ;"] {
             assert_eq!(split(text), [(1, text)]);
         }

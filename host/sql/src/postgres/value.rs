@@ -79,7 +79,8 @@ pub(crate) fn columns(columns: &[PgColumn]) -> Vec<Column> {
         .collect()
 }
 
-/// `sqlx` reports types that it has not looked up as `?`.
+/// Returns the name of a column's type; empty if it is unknown. `sqlx` reports a type that it has
+/// not looked up as `?`.
 fn type_name(column: &PgColumn) -> String {
     match column.type_info().name() {
         "?" => String::new(),

@@ -4,7 +4,7 @@ use crate::statement::Dialect;
 
 /// What a relation name refers to.
 pub(crate) enum RelationKind {
-    /// A table or view of the application, with its schema unless that is the default one.
+    /// A table or view of the application, with its schema unless that is the default schema.
     Table(String),
     /// Catalog relations that describe tables.
     SchemaInfo,

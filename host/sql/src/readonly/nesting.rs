@@ -1,9 +1,9 @@
 //! Bounds how deep a query nests, before it is parsed.
 //!
 //! The parser counts only some of its recursion. It parses a chain such as `1 + 1 + 1` or `a UNION
-//! b UNION c` in a loop, and its tree has a level for each operator; it recurses over `a JOIN b
-//! JOIN c` without counting. To copy and to drop a tree recurses over its levels, and a stack that
-//! overflows ends the process.
+//! b UNION c` in a loop, but the tree of the chain has a level for each operator. It recurses over
+//! `a JOIN b JOIN c` without counting. Copying and dropping a tree recurse over its levels, and a
+//! stack overflow ends the process.
 
 use serde_json::json;
 use sqlparser::keywords::Keyword;
@@ -29,7 +29,7 @@ pub(super) fn check(dialect: Dialect, tokens: &[Token]) -> Result<(), Failure> {
                 outer.push(current);
                 current = Level::default();
                 if outer.len() > BRACKETS {
-                    return Err(too_deep(dialect, "brackets inside one another", BRACKETS));
+                    return Err(too_deep(dialect, "nested brackets", BRACKETS));
                 }
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
@@ -65,9 +65,9 @@ pub(super) fn too_deep(dialect: Dialect, what: &str, allowed: usize) -> Failure 
 struct Level {
     /// Levels of the current item of a list. Commas separate items.
     chain: usize,
-    /// Levels of the deepest item before it.
+    /// Levels of the deepest item before the current item.
     deepest: usize,
-    /// Set operators. Commas do not end the chain that they form.
+    /// Number of set operators. Commas do not end a chain of set operators.
     arms: usize,
 }
 
@@ -86,8 +86,9 @@ impl Level {
         self.arms += 1;
     }
 
-    /// Returns the counts of the enclosing brackets after the end of these brackets. A chain may
-    /// continue after brackets, and their content may be its deepest operand.
+    /// Returns the counts of the enclosing brackets after the end of these brackets. A chain of the
+    /// enclosing brackets may continue, and the content of these brackets may be the deepest
+    /// operand of the chain.
     fn closed(self, outer: Option<Self>) -> Self {
         let outer = outer.unwrap_or_default();
         Self { chain: outer.chain.max(self.depth()) + 1, ..outer }
@@ -98,7 +99,7 @@ fn is_set_operator(keyword: Keyword) -> bool {
     matches!(keyword, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS)
 }
 
-/// Returns true if the token can add a level. A keyword that is a name counts as well.
+/// Returns true if the token can add a level. A keyword that is used as a name also counts.
 fn is_operator(token: &Token) -> bool {
     match token {
         Token::Word(word) => word.keyword != Keyword::NoKeyword,
@@ -135,7 +136,7 @@ mod tests {
         let nested = |levels: usize| format!("{}1{}", "(".repeat(levels), ")".repeat(levels));
         assert!(is_allowed(&nested(BRACKETS)));
         assert!(!is_allowed(&nested(BRACKETS + 1)));
-        assert!(!is_allowed(&"[".repeat(BRACKETS + 1)), "without an end");
+        assert!(!is_allowed(&"[".repeat(BRACKETS + 1)), "without closing brackets");
     }
 
     #[test]
@@ -150,11 +151,11 @@ mod tests {
 
     /// The first operand of a chain may be a chain in brackets.
     #[test]
-    fn chains_in_brackets_count_for_the_chain_behind_them() {
+    fn chains_in_brackets_count_for_the_chain_after_the_brackets() {
         let chain = " + 1".repeat(LEVELS / 2);
         assert!(is_allowed(&format!("SELECT 1 + (1{chain})")));
         assert!(!is_allowed(&format!("SELECT ((1{chain}), 1){chain}")));
-        assert!(!is_allowed(&format!("SELECT 1, (2{chain}{chain} + 3")), "without an end");
+        assert!(!is_allowed(&format!("SELECT 1, (2{chain}{chain} + 3")), "without an end bracket");
     }
 
     #[test]

@@ -72,10 +72,11 @@ fn writes_locks_and_foreign_relations_are_denied() {
 }
 
 #[test]
-fn unparsable_queries_are_invalid_and_too_deep_ones_reach_a_limit() {
+fn unparsable_queries_are_invalid_and_too_deep_queries_exceed_a_limit() {
     for dialect in BOTH {
         assert_eq!(check(dialect, "SELEC 1").unwrap_err().code, "invalid");
-        // The last one has fewer brackets than are allowed; the parser recurses twice for each.
+        // The last text has fewer brackets than are allowed, but the parser recurses twice for each
+        // bracket.
         for (before, after, levels) in [("(", ")", 5_000), ("(", "", 5_000), ("(SELECT ", ")", 50)]
         {
             let text = format!("SELECT {}1{}", before.repeat(levels), after.repeat(levels));

@@ -1,7 +1,7 @@
 //! Aborts statements that time out or whose run is cancelled.
 //!
-//! SQLite executes a statement on a separate thread and would continue. Its progress handler checks
-//! a flag.
+//! `sqlx` executes statements of SQLite on a separate thread, on which a statement would continue
+//! after a timeout or a cancel. The progress handler of SQLite therefore checks a flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,8 @@ pub(crate) struct AbortFlag {
 }
 
 impl AbortFlag {
-    /// Installs a progress handler. It replaces the one of the previous user of the connection.
+    /// Installs a progress handler. This handler replaces the handler of the previous user of the
+    /// connection.
     pub(crate) async fn install(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let aborted = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&aborted);

@@ -1,8 +1,10 @@
-//! Uses SQLite's authorizer to enforce what the parser checks. While SQLite compiles a statement, it reports each table
-//! and column that the statement reads, whatever the SQL text looks like.
+//! Enforces the rules that the parser checks by SQLite's authorizer as well. While SQLite compiles
+//! a statement, it reports each table and column that the statement reads, whatever the SQL text
+//! looks like.
 //!
-//! SQLite passes the callback a number instead of a pointer, and the callback looks up the rule of that number. A
-//! number without a rule permits nothing. A connection whose query was cancelled therefore refers to no freed memory.
+//! SQLite passes the callback a number instead of a pointer, and the callback looks up the rule of
+//! that number. A number without a rule permits nothing. A connection whose query was cancelled
+//! therefore does not refer to freed memory.
 
 #![expect(unsafe_code, reason = "the library has no safe way to set an authorizer or a limit")]
 
@@ -35,8 +37,8 @@ const TABLE_FUNCTIONS: &[&str] =
 /// The rules of connections, by number.
 static RULES: Mutex<BTreeMap<usize, Arc<ReadRule>>> = Mutex::new(BTreeMap::new());
 
-/// Number of the rule for transactions. It stays valid for the lifetime of the process, since a dropped transaction is
-/// rolled back later.
+/// Number of the rule for transactions. This number stays valid for the lifetime of the process,
+/// since a dropped transaction is rolled back later.
 const WRITER_RULE: usize = 1;
 
 /// Number of the rule for migrations.
@@ -63,8 +65,8 @@ struct ReadRule {
     schema: bool,
 }
 
-/// A rule that is installed on a connection. After the guard is dropped, the connection can do nothing until the
-/// authorizer is removed.
+/// Guard of a rule that is installed on a connection. After the guard is dropped, the connection
+/// permits nothing until the authorizer is removed.
 pub(super) struct AuthorizerGuard {
     number: usize,
 }
@@ -88,7 +90,8 @@ impl AuthorizerGuard {
         let number = NEXT_RULE.fetch_add(1, Ordering::Relaxed);
         rules().insert(number, Arc::new(ReadRule { tables, views, schema: rule.schema }));
         let authorized = Self { number };
-        // A value that is longer than the whole result can be is an error in SQLite.
+        // With this limit, SQLite reports an error for a value that is longer than a whole result
+        // can be.
         let longest = limits.bytes.saturating_add(limits.statement_bytes);
         let longest = c_int::try_from(longest).unwrap_or(MAX_VALUE_BYTES);
         set_authorizer(connection, Some(number), longest).await?;
@@ -102,16 +105,16 @@ impl Drop for AuthorizerGuard {
     }
 }
 
-/// Installs the rule for transactions. It permits every statement that does not access the host's own tables, leave the
-/// database or change the session.
+/// Installs the rule for transactions. This rule permits every statement that does not access the
+/// host's own tables, leave the database or change the session.
 pub(super) async fn install_writer_rule(
     connection: &mut SqliteConnection,
 ) -> Result<(), sqlx::Error> {
     set_authorizer(connection, Some(WRITER_RULE), MAX_VALUE_BYTES).await
 }
 
-/// Installs the rule for migrations. It permits the statements that [`install_writer_rule`] permits
-/// and pragmas of the database, but not to begin or commit a transaction.
+/// Installs the rule for migrations. This rule permits the statements that [`install_writer_rule`]
+/// permits and pragmas of the database, but not to begin or commit a transaction.
 pub(super) async fn install_migration_rule(
     connection: &mut SqliteConnection,
 ) -> Result<(), sqlx::Error> {
@@ -209,7 +212,7 @@ impl Access<'_> {
         match self.action {
             sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => false,
             // A migration and its record are one transaction, which the host commits. The host also
-            // rolls it back, possibly while this rule is installed.
+            // rolls this transaction back, possibly while this rule is installed.
             sqlite::SQLITE_TRANSACTION => !is_migration || self.first == "rollback",
             sqlite::SQLITE_FUNCTION => !is_external(self.second),
             sqlite::SQLITE_PRAGMA => {
@@ -266,7 +269,6 @@ mod tests {
 
     use super::*;
 
-    /// Without the parser, the authorizer alone enforces the rule.
     #[tokio::test]
     async fn authorizer_enforces_the_rule_without_the_parser() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
@@ -315,7 +317,7 @@ mod tests {
         ] {
             assert!(connection.fetch_all(text).await.is_err(), "{text}");
         }
-        // After the drop nothing is permitted until the authorizer is removed.
+        // After the guard is dropped, nothing is permitted until the authorizer is removed.
         drop(authorized);
         assert!(connection.fetch_all("SELECT note FROM orders").await.is_err());
         uninstall(&mut connection).await.unwrap();

@@ -1,7 +1,7 @@
 //! Resource limits of SQLite connections.
 //!
 //! A statement can generate large values (`zeroblob`, `printf`, `group_concat`), and its program
-//! can be much larger than its text. Beyond these limits the statement fails.
+//! can be much larger than its text. A statement that exceeds one of these limits fails.
 
 #![expect(unsafe_code, reason = "the library has no safe way to set a limit")]
 
@@ -14,15 +14,16 @@ use sqlx::{Executor as _, SqliteConnection};
 /// returned.
 pub(super) const MAX_VALUE_BYTES: c_int = 16 << 20;
 
-/// Maximum bytes of the file of a database, if the operator sets no other. Plugins with write access
-/// fill it, and the host's store is usually on the same disk.
+/// Default maximum size of the file of a database, in bytes. Plugins with write access can fill the
+/// file, and the host's store is usually on the same disk.
 pub(crate) const FILE_BYTES: u64 = 16 << 30;
 
 /// Maximum memory of all SQLite databases of the process: page caches and working memory of
-/// statements. Beyond it, statements fail with `limit`.
+/// statements. Statements that need more memory fail with `limit`.
 const MAX_MEMORY_BYTES: u64 = 512 << 20;
 
-/// Above this size SQLite releases cached pages before it allocates more memory.
+/// Memory of all SQLite databases above which SQLite releases cached pages before it allocates
+/// more.
 const MEMORY_SOFT_BYTES: u64 = 384 << 20;
 
 /// Maximum pages of a file that SQLite supports.
@@ -63,9 +64,9 @@ pub(super) async fn set(connection: &mut SqliteConnection) -> Result<(), sqlx::E
     Ok(())
 }
 
-/// Limits the size of the file of a new connection that writes. A file that is larger already does
-/// not grow, and what is deleted in it makes room. SQLite reports a file at its limit as it reports
-/// a full disk.
+/// Limits the size of the file of a new connection that writes. A file that is already larger does
+/// not grow, and deleted rows make room for new rows. SQLite reports a file at its limit in the
+/// same way as a full disk.
 pub(super) async fn limit_file(
     connection: &mut SqliteConnection,
     max_bytes: u64,

@@ -71,8 +71,8 @@ fn value(row: &SqliteRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     })
 }
 
-/// Reads an integer. SQLite stores booleans as 0 and 1, so a column that is declared `BOOLEAN`
-/// returns them as booleans.
+/// Reads an integer. SQLite stores booleans as 0 and 1, so 0 and 1 in a column that is declared
+/// `BOOLEAN` are returned as booleans.
 fn integer(row: &SqliteRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     let value: i64 = row.try_get_unchecked(index)?;
     let declared = row.column(index).type_info().name();

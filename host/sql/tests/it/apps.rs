@@ -74,7 +74,7 @@ async fn app_migrations_apply_in_both_dialects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn asset_migrates_trades_and_positions() {
+async fn migrations_of_asset_keep_trades_and_positions_of_older_tables() {
     for bench in Bench::all().await {
         bench.execute(r#"CREATE TABLE "Portfolio" ("id" INTEGER PRIMARY KEY, "name" TEXT)"#).await;
         bench.execute(r#"INSERT INTO "Portfolio" VALUES (1, 'core')"#).await;

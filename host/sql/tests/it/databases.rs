@@ -79,7 +79,7 @@ fn text(value: &str) -> SqlValue {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_round_trip() {
+async fn values_are_written_and_read_unchanged() {
     for bench in Bench::all().await {
         bench.execute(TABLE, &[]).await.unwrap();
         let insert =
@@ -364,7 +364,7 @@ async fn concurrent_writers_are_serialized() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_are_reset() {
+async fn session_state_does_not_reach_the_next_user_of_a_connection() {
     for bench in Bench::all().await {
         if !bench.is_postgres() {
             continue;

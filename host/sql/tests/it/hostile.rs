@@ -1,4 +1,4 @@
-//! Hostile statements, such as a model could be tricked into writing. None takes effect, none
+//! Hostile statements, such as a model could be tricked into writing. No statement takes effect or
 //! exceeds its limit, each failure names the reason, and the database stays usable.
 
 use std::time::{Duration, Instant};
@@ -185,7 +185,7 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
 ];
 
 /// Valid queries, and their number of rows.
-#[rustfmt::skip] // As above.
+#[rustfmt::skip] // One row of the table per line.
 const HONEST: &[(On, &str, usize)] = &[
     (Both, "WITH big AS (SELECT id FROM orders WHERE amount > 95) SELECT count(*) AS n FROM big", 1),
     (Both, "WITH secrets AS (SELECT id FROM orders WHERE id < 3) SELECT id FROM secrets", 2),
@@ -344,7 +344,7 @@ async fn nested_statements_end_in_a_result_or_a_typed_failure() {
 }
 
 /// SQLite itself enforces the list of tables, in case the parser misjudges a statement. Only SQLite
-/// accepts a list for each query; PostgreSQL has roles for that.
+/// can enforce a list for each query. On PostgreSQL, roles enforce the lists.
 #[tokio::test(flavor = "multi_thread")]
 async fn s4_34_sqlite_authorizer_enforces_view_rules() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
@@ -390,12 +390,12 @@ async fn s4_40_schema_is_readable_only_where_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_are_free_after_timeouts() {
+async fn connections_are_available_after_timeouts() {
     let endless = "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f";
-    // Each connection works until the timeout, several times.
+    // The queries keep each connection busy until the timeout, several times in turn.
     let short = SqlRule { timeout_ms: Some(TIMEOUT_MS / 4), ..rule() };
     for bench in Bench::all().await {
-        // More queries than connections.
+        // There are more queries than connections.
         let all = (0..12).map(|_| bench.query(&short, endless));
         for answer in join_all(all).await {
             let failure = answer.unwrap_err();
@@ -408,7 +408,7 @@ async fn connections_are_free_after_timeouts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s4_38_database_failures_are_distinguishable() {
+async fn s4_38_failures_have_the_error_code_of_the_database() {
     for bench in Bench::all().await {
         for (text, sqlite, postgres) in [
             ("SELECT missing FROM orders", "no such column", "42703"),

@@ -1,4 +1,4 @@
-//! Creates databases.
+//! Creates databases for tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -144,7 +144,7 @@ async fn sqlite_authorizer_protects_host_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn migrations_cannot_touch_host_tables_or_other_databases() {
+async fn migrations_cannot_access_host_tables_or_other_databases() {
     for bench in Bench::all().await {
         let error = bench.migrate(&[NOTES, "DELETE FROM _wattle_journal;"]).await.unwrap_err();
         assert!(error.to_string().contains("belong to the host"), "{error}");
@@ -176,7 +176,7 @@ async fn migrations_cannot_touch_host_tables_or_other_databases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn migrations_of_postgresql_define_and_run_no_code() {
+async fn migrations_of_postgresql_can_neither_define_nor_run_code() {
     let server = need!(Postgres::for_test());
     let bench = Bench::new(Fresh::postgres(server).await).await;
     for (text, reason) in [
@@ -209,7 +209,7 @@ async fn migrations_of_postgresql_define_and_run_no_code() {
     let error = bench.migrate(&[NOTES, &long]).await.unwrap_err();
     assert!(error.to_string().contains("1048576 are allowed"), "{error}");
 
-    // Other statements of the same texts, in which nothing runs.
+    // The same texts in strings and comments, which PostgreSQL does not execute, are allowed.
     let text = "INSERT INTO notes VALUES (2, $$DO ';'; CREATE FUNCTION f()$$); -- DO;
         COMMENT ON TABLE notes IS 'SET role; COMMIT;';
         ALTER TABLE notes ADD COLUMN tag TEXT DEFAULT E'\\';';
@@ -218,7 +218,7 @@ async fn migrations_of_postgresql_define_and_run_no_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endless_migration_is_stopped() {
+async fn migration_that_does_not_end_in_time_is_stopped() {
     let rows = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n)";
     let table = "CREATE TABLE late (id INTEGER);";
     for fresh in Fresh::all(&[SQLITE_FILE]).await {
@@ -229,7 +229,7 @@ async fn an_endless_migration_is_stopped() {
             format!("{table} INSERT INTO notes {rows} SELECT i, 'x' FROM n;"),
         ];
         if bench.fresh.dialect == "postgres" {
-            // No statement of it is slow.
+            // No single statement of this migration is slow.
             endless.push("SELECT pg_sleep(0.1);".repeat(100));
         }
         for text in &endless {
@@ -237,12 +237,12 @@ async fn an_endless_migration_is_stopped() {
             assert!(matches!(error, SqlError::MigrationTimeout { .. }), "{text}: {error}");
             let hint = "`migration_timeout` under `[sql.main]`";
             assert!(error.to_string().contains(hint), "{error}");
-            // Writers of this host and of another one go on.
+            // Writers of this host and of another host can continue.
             let transaction = hasty.begin("main", &limits()).await.unwrap();
             transaction.rollback().await.unwrap();
             bench.is_whole().await;
         }
-        // It changed nothing, and a corrected one is applied.
+        // The stopped migrations changed nothing, and a corrected migration can be applied.
         assert_eq!(bench.migrate(&[NOTES, table]).await.unwrap(), ["0002_more"]);
     }
 }
@@ -274,7 +274,7 @@ async fn value_sizes_are_limited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_memory_is_limited() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_MEMORY).await).await;
-    // In an in-memory database a statement fills memory and nothing else.
+    // In an in-memory database, a statement fills memory and not a file.
     let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
     let fill = "INSERT INTO notes WITH RECURSIVE n (i) AS
         (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
@@ -333,7 +333,7 @@ async fn reader_role_reads_only_its_grants() {
         let config = &config;
         async move { role(tables).apply("main", config, Some("it's")).await }
     };
-    // The second list revokes what the first one granted in addition.
+    // The second call revokes the right on `secrets`, which only the first call grants.
     apply(&["notes", "secrets"]).await.unwrap();
     assert_eq!(apply(&["notes", "sales.Orders"]).await.unwrap(), ["public.open"]);
 
