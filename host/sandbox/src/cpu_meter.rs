@@ -34,8 +34,8 @@ pub(crate) struct CpuMeter {
     allowed: Duration,
 }
 
-/// Time at which guest code was last entered. The meter shares it with the future that yields to
-/// the runtime, which sets the time when the guest continues.
+/// Time at which guest code was last entered. The meter shares this time with the future that
+/// yields to the runtime. The future sets the time when the guest continues.
 struct EntryTime {
     base: Instant,
     nanos: AtomicU64,

@@ -54,8 +54,8 @@ pub(crate) struct GuestInstance<'a> {
 }
 
 impl<'a> GuestCall<'a> {
-    /// Creates a call of a guest with the gate `gate`, which checks, performs and journals the host
-    /// calls of the guest (see [`Gate`]).
+    /// Creates a call of a guest whose host calls go through `gate`. The gate checks, performs and
+    /// journals these host calls (see [`Gate`]).
     pub(crate) fn with_gate(
         code: &'a CompiledComponent,
         gate: Arc<Gate>,
@@ -122,8 +122,8 @@ impl<'a> GuestCall<'a> {
     }
 
     /// Returns the owner of the place. A web handler can wait for a run of its app. The places of
-    /// handlers therefore count apart from those of runs: otherwise the runs could wait for the
-    /// places of the handlers.
+    /// handlers therefore count apart from those of runs: otherwise, a run could wait for the place
+    /// of a handler that waits for this run.
     fn owner_of_place(&self) -> PoolOwner {
         match (&self.owner, &self.gate) {
             (PoolOwner::App(app), Some(gate)) if gate.is_of_handler() => {

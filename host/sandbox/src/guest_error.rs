@@ -87,7 +87,7 @@ pub(crate) fn from_wasmtime_error(
         return GuestError::Host(pool_exhausted(&error, callee));
     }
     // The host functions of `wattle:plugin` return a full table to the guest as a failure. This
-    // error is of WASI or of the table of tasks.
+    // error comes from a function of WASI, or from the table of tasks.
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
         return GuestError::Limit(too_many_instances(callee));
     }

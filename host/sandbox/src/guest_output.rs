@@ -1,4 +1,5 @@
-//! The last bytes that a guest wrote to stdout and stderr, and the cause of a trap in them.
+//! The last bytes that a guest wrote to stdout and stderr, and the cause of a trap that these bytes
+//! contain.
 //!
 //! A guest that panics or throws an exception writes the reason to its output, and then executes
 //! `unreachable`. This module finds that reason for the failure of the call. The output of guests
@@ -10,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use self::cause::Cause;
 
-/// Number of bytes at the end of a stream that are kept at least. At most twice as many are kept. A
-/// stack trace has some KiB.
+/// Minimum number of bytes at the end of a stream that are kept. At most twice as many bytes are
+/// kept. A stack trace has some KiB.
 const MAX_STREAM_BYTES: usize = 8 << 10;
 
 /// An output stream of a guest.

@@ -25,8 +25,8 @@ use wattle_run::limit;
 pub(crate) enum PoolOwner {
     /// An app, with all of its loaded versions.
     App(AppName),
-    /// The web handlers of an app, and the tools that the handlers call. Their places count apart
-    /// from the places of other guests of the app. Their memory does not.
+    /// The web handlers of an app, and the tools that the handlers call. The places of these guests
+    /// count apart from the places of other guests of the app. Their memory does not count apart.
     Handlers(AppName),
     /// Components that describe themselves while they are loaded.
     Descriptions,
@@ -119,8 +119,8 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // If the pool has granted the amount already, it returns to the pool when the channel is
-        // dropped.
+        // If the pool has granted the amount already, the amount returns to the pool when the
+        // channel is dropped.
         self.entry.close();
         self.pool.admit(self.pool.lock());
     }

@@ -93,7 +93,7 @@ impl Databases {
     }
 
     /// Applies the pending migrations of an app, and returns their names. The caller reads the
-    /// migration files, since it knows which files it is allowed to read. The caller also checks
+    /// migration files, since the caller knows which files may be read. The caller also checks
     /// whether the operator's configuration permits the app to change the database. Migrations of
     /// one database are applied one at a time.
     ///
@@ -193,8 +193,8 @@ fn effective_limits(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     }
 }
 
-/// Returns an error if the rows were truncated at a limit that the rule sets. A rule with a limit
-/// permits no partial results.
+/// Returns an error if the rows were truncated at a limit that the rule sets. A rule that sets a
+/// limit permits no partial results.
 fn ensure_complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), StatementError> {
     if !rows.truncated {
         return Ok(());

@@ -6,7 +6,7 @@
 //! * [`config`]: URLs of databases.
 //! * `statement`: checks of all statements; `readonly`: checks of statements of plugins with
 //!   read-only access, which `checker` runs on separate threads; `readwrite`: checks of statements
-//!   of plugins with write access.
+//!   of plugins with write access, and of migrations of PostgreSQL.
 //! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.

@@ -1,4 +1,4 @@
-//! Types of available migrations, applied migrations, and errors of migrations.
+//! Types for available migrations, applied migrations and errors of migrations.
 
 use crate::failure::is_statement_timeout;
 

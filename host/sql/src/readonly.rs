@@ -1,7 +1,7 @@
 //! Checks statements of plugins with read-only access. A valid statement is one query that writes
 //! nothing, takes no lock, does not wait, does not leave the database, and reads only granted
-//! tables. The database also refuses writes. This check rejects more: it also rejects statements of
-//! these kinds that a read-only transaction permits.
+//! tables. The database also refuses writes. This check also rejects statements that a read-only
+//! transaction permits, such as a query that waits.
 
 mod catalog;
 mod function;

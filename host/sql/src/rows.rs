@@ -6,8 +6,8 @@ use sqlx::Either;
 use wattle_run::hostcall::sql::{Column, Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 
-/// Number of bytes that each value adds to the limit in addition to its content, so that rows of
-/// NULLs also count.
+/// Bytes that each value counts against the limit in addition to its content, so that rows of NULLs
+/// also count.
 const VALUE_OVERHEAD_BYTES: u64 = 8;
 
 /// Reads the rows of one dialect.

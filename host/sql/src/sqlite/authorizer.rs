@@ -1,5 +1,5 @@
-//! Enforces the rules that the parser checks by SQLite's authorizer as well. While SQLite compiles
-//! a statement, it reports each table and column that the statement reads, whatever the SQL text
+//! Enforces, by SQLite's authorizer, the same rules that the parser checks. While SQLite compiles a
+//! statement, it reports each table and column that the statement reads, whatever the SQL text
 //! looks like.
 //!
 //! SQLite passes the callback a number instead of a pointer, and the callback looks up the rule of
