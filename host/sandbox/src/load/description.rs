@@ -6,9 +6,9 @@ use wattle_graph::weight::weight;
 
 use crate::load::rejection::{Rejection, too_large};
 
-/// Maximum [weight](wattle_graph::weight) of all schemas and endpoint descriptions in a
-/// description, in bytes. The host keeps these in memory as long as the plugin is loaded. The
-/// schemas of the bundled plugins take less than one MiB.
+/// Maximum [weight](wattle_graph::weight) of all schemas and endpoint descriptions of a plugin, in
+/// bytes. The host keeps these in memory as long as the plugin is loaded. The schemas of the
+/// bundled plugins take less than one MiB.
 const SCHEMAS_WEIGHT: u64 = 16 << 20;
 
 /// Maximum number of nodes, tools, reducers or routes of one plugin, and of exported functions of a
@@ -26,7 +26,7 @@ pub(super) fn invalid_description(message: &str) -> Rejection {
     Rejection::new("describe", message, "correct the plugin's description and build it again")
 }
 
-/// Counts the memory of the schemas and endpoint descriptions in a description.
+/// Counts the memory of the schemas and endpoint descriptions of a plugin.
 pub(crate) struct Schemas {
     /// Number of bytes of memory that further schemas may take; see [`SCHEMAS_WEIGHT`].
     left: u64,

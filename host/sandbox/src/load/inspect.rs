@@ -10,8 +10,8 @@ use crate::engine::Abi;
 use crate::load::rejection::{Rejection, invalid, too_large};
 use crate::typed::docs::{self, PackageDocs};
 
-/// Maximum nesting of components, in levels. Components of encoders have two levels, and composed
-/// components have one or two more.
+/// Maximum nesting of components, in levels. A component of an encoder has two levels, and a
+/// composed component has one or two more.
 const MAX_NESTING: u64 = 5;
 
 /// Maximum number of instances of nested components. Together with [`MAX_NESTING`], this limit

@@ -1,7 +1,7 @@
 //! JSON Schema of WIT types, for the arguments of tools.
 //!
 //! A schema describes the values that [`crate::typed::to_val`] accepts. Like the schemas of the
-//! SDKs, it is of draft 2020-12 and has neither references nor `$schema`.
+//! SDKs, this schema is of draft 2020-12 and has neither references nor `$schema`.
 
 use serde_json::{Map, Value, json};
 

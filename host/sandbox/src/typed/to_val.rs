@@ -20,7 +20,7 @@ const INTEGER_BOUND: f64 = 18_446_744_073_709_551_616.0;
 const MAX_DIGITS: usize = 20;
 
 /// Converts the arguments of a call, an object with a field for each parameter. The memory of the
-/// values counts in `memory`.
+/// values counts against `memory`.
 pub(crate) fn arguments(
     params: &[(String, WitType)],
     arguments: &Value,

@@ -1,8 +1,9 @@
 //! Opens the folders that the operator grants a guest.
 //!
 //! Each guest call opens the folders again. Between two calls, a guest that may write to a folder
-//! can replace its entries, so it is not enough to check a path when the configuration is read. The
-//! host therefore resolves a path one part at a time and follows no symbolic link.
+//! can replace the entries of the folder, so it is not enough to check a path when the
+//! configuration is read. The host therefore resolves a path one part at a time and follows no
+//! symbolic link.
 
 use std::fs::File;
 use std::io;

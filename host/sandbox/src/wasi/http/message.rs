@@ -29,8 +29,8 @@ impl From<Error> for NotSent {
     }
 }
 
-/// The bytes of one body in memory. Until this value is dropped, they count together with the
-/// bodies of the other requests of the guest.
+/// The bytes of one body in memory. Until this value is dropped, these bytes count together with
+/// the bodies of the other requests of the guest.
 pub(super) struct HeldBytes {
     all: Arc<AtomicU64>,
     own: u64,
