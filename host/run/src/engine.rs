@@ -1,8 +1,8 @@
 //! Starts, resumes, cancels and reads runs.
 //!
 //! [`Engine`] is a handle that is cheap to clone. A thread has at most one active run. An operation
-//! takes the thread's entry in `active` before it reads the thread, so two concurrent requests
-//! never write to one thread.
+//! inserts an entry for its thread into `active` before it reads the thread, so at most one
+//! operation at a time writes to a thread.
 
 mod admission;
 mod answers;
@@ -74,8 +74,8 @@ use crate::view;
 use request::RunRequest;
 pub use request::answers_by_interrupt;
 
-/// Time that a cancel request waits for the end of the run. The request then returns, and the run
-/// ends once the work that delays it returns.
+/// Maximum time that a cancel request waits for the end of the run. If the run has not ended by
+/// then, the request returns, and the run ends as soon as the work that delays it returns.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout of each of the last steps of a shutdown: the host's last report, the end of aborted
@@ -91,17 +91,17 @@ pub struct EngineConfig {
     pub runtime: Option<Handle>,
     /// Time to live of threads that do not set one. Default: threads are kept forever.
     pub thread_ttl: Option<ThreadTtl>,
-    /// Name under which the engine holds leases. An engine with the name of an earlier one can
-    /// replace its leases immediately. Default: a new UUID.
+    /// Name under which the engine holds leases. An engine that has the name of an earlier engine
+    /// can replace that engine's leases immediately. Default: a new UUID.
     pub holder: Option<LeaseHolder>,
     /// Caps on what threads, apps and tenants store.
     pub caps: Caps,
     /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
-    /// Callers share these places. Default: no limit.
+    /// The host divides this number between callers. Default: no limit.
     pub max_runs: Option<usize>,
-    /// Maximum number of guest instances that web handlers and the tools that they call hold. Of
-    /// these, one caller can hold at most half of what other callers do not hold. Further handlers
-    /// are refused. Default: no limit.
+    /// Maximum number of guest instances that web handlers and the tools that they call hold. One
+    /// caller can hold at most half of the instances that other callers do not hold. The engine
+    /// rejects handlers above these limits. Default: no limit.
     pub max_handlers: Option<usize>,
 }
 
@@ -124,13 +124,13 @@ struct EngineInner {
     load_balance: load_balance::LoadBalance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
-    /// Guest instances of web handlers.
+    /// Guest instances of web handlers, divided between callers.
     handlers: Pool<CallerId>,
     /// Compiled schemas of interrupts and tools.
     schemas: Arc<SchemaCache>,
     /// Pages of event logs, shared by the tails that read them.
     pages: Pages,
-    /// States of threads, for reads of checkpoints.
+    /// Cache of the states of threads, from which checkpoints are read.
     states: StateCache,
     /// Set when a shutdown begins. Active runs stop before their next superstep.
     shutdown: StopFlag,
@@ -138,17 +138,17 @@ struct EngineInner {
     abort: StopFlag,
 }
 
-/// Entry of a thread that is in use by a run, or by another operation under a run id of its own.
+/// Entry of a thread that a run uses, or that another operation uses under a new run id.
 #[derive(Clone)]
 struct ActiveThread {
     run: RunId,
-    /// Caller that the run counts for. It is unknown until the run starts.
+    /// Caller for which the run counts. The caller is unknown until the run starts.
     caller: CallerId,
     cancel: StopFlag,
     drain: StopFlag,
     handover: StopFlag,
     done: watch::Receiver<Option<Arc<RunEnd>>>,
-    /// Log of the run. It is dangling until the run starts.
+    /// Log of the run. The reference is dangling until the run starts.
     log: Weak<ThreadLog>,
 }
 
@@ -168,7 +168,7 @@ struct ThreadClaim {
     epoch: LeaseEpoch,
     /// Validity of the lease; `None` before the lease is acquired.
     lease: Option<Arc<ThreadLease>>,
-    /// What the drop has to release in the store.
+    /// State of the lease, which decides what the drop releases in the store.
     lease_status: host_leases::LeaseStatus,
     /// The request for which the thread is claimed.
     request: RunRequest,
@@ -264,7 +264,8 @@ impl Engine {
         self.active().get(&run.thread).filter(|active| active.run == run.run).cloned()
     }
 
-    /// Returns a thread that exists and has not expired. An expired thread is deleted.
+    /// Returns the head of a thread, or `None` if the thread does not exist or has expired. Deletes
+    /// an expired thread.
     async fn unexpired_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
         let store = &self.0.ports.store;
         let Some(head) = store.thread(thread).await? else {
@@ -273,8 +274,8 @@ impl Engine {
         Ok(self.check_unexpired(&head.record).await?.then_some(head))
     }
 
-    /// Returns true if a thread has not expired. It expires if its interrupts are not answered in
-    /// time, and is then deleted.
+    /// Returns true if a thread has not expired. A thread expires if its interrupts are not
+    /// answered in time. Deletes an expired thread.
     async fn check_unexpired(&self, record: &ThreadRecord) -> Result<bool, Failure> {
         let is_over = record.status == ThreadStatus::Interrupted && self.is_expired(record);
         if is_over {
@@ -523,7 +524,7 @@ fn new_id<T, E: std::fmt::Debug>(parse: impl Fn(String) -> Result<T, E>) -> T {
     parse(uuid::Uuid::now_v7().to_string()).expect("a UUID is a valid id")
 }
 
-/// Returns the failure of requests that come during a shutdown.
+/// Returns the failure of a request that arrives during a shutdown.
 fn shutting_down() -> Failure {
     Failure::new(code::UNAVAILABLE, "the host is shutting down; try again").retryable()
 }

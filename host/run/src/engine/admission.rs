@@ -14,8 +14,9 @@ use crate::json::check_depth;
 use crate::ports::store::ThreadHead;
 
 impl Engine {
-    /// Checks the size of the context of a requested run. Whoever stores a context for later runs
-    /// checks it as well. A context that was stored under a larger cap stays usable.
+    /// Checks the size of the context of a requested run. Code that stores a context for later runs
+    /// calls this function, too. The start of a pending run does not check its context again, so a
+    /// context that was stored under a larger cap stays usable.
     ///
     /// # Errors
     ///
@@ -29,8 +30,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `unavailable` if the run is not recovered yet; `busy`, with the reason, if it is set aside;
-    /// `limit`.
+    /// `unavailable` if the orphaned run is not recovered yet; `busy`, with the reason, if the
+    /// thread is set aside; `limit` if the log is full or the tenant has reached a cap.
     pub(super) async fn admit(&self, head: &ThreadHead) -> Result<(), Failure> {
         self.reject_orphaned_run(head).await?;
         self.reject_full_log(head)?;

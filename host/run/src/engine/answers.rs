@@ -15,8 +15,8 @@ use crate::hostcall::runs::RunService as _;
 use crate::ports::store::{RunAnswers, RunKind, RunRecord, StaleAnswers};
 
 impl Engine {
-    /// Matches answers to the pending interrupts of a claimed thread of this app, and validates
-    /// them. Returns the answers as events, each with the graph that raised the interrupt.
+    /// Matches answers to the pending interrupts of a claimed thread of `app`, and validates the
+    /// answers. Returns the answers as events, each with the graph that raised the interrupt.
     pub(super) async fn match_answers(
         &self,
         slot: &ThreadClaim,
@@ -44,9 +44,9 @@ impl Engine {
         Ok(placed.collect())
     }
 
-    /// Replaces the answers of a run by answers with interrupt ids, if they match the pending
-    /// interrupts. A client answers the interrupts that it sees; others may be pending when the run
-    /// starts.
+    /// Replaces the answers of a run by answers that name interrupt ids, if the answers match the
+    /// pending interrupts. A client answers the interrupts that are pending at its request; other
+    /// interrupts may be pending when the run starts.
     pub(super) async fn resolve_answers(&self, record: &mut RunRecord) {
         let RunRecord { thread, spec, .. } = record;
         let Some(spec) = spec.as_deref_mut() else { return };
@@ -56,8 +56,8 @@ impl Engine {
         else {
             return;
         };
-        // If the answers do not match, the start of the run reports the reason. If they answer
-        // nothing yet, they may be for interrupts that a pending run raises.
+        // If the answers do not match, the start of the run reports the reason. If no interrupt is
+        // pending, the answers may be for interrupts that a pending run will raise.
         if let Ok(answers) = self.answers_by_id(thread, answer, stale).await
             && !answers.is_empty()
         {

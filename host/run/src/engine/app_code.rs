@@ -122,7 +122,7 @@ pub(super) fn select_graph(
             return Err(Failure::new(
                 code::INVALID,
                 format!(
-                    "app `{}` has several graphs, name one of {}",
+                    "app `{}` has several graphs; name one of {}",
                     app.name,
                     suggest::quoted_names(names)
                 ),

@@ -1,13 +1,15 @@
 //! Balances runs across the hosts that share a store.
 //!
-//! Any host may start any pending run; the store lets one of them do it. A host that receives a
-//! request for a run while it has several runs more than the least busy host assigns the run to
-//! that host. The other hosts start the run if the assigned host does not. A host that has many
-//! more runs than the mean stops some of them before their next superstep and hands them over.
+//! Any host may start any pending run, and the store ensures that only one host starts it. A host
+//! that receives a request for a run while it has several runs more than the least busy host
+//! assigns the run to that host. The other hosts start the run if the assigned host does not. A
+//! host that has many more runs than the mean stops some of them before their next superstep and
+//! hands them over.
 //!
 //! A host knows the load of the other hosts from their reports, and adds the runs that it has
-//! assigned to them since. A host that shares its store with no other host starts every run itself,
-//! up to its maximum. Callers share the places of each host: see [`run_places`](super::run_places).
+//! assigned to them since the reports. A host that shares its store with no other host starts every
+//! run itself, up to its maximum. Callers share the places of each host: see
+//! [`run_places`](super::run_places).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::MutexGuard;
@@ -39,15 +41,16 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum number of reports per lease period.
 const REPORTS_PER_LEASE: u64 = 3;
 
-/// Number of runs above the mean up to which none is handed over. Each handover costs two commits.
+/// Number of runs above the mean up to which a host hands over no run. Each handover costs two
+/// commits.
 const HANDOVER_SLACK: usize = 8;
 
-/// Divisor of the mean. The runs above the mean must also exceed the quotient, so that hosts do not
-/// pass runs back and forth.
+/// Divisor of the mean. A host hands over runs only if the number of its runs above the mean also
+/// exceeds the mean divided by this number. Otherwise, hosts would pass runs back and forth.
 const HANDOVER_MEAN_DIVISOR: usize = 2;
 
-/// A reservation of a place for a run of a caller, from the decision to start it here until it is
-/// active. Concurrent requests see each other's reservations.
+/// A reserved place for a run of a caller. The reservation lasts from the decision to start the run
+/// on this host until the run is active, so that concurrent requests count each other's runs.
 pub(super) struct StartReservation {
     engine: Engine,
     caller: CallerId,
@@ -59,7 +62,7 @@ impl Drop for StartReservation {
     }
 }
 
-/// The places of this host. Nobody else reserves one while this value exists.
+/// The locked places of this host. No other task reserves a place while this value exists.
 pub(super) struct LockedPlaces<'e> {
     engine: &'e Engine,
     reserved: MutexGuard<'e, HashMap<CallerId, usize>>,
@@ -117,8 +120,8 @@ impl Engine {
     }
 
     /// Reserves a place for a requested run of a caller. Returns `None` if this host must not start
-    /// it immediately: it is busy, the caller has its share of the places, or as many pending runs
-    /// wait for the free places.
+    /// the run immediately: the host is busier than another host, the caller has used its share of
+    /// the places, or the due pending runs need all free places.
     pub(super) fn try_reserve_start(&self, caller: CallerId) -> Option<StartReservation> {
         let least = self.0.load_balance.least_load();
         let most = least.map_or(usize::MAX, |least| least.saturating_add(START_SLACK));
@@ -130,7 +133,7 @@ impl Engine {
         may_start.then(|| locked.reserve(caller))
     }
 
-    /// Returns the places of this host, and keeps others from reserving one.
+    /// Locks the places of this host and returns them.
     pub(super) fn lock_places(&self) -> LockedPlaces<'_> {
         let reserved = self.0.load_balance.reserved_starts();
         let mut places = RunPlaces::new(self.0.load_balance.max_runs);
@@ -143,7 +146,7 @@ impl Engine {
         LockedPlaces { engine: self, reserved, places }
     }
 
-    /// Releases a reserved place. Its run is active or did not start.
+    /// Releases a reserved place after its run has become active or has failed to start.
     fn release_start(&self, caller: CallerId) {
         let mut reserved = self.0.load_balance.reserved_starts();
         if let Some(count) = reserved.get_mut(&caller) {
@@ -169,7 +172,8 @@ impl Engine {
         self.lock_places().places.used()
     }
 
-    /// Returns the number of active runs. Entries in `active` of other operations do not count.
+    /// Returns the number of active runs. Entries in `active` that belong to other operations do
+    /// not count.
     fn active_run_count(&self) -> usize {
         self.active().values().filter(|active| active.has_active_run()).count()
     }
@@ -230,7 +234,7 @@ impl Engine {
     }
 
     /// Sends a heartbeat and the load of this host immediately, and reads the loads of the other
-    /// hosts. While the engine serves, it does this periodically.
+    /// hosts. A serving engine also does this periodically.
     ///
     /// # Errors
     ///
@@ -242,7 +246,7 @@ impl Engine {
         Ok(self.sync_loads().await?)
     }
 
-    /// Reports the load of this host, and reads the loads of the others.
+    /// Reports the load of this host, and reads the loads of the other hosts.
     async fn sync_loads(&self) -> Result<(), StoreError> {
         let store = &self.0.ports.store;
         store.report(self.0.leases.holder(), &self.report()).await?;
@@ -280,8 +284,8 @@ impl Engine {
     }
 }
 
-/// Returns the number of runs that a host hands over: half of those above the mean, if these are
-/// many.
+/// Returns the number of runs that a host hands over: half of its runs above the mean, or 0 if the
+/// host has few runs above the mean.
 fn surplus(own: usize, others: &[usize]) -> usize {
     if others.is_empty() {
         return 0;
@@ -299,10 +303,10 @@ mod tests {
 
     #[test]
     fn host_hands_over_runs_only_if_it_has_many_more_than_the_mean() {
-        assert_eq!(surplus(1_000, &[]), 0, "no other host takes them");
+        assert_eq!(surplus(1_000, &[]), 0, "without another host, no run is handed over");
         assert_eq!(surplus(40, &[0, 0]), 13);
-        assert_eq!(surplus(12, &[0, 0]), 0, "few runs stay");
-        assert_eq!(surplus(140, &[100, 100]), 0, "a small difference stays");
+        assert_eq!(surplus(12, &[0, 0]), 0, "few runs above the mean are not handed over");
+        assert_eq!(surplus(140, &[100, 100]), 0, "a small part of the mean is not handed over");
         assert_eq!(surplus(0, &[100, 100]), 0);
     }
 

@@ -59,7 +59,7 @@ impl Engine {
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         self.check_context_size(&request.spec.context)?;
         let engine = self.clone();
-        // Boxed, because the future is large and would be part of those of all callers.
+        // Boxed, because the future is large and the futures of all callers would contain it.
         let create = async move { Box::pin(engine.create_locked(request)).await };
         self.run_to_completion(create).await
     }
@@ -77,19 +77,19 @@ impl Engine {
             Some(head) => self.preceding_runs(head).await?,
             None => PrecedingRuns::default(),
         };
-        // While a run is active, the answers may be for interrupts that it has not raised yet.
+        // While a run is active, the answers may be for interrupts that the run has not raised yet.
         if head.is_some() && ahead.running.is_none() {
             self.resolve_answers(&mut record).await;
         }
         let is_due = record.due_ms() <= record.started_ms;
         let goes_before = matches!(strategy, Multitask::Interrupt | Multitask::Rollback);
         let place = if goes_before && ahead.running.is_some() {
-            // The active run that it cancels leaves a place.
+            // The active run that the requested run cancels frees a place.
             Some(self.lock_places().reserve(record.caller()))
         } else {
             self.try_reserve_start(record.caller())
         };
-        // The start of a run checks it, so a run that starts immediately is not checked here.
+        // The start of a run checks the run, so a run that starts immediately is not checked here.
         let begins_now = is_due && ahead.is_empty() && place.is_some();
         if !may_stay_pending && !begins_now {
             self.check_start(head.as_ref(), &record).await?;

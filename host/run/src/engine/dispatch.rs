@@ -5,8 +5,8 @@
 //! notification of the store announces a run that another host enqueues. Notifications can be lost,
 //! so hosts that share a store also list all pending runs periodically.
 //!
-//! A due check takes a place for the run that it may start. The places of a host are shared between
-//! callers, so [`schedule`] decides whose thread is next.
+//! A check that is due reserves a place for the run that it may start. Callers share the places of
+//! a host, so [`schedule`] decides which caller's thread is checked next.
 
 mod schedule;
 
@@ -36,8 +36,8 @@ const CHECK_CONCURRENCY: usize = 16;
 /// Delay before the next check of a thread or run that another host may be changing.
 pub(super) const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
-/// Interval between two lists of all pending runs if hosts share the store, and delay before the
-/// next check of a thread that another host runs, or whose app is being loaded.
+/// Interval at which a host lists all pending runs if hosts share the store. Also the delay before
+/// the next check of a thread whose run another host executes, or whose app is being loaded.
 const LIST_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval at which an idle dispatcher checks that the engine still exists.
@@ -53,11 +53,11 @@ const MIN_RETRY_DELAY: Duration = Duration::from_millis(250);
 /// after an outage of the store.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// Transient failures to start a run after which the run fails. With the delays in between they
-/// take about ten minutes.
+/// Number of transient failures to start a run after which the run fails. With the delays between
+/// the attempts, this takes about ten minutes.
 const MAX_START_FAILURES: u32 = 25;
 
-/// A check of a thread that has a place for a run of a caller.
+/// A check of a thread, with a reserved place for a run of a caller.
 struct DueCheck {
     thread: ThreadId,
     caller: CallerId,
@@ -65,8 +65,8 @@ struct DueCheck {
 }
 
 impl Engine {
-    /// Returns true if this host knows of pending runs of a thread. The host learns of runs that
-    /// other hosts enqueue after a short delay.
+    /// Returns true if this host knows of pending runs of a thread. When another host enqueues a
+    /// run, this host learns of the run after a short delay.
     pub fn has_known_pending(&self, thread: &ThreadId) -> bool {
         self.0.dispatch.has_pending(thread)
     }
@@ -142,7 +142,8 @@ impl Engine {
         let now_ms = self.now_ms();
         let Some(next) = next_of(pending.iter(), now_ms) else { return Ok(NextCheck::Never) };
         self.0.dispatch.set_caller(thread, next.caller);
-        // The place of this check is for a run of `caller`. Another caller waits for its own turn.
+        // The place of this check is for a run of `caller`. A run of another caller waits for the
+        // turn of that caller.
         if next.due_ms > now_ms || next.caller != caller {
             return Ok(NextCheck::At(next.due_ms));
         }

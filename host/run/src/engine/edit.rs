@@ -125,8 +125,8 @@ impl Engine {
         self.write_edits(slot, &head, forked, made, principal).await
     }
 
-    /// Returns the thread and the checkpoint that a request edits. A thread that does not exist is
-    /// prepared as a new one.
+    /// Returns the thread and the checkpoint that a request edits. If the thread does not exist,
+    /// the target is a new thread.
     async fn edit_target(&self, request: &EditThread) -> Result<EditTarget, Failure> {
         let thread = &request.thread;
         let Some(mut head) = self.unexpired_thread(thread).await? else {
@@ -210,7 +210,7 @@ fn begins(edits: &[Edit]) -> bool {
 }
 
 /// Applies an edit as an input to a thread without history, as work of a caller. `blank` is the
-/// checkpoint of such a thread.
+/// empty checkpoint of the thread.
 async fn apply_first(
     caller: CallerId,
     app: &App,
@@ -288,7 +288,7 @@ mod tests {
     use crate::blocking::hold_all_turns;
 
     #[tokio::test]
-    async fn large_edits_are_applied_in_turn() {
+    async fn large_edits_wait_for_a_turn_of_long_work() {
         let text = "[graphs.g]\nentry = 'a'\nnodes = { a = {} }\nchannels = { list = {} }";
         let graph = check_toml("graph.toml", text, &AnyPlugin).unwrap().remove(0);
         let app = App::empty(AppName::new("app").unwrap());

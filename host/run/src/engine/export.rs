@@ -20,10 +20,10 @@ use crate::ports::blob::BlobRef;
 use crate::ports::store::{RunRecord, StoredBatch, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::ports::{BlobStore, Store};
 
-/// Runs that are read at once, so that one page has the runs of most threads.
+/// Number of runs that are read at once. Most threads have fewer runs, so one page has them all.
 const EXPORTED_RUNS: usize = 10_000;
 
-/// Bytes of batches that are read at once.
+/// Maximum number of bytes of batches that are read at once.
 const PAGE_BYTES: usize = 4 << 20;
 
 impl Engine {
@@ -31,10 +31,10 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is active, because its further events would be missing, or if
-    /// runs come or go while a long list of runs is read;
-    /// `unavailable` if the code is requested and not available. An item of the stream is an error
-    /// if the store fails during the export.
+    /// `not-found`; `busy` while a run is active, because its further events would be missing, or
+    /// if runs are added or deleted while a long list of runs is read; `unavailable` if the code is
+    /// requested and cannot be loaded. An item of the stream is an error if the store fails during
+    /// the export.
     pub async fn export(
         &self,
         thread: &ThreadId,
@@ -48,7 +48,7 @@ impl Engine {
         let record = &head.record;
         let catalog = &self.0.catalog;
         let version = catalog.load_version(&record.app, &record.graph, record.version).await;
-        // Without the code, its digests are not in the header.
+        // If the code cannot be loaded, the header has no digests of the code.
         let version = if parts.code { version? } else { version.unwrap_or_default() };
         let app = version.map(|(app, _)| app);
         let header = self.header(&head, app.as_deref(), parts).await?;
@@ -108,8 +108,8 @@ impl Engine {
         })
     }
 
-    /// Returns the runs of a thread, oldest first. Those that have not started come without their
-    /// inputs, which are not part of the log.
+    /// Returns the runs of a thread, oldest first. Removes the inputs of runs that have not
+    /// started, because these inputs are not part of the log.
     async fn runs_without_input(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, Failure> {
         let store = &self.0.ports.store;
         let mut runs: Vec<RunRecord> = Vec::new();
@@ -117,7 +117,7 @@ impl Engine {
         while !is_last {
             let page = store.newest_runs(thread, runs.len(), EXPORTED_RUNS).await?;
             if let Some(last) = runs.last() {
-                // A run that came or went meanwhile has moved the others in the list.
+                // A run that was added or deleted meanwhile has moved the other runs in the list.
                 let found = store.newest_runs(thread, runs.len() - 1, 1).await?.items;
                 if found.first().is_none_or(|run| run.id != last.id) {
                     return Err(changed(thread));
@@ -186,8 +186,8 @@ struct ExportStream {
 }
 
 impl ExportStream {
-    /// Returns the next lines: those of batches first, then those of the blobs that the batches
-    /// reference.
+    /// Returns the next lines: first the lines of the batches, then the lines of the blobs that the
+    /// batches reference.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         if !self.log_end.is_over {
             return self.batch_lines().await.map(Some);

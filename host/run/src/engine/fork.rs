@@ -2,9 +2,10 @@
 //! result.
 //!
 //! A fork is a new checkpoint, so its tasks have new ids and none of the events since the old
-//! checkpoint. It is written in one batch with the start of its run and the events that it carries
-//! over: after a crash it is complete and continues, or it does not exist. Only copies of
-//! checkpoints of subgraphs are written before, and have no effect without it.
+//! checkpoint. The engine writes the fork in one batch with the start of its run and the
+//! carried-over events: after a crash, the fork is complete and its run continues, or the fork does
+//! not exist. Only copied checkpoints of subgraphs are written before this batch. Without the fork,
+//! these copies have no effect.
 
 mod carry_over;
 mod command;
@@ -47,8 +48,8 @@ use crate::ports::store::{
 use crate::task::options;
 use crate::time_travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 
-/// Page size of the search for a call, from the newest checkpoint backwards. Most forks start at
-/// recent calls.
+/// Page size of the search for a call, which begins at the newest checkpoint and goes backwards.
+/// Most forks start at recent calls.
 const PAGE_CHECKPOINTS: usize = 16;
 
 /// A fork that is not yet written.
@@ -61,7 +62,7 @@ struct PreparedFork {
     carried_over: CarriedOver,
 }
 
-/// The thread and the forked checkpoint, with the code that made it.
+/// The thread and the forked checkpoint, with the code that made the checkpoint.
 struct ForkBase {
     head: ThreadHead,
     app: Arc<App>,
@@ -82,7 +83,8 @@ impl Engine {
     /// Starts a run that continues from an earlier state of a thread, in the thread or in a copy of
     /// it. Returns once the start is durable.
     ///
-    /// A thread that was migrated since returns to the version that made the checkpoint.
+    /// If the thread was migrated after the checkpoint, it returns to the version that made the
+    /// checkpoint.
     ///
     /// # Errors
     ///
@@ -119,8 +121,8 @@ impl Engine {
         }
     }
 
-    /// Starts a run that continues in a thread from an earlier state of it. Returns once the start
-    /// is durable.
+    /// Starts a run that continues in a thread from an earlier state of the thread. Returns once
+    /// the start is durable.
     ///
     /// # Errors
     ///
@@ -192,8 +194,8 @@ impl Engine {
         Ok(PreparedFork { from, checkpoint, call: None, carried_over: CarriedOver::default() })
     }
 
-    /// Forks before an earlier input: another input is applied to the state of that time, or to no
-    /// state if the input was the first.
+    /// Forks before an earlier input. Applies another input to the state before the earlier input,
+    /// or to the empty state if the earlier input was the first.
     async fn fork_at_input(
         &self,
         head: &ThreadHead,
@@ -365,7 +367,8 @@ impl Engine {
     }
 }
 
-/// Returns the checkpoint after an input on a state, or on no state.
+/// Returns the checkpoint after an input to the state of `base`, or to the empty state without
+/// `base`.
 async fn input_checkpoint(
     fork_base: &ForkBase,
     slot: &ThreadClaim,
@@ -400,7 +403,10 @@ fn find_call_event<'t>(
         EventKind::Called(called) => Ok(Some((event, called))),
         _ => Err(Failure::new(
             code::INVALID,
-            format!("event {} is no result of a host call; name one of type `called`", event.seq),
+            format!(
+                "event {} is not a result of a host call; name an event of type `called`",
+                event.seq
+            ),
         )),
     }
 }
@@ -413,8 +419,8 @@ fn call_not_found(head: &ThreadHead, call: &CallRef) -> Failure {
         }
         CallRef::Seq(seq) => format!("thread `{thread}` has no event {seq} after a checkpoint"),
         CallRef::Path { task, scope, call } => format!(
-            "thread `{thread}` has no call {call} of task `{task}` in scope {scope:?}; its trace \
-             lists the calls"
+            "thread `{thread}` has no call {call} of task `{task}` in scope {scope:?}; the \
+             trace of the thread lists the calls"
         ),
     };
     Failure::new(code::NOT_FOUND, text)

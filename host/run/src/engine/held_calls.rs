@@ -1,23 +1,25 @@
 //! Calls that MCP servers hold open on this host until a person has answered.
 //!
-//! An input, an edit, a fork, a decision, a cancel or the end of the thread can end the wait, on this host or on
-//! another one. None of these names calls. Instead, the host compares the calls that are held for a thread with the
-//! calls that the thread waits for: after each of its own operations on the thread, and periodically.
+//! An input, an edit, a fork, a decision, a cancel or the end of the thread can end the wait, on
+//! this host or on another host. These operations do not name held calls. Therefore, the host
+//! compares the calls that are held for a thread with the calls that the thread waits for: after
+//! each of its own operations on the thread, and periodically.
 //!
 //! # Where a call continues
 //!
-//! Of the hosts that share a store, only the host that holds a call can continue it, but any host may receive the
-//! answer. A host that does not hold the call leaves the run to the host that does. The run is pending then, and
-//! names the interrupts that it answers.
+//! Of the hosts that share a store, only the host that holds a call can continue it, but any host
+//! may receive the answer. A host that does not hold the call leaves the run to the host that does.
+//! The run is then pending and names the interrupts that it answers.
 //!
 //! The run is left to that host as long as the host is live and not shutting down, without a timeout. A host at its
 //! maximum number of runs starts the run when it has capacity. A host that was not notified finds the run in its next
 //! list of pending runs. The run is due from the last change of its thread on, so a host whose clock is behind also
 //! sees it as due.
 //!
-//! The other hosts check the run periodically. The store decides by its own clock which hosts are live, so the wait
-//! for a dead host is bounded by its lease. After that any host starts the run, and the call is in doubt. The call is
-//! also in doubt if its own host starts the run and no longer holds the call.
+//! The other hosts check the run periodically. The store decides by its own clock which hosts are
+//! live, so the lease of a dead host bounds the wait for that host. After the wait, any host starts
+//! the run, and the call is in doubt. The call is also in doubt if its own host starts the run and
+//! no longer holds the call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,9 +105,9 @@ impl Engine {
         Ok(elicited.filter_map(|it| it.elicitation.held).collect())
     }
 
-    /// Returns the host on which a thread continues its held calls: this one, or another live host that is not
-    /// shutting down. Returns `None` if no host holds any of the calls. Of several hosts, the ones with answered
-    /// interrupts come first.
+    /// Returns the host on which a thread continues its held calls: this host, or another live host
+    /// that is not shutting down. Returns `None` if no host holds any of the calls. If several
+    /// hosts hold calls, a host with an answered interrupt takes precedence.
     pub(super) async fn held_call_host(
         &self,
         thread: &ThreadId,
@@ -157,8 +159,9 @@ impl Engine {
         self.held_call_host(&record.thread, held, is_answered).await
     }
 
-    /// Leaves a run that would continue a thread to another host, as a pending run. Its answers have interrupt ids,
-    /// because other interrupts may be pending when it starts.
+    /// Enqueues a run that would continue a thread as pending, for another host to start. The
+    /// answers of the run name interrupt ids, because other interrupts may be pending when the run
+    /// starts.
     pub(super) async fn enqueue_for_host(
         &self,
         host: LeaseHolder,
@@ -186,8 +189,8 @@ impl Engine {
             graph: None,
             context: Value::Null,
             metadata: BTreeMap::new(),
-            // The time comes from the clock of the host that changed the thread last, which often is the host with the
-            // call.
+            // The time comes from the clock of the host that changed the thread last, which often
+            // is the host that holds the call.
             due_ms: self.now_ms().min(head.record.updated_ms),
             ttl: None,
             client: asked.spec.map(|spec| spec.client).unwrap_or_default(),

@@ -26,8 +26,8 @@ use crate::unpersisted_events;
 use crate::view::{self, Subgraphs};
 
 impl Engine {
-    /// Returns the state of a thread, or of one of its subgraphs, at a checkpoint. Without
-    /// `checkpoint`, it is the current one.
+    /// Returns the state of a thread, or of one of its subgraphs, at a checkpoint: without
+    /// `checkpoint`, at the current checkpoint.
     ///
     /// # Errors
     ///
@@ -52,9 +52,9 @@ impl Engine {
         self.state_view(&head, &code, tuple).await
     }
 
-    /// Returns the states of a thread at its checkpoints, newest first: a page of at most
-    /// [`HISTORY_BYTES`](limit::HISTORY_BYTES), unless the first state alone has more. Without
-    /// states, no channel values are read.
+    /// Returns the states of a thread at its checkpoints, newest first. A page has at most
+    /// [`HISTORY_BYTES`](limit::HISTORY_BYTES), unless its first state alone is larger. If the
+    /// query excludes states, no channel values are read.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Engine {
         let Some((app, graph_version)) = self.loaded_code(&head.record).await else {
             return Ok(None);
         };
-        // The code names the graphs that nodes run, the log those that calls started.
+        // The code names the graphs that nodes run; the log names the graphs that calls started.
         let is_started = namespace.ancestors().any(|graph| graph.call_path().is_some());
         let events = if is_started {
             let tuple = view::current_checkpoint(&self.0.states, &head).await?;
@@ -289,7 +289,7 @@ impl TaskViewBuilder<'_> {
         let lineage = self.lineage;
         let planned: Vec<(TaskId, NodeName, u32)> = match self.graph {
             None => tasks_in_log(lineage),
-            // The copy has no events, so the plan contains every task of the superstep.
+            // The new lineage has no events, so the plan contains every task of the superstep.
             Some(graph) => {
                 match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
                     Plan::Tasks { runnable, .. } => {

@@ -11,8 +11,8 @@ use crate::log::Heartbeats;
 use crate::ports::Clock;
 use crate::ports::store::{LeaseEpoch, LeaseHolder};
 
-/// Maximum number of stray leases that are kept, which is about a megabyte of ids. Any further
-/// stray lease expires after this host has stopped.
+/// Maximum number of stray leases that the host remembers. Their ids take about a megabyte. Any
+/// further stray lease expires after this host has stopped.
 const MAX_STRAY_LEASES: usize = 10_000;
 
 /// What a claim has to release in the store.
@@ -36,8 +36,8 @@ pub(super) struct HostLeases {
     pub(super) releasing: watch::Sender<usize>,
     /// Stray leases: the store may have them under the name of this host although no claim holds
     /// them. Their release failed, or the response to their acquisition was lost. The epoch is
-    /// `None` if it is unknown. While this host is live, stray leases keep other hosts from the
-    /// threads.
+    /// `None` if it is unknown. While this host is live, stray leases keep other hosts from
+    /// claiming the threads.
     strays: Mutex<BTreeMap<ThreadId, Option<LeaseEpoch>>>,
     /// Runs of other hosts for which this host repeats drain notifications.
     pub(super) drain_requests: DrainRequests,
@@ -80,7 +80,7 @@ impl HostLeases {
         } else {
             tracing::warn!(
                 %thread,
-                "too many stray leases; this one expires after the host has stopped"
+                "too many stray leases; the lease of this thread expires after the host has stopped"
             );
         }
     }

@@ -23,7 +23,8 @@ pub struct InterruptedThread {
     pub interrupts: Vec<InterruptView>,
 }
 
-/// A page of interrupted threads. It may be short, or even empty, and have a successor.
+/// A page of interrupted threads. A page may have fewer threads than its limit, or none, although
+/// another page follows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InterruptPage {
     /// The threads, newest update first.
@@ -62,7 +63,7 @@ impl Engine {
     }
 
     /// Returns the current checkpoint of a thread without its values. Returns `None` if the thread
-    /// has none, is set aside, or has damaged or too many events.
+    /// has no checkpoint, is set aside, or has damaged or too many events.
     async fn readable_outline(
         &self,
         thread: &ThreadSummary,
@@ -96,8 +97,8 @@ impl Engine {
         Ok(Some(CheckpointOutline { head, tuple }))
     }
 
-    /// Returns a thread with its pending interrupts. Returns `None` if it is no longer the one that
-    /// was found: it was resumed, has expired, or was deleted and created again.
+    /// Returns a thread with its pending interrupts. Returns `None` if the thread has changed since
+    /// the search: it was resumed, has expired, or was deleted and created again.
     fn interrupted_thread(
         &self,
         found: &ThreadSummary,

@@ -1,9 +1,10 @@
 //! Claims of threads: which engine may write to a thread.
 //!
 //! Within a process, the entry in `active` excludes concurrent operations on a thread. Between
-//! processes that share a store, a lease does. The lease is acquired after the entry and before
-//! anything is read, the store checks its epoch with every write, and it is released before the end
-//! of the run is announced: with the last batch of the run, or after it.
+//! processes that share a store, a lease excludes them. An operation acquires the lease after the
+//! entry and before it reads anything. The store checks the epoch of the lease with every write.
+//! The lease is released before the end of the run is announced: with the last batch of the run, or
+//! after that batch.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -24,14 +25,16 @@ use crate::ports::store::{
 };
 use crate::stop_flag::StopFlag;
 
-/// Heartbeats per lease period. A late or lost heartbeat does not expire the lease.
+/// Number of heartbeats per lease period. A single late or lost heartbeat does not let the lease
+/// expire.
 const HEARTBEATS_PER_LEASE: u64 = 3;
 
 /// Attempts to acquire a lease that another host holds although no run is active on the thread.
 /// That host has recorded the end of its run and is about to release the lease.
 const LEASE_ATTEMPTS: u32 = 8;
 
-/// Delay before the second attempt. It doubles each time, to more than a second in total.
+/// Delay before the second attempt. The delay doubles with each attempt; in total, the delays are
+/// more than a second.
 const LEASE_RETRY_DELAY: Duration = Duration::from_millis(10);
 
 impl Engine {
@@ -118,7 +121,7 @@ impl Engine {
     }
 
     /// Takes the entry of a thread. The end of a run is visible shortly before its entry is free,
-    /// so this waits for a run that has ended.
+    /// so this function waits if the run of the entry has ended.
     async fn claim_local(&self, thread: &ThreadId, run: RunId) -> Result<ThreadClaim, Failure> {
         loop {
             let busy = match self.try_claim_local(thread, run.clone()) {
@@ -133,7 +136,7 @@ impl Engine {
             if !has_ended {
                 return Err(busy);
             }
-            // A run that is aborted announces no end, but its entry is free then, too.
+            // An aborted run announces no end. The wait then fails, and the entry is free.
             let _ = other.done.wait_for(Option::is_some).await;
         }
     }
@@ -228,8 +231,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Not `async`: the release of a stray lease claims its thread, which starts the heartbeats, so
-    /// the future would contain itself.
+    /// Starts the release of stray leases in the background. This function is not `async`: the
+    /// release of a stray lease claims its thread, which starts the heartbeats, so the future would
+    /// contain itself.
     fn start_stray_release(&self, pause: Duration) {
         self.0.runtime.spawn(stray_release_loop(Arc::downgrade(&self.0), pause));
     }
@@ -289,8 +293,8 @@ async fn heartbeat_loop(engine: Weak<EngineInner>, pause: Duration) {
     }
 }
 
-/// Releases stray leases once per heartbeat interval, until the engine is dropped. It does not
-/// share a task with the heartbeats, because a store that fails may take long to respond.
+/// Releases stray leases once per heartbeat interval, until the engine is dropped. This loop is
+/// separate from the heartbeats, because a store that fails may take long to respond.
 async fn stray_release_loop(engine: Weak<EngineInner>, pause: Duration) {
     loop {
         tokio::time::sleep(pause).await;
@@ -323,7 +327,7 @@ impl ThreadClaim {
         }
     }
 
-    /// Records that the last batch under the lease has released it.
+    /// Records that the last batch under the lease has released the lease.
     pub(super) fn lease_ended(&mut self) {
         self.lease_status = LeaseStatus::NotHeld;
     }
@@ -360,8 +364,8 @@ impl Drop for ThreadClaim {
     }
 }
 
-/// Releases a lease. If the store fails, the lease is stray and released later. Returns false in
-/// that case.
+/// Releases a lease. If the store fails, records the lease as stray, so that it is released later,
+/// and returns false.
 async fn release_lease(engine: &Engine, thread: &ThreadId, epoch: LeaseEpoch) -> bool {
     let Err(error) = engine.0.ports.store.release_lease(thread, epoch).await else { return true };
     tracing::warn!(%thread, %error, "cannot release the lease of a thread; it is released later");

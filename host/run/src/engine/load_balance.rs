@@ -28,7 +28,7 @@ pub(super) struct LoadBalance {
 /// Another host.
 pub(super) struct OtherHost {
     pub(super) holder: LeaseHolder,
-    /// Runs that the host reported, and those assigned to it since.
+    /// Runs that the host reported, and runs that were assigned to the host since the report.
     pub(super) runs: usize,
 }
 
@@ -49,13 +49,13 @@ impl LoadBalance {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the reserved starts. The locks of the active runs and of the dispatcher are taken
-    /// while this one is held. No code that can panic runs under it.
+    /// Locks the reserved starts. Code that holds this lock may take the locks of the active runs
+    /// and of the dispatcher. No code that can panic runs under this lock.
     pub(super) fn reserved_starts(&self) -> MutexGuard<'_, HashMap<CallerId, usize>> {
         self.reserved_starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of runs of the least busy other host; `None` if there is none.
+    /// Returns the number of runs of the least busy other host; `None` if there is no other host.
     pub(super) fn least_load(&self) -> Option<usize> {
         self.others().iter().map(|other| other.runs).min()
     }

@@ -135,7 +135,7 @@ impl Engine {
         };
         record.stopped = false;
         record.failure = None;
-        // Nobody continues from a state of the former version.
+        // No run continues from a state of the former version.
         self.0.states.remove(&record.id);
         log.commit(Commit {
             record: Some(record),
@@ -147,8 +147,8 @@ impl Engine {
         Ok(log.wait_durable().await?)
     }
 
-    /// Returns the orphaned run of a thread, if there is one. It cannot continue, because its tasks
-    /// belong to the former version.
+    /// Returns the orphaned run of a thread, if there is one. The run cannot continue, because its
+    /// tasks belong to the former version.
     async fn orphaned_run(&self, record: &ThreadRecord) -> Result<Option<RunRecord>, Failure> {
         let Some(run) = &record.run else { return Ok(None) };
         let run = self.0.ports.store.run(run).await?;

@@ -6,7 +6,7 @@ use wattle_graph::id::AppName;
 use super::thread_not_found;
 use crate::ports::store::ThreadHead;
 
-/// Fails as if the thread did not exist if it belongs to another app or tenant.
+/// Returns the failure of a missing thread if the thread belongs to another app or tenant.
 pub(super) fn check_owner(
     head: &ThreadHead,
     app: Option<&AppName>,

@@ -65,8 +65,8 @@ impl Engine {
     }
 
     /// Removes all pending runs of a thread from the queue and cancels them, or deletes them if
-    /// `forget` is true. `except` is the run that is about to start; another host may have enqueued
-    /// it.
+    /// `forget` is true. Keeps the run `except`, which is about to start and may be pending because
+    /// another host has enqueued it.
     pub(super) async fn dequeue_all(
         &self,
         thread: &ThreadId,
@@ -128,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::cancel_run`], but returns false if the run has ended.
+    /// Like [`Engine::cancel_run`], but returns false if the run has ended.
     pub(super) async fn cancel_unless_ended(
         &self,
         run: &RunRef,
@@ -150,7 +150,7 @@ impl Engine {
         let record = self.0.ports.store.run(&run.run).await?;
         let record = record.filter(|record| record.thread == run.thread);
         let record = record.ok_or_else(|| run_not_found(run))?;
-        // The run may start between the two calls.
+        // The run may start between the read of its record and its removal from the queue.
         if record.status == RunStatus::Pending
             && self.dequeue(&run.thread, &run.run, forget).await?
         {
@@ -215,7 +215,8 @@ impl Engine {
     }
 
     /// Deletes a thread whose stored data is damaged. The owner of such a thread is unknown, so
-    /// only the operator may call this. Returns false if the thread is readable or does not exist.
+    /// only the operator may call this function. Returns false if the thread is readable or does
+    /// not exist.
     ///
     /// # Errors
     ///
@@ -275,7 +276,7 @@ impl Engine {
     }
 
     /// Waits until a run is no longer pending, and returns its record; `None` if the run does not
-    /// exist. A run that was cancelled before it started has ended.
+    /// exist. A run that was cancelled before its start is no longer pending.
     ///
     /// # Errors
     ///
@@ -296,9 +297,9 @@ impl Engine {
             }
             tokio::select! {
                 _ = left.changed() => {}
-                // Another host may have started the run,
+                // Another host may have started the run.
                 Ok(()) = events.changed() => {}
-                // or removed it, or its thread may have been deleted.
+                // Another host may have removed the run or deleted its thread.
                 () = tokio::time::sleep(RECHECK_DELAY) => {}
                 () = self.0.shutdown.wait() => return Err(shutting_down()),
             }
@@ -348,12 +349,12 @@ impl Engine {
         Ok(unbegun)
     }
 
-    /// Adds to a thread the record of its run that never started.
+    /// Stores the record of a run that never started on the recreated thread of the run.
     async fn restore_never_started(&self, record: RunRecord) -> Result<(), Failure> {
         if record.status == RunStatus::Pending {
             return self.enqueue(&record, None).await;
         }
-        // The due time keeps other hosts from starting the run in between.
+        // The due time keeps other hosts from starting the run before it is removed from the queue.
         let later = |spec: RunSpec| Box::new(RunSpec { due_ms: i64::MAX, ..spec });
         let pending = RunRecord {
             status: RunStatus::Pending,
@@ -374,7 +375,7 @@ impl Engine {
         known.ok_or_else(|| Failure::internal(format!("run `{run}` has started but has no record")))
     }
 
-    /// Runs `work` to completion, also if the caller is dropped.
+    /// Runs `work` to completion, even if the future of the caller is dropped.
     pub(super) async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,

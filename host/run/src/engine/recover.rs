@@ -1,5 +1,5 @@
-//! Recovers orphaned runs: a crash or a shutdown of this host, or of a host that shares the store,
-//! stopped them before they ended.
+//! Recovers orphaned runs: runs that a crash or a shutdown of this host, or of a host that shares
+//! the store, stopped before their end.
 //!
 //! After a start, recovery proceeds in the background, oldest run first, a few runs at a time. An
 //! operation on a thread recovers the run of the thread first. A run that cannot be recovered is
@@ -30,12 +30,12 @@ use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, Thre
 /// continues.
 const RECOVERY_CONCURRENCY: usize = 16;
 
-/// Bytes of stored threads that one permit of the semaphore covers. The semaphore bounds how much
-/// recovery reads at once.
+/// Bytes of stored threads that one permit of the semaphore covers. The semaphore bounds how many
+/// bytes the concurrent recoveries read.
 const PERMIT_BYTES: u64 = 1 << 10;
 
-/// Minimum interval between two recovery scans. With many hosts some lease is always close to
-/// expiry, and nearly all of them are renewed.
+/// Minimum interval between two recovery scans. With many hosts, some lease is always close to its
+/// expiry, although nearly all leases are renewed.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Delay before the next scan if the store cannot list the orphaned runs.
@@ -44,8 +44,8 @@ const LIST_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Number of recovered runs between two progress messages in the log.
 const PROGRESS_LOG_RUNS: usize = 500;
 
-/// Delay before the first retry of a run that is set aside. It doubles with each retry, so that a
-/// run that always fails costs little.
+/// Delay before the first retry of a run that is set aside. The delay doubles with each retry, so
+/// that a run that always fails costs little.
 const MIN_RETRY_MS: i64 = 30_000;
 
 /// Upper bound of the delay between two retries of a run that is set aside.
@@ -200,9 +200,9 @@ impl Engine {
     }
 
     /// Shares runs with other hosts while the future is polled: recovers runs of other hosts, and
-    /// reports the load of this one. It scans for orphaned runs when another host has handed over
-    /// runs, and when the next lease would expire, since the heartbeat of a live host arrives
-    /// before that.
+    /// reports the load of this host. The host scans for orphaned runs when another host has handed
+    /// over runs, and at the time at which the next lease expires unless its holder sends a
+    /// heartbeat before.
     pub async fn share_runs(&self) {
         tokio::join!(self.recovery_loop(), self.balance_loop());
     }
@@ -217,7 +217,8 @@ impl Engine {
                 tracing::warn!(%error, "cannot read when leases of other hosts expire");
                 None
             });
-            // A host that starts meanwhile may have a shorter lease than this one.
+            // The pause is bounded, because a host that starts meanwhile may have a shorter lease
+            // than this host.
             let pause = next.unwrap_or(longest).clamp(MIN_SCAN_INTERVAL, longest);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -278,7 +279,8 @@ impl Engine {
         if !has_waited && (is_complete || self.set_aside(thread).is_some()) {
             return Ok(());
         }
-        // Every operation that claims a thread would be as large as a recovery, which is rare.
+        // Boxed: otherwise, the future of every operation that claims a thread would contain that
+        // of a recovery, which is rare.
         Box::pin(self.recover_now(thread)).await?;
         self.check_not_waiting(thread)
     }
@@ -397,7 +399,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `unavailable` until the run is recovered; `busy`, with the reason, if it is set aside.
+    /// `unavailable` until the run is recovered; `busy`, with the reason, if the run is set aside.
     pub(super) async fn reject_orphaned_run(&self, head: &ThreadHead) -> Result<(), Failure> {
         let (ThreadStatus::Running, Some(run)) = (head.record.status, &head.record.run) else {
             return Ok(());
@@ -411,7 +413,7 @@ impl Engine {
         }
     }
 
-    /// Returns why nothing can be done with an orphaned run.
+    /// Returns the failure of an operation on an orphaned run that has not been recovered.
     pub(super) fn not_recovered(&self, thread: &ThreadId, run: &RunId) -> Failure {
         if let Some(aside) = self.set_aside(thread) {
             let text = format!(
@@ -436,8 +438,8 @@ impl Engine {
     }
 }
 
-/// Recovers the runs that wait for their apps whenever something has been loaded, until the engine
-/// is dropped or shuts down.
+/// Recovers the runs that wait for their apps whenever the catalog has loaded an app, until the
+/// engine is dropped or shuts down.
 async fn recover_after_loading(engine: Weak<EngineInner>) {
     let Some((mut loaded, shutdown)) =
         engine.upgrade().map(|engine| (engine.catalog.watch_loaded(), engine.shutdown.clone()))

@@ -1,5 +1,5 @@
-//! How far the recovery of orphaned runs is, which runs are set aside, and which wait for their
-//! apps.
+//! The state of the recovery of orphaned runs: its progress, the runs that are set aside, and the
+//! runs that wait for their apps.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ pub struct Recovery {
     /// True if all runs that were orphaned before the start are recovered or set aside, or wait for
     /// their apps.
     pub is_complete: bool,
-    /// Orphaned runs that were found.
+    /// Number of orphaned runs that were found.
     pub found: usize,
-    /// Orphaned runs that continue.
+    /// Number of orphaned runs that continue.
     pub recovered: usize,
-    /// Orphaned runs that are set aside now.
+    /// Number of orphaned runs that are set aside now.
     pub set_aside: usize,
-    /// Orphaned runs that wait for their apps to be loaded now.
+    /// Number of orphaned runs that wait for their apps to be loaded now.
     pub waiting: usize,
 }
 

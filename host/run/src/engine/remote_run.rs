@@ -1,8 +1,8 @@
 //! Waits for, cancels and drains runs that other hosts execute.
 //!
-//! Only the host that executes a run can cancel or drain it. Other hosts send it a notification
-//! through the store. Notifications can be lost, so the sender repeats a notification until it has
-//! taken effect.
+//! Only the host that executes a run can cancel or drain the run. Other hosts send this host a
+//! notification through the store. Notifications can be lost, so the sender repeats a notification
+//! until it has taken effect.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -82,8 +82,8 @@ impl Engine {
         }
     }
 
-    /// Sends drain notifications to the host that executes a run, whichever it is at the time,
-    /// until the run stops. Returns after the first notification.
+    /// Sends drain notifications until a run stops, each to the host that executes the run at the
+    /// time. Returns after the first notification.
     pub(super) async fn drain_remote(&self, run: &RunRef) -> Result<(), Failure> {
         if !self.0.leases.drain_requests.insert(&run.run) {
             return Ok(());

@@ -12,8 +12,8 @@ use crate::caller_id::CallerId;
 use crate::hostcall::runs::InterruptView;
 use crate::ports::store::{QueueCondition, RunAnswers, RunRecord, RunSpec, StaleAnswers};
 
-/// The request for a run, with its turn in the queue. Its run id and principal take precedence over
-/// those of the request that starts the run.
+/// The request for a run, with the queue condition of the run. The run id and the principal of this
+/// value take precedence over those of the request that starts the run.
 #[derive(Default)]
 pub(super) struct RunRequest {
     /// Id of the run. Default: a new UUID.
@@ -23,10 +23,10 @@ pub(super) struct RunRequest {
     pub(super) spec: Option<Box<RunSpec>>,
     /// The caller.
     pub(super) principal: Option<Principal>,
-    /// What happens to stale answers, if the specification of the run has answers. If none of them
-    /// is for a pending interrupt, a run that only answers ends unchanged, unless it
-    /// [continues](super::unanswered::continues_unanswered). A run without such a specification
-    /// continues if it has no answers.
+    /// What happens to stale answers; `None` if the specification of the run has no answers. If the
+    /// specification has answers and none of them is for a pending interrupt, the run ends and
+    /// leaves the thread unchanged, unless it [continues](super::unanswered::continues_unanswered)
+    /// or also executes a command.
     pub(super) stale_answers: Option<StaleAnswers>,
     /// True if the specification of the run has an answer that names no interrupt. Such a run
     /// continues a thread that stopped at a breakpoint.
@@ -71,8 +71,8 @@ impl RunRequest {
     }
 }
 
-/// Returns true if the answers are a value that names no interrupt. This counts only where none is
-/// pending, so an object names interrupts by the form of its keys alone.
+/// Returns true if the answers are a value that names no interrupt. The result matters only if no
+/// interrupt is pending, so the form of its keys alone decides whether an object names interrupts.
 fn names_no_interrupt(answers: &RunAnswers) -> bool {
     let RunAnswers::Matched(value) = answers else { return false };
     !is_empty_map(value) && named_answers(value, |_| false).is_none()
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn value_answers_the_only_interrupt_and_object_each_interrupt_that_it_names() {
+    fn value_answers_the_only_interrupt_and_object_answers_each_named_interrupt() {
         let one = [question("a")];
         let two = [question("a"), question("b")];
         for stale in [StaleAnswers::Reject, StaleAnswers::Ignore] {

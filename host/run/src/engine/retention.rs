@@ -90,8 +90,9 @@ impl Engine {
         Ok(true)
     }
 
-    /// Records that a thread was pruned, so that it is not pruned again before its next change. If
-    /// the host stops before this, the thread is pruned again, which changes nothing.
+    /// Records that a thread was pruned, so that the thread is not pruned again before its next
+    /// change. If the host stops before it writes this record, the thread is pruned again, which
+    /// changes nothing.
     async fn record_prune(&self, thread: &ThreadId) -> Result<(), Failure> {
         let slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
@@ -167,7 +168,7 @@ impl Engine {
         Ok(to)
     }
 
-    /// Verifies the seals of a thread: nothing has changed its stored data outside of the host.
+    /// Verifies by the seals of a thread that its stored data was changed only by the host.
     ///
     /// # Errors
     ///

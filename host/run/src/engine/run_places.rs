@@ -1,8 +1,8 @@
 //! The places for runs of a host, and how callers share them.
 //!
-//! The caller with the fewest places gets the next free one. So a caller that has half of the
-//! places gets no further one while another caller waits. A caller that holds as many places as
-//! remain free for others leaves some of these free, because its runs may last long.
+//! The waiting caller with the fewest places gets the next free place, so a caller that holds half
+//! of the places gets no further place while another caller waits. A caller that holds as many
+//! places as are free for others leaves some of the free places, because its runs may last long.
 
 use std::collections::HashMap;
 
@@ -46,8 +46,8 @@ impl RunPlaces {
         self.of.get(&caller).copied().unwrap_or_default()
     }
 
-    /// Returns true if a run of a caller may start. If no run of a caller may, no run of a caller
-    /// with more places may.
+    /// Returns true if a run of a caller may start. If the result is false for a caller, it is also
+    /// false for every caller with more places.
     pub(super) fn may_start(&self, caller: CallerId) -> bool {
         let (own, free) = (self.held_by(caller), self.free());
         let is_within_share = own < share_of(self.all, self.used - own);
@@ -63,7 +63,7 @@ mod tests {
         CallerId::of_key(&number.to_string())
     }
 
-    /// Starts runs of a caller until it may start none. Returns their number.
+    /// Starts runs of a caller until the caller may start no further run. Returns their number.
     fn fill(places: &mut RunPlaces, number: usize) -> usize {
         let before = places.held_by(caller(number));
         while places.may_start(caller(number)) {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn more_runs_than_places_leave_none() {
+    fn more_runs_than_places_leave_no_free_place() {
         let mut places = RunPlaces::new(2);
         places.add(caller(0), 5);
         assert!(!places.may_start(caller(1)));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn caller_with_more_places_starts_only_if_one_with_fewer_may_start() {
+    fn caller_with_more_places_starts_only_if_a_caller_with_fewer_may_start() {
         for (one, other) in (0..40).flat_map(|one| (0..40).map(move |other| (one, other))) {
             let mut places = RunPlaces::new(64);
             places.add(caller(0), one);

@@ -1,9 +1,9 @@
 //! The task that executes a run on this host, from its start until its thread is free again.
 //!
-//! The first batch of a run starts the run. The run may proceed while that batch is on its way to
-//! the disk: its effects wait for the log, and its caller for the batch. If the store refuses the
-//! batch, the run is dropped. The store then refuses its later batches as well, since they do not
-//! continue from the newest event.
+//! The first batch of a run starts the run. The run may proceed before this batch is durable: the
+//! effects of the run wait for the log, and the caller of [`Engine::execute_run`] waits for the
+//! batch. If the store rejects the batch, the run is dropped. The store then rejects the later
+//! batches of the run as well, because they do not continue from the newest event.
 
 use futures::future::Shared;
 use wattle_graph::event::RunReason;
@@ -16,9 +16,9 @@ use crate::ports::store::{Durability, StoreError, Ticket};
 
 /// Returns true if a run may proceed before its first batch is durable.
 ///
-/// With durability `async`, no effect waits for the log, and with `sync`, every superstep waits for
-/// the checkpoint before it. A recovery gives up a run whose start takes too long, and a fork has
-/// written its start before.
+/// With durability `async`, no effect waits for the log. With durability `sync`, every superstep
+/// waits for the checkpoint before it. A recovery gives up a run whose first batch takes too long,
+/// so the run must not have proceeded by then. The start of a fork is already durable.
 fn may_run_ahead(durability: Durability, reason: RunReason) -> bool {
     let has_new_start = match reason {
         RunReason::Input | RunReason::Resume | RunReason::Retry => true,
@@ -33,7 +33,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Error of the first batch. The thread is free again then, and is as it was before.
+    /// The error of the first batch. The thread is then free, and unchanged.
     pub(super) async fn execute_run(
         &self,
         slot: ThreadClaim,
@@ -59,8 +59,8 @@ async fn run_to_end(mut slot: ThreadClaim, driver: Driver, first: Shared<Ticket>
     let engine = slot.engine.clone();
     let (closing, observer) = (engine.0.abort.clone(), engine.0.ports.observer.clone());
     let (app, graph) = (driver.record().app.clone(), driver.record().graph.clone());
-    // An input or a fork may have discarded interrupts of these calls. The run may hold further
-    // calls as soon as its start is durable.
+    // Calls that are held for the thread before the run. An input or a fork may have discarded
+    // their interrupts. The run may hold further calls as soon as its start is durable.
     let held = engine.0.ports.tools.held_calls(Some(&slot.thread));
     let start = async {
         first.await?;

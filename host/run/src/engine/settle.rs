@@ -131,7 +131,7 @@ struct StartedCall<'t> {
     call: &'t CallStarted,
     at_ms: i64,
     decision: Option<&'t Decision>,
-    /// Batch in which the call failed as in doubt; `None` if it did not fail.
+    /// Call batch in which the call failed as in doubt; `None` if the call did not fail.
     failed: Option<u32>,
 }
 

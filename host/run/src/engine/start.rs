@@ -368,7 +368,7 @@ impl Engine {
         }
     }
 
-    /// Creates the log of a change that a principal makes to a thread.
+    /// Creates the log for a change that a principal makes to a thread.
     pub(super) fn thread_log(
         &self,
         head: &ThreadHead,
@@ -379,8 +379,8 @@ impl Engine {
         Arc::new(self.new_log(head, slot).with_caller(caller))
     }
 
-    /// Creates the log of a run, with the durability of the run, and adds it to the thread's entry
-    /// with the caller of the run.
+    /// Creates the log of a run, with the durability of the run. Adds the log and the caller of the
+    /// run to the thread's entry in `active`.
     fn run_log(&self, run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
         let caller = caller_of(run, &head.record.app, slot);
         let log = self.new_log(head, slot).with_durability(run.options.durability);
@@ -460,8 +460,8 @@ impl Engine {
     }
 
     /// Collects unused results of cancelled runs that the new run may reuse. Tasks of `past` with a
-    /// journal are excluded, because they replay it. Reuse only saves cost, so a read error is
-    /// logged and ignored.
+    /// journal are excluded, because they replay their journals. Reuse only saves cost, so a read
+    /// error is logged and ignored.
     async fn find_reusable_results(
         &self,
         head: &ThreadHead,
@@ -485,8 +485,8 @@ impl Engine {
     }
 }
 
-/// Returns the caller that a run counts for. A recovered run has no request. It counts for the
-/// principal in its record, if that is kept, or else for its app.
+/// Returns the caller for which a run counts. A recovered run has no request: it counts for the
+/// principal in its record, if the record has one, or else for its app.
 fn caller_of(run: &RunRecord, app: &AppName, slot: &ThreadClaim) -> CallerId {
     let in_record = run.spec.as_ref().and_then(|spec| spec.principal.as_ref());
     CallerId::of_run(slot.request.principal.as_ref().or(in_record), app)
@@ -508,8 +508,8 @@ fn check_can_continue(
         return Err(Failure::new(
             code::INVALID,
             format!(
-                "thread `{}` waits for {} answer(s), the first to interrupt `{}`; give answers by \
-                 interrupt id",
+                "thread `{}` has {} pending interrupt(s), the first with the id `{}`; give answers \
+                 by interrupt id",
                 head.record.id,
                 open.len(),
                 question.raised.interrupt

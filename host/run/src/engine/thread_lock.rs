@@ -10,7 +10,7 @@ use wattle_graph::id::ThreadId;
 #[derive(Default)]
 pub(super) struct ThreadLocks(Mutex<HashMap<ThreadId, Arc<AsyncMutex<()>>>>);
 
-/// Guard of a thread's lock. The last guard removes the lock.
+/// Guard of a thread's lock. The drop of the last guard removes the lock from the map.
 pub(super) struct ThreadLock<'l> {
     locks: &'l ThreadLocks,
     thread: ThreadId,

@@ -23,7 +23,7 @@ const UPDATE_ATTEMPTS: u32 = 20;
 /// Delay between two attempts.
 const UPDATE_RETRY_DELAY: Duration = Duration::from_millis(25);
 
-/// A thread to create without a graph. Its first run or edit binds it to one.
+/// A thread to create without a graph. Its first run or edit binds the thread to a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewThread {
     /// Id of the thread. Default: a new UUID.
@@ -52,7 +52,7 @@ pub struct UpdateThread {
 }
 
 impl Engine {
-    /// Creates a thread without a graph. Its first run binds it to one.
+    /// Creates a thread without a graph. Its first run or edit binds the thread to a graph.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ impl Engine {
     /// too large or the tenant has reached a cap.
     pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
         new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
-        // A thread that is created again keeps its metadata, even if that is older than the limit.
+        // A thread that is created again keeps its metadata, even if the metadata was accepted
+        // before the limit existed.
         if new.created_ms.is_none() {
             metadata::check_size(&new.metadata)?;
         }
@@ -124,7 +125,8 @@ impl Engine {
     }
 
     /// Updates a thread through the log of its active run. Returns `None` if no run is active, if
-    /// the run is just starting or ending, or if the store has refused its start or its end.
+    /// the run is just starting or ending, or if the store has rejected the first or the last batch
+    /// of the run.
     async fn update_active_thread(
         &self,
         update: &UpdateThread,

@@ -1,12 +1,12 @@
-//! Ends runs that were to answer interrupts, but have no answer to a pending one.
+//! Ends runs that were to answer interrupts, but have no answer to a pending interrupt.
 //!
 //! Clients send an answer twice, or answer an interrupt that another client has answered. If stale
-//! answers are ignored, nothing is left to do for such a run. It starts and ends with one batch, so
-//! that clients that wait for it or read its stream see its end, and executes nothing. The thread
-//! stays as it was.
+//! answers are ignored, such a run has nothing to do. One batch starts and ends the run, so that
+//! clients that wait for the run or read its stream see its end. The run executes nothing, and the
+//! state of the thread stays the same.
 //!
 //! A thread that was cancelled after an answer has work left, and so has a thread at a breakpoint.
-//! There the run continues the thread, like a run without an answer.
+//! On such a thread, the run continues like a run without an answer.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct ThreadPosition {
     pub(super) checkpoint: Checkpoint,
     /// The pending interrupts.
     pub(super) interrupts: Vec<InterruptView>,
-    /// True if the last run was drained there.
+    /// True if the last run was drained at this checkpoint.
     pub(super) was_drained: bool,
 }
 
@@ -45,17 +45,18 @@ pub(super) fn was_drained(events: &[Event]) -> bool {
 }
 
 /// Returns true if a run without an answer continues a thread without pending interrupts. A client
-/// that sends an answer again may cancel the run that has taken it, and expects its effect. At a
-/// breakpoint a run continues unless it names interrupts, which were then pending before.
+/// may cancel the run that has taken its answer and send the answer again, and then expects the
+/// effect of the answer. At a breakpoint, a run continues unless its answers name interrupts,
+/// because these interrupts were pending earlier.
 pub(super) fn continues_unanswered(request: &RunRequest, thread: &ThreadRecord) -> bool {
     let has_paused = thread.status == ThreadStatus::Interrupted;
     thread.stopped || (has_paused && request.passes_breakpoint)
 }
 
 impl Engine {
-    /// Starts and ends a run without answers. It ends as the thread stopped: with the same
-    /// interrupts, with the same failure or as cancelled. So the next run continues as if this one
-    /// had not been.
+    /// Starts and ends a run without answers. The run ends as the last run of the thread did: with
+    /// the same interrupts, with the same failure or as cancelled. The next run therefore continues
+    /// as if the run without answers did not exist.
     pub(super) async fn end_unanswered(
         &self,
         mut slot: ThreadClaim,
@@ -79,7 +80,7 @@ impl Engine {
             first_step: Some(at.checkpoint.meta.step),
             ..new
         };
-        // The status stays, and pending interrupts expire when they would have.
+        // The status stays the same, and so does the time at which pending interrupts expire.
         let record = ThreadRecord {
             failure: failure.as_ref().map(ThreadFailure::from),
             run: Some(run.id.clone()),
@@ -129,9 +130,10 @@ impl Engine {
         Ok(run)
     }
 
-    /// Returns the end of a run that leaves a thread as it stopped. After a cancelled run, this is
-    /// another cancel: a completed run would end the reuse of its results, and a rollback of a
-    /// later run would find a thread that has reached its end.
+    /// Returns the status and the outcome of a run that leaves a thread unchanged. After a
+    /// cancelled run, the run also ends as cancelled: a completed run would end the reuse of the
+    /// results of the cancelled run, and a rollback of a later run would find a thread that has
+    /// reached its end.
     async fn repeated_end(
         &self,
         head: &ThreadHead,

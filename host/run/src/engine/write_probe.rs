@@ -1,4 +1,4 @@
-//! When a host checks whether its store accepts writes again.
+//! Decides when a host checks whether its store accepts writes again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use tokio::time::Instant;
 /// Delay before a check whether the store accepts writes.
 pub(super) const MIN_PROBE_DELAY: Duration = Duration::from_secs(1);
 
-/// Upper bound of the delay, which doubles if the store fails repeatedly: the work of a run until
-/// the next failure may cost money each time.
+/// Upper bound of the delay. The delay doubles if the store fails repeatedly, because a run may
+/// cost money until each failure.
 const MAX_PROBE_DELAY: Duration = Duration::from_mins(1);
 
 /// Time without a failure after which the delay is reset.

@@ -1,7 +1,7 @@
-//! Recovery from failed writes, such as on a full disk, if this host is the only one that uses the
-//! store. A failure leaves runs that cannot write their logs, and pending runs that the store has
-//! although it reported an error. When the store accepts writes again, the host recovers the former
-//! and schedules the latter.
+//! Recovery from failed writes, such as on a full disk, if this host is the only host that uses the
+//! store. After a failure, active runs cannot write their logs, and the store may contain pending
+//! runs although it reported an error for them. When the store accepts writes again, the host
+//! recovers the active runs and schedules the pending runs.
 //!
 //! Hosts that share a store look for such runs periodically.
 
@@ -26,8 +26,8 @@ impl ThreadClaim {
 }
 
 impl Engine {
-    /// Arranges the recovery of a run that cannot write its log. Hosts that share a store find such
-    /// runs anyway.
+    /// Arranges the recovery of a run that cannot write its log. Does nothing if hosts share the
+    /// store, because their periodic scans find such runs.
     fn recover_lost_run(&self, run: RunRef, failure: Failure) {
         if self.is_shared() || self.is_shutting_down() {
             return;
@@ -61,7 +61,7 @@ impl Engine {
 
     async fn recover_left_runs(&self) {
         self.0.dispatch.request_list();
-        // The recovery after a start finds these runs as well.
+        // The recovery after a start may recover some of these runs.
         self.wait_recovered().await;
         if self.recover_all().await.is_err() {
             self.probe_writes();

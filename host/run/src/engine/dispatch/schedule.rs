@@ -1,8 +1,9 @@
 //! The threads that this host knows to have pending runs, with the time of their next check.
 //!
-//! A thread is in the queue of the caller of its next run. Of the callers whose threads are due,
-//! the one with the fewest places for runs is next. Callers with equal numbers take turns, and the
-//! threads of one caller are checked in the order in which they became due.
+//! Each caller has a queue. A thread is in the queue of the caller of its next run. Among the
+//! callers with due threads, the caller that holds the fewest places for runs is next. Callers that
+//! hold equally many places take turns. The threads of one caller are checked in the order in which
+//! they became due.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,11 +30,11 @@ pub(in crate::engine) struct DispatchSchedule {
 struct ScheduleState {
     /// Threads with pending runs.
     threads: BTreeMap<ThreadId, ScheduledThread>,
-    /// Scheduled checks by caller. Every queue has at least one.
+    /// Scheduled checks by caller. No queue is empty.
     queues: HashMap<CallerId, CallerQueue>,
     /// Number of threads that were added so far.
     added: u64,
-    /// Number of turns so far.
+    /// Number of turns of all callers so far.
     turns: u64,
     /// Caller that had the last turn.
     last_turn: Option<CallerId>,
@@ -41,18 +42,18 @@ struct ScheduleState {
     list_count: u64,
     /// Number of failed starts of each run.
     start_failures: HashMap<RunId, u32>,
-    /// Senders of the callers that wait until a run is no longer pending. A sender is dropped when
-    /// that happens.
+    /// Senders by run, for callers that wait until the run is no longer pending. A sender is
+    /// dropped when its run is no longer pending.
     queue_waiters: HashMap<RunId, watch::Sender<()>>,
 }
 
-/// Scheduled check of a thread: its time in milliseconds since 1970, and the order of the thread.
+/// Scheduled check: its time in milliseconds since 1970, the order of the thread, and the thread.
 type Check = (i64, u64, ThreadId);
 
 /// Scheduled checks of the threads of one caller.
 struct CallerQueue {
     checks: BTreeSet<Check>,
-    /// Of callers with equally many places, the one with the lowest turn is next.
+    /// Rank of the caller: among callers with equally many places, the lowest `turn` is next.
     turn: u64,
 }
 
@@ -63,7 +64,7 @@ struct ScheduledThread {
     at_ms: Option<i64>,
     /// Caller of the run that starts next, as far as this host knows. A check corrects it.
     caller: CallerId,
-    /// Order in which threads were added. It decides between checks at the same time.
+    /// Order in which threads were added. The order decides between checks at the same time.
     order: u64,
     /// Value of [`ScheduleState::list_count`] at the last update of the entry.
     list_number: u64,
@@ -89,7 +90,8 @@ impl ScheduleState {
         let known = ScheduledThread { at_ms, caller, order, list_number };
         self.threads.insert(thread.clone(), known);
         let check = at_ms.map(|at_ms| (at_ms, order, thread.clone()));
-        // The new check is added first, so that its queue keeps its turn.
+        // The new check is added first, so that the queue of its caller never becomes empty and
+        // keeps its turn.
         if let Some(check) = &check {
             self.queue_of(caller).checks.insert(check.clone());
         }
@@ -117,8 +119,8 @@ impl ScheduleState {
         }
     }
 
-    /// Returns the queue of a caller. A caller without one comes after all callers that wait, and
-    /// before the one that had the last turn.
+    /// Returns the queue of a caller. A new queue comes after the queues of all waiting callers,
+    /// and before the queue of the caller that had the last turn.
     fn queue_of(&mut self, caller: CallerId) -> &mut CallerQueue {
         let had_last_turn = self.last_turn == Some(caller);
         let turn = (2 * self.turns).saturating_sub(u64::from(!had_last_turn));
@@ -126,7 +128,7 @@ impl ScheduleState {
         self.queues.entry(caller).or_insert_with(new)
     }
 
-    /// Records that a caller has its turn, after which it comes after all others.
+    /// Records a turn of a caller. Afterwards, the caller comes after all other callers.
     fn take_turn(&mut self, caller: CallerId) {
         self.turns += 1;
         self.last_turn = Some(caller);
@@ -144,7 +146,7 @@ impl ScheduleState {
             (*at_ms <= now_ms).then_some((rank, *caller))
         });
         let (_, caller) = due.min()?;
-        // A caller with more places may start no run if this one may not.
+        // If this caller may not start a run, a caller with more places may not start one either.
         places.may_start(caller).then_some(caller)
     }
 
@@ -169,7 +171,7 @@ impl DispatchSchedule {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Schedules a check of a thread at `at_ms` for a run of `caller`, unless an earlier one is
+    /// Schedules a check of a thread at `at_ms` for a run of `caller`, unless an earlier check is
     /// scheduled.
     pub(in crate::engine) fn schedule(&self, thread: &ThreadId, at_ms: i64, caller: CallerId) {
         let mut state = self.lock();
@@ -177,7 +179,7 @@ impl DispatchSchedule {
             Some(&ScheduledThread { at_ms: Some(known_ms), caller: known, .. }) => {
                 if at_ms < known_ms { (at_ms, caller) } else { (known_ms, known) }
             }
-            // The run comes after those that the thread has already.
+            // The run comes after the pending runs that the thread already has.
             Some(known) => (at_ms, known.caller),
             None => (at_ms, caller),
         };
@@ -186,7 +188,7 @@ impl DispatchSchedule {
         self.changed.notify_one();
     }
 
-    /// Schedules a further check of a thread at `at_ms`, unless an earlier one is scheduled.
+    /// Schedules a further check of a thread at `at_ms`, unless an earlier check is scheduled.
     pub(in crate::engine) fn schedule_at(&self, thread: &ThreadId, at_ms: i64) {
         let caller = self.lock().threads.get(thread).map(|known| known.caller);
         self.schedule(thread, at_ms, caller.unwrap_or_default());
@@ -218,8 +220,9 @@ impl DispatchSchedule {
         self.changed.notify_one();
     }
 
-    /// Takes at most `most` threads whose check is due at `now_ms` and whose runs have places, with
-    /// their callers. Adds the runs to `places`. Also returns the time of the next check.
+    /// Takes at most `most` threads, with their callers, whose check is due at `now_ms` and for
+    /// whose runs the callers have places. Adds the runs to `places`. Also returns the time of the
+    /// next check.
     pub(super) fn take_due(
         &self,
         now_ms: i64,
@@ -291,8 +294,8 @@ impl DispatchSchedule {
         }
     }
 
-    /// Records the end of a run. The next run of the thread may start, and the capacity that the
-    /// run used is free for runs of other threads.
+    /// Records the end of a run. The next run of the thread may start, and the place of the ended
+    /// run is free for runs of other threads.
     pub(in crate::engine) fn run_ended(&self, thread: &ThreadId, now_ms: i64) {
         let is_waiting = self.has_pending(thread);
         if is_waiting {
@@ -403,19 +406,19 @@ mod tests {
     }
 
     #[test]
-    fn callers_take_turns_and_threads_of_one_keep_their_order() {
+    fn callers_take_turns_and_threads_of_a_caller_keep_their_order() {
         let dispatch = DispatchSchedule::default();
         schedule(&dispatch, &["a3", "a2", "a1", "a0", "b2", "b1", "c1"]);
         assert_eq!(in_turn(&dispatch), ["a3", "b2", "c1", "a2", "b1", "a1", "a0"]);
     }
 
     #[test]
-    fn caller_that_had_the_last_turn_comes_after_a_new_one() {
+    fn caller_that_had_the_last_turn_comes_after_a_new_caller() {
         let dispatch = DispatchSchedule::default();
         dispatch.take_turn(caller("a"));
         schedule(&dispatch, &["a1", "a2", "b1"]);
         assert_eq!(take(&dispatch, 0, 1).0, [thread("b1")]);
-        // It cannot come before the other one twice.
+        // The last turn does not put caller `b` before caller `a` a second time.
         schedule(&dispatch, &["b2"]);
         assert_eq!(in_turn(&dispatch), ["a1", "b2", "a2"]);
     }
@@ -429,14 +432,14 @@ mod tests {
         let (due, _) = dispatch.take_due(0, MOST, &mut places);
         let due: Vec<String> = due.into_iter().map(|(thread, _)| thread.to_string()).collect();
         assert_eq!(due, ["b1", "b2", "a1", "b3"]);
-        assert!(dispatch.has_due(0, 1) && !dispatch.has_due(0, 2), "no place is left for the last");
+        assert!(dispatch.has_due(0, 1) && !dispatch.has_due(0, 2), "no place is left for `b3`");
     }
 
     #[test]
     fn thread_moves_to_the_queue_of_the_caller_of_its_next_run() {
         let dispatch = DispatchSchedule::default();
         schedule(&dispatch, &["a1", "b1"]);
-        // A later run of another caller changes nothing, an earlier one does.
+        // A later run of another caller does not move the thread; an earlier run does.
         dispatch.schedule(&thread("a1"), 0, caller("b"));
         dispatch.schedule(&thread("b1"), -1, caller("c"));
         let mut places = RunPlaces::new(MOST);

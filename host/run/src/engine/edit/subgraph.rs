@@ -3,7 +3,7 @@
 //! An edit of an active subgraph makes a new checkpoint, from which the subgraph continues when the
 //! thread is resumed. Pending work of its parent graphs stays. A subgraph that keeps its state and
 //! is not active is edited at its last checkpoint. Copies of the checkpoints of its parent graphs
-//! then name the new checkpoint and become the current ones.
+//! then name the new checkpoint, and become the current checkpoints of these graphs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Self::edit`]; `conflict` if the subgraph has ended, if the request names an earlier
-    /// checkpoint of it, or if it is not active while the thread is in the middle of a superstep;
-    /// `unsupported` if it makes no checkpoints.
+    /// checkpoint of the subgraph, or if the subgraph is not active while the thread is in the
+    /// middle of a superstep; `unsupported` if the subgraph makes no checkpoints.
     pub(super) async fn edit_subgraph(
         &self,
         slot: &ThreadClaim,
@@ -199,8 +199,8 @@ impl Engine {
         Ok(chain)
     }
 
-    /// Writes the checkpoints, the innermost first. They take effect when the last one, that of the
-    /// root graph, is written.
+    /// Writes the checkpoints, beginning with that of the innermost graph. All of them take effect
+    /// when the last one, the checkpoint of the root graph, is written.
     async fn write_chain(
         &self,
         slot: &ThreadClaim,
@@ -296,8 +296,8 @@ impl SubgraphEditTarget<'_> {
         }
     }
 
-    /// Returns the record of the thread as interrupted. The thread still expires if interrupts
-    /// outside of the subgraph are pending.
+    /// Returns the record of the thread with the status `interrupted`. The thread still expires if
+    /// interrupts outside of the subgraph are pending.
     fn interrupted_record(&self, now_ms: i64) -> ThreadRecord {
         let edited = &self.request.namespace;
         let open = view::pending_with_graphs(&view::lineage(&self.root), &self.subgraphs);

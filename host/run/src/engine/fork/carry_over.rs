@@ -1,9 +1,10 @@
-//! Carries over the events of a superstep to a fork inside of it: those that do not depend on the
-//! overridden call, or on the writes of a command.
+//! Carries over events of a superstep to a fork that begins inside of the superstep: the events
+//! that do not depend on the overridden call, or on the writes of a command.
 //!
 //! The tasks of the fork have new ids, so the events of the old tasks are written again under the
-//! new ids. The namespace of a subgraph contains the id of its task. It changes with that id, and
-//! so do the ids of the subgraph's tasks. The newest checkpoint of each such subgraph is copied.
+//! new ids. The namespace of a subgraph contains the id of its task, so the namespace changes with
+//! that id, and so do the ids of the subgraph's tasks. The newest checkpoint of each such subgraph
+//! is copied.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::journal_prefix::JournalPrefix;
 use super::overridden_call::OverriddenCall;
 use super::task_copier::{CopiedEvents, TaskCopier};
 
-/// Events and checkpoints that a fork has before anything runs on it.
+/// Events and checkpoints that are written with a fork, before a task of the fork runs.
 #[derive(Default)]
 pub(super) struct CarriedOver {
     /// Checkpoints of subgraphs, by id.
@@ -101,8 +102,8 @@ fn copier<'a>(graph: &'a ForkedGraph<'_>, old: &'a TaskId, new: &'a TaskId) -> T
     TaskCopier { events: &graph.superstep.tuple.events, namespace: &graph.namespace, old, new }
 }
 
-/// Returns the sequence number at which a graph reached a checkpoint; 0 if it is not among the
-/// events.
+/// Returns the sequence number at which a graph reached a checkpoint; 0 if no event of the
+/// superstep names the checkpoint.
 fn checkpoint_seq(graph: &ForkedGraph<'_>, id: CheckpointId) -> u64 {
     let mut events = graph.superstep.tuple.events.iter();
     let made = events.find(|event| {
@@ -171,7 +172,8 @@ impl IdMap {
         if graph.stored_checkpoint.is_some() { self.checkpoint(base) } else { base }
     }
 
-    /// Returns the new end of a subgraph. It stays the same unless the subgraph keeps its state.
+    /// Returns the end of a subgraph with the ids of the fork. Only the end of a subgraph that
+    /// keeps its state changes.
     fn subgraph_end(&self, old: &SubgraphEnd) -> SubgraphEnd {
         if !old.persists {
             return old.clone();
@@ -192,7 +194,7 @@ impl IdMap {
         old.iter().map(|(around, id)| (self.namespace(around), at(around, *id))).collect()
     }
 
-    /// Copies the checkpoint of a subgraph under its new id. The copy contains all values itself,
+    /// Copies the checkpoint of a subgraph under its new id. The copy contains all values in full,
     /// because the checkpoints before it belong to another namespace.
     fn copy_checkpoint(
         &self,

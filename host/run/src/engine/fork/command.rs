@@ -3,8 +3,8 @@
 //!
 //! A command is a fork whose first checkpoint contains the writes and the named nodes. At the
 //! current checkpoint, finished tasks, answers and journals carry over. Only a task that reads a
-//! written channel restarts and keeps nothing but its answers, because its calls may differ now. A
-//! command that would restart a task with a call in doubt is rejected.
+//! written channel restarts and keeps nothing but its answers, because its calls may now differ
+//! from its journal. A command that would restart a task with a call in doubt is rejected.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,8 +63,8 @@ impl Engine {
     ///
     /// `not-found` if the thread or the checkpoint does not exist; `busy` while a run is active;
     /// `invalid` for unknown channels and nodes, and for invalid answers; `conflict` for answers at
-    /// an earlier checkpoint, for nodes to run while an error handler is in place of a failed task,
-    /// and for writes that a task with a call in doubt reads.
+    /// an earlier checkpoint, for named nodes while an error handler runs in place of a failed
+    /// task, and for writes to a channel that a task with a call in doubt reads.
     pub(in crate::engine) async fn start_command(
         &self,
         request: CommandRun<'_>,
@@ -134,8 +134,8 @@ impl Engine {
             return Err(Failure::new(
                 code::CONFLICT,
                 format!(
-                    "checkpoint {id} of thread `{}` is not the current one, and only that accepts \
-                     answers; leave out the checkpoint",
+                    "checkpoint {id} of thread `{}` is not the current checkpoint, and only the \
+                     current checkpoint accepts answers; leave out the checkpoint",
                     request.record.thread
                 ),
             ));
@@ -264,6 +264,6 @@ async fn command_checkpoint(
 }
 
 fn no_pending_interrupt(thread: &ThreadId) -> Failure {
-    let text = format!("thread `{thread}` has not run yet, so nothing can be answered");
+    let text = format!("thread `{thread}` has not run yet, so no interrupt is pending");
     Failure::new(code::CONFLICT, text)
 }

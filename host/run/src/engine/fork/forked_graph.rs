@@ -13,7 +13,7 @@ use crate::hostcall::runs::EndedRun;
 use crate::ports::store::CheckpointTuple;
 use crate::view::{self, SubgraphLog, Subgraphs};
 
-/// The events of a superstep of the root graph, with those of subgraphs.
+/// The events of a superstep of the root graph, including the events of subgraphs.
 pub(super) struct SuperstepEvents {
     pub tuple: CheckpointTuple,
     subgraphs: Subgraphs,
@@ -52,7 +52,7 @@ impl SuperstepEvents {
         known.tasks.remove(task).unwrap_or_default()
     }
 
-    /// Returns the events of a graph. Events of a subgraph that a reopen discarded are left out.
+    /// Returns the events of a graph. Omits the events of a subgraph if a reopen discarded them.
     pub(super) fn events_of(&self, namespace: &Namespace) -> Vec<Event> {
         if namespace.is_root() {
             return self.tuple.events.clone();
@@ -86,14 +86,14 @@ pub(super) struct TaskKey {
     pub index: u32,
 }
 
-/// The task that restarts: the one that made the overridden call, or one that runs a graph around
-/// it.
+/// The task that restarts: the task that made the overridden call, or a task that runs a subgraph
+/// that contains this call.
 pub(super) struct RestartPoint {
     pub task: TaskId,
     /// Logged events of the task up to the end of the attempt that made the call.
     pub logged_task: LoggedTask,
-    /// Path and batch of the call before which its journal ends; `None` if the task runs a
-    /// subgraph.
+    /// Path and batch of the call before which the carried-over journal ends; `None` if the node of
+    /// the task is a subgraph.
     pub journal_end: Option<(Vec<u32>, u32)>,
 }
 
@@ -132,7 +132,7 @@ impl ForkedGraph<'_> {
         parents
     }
 
-    /// Returns true for the task that restarts and for the error handlers in its place.
+    /// Returns true if a task is the task that restarts, or an error handler in place of that task.
     pub(super) fn is_discarded(&self, task: &TaskId) -> bool {
         let handler = |of: &TaskId| self.lineage.failed.get(of)?.handler.clone();
         let target = self.restart_point.as_ref().map(|target| target.task.clone());

@@ -1,6 +1,6 @@
-//! Rejects commands that would restart a task with a call in doubt. The restart could repeat the
-//! effect, and would discard the recorded decision. It would also lose a call that its server holds
-//! open for a person.
+//! Rejects commands that would restart a task with a call in doubt or with a held call. The restart
+//! could repeat the effect of a call in doubt, and would discard a recorded decision about this
+//! call. A held call would be lost, because the restarted task makes a new call.
 
 use std::collections::BTreeSet;
 
@@ -36,8 +36,8 @@ pub(super) fn reject_in_doubt(
         {
             let CallStarted { task, function, summary, .. } = call;
             let text = format!(
-                "task `{task}` has a call {state}: `{function} {summary}`; {advice} with `resume` \
-                 alone, then write"
+                "task `{task}` has a call {state}: `{function} {summary}`; {advice} with a run \
+                 that has `resume` only, then write"
             );
             return Err(Failure::new(code::CONFLICT, text));
         }
@@ -80,7 +80,7 @@ fn is_pending(known: &SuperstepEvents, call: &CallStarted) -> bool {
 
 /// Returns why a call without a result keeps its task from restarting, and what to do about the
 /// call. Returns `None` if the task may restart. The log does not record which tools are
-/// idempotent, so for a tool call the last interrupt or decision about it counts.
+/// idempotent, so the last interrupt or decision about a tool call decides.
 fn restart_obstacle(
     known: &SuperstepEvents,
     call: &CallStarted,

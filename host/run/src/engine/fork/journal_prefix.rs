@@ -12,7 +12,7 @@ pub(super) struct JournalPrefix<'p> {
     end: PrefixEnd,
 }
 
-/// The end of the part.
+/// The end of a [`JournalPrefix`].
 enum PrefixEnd {
     /// The part has no end: it is the whole journal.
     Whole,
@@ -44,23 +44,23 @@ impl<'p> JournalPrefix<'p> {
         self.called(path).is_some_and(|called| called.result.is_ok())
     }
 
-    /// Returns true if the entry at a path does not depend on the call at the end.
+    /// Returns true if the entry at a path does not depend on the call at which the part ends.
     fn is_before(&self, path: &[u32]) -> bool {
         let PrefixEnd::BeforeCall(target, batch) = &self.end else { return true };
         let differs = path.iter().zip(target).position(|(one, other)| one != other);
-        // Calls around the call at the end run again; calls inside of it are not needed.
+        // Calls that contain the end call run again; calls inside of the end call are not needed.
         let Some(level) = differs else { return false };
         path[level] < target[level] || self.is_in_batch(&path[..=level], target, *batch)
     }
 
-    /// Returns true if a later call is in one batch with the call at the end, or with a call around
-    /// it.
+    /// Returns true if a later call is in the same batch as the end call, or as a call that
+    /// contains the end call.
     fn is_in_batch(&self, path: &[u32], target: &[u32], batch: u32) -> bool {
         let batch = match path.len() {
             whole if whole == target.len() => Some(batch),
             level => self.called(&target[..level]).map(|called| called.batch),
         };
-        // Reads of a stream return the result that is overridden.
+        // Reads of a stream are not kept: they return the result that is overridden.
         let other = self.called(path).filter(|called| called.function != STREAM_READ);
         batch.is_some() && other.map(|called| called.batch) == batch
     }

@@ -5,7 +5,7 @@ use wattle_graph::event::Called;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::Namespace;
 
-/// A host call with the result that overrides its own.
+/// A host call, with the result that overrides its recorded result.
 pub(super) struct OverriddenCall {
     /// Sequence number of the journal entry.
     pub(super) seq: u64,

@@ -27,7 +27,7 @@ pub(super) struct ForkScan<'a> {
     pub all_events: &'a SuperstepEvents,
     /// The events of `all_events` up to the first `reopened` event after the overridden call.
     pub events_before_reopen: &'a SuperstepEvents,
-    /// The overridden call; without it, everything that is pending is carried over.
+    /// The overridden call. If there is none, all pending work is carried over.
     pub overridden: Option<&'a OverriddenCall>,
     /// Tasks of the root graph that restart.
     pub restarted: BTreeSet<TaskId>,
@@ -81,7 +81,7 @@ impl<'a> ForkScan<'a> {
         beside.chain(self.child_towards_call(&graph.namespace)).collect()
     }
 
-    /// Returns a subgraph; `None` if nothing of its current invocation is known.
+    /// Returns a subgraph; `None` if its newest checkpoint belongs to an earlier invocation.
     async fn subgraph(
         &self,
         around: &ForkedGraph<'a>,
@@ -109,7 +109,8 @@ impl<'a> ForkScan<'a> {
         self.forked_graph(superstep, namespace, Some(stored.clone()), stored).map(Some)
     }
 
-    /// Returns a graph at its checkpoint, stored or not.
+    /// Returns a graph at `checkpoint`. `stored_checkpoint` is `None` if the checkpoint is not
+    /// stored.
     fn forked_graph(
         &self,
         superstep: &'a SuperstepEvents,
@@ -150,8 +151,8 @@ impl<'a> ForkScan<'a> {
         Ok(graph)
     }
 
-    /// Returns the tasks with events: of the current superstep, and of all supersteps before it if
-    /// the graph has no stored checkpoints.
+    /// Returns the tasks that have events in the current superstep. If the graph has no stored
+    /// checkpoints, also returns the tasks of all earlier supersteps.
     fn tasks(
         &self,
         events: &[Event],
@@ -188,8 +189,8 @@ impl<'a> ForkScan<'a> {
         seats
     }
 
-    /// Returns the task of a graph that restarts because the overridden call belongs to it, or to a
-    /// subgraph that it runs.
+    /// Returns the task of a graph that restarts: the task that made the overridden call, or the
+    /// task that runs the subgraph that contains this call.
     fn restart_point(
         &self,
         graph: &ForkedGraph<'a>,

@@ -1,5 +1,5 @@
-//! Rewrites the events of one task under the id of another. A rewritten journal entry names the
-//! original one, so that it is not counted twice.
+//! Rewrites the events of one task under the id of another task. A rewritten journal entry names
+//! the original entry, so that the call is not counted twice.
 
 use wattle_graph::event::{
     Answered, CallStarted, Called, Event, EventKind, InterruptRaised, Settled, Streamed,
@@ -30,8 +30,8 @@ pub(super) struct TaskCopier<'a> {
 pub(super) type CopiedEvents = Vec<(u64, EventKind)>;
 
 impl TaskCopier<'_> {
-    /// Rewrites a task that has finished as one that started at `base`. It does not run, and its
-    /// journal stays with the old task.
+    /// Rewrites a finished task as a task that started at `base`. The new task does not run, and
+    /// the journal stays with the old task.
     pub(super) fn finished(&self, finished: TaskFinished, base: CheckpointId) -> CopiedEvents {
         let again = TaskFinished { task: self.new.clone(), base, cached: true, ..finished };
         let end = self.newest(|kind| match kind {
