@@ -1,7 +1,7 @@
 //! Executes one run: the superstep loop of its graph, and the end of the run.
 //!
-//! The loop holds the thread's state in memory and runs ahead of the disk. [`crate::log`] ensures
-//! that nothing leaves the host before it is durable.
+//! The loop holds the thread's state in memory and does not wait for the disk. [`crate::log`]
+//! ensures that no effect leaves the host before the events that led to it are durable.
 
 mod loop_exit;
 mod loop_state;
@@ -84,7 +84,7 @@ impl Driver {
         &self.record
     }
 
-    /// Returns what waits for the disk during the run.
+    /// Returns the durability of the run.
     pub(crate) fn durability(&self) -> Durability {
         self.run.options.durability
     }
@@ -99,7 +99,7 @@ impl Driver {
             let _ = self.context().log.wait_durable().await;
             return DriveOutcome::HandOver;
         }
-        // Boxed, because the future of a waiting run would otherwise include the one of its end.
+        // Boxed, because the future of a running run would otherwise include the future of its end.
         Box::pin(self.finish_run(end)).await
     }
 

@@ -6,15 +6,15 @@
 //! # Layout
 //!
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
-//! * `journal`: the recorded calls of a task; `task_gate`: what a gate needs of its task; `budget`:
-//!   the number of calls, bytes and log messages of a guest call.
+//! * `journal`: the recorded calls of a task; `task_gate`: the task of a gate; `budget`: the number
+//!   of calls, bytes and log messages of a guest call.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
 //!   the functions that guests call. `deltas`: the pieces of a streamed completion.
 //! * `ticket`: calls whose numbers are taken before they are made.
 //! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
-//! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep
-//!   the gate free of imports of modules that import it.
+//! * [`HostedApp`] and `task_subgraphs`: traits through which the gate uses the engine, so that the
+//!   gate imports no module that imports the gate.
 
 mod budget;
 mod clock;
@@ -130,7 +130,7 @@ pub enum AwaitedBy {
     Superstep,
     /// A client: the guest is a web handler.
     Client,
-    /// A guest: this one is a tool, or a node of a subgraph that a guest started.
+    /// A guest: the awaited guest is a tool, or a node of a subgraph that a guest started.
     Guest,
 }
 
@@ -139,7 +139,7 @@ pub struct Gate {
     env: GuestEnv,
     task: Option<Arc<TaskGate>>,
     runs: Option<Arc<dyn RunService>>,
-    /// Budget of the guest call. The journal of a task has the same.
+    /// Budget of the guest call. The journal of a task shares the budget.
     budget: Arc<CallBudget>,
     /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
@@ -158,8 +158,8 @@ impl Gate {
         Self { env, task: None, runs: Some(runs), budget, depth: 0 }
     }
 
-    /// Sets the guest instance that a web handler holds. Each tool that it calls takes another one
-    /// for the same caller.
+    /// Sets the guest instance that a web handler holds. Each tool that the handler calls takes
+    /// another instance for the same caller.
     #[must_use]
     pub fn with_instance(mut self, instance: Lease<CallerId>) -> Self {
         self.budget = Arc::new(CallBudget::for_handler(Some(instance)));
@@ -207,8 +207,8 @@ impl Gate {
         &self.env.grants.limits
     }
 
-    /// Counts a call that no journal holds. It takes no number, so that the numbers of other calls
-    /// do not depend on it.
+    /// Counts a call that is not journaled. Such a call takes no number, so that the numbers of
+    /// other calls do not depend on it.
     fn count_call(&self) -> Result<(), Unwind> {
         if let Some(task) = &self.task {
             task.heartbeat.on_call();
@@ -221,8 +221,8 @@ impl Gate {
         self.budget.charge_bytes(bytes, self.limits().host_call_bytes)
     }
 
-    /// Reads part of a blob. The call is not journaled: a reference always names the same bytes. It
-    /// counts as a call with the bytes that it returns.
+    /// Reads part of a blob. The call is not journaled: a reference always names the same bytes.
+    /// The read counts as a call, with the bytes that it returns.
     ///
     /// # Errors
     ///
@@ -268,7 +268,7 @@ impl Gate {
         BlobRef::parse(text).ok_or_else(|| {
             Failure::new(
                 code::INVALID,
-                format!("`{text}` is not a blob reference; one is `blob:` and 64 hex digits"),
+                format!("`{text}` is not a blob reference, which is `blob:` and 64 hex digits"),
             )
         })
     }

@@ -1,9 +1,9 @@
 //! The writer of one thread's event log.
 //!
 //! Events receive their sequence numbers when they happen and reach the store in that order.
-//! [`ThreadLog::wait_durable`] waits until the log is durable. It is called before anything leaves
-//! the host, so no client or service sees data that a crash could undo, except for runs with
-//! durability `async`.
+//! [`ThreadLog::wait_durable`] waits until the log is durable. The host calls this function before
+//! anything leaves the host, so no client or service sees data that a crash could undo, except for
+//! runs with durability `async`.
 
 mod batch_size;
 mod event_buffer;
@@ -57,21 +57,22 @@ pub struct Commit {
     pub current: Option<CheckpointId>,
     /// Condition on the pending runs of the thread, for a run that starts with this batch.
     pub queue_condition: QueueCondition,
-    /// Releases the lease once the batch is durable. The last commit of a log.
+    /// True to release the lease once the batch is durable. The commit is then the last one of the
+    /// log.
     pub releases_lease: bool,
 }
 
-/// The log of one thread, as written by the graph in one namespace. All tasks of the graph share
-/// it. A thread has one writer.
+/// The log of one thread, for the events of the graph in one namespace. All tasks of the graph
+/// share this value. A thread has one writer.
 pub struct ThreadLog {
     writer: Arc<LogWriter>,
     namespace: Namespace,
     durability: Durability,
-    /// Whose work the batches are.
+    /// Caller for which the work on the batches counts.
     caller: CallerId,
-    /// The host that writes; `None` if no other host can take the thread.
+    /// The host that writes; `None` if no other host can acquire the lease of the thread.
     holder: Option<LeaseHolder>,
-    /// The lease of the thread. Effects leave the host only while it is valid.
+    /// The lease of the thread. Effects leave the host only while the lease is valid.
     lease: CallLease,
     /// Size of the thread's log and its limit; `None` without a limit.
     size: Option<Arc<LogSize>>,
@@ -81,7 +82,7 @@ pub struct ThreadLog {
 }
 
 struct LogWriter {
-    /// The store, and the states of checkpoints that were written.
+    /// The store, with the cache of the states of written checkpoints.
     states: StateCache,
     clock: Arc<dyn Clock>,
     thread: ThreadId,
@@ -98,11 +99,11 @@ struct LogWriter {
 
 /// Queue of batches for the store, in commit order.
 struct CommitQueue {
-    /// Number of the next checkpoint of any graph of the thread. It is assigned under the lock of
-    /// the queue, so that numbers reach the store in order.
+    /// Number of the next checkpoint of any graph of the thread. The number is assigned under the
+    /// lock of the queue, so that numbers reach the store in order.
     next_checkpoint: CheckpointId,
     last: Option<Shared<Ticket>>,
-    /// The last enqueued record of the thread, with the metadata updates.
+    /// The last enqueued record of the thread, including the metadata updates.
     record: Option<ThreadRecord>,
     metadata_update: MetadataUpdate,
     /// Batch that waits for capacity in the store. The queue owns it, because a cancelled caller
@@ -142,8 +143,8 @@ impl CommitQueue {
 }
 
 impl ThreadLog {
-    /// Creates the log of a thread under a lease. It continues after the newest event and writes
-    /// for the root graph, as work of the app.
+    /// Creates the log of a thread under a lease. The log continues after the newest event. It
+    /// writes events of the root graph, and its work counts for the app.
     pub fn new(
         states: StateCache,
         clock: Arc<dyn Clock>,
@@ -176,7 +177,7 @@ impl ThreadLog {
         self
     }
 
-    /// Sets the caller for whom the log is written.
+    /// Sets the caller for which the work on the log counts.
     pub(crate) fn with_caller(mut self, caller: CallerId) -> Self {
         self.caller = caller;
         self
@@ -215,7 +216,7 @@ impl ThreadLog {
         }
     }
 
-    /// Returns the states of checkpoints, to which the log adds those that it writes.
+    /// Returns the state cache, to which the log adds the states of the checkpoints that it writes.
     pub(crate) fn states(&self) -> &StateCache {
         &self.writer.states
     }
@@ -239,8 +240,8 @@ impl ThreadLog {
         self.interrupt_count.increment(self.thread())
     }
 
-    /// Checks that the log is below its size limit. Called before anything starts that makes the
-    /// log grow. The results of running calls and the end of a run are logged in any case.
+    /// Checks that the log is below its size limit. Called before an operation that makes the log
+    /// grow. The results of running calls and the end of a run are logged in any case.
     ///
     /// # Errors
     ///
@@ -308,7 +309,7 @@ impl ThreadLog {
         self.writer.buffer.push_and_copy(self.event(&self.writer.run, kind))
     }
 
-    /// Appends an event of another run than the one that writes.
+    /// Appends an event of a run other than the run that writes.
     pub fn push_for_run(&self, run: &RunId, kind: EventKind) -> u64 {
         self.writer.buffer.push(self.event(run, kind))
     }
@@ -319,8 +320,8 @@ impl ThreadLog {
         Event { seq: 0, at_ms, run: run.clone(), namespace, kind }
     }
 
-    /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered. Who logs messages
-    /// flushes then.
+    /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered. The code that logs
+    /// messages then flushes the log.
     pub(crate) fn is_flush_due(&self) -> bool {
         self.writer.buffer.lock().message_bytes >= limit::LOG_BUFFER_BYTES
     }
@@ -395,8 +396,8 @@ impl ThreadLog {
     /// Creates a checkpoint and holds it in memory, for a run that persists only its last
     /// checkpoint. The checkpoint has the next number. If `known` is given, the checkpoint was
     /// created before a crash, and has its former number. [`Self::persist_checkpoint`] persists the
-    /// checkpoint. The next checkpoint of a subgraph persists it first, since checkpoint numbers
-    /// reach the store in order.
+    /// checkpoint. The next checkpoint of a subgraph first persists the held checkpoint, since
+    /// checkpoint numbers reach the store in order.
     ///
     /// # Errors
     ///
@@ -418,7 +419,7 @@ impl ThreadLog {
         let mut held = checkpoint.clone();
         held.meta.event_seq = Some(known.map_or_else(made, |made| made.seq));
         let replaced = self.writer.buffer.lock().unpersisted.replace(held);
-        // Freeing values takes a while, so the lock is released before.
+        // The lock is released before the old values are freed, because that takes a while.
         drop(replaced);
         self.enqueue(&mut order, Commit::default());
         order.wait_accepted().await;
@@ -449,8 +450,8 @@ impl ThreadLog {
     }
 
     /// Moves the buffered events into the queue. Returns true if there were any. The store receives
-    /// them when the queue is drained. The function is not `async`, because the batch would enlarge
-    /// the future of every task and call that waits.
+    /// the events when the caller waits for the queue. The function is not `async`, because the
+    /// batch would enlarge the future of every task and call that waits.
     fn enqueue(&self, queue: &mut CommitQueue, commit: Commit) -> bool {
         let Commit { mut record, run, checkpoint, current, queue_condition, releases_lease } =
             commit;
@@ -501,8 +502,8 @@ impl ThreadLog {
     ///
     /// # Errors
     ///
-    /// Error of the newest batch. It fails if earlier events could not be written, since every batch
-    /// continues from the newest event before it.
+    /// The error of the newest batch. This batch also fails if earlier events could not be written,
+    /// because every batch continues from the newest event before it.
     pub async fn wait_durable(&self) -> Result<(), StoreError> {
         self.flush().await;
         let last = self.writer.queue.lock().await.last.clone();

@@ -32,11 +32,11 @@ pub(crate) enum TaskEnd {
     Finished(Box<TaskFinished>),
     /// The task raised an interrupt; the event is logged.
     Suspended,
-    /// The task failed permanently; the event is logged. It names the error handler that runs in
-    /// its place, if there is one.
+    /// The task failed permanently; the event is logged. The event names the error handler that
+    /// runs in place of the task, if there is one.
     Failed(TaskFailed),
-    /// The task returned an outcome that does not fit among those of its superstep. Nothing is
-    /// logged, and the run fails.
+    /// The outcome of the task and the other outcomes of its superstep exceed their limit. Nothing
+    /// is logged, and the run fails.
     OutcomesFull(Exceeded),
     /// The run was cancelled.
     Cancelled,
@@ -160,8 +160,8 @@ fn failed_event(task: &Task, node: &Node, attempt: u32, fault: AttemptFailure) -
     }
 }
 
-/// Returns a random number from 0 to 1 that spreads the retries of many runs. It is not journaled,
-/// because no guest sees it.
+/// Returns a random number from 0 to 1 that spreads the retries of many runs. The number is not
+/// journaled, because no guest sees it.
 fn jitter() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }

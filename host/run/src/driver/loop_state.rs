@@ -17,7 +17,7 @@ pub(super) type SubgraphLock = Arc<OwnedMutexGuard<()>>;
 
 /// State of a superstep loop.
 pub(crate) struct LoopState {
-    /// Current checkpoint with the events since.
+    /// Current checkpoint, with the events since this checkpoint.
     pub(super) lineage: Lineage,
     /// Number of completed supersteps.
     pub(super) steps: u32,
@@ -30,8 +30,8 @@ pub(crate) struct LoopState {
     pub(super) unpersisted: UnpersistedEvents,
     /// True if a task of the current superstep was executed in this process.
     pub(super) has_executed_tasks: bool,
-    /// Sequence number at which the loop reached its checkpoint; [`THIS_PROCESS_SEQ`] if that was
-    /// in this process.
+    /// Sequence number at which the loop reached its checkpoint; [`THIS_PROCESS_SEQ`] if this
+    /// process reached the checkpoint.
     pub(super) checkpoint_seq: u64,
 }
 
@@ -94,7 +94,8 @@ impl LoopState {
     }
 
     pub(super) fn advance_to(&mut self, checkpoint: Checkpoint, checkpoint_seq: u64) {
-        // Tasks that were executed here may have led elsewhere than the logged ones.
+        // Tasks that this process executed may have other outcomes than the logged tasks, so the
+        // logged supersteps that follow do not apply.
         if self.has_executed_tasks {
             self.unpersisted = UnpersistedEvents::default();
         }

@@ -12,9 +12,9 @@ use crate::app::App;
 use crate::grant::GrantKey;
 use crate::ports::sandbox::GuestError;
 
-/// Combines the writes of channels whose reducers are exported by plugins. Each reducer has the
-/// wall time of a call of its plugin. Nothing else ends one that waits: it has no gate, and a
-/// superstep is applied also after a cancel.
+/// Combines the writes of channels whose reducers are exported by plugins. The wall time of each
+/// reducer is limited like that of any call of its plugin. Nothing else ends a reducer that waits:
+/// a reducer has no gate, and a superstep is also applied after a cancel.
 pub(crate) async fn reduce(
     app: &App,
     reductions: Vec<PluginReduction>,
@@ -51,7 +51,8 @@ fn into_failure(ended: GuestError) -> Failure {
     }
 }
 
-/// Returns the failure of a reducer that exceeded its wall time. `key` is the table that sets it.
+/// Returns the failure of a reducer that exceeded its wall time. `key` names the table with the
+/// limit.
 fn timed_out(allowed_ms: u64, key: &GrantKey) -> Failure {
     let message = format!(
         "took longer than {allowed_ms} ms; a reducer computes and waits for nothing, so correct the \

@@ -29,7 +29,8 @@ impl Driver {
             interrupts: answered.into_iter().map(|(_, interrupt)| interrupt).collect(),
             failure: Some(failure.clone()),
         };
-        // The event belongs to the checkpoint to which it returns, so the base changes first.
+        // The `reopened` event belongs to the checkpoint to which the thread returns, so this
+        // checkpoint becomes the current one first.
         let record = Some(self.record.clone());
         log.commit(Commit { current: Some(to), record, ..Commit::default() }).await;
         let event = log.push_and_copy(EventKind::Reopened(reopened));

@@ -86,7 +86,7 @@ impl RootSuperstep {
         Self { recorded_calls, ..Self::default() }
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the state. No code that can panic runs under this lock.
     fn lock_state(&self) -> MutexGuard<'_, RootSuperstepState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,8 +102,8 @@ impl RootSuperstep {
         self.lock_state().wait_seqs.get(call).copied()
     }
 
-    /// Takes the logged events of a task. Returns them only once. A task without any gets its
-    /// recorded calls.
+    /// Takes the logged events of a task, which a further call does not return. For a task without
+    /// logged events, returns its recorded calls.
     pub(crate) fn take_task(&self, task: &TaskId) -> LoggedTask {
         let logged = self.lock_state().tasks.remove(task);
         logged.unwrap_or_else(|| LoggedTask {

@@ -4,7 +4,8 @@ use wattle_graph::checkpoint::Checkpoint;
 
 use crate::hostcall::runs::{EndedRun, RunOutcome, RunRef};
 
-/// A run that has ended or is interrupted. It shares the values of its last checkpoint.
+/// A run that has ended or is interrupted. The values of its last checkpoint are shared, not
+/// copied.
 pub(crate) struct RunEnd {
     /// The run.
     pub(crate) run: RunRef,

@@ -1,8 +1,8 @@
 //! Subgraphs: graphs that run inside of a task.
 //!
 //! A subgraph has its own superstep loop, state and namespace. Its events are in the thread's log,
-//! under the checkpoint of the root graph. After a crash or an interrupt it is therefore restored
-//! from that checkpoint.
+//! under the checkpoint of the root graph. After a crash or an interrupt, the subgraph is therefore
+//! restored from the events since that checkpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -156,8 +156,8 @@ async fn run_subgraph(
     let persists_checkpoints = match nested.state {
         SubgraphState::Own => true,
         SubgraphState::None => false,
-        // A run that persists only its last checkpoint persists none of a subgraph that has ended
-        // by then. A subgraph that another run started keeps its mode.
+        // A run that persists only its last checkpoint persists no checkpoint of a subgraph that
+        // has ended before. A subgraph that another run started keeps its mode.
         SubgraphState::Inherit => {
             let known = context.root_superstep.persists_checkpoints(&nested.namespace);
             known.unwrap_or(context.options.durability != Durability::Exit)
@@ -174,7 +174,7 @@ async fn run_subgraph(
     let StartState { state, initial_values } = start.resolve_start().await?;
     let superstep_loop =
         SuperstepLoop::for_subgraph(inside, state, persists_checkpoints, lock.clone());
-    // A spawned task, so that many levels do not share one stack.
+    // Spawned as a tokio task, so that many levels of subgraphs do not share one stack.
     let work =
         tokio::spawn(SaveStateOnDrop { superstep_loop: Some(superstep_loop), _lock: lock }.run());
     let ended = AbortOnDropHandle::new(work).await;
@@ -230,8 +230,8 @@ impl SubgraphStart<'_> {
         // aborted at any `await`.
         let saved = root_superstep.take_state(&self.call.namespace);
         let saved = saved.filter(|saved| self.is_current_invocation(&saved.lineage.checkpoint));
-        // A subgraph without checkpoints logs nothing before its first task starts. Its start is
-        // the start of the parent task or of the call that started it.
+        // A subgraph without checkpoints logs nothing before its first task starts. The subgraph
+        // starts with the parent task, or with the call that started the subgraph.
         let checkpoint_seq = self.call.started_seq.unwrap_or(THIS_PROCESS_SEQ);
         let state = match (saved, subgraph_log, &first) {
             (Some(mut saved), ..) => {
@@ -281,7 +281,8 @@ impl SubgraphStart<'_> {
         Ok(tuple.map_err(log_lost)?.map(|tuple| tuple.checkpoint))
     }
 
-    /// Reads the logged position of the subgraph; `None` if it belongs to another invocation.
+    /// Reads the logged position of the subgraph; `None` if it is the position of another
+    /// invocation.
     async fn load_state(&self, subgraph_log: SubgraphLog) -> Result<Option<LoopState>, GuestError> {
         let Some(at) = subgraph_log.checkpoint else { return Ok(None) };
         let Some(checkpoint) = self.load_checkpoint(at).await? else { return Ok(None) };

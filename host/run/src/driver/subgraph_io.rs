@@ -1,10 +1,9 @@
 //! Input and output of subgraphs.
 //!
 //! Both pass through the channels that parent graph and subgraph have in common. The output
-//! consists of writes, which the reducers of the parent graph combine with the writes of other
-//! tasks. A value must not count twice: for `append` the output is the new items, for `sum` the
-//! difference, for `messages` the new and changed messages. For other channels that changed it is
-//! the final value.
+//! consists of writes must not count twice: for `append` the output is the new items, for `sum` the
+//! difference, for `messages` the new and changed messages. For any other channel that changed, the
+//! output is the final value.
 
 use std::collections::BTreeMap;
 

@@ -72,7 +72,7 @@ impl SuperstepLoop {
         Self { context, state, limit, persists_checkpoints, lock: Some(lock) }
     }
 
-    /// Returns the current checkpoint with the events since.
+    /// Returns the current checkpoint with the events since this checkpoint.
     pub(crate) fn lineage(&self) -> &Lineage {
         &self.state.lineage
     }
@@ -112,8 +112,8 @@ impl SuperstepLoop {
                 if waits {
                     return self.interrupted_or_cancelled();
                 }
-                // A superstep whose tasks have all finished is applied, even after a cancel. That
-                // may have to wait, but how busy the host is does not decide about the state.
+                // A superstep whose tasks have all finished is applied, even after a cancel. A busy
+                // host may delay this, but the load of a host must not decide about the state.
                 match self.apply_superstep().await {
                     Err(end) => return end,
                     Ok(()) => continue,
@@ -137,7 +137,7 @@ impl SuperstepLoop {
                 Ok(have_finished) => have_finished,
                 Err(end) => return end,
             };
-            // A further plan would list no task, so the superstep is applied without one.
+            // Another plan would contain no task, so the superstep is applied without one.
             if have_finished
                 && !waits
                 && !self.has_parent_outcome()
@@ -286,8 +286,8 @@ impl SuperstepLoop {
         }
     }
 
-    /// Returns the counter of the superstep's outcomes, which contains those of the tasks that have
-    /// finished.
+    /// Returns the counter of the superstep's outcomes, which includes the outcomes of the tasks
+    /// that have finished.
     fn outcome_bytes(&self) -> Result<OutcomeBytes, Exceeded> {
         let finished = &self.state.lineage.finished;
         let written = finished.values().flat_map(|task| &task.writes).map(|write| &write.value);
@@ -297,9 +297,9 @@ impl SuperstepLoop {
         })
     }
 
-    /// Runs tasks, up to the concurrency limit at once. A single task runs in place; several are
-    /// spawned. A task takes memory only while it runs, and no task starts after a cancel or once
-    /// the outcomes have reached their limit.
+    /// Runs tasks, at most [`GraphContext::max_concurrency`] at once. A single task runs in place;
+    /// several tasks are spawned. A task takes memory only while it runs, and no task starts after
+    /// a cancel or once the outcomes have reached their limit.
     fn start_tasks(
         &mut self,
         context: Arc<StepContext>,
@@ -413,12 +413,13 @@ async fn run_in_place(
     if context.cancel.is_set() {
         return (id, TaskEnd::Cancelled);
     }
-    // Boxed, because the future of a superstep loop would otherwise include the one of a task.
+    // Boxed, because the future of a superstep loop would otherwise include the future of a task.
     (id, Box::pin(run_task(context, task, history)).await)
 }
 
-/// Spawns a task, unless the run is cancelled. It holds the lock of the subgraph until it
-/// completes. The returned future waits for its end; dropping it aborts the task.
+/// Spawns a task, unless the run is cancelled. The task holds the lock of the subgraph until the
+/// task completes. The returned future waits for the end of the task; dropping the future aborts
+/// the task.
 fn spawn_task(
     context: Arc<StepContext>,
     task: Task,
@@ -460,7 +461,7 @@ fn recursion_limit_reached(limit: u32) -> Failure {
         code::LIMIT,
         format!(
             "the run took {limit} supersteps without reaching an end; raise `recursion_limit` of \
-             the graph if that is right"
+             the graph if it needs more supersteps"
         ),
     )
     .with_details(serde_json::json!({ "limit": "recursion", "allowed": limit }))

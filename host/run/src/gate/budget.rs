@@ -1,8 +1,8 @@
-//! The budget of a guest call: how many host calls it makes, how many bytes they carry, and how
-//! many messages it logs.
+//! The budget of a guest call: how many host calls the guest makes, how many bytes these calls
+//! transfer, and how many messages the guest logs.
 //!
-//! A node, a web handler and each tool that they call has a budget of its own. The node or the web
-//! handler shares another one with all tools below it, because tools call tools. Blobs, emitted
+//! Each node, web handler and tool has a budget. In addition, a node or a web handler shares a
+//! second budget with all tools that it calls, directly or through other tools. Blobs, emitted
 //! events and log messages count for the shared budget only.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,8 @@ pub(crate) struct CallBudget {
     calls: AtomicU64,
     bytes: AtomicU64,
     total: Arc<TotalUsage>,
-    /// The guest instance, if the guest belongs to a web handler and these are limited.
+    /// The guest instance, if the guest belongs to a web handler and the number of instances is
+    /// limited.
     instance: Option<Lease<CallerId>>,
 }
 
@@ -45,7 +46,7 @@ impl TotalUsage {
         Self { guest, calls: zero(), bytes: zero(), blobs: zero(), emitted: zero(), logs }
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the usage of log messages. No code that can panic runs under this lock.
     fn logs(&self) -> MutexGuard<'_, LogUsage> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,7 +60,7 @@ struct LogUsage {
     dropped: u64,
 }
 
-/// What becomes of a log message.
+/// Decision about a log message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogAdmission {
     /// The message is within the budget.
@@ -94,7 +95,8 @@ impl CallBudget {
         Self { guest: "tool", calls, bytes, total: self.total.clone(), instance: None }
     }
 
-    /// Creates the budget of a tool that a web handler calls. It takes one more guest instance.
+    /// Creates the budget of a tool that a web handler calls. The tool takes one more guest
+    /// instance.
     ///
     /// # Errors
     ///
@@ -105,7 +107,7 @@ impl CallBudget {
         Ok(Self { instance, ..self.for_tool() })
     }
 
-    /// Starts again, for the next attempt of a task, which logs everything again.
+    /// Resets the budget for the next attempt of a task. The attempt logs its messages again.
     pub(crate) fn reset(&self) {
         let total = &*self.total;
         let own = [&self.calls, &self.bytes];
@@ -120,8 +122,8 @@ impl CallBudget {
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if the guest makes more than `allowed` calls, or too many together with
-    /// its tools.
+    /// [`Unwind::Limit`] if the guest makes more than `allowed` calls, or if the guest and its
+    /// tools together make too many calls.
     pub(crate) fn charge_calls(&self, count: u32, allowed: u32) -> Result<(), Unwind> {
         let (count, allowed) = (u64::from(count), u64::from(allowed));
         if !charge(&self.calls, count, allowed) {
@@ -145,12 +147,13 @@ impl CallBudget {
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if the host calls of the guest carry more than `allowed` bytes, or too
-    /// many together with those of its tools.
+    /// [`Unwind::Limit`] if the host calls of the guest transfer more than `allowed` bytes, or if
+    /// the calls of the guest and its tools together transfer too many bytes.
     pub(crate) fn charge_bytes(&self, bytes: u64, allowed: u64) -> Result<(), Unwind> {
         if !charge(&self.bytes, bytes, allowed) {
             let text = format!(
-                "the {}'s host calls carried more than {allowed} bytes; put large data into blobs",
+                "the host calls of the {} transferred more than {allowed} bytes; put large data \
+                 into blobs",
                 self.guest
             );
             return Err(exceeded("host_call_bytes", allowed, text));
@@ -161,7 +164,7 @@ impl CallBudget {
         }
         let guest = self.total.guest;
         let text = format!(
-            "the host calls of the {guest} and its tools carried more than {allowed} bytes"
+            "the host calls of the {guest} and its tools transferred more than {allowed} bytes"
         );
         Err(exceeded("task_host_call_bytes", allowed, text))
     }
@@ -196,8 +199,8 @@ impl CallBudget {
         Err(exceeded("emitted_events", allowed, text))
     }
 
-    /// Charges a log message of `bytes` bytes. Once a message was dropped, all further ones are, so
-    /// that a reader of the log knows where it ends.
+    /// Charges a log message of `bytes` bytes. Once a message was dropped, all later messages are
+    /// dropped, so that the log has no gaps before its end.
     pub(crate) fn charge_log(&self, bytes: u64) -> LogAdmission {
         let mut usage = self.total.logs();
         let total = usage.bytes.saturating_add(bytes);
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_has_calls_of_its_own_and_shares_those_of_its_handler() {
+    fn tool_has_its_own_call_budget_and_shares_the_budget_of_its_handler() {
         let handler = CallBudget::for_handler(None);
         handler.charge_calls(10, 10).unwrap();
         assert_eq!(limit_of(handler.charge_calls(1, 10)), "\"host_calls\"");
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn log_messages_beyond_their_number_are_dropped_until_the_next_attempt() {
+    fn log_messages_beyond_the_limit_are_dropped_until_the_next_attempt() {
         let budget = CallBudget::default();
         let tool = budget.for_tool();
         let granted = (0..limit::LOG_MESSAGES).all(|_| tool.charge_log(1) == LogAdmission::Granted);
@@ -286,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn granted_messages_are_within_the_bytes_and_precede_all_dropped_ones(
+        fn granted_messages_are_within_the_byte_limit_and_precede_all_dropped_messages(
             sizes in prop::collection::vec(0..=limit::LOG_MESSAGES_BYTES / 4, 1..40),
         ) {
             let budget = CallBudget::default();

@@ -100,7 +100,7 @@ impl Gate {
 }
 
 /// Returns random bytes of the operating system. Their source is random UUIDs, which have 122
-/// random bits in 16 bytes, so 16 bytes are hashed from two of them.
+/// random bits each, so each 32 bytes are the hash of two UUIDs.
 fn random_bytes(length: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length as usize + 32);
     while bytes.len() < length as usize {

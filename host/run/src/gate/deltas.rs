@@ -1,4 +1,4 @@
-//! Buffers the deltas of a model's completion on their way to the event log.
+//! Buffers the deltas of a model's completion until they are written to the event log.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,8 +12,8 @@ use wattle_graph::llm::Delta;
 use crate::gate::task_gate::TaskGate;
 use crate::ports::model::DeltaSink;
 
-/// Minimum interval between two `streamed` events of one call. It keeps the output fluent and
-/// bounds the number of events. The first delta is written immediately.
+/// Minimum interval between two `streamed` events of one call. The interval is short enough for
+/// fluent output, and bounds the number of events. The first delta is written immediately.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Buffer for deltas of a model. Adjacent deltas of one text or tool call are merged.
@@ -24,7 +24,7 @@ pub(crate) struct DeltaBuffer {
 }
 
 impl DeltaBuffer {
-    /// No code that can panic runs under this lock.
+    /// Locks the buffered deltas. No code that can panic runs under this lock.
     fn lock_buffered(&self) -> MutexGuard<'_, Vec<Delta>> {
         self.buffered.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,8 +47,8 @@ impl DeltaSink for DeltaBuffer {
     }
 }
 
-/// Awaits `work`. Meanwhile passes its deltas to `on_deltas` and, for a task, writes them to the
-/// event log.
+/// Awaits `work`. Meanwhile, passes the deltas in `pieces` to `on_deltas` and, for a task, writes
+/// them to the event log.
 pub(crate) async fn forward_deltas<T>(
     work: impl Future<Output = T>,
     pieces: &DeltaBuffer,

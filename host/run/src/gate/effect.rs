@@ -39,8 +39,8 @@ pub trait Effect: HostCall {
     ) -> impl Future<Output = Result<Self::Output, CallError>> + Send;
 }
 
-/// Context of a host call that the gate performs, as opposed to one whose result it takes from the
-/// journal.
+/// Context of a host call that the gate performs. A call whose result the gate takes from the
+/// journal has no context.
 pub struct EffectContext<'a> {
     /// The ports.
     pub ports: &'a Ports,
@@ -76,8 +76,9 @@ impl EffectContext<'_> {
         }
     }
 
-    /// Writes a message of the host to the operator's log and, for a task, to the event log. It
-    /// does not count for the guest's budget: a guest must not hide what the host says of it.
+    /// Writes a message of the host to the operator's log and, for a task, to the event log. The
+    /// message does not count for the guest's budget: a guest must not be able to suppress what the
+    /// host reports about it.
     pub(crate) fn log(&self, level: &str, message: &str) {
         let Caller { app, plugin, .. } = self.caller;
         let text = Escaped(message);

@@ -27,7 +27,7 @@ pub(crate) struct AnsweredRounds {
     pub(crate) rounds: Vec<ElicitationRound>,
     /// The server that elicits, and its tool.
     pub(crate) server_tool: Option<(String, String)>,
-    /// Sequence number of the last interrupt; 0 without any.
+    /// Sequence number of the last interrupt; 0 if there is none.
     pub(crate) raised_seq: u64,
     /// Size of all rounds in bytes.
     pub(crate) bytes: u64,
@@ -47,7 +47,7 @@ impl AnsweredRounds {
 
 impl CallEntry {
     /// Returns the last round of this call, answered or not, unless the call started again after
-    /// it.
+    /// that round.
     pub(crate) fn last_round(&self) -> Option<Interrupt> {
         let last = self.round_interrupts().last();
         last.filter(|last| self.last_start_seq.is_none_or(|begun| begun < last.raised_seq))
@@ -60,7 +60,7 @@ impl CallEntry {
     ///
     /// [`Unwind::Suspended`] until the last round of this call is answered.
     pub(crate) fn check_rounds_answered(&self) -> Result<(), Unwind> {
-        // Every host call is checked here, and few tasks elicit.
+        // Every host call takes this path, but few tasks elicit.
         if !self.task.has_elicited() {
             return Ok(());
         }

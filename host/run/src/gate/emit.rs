@@ -50,8 +50,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Counts a call that is refused before it gets a number, so that a guest cannot repeat it
-    /// without end. Returns the error for the guest.
+    /// Counts a call that is refused before it gets a number, so that a guest cannot repeat such
+    /// calls without limit. Returns the error for the guest.
     pub fn refuse(&self, failure: Failure) -> CallError {
         match self.count_call() {
             Ok(()) => failure.into(),
@@ -69,7 +69,7 @@ fn request(emission: &Emission) -> CallRequest {
     }
 }
 
-/// Longest name of an emitted event. The contract documents it.
+/// Maximum length of the name of an emitted event, in bytes. The contract documents this limit.
 const EVENT_NAME_BYTES: usize = 64;
 
 /// Checks an event and returns its size in bytes.

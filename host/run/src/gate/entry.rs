@@ -18,8 +18,8 @@ use crate::gate::task_gate::TaskGate;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::CallRequest;
 
-/// A host call that has a number and no result. Dropping it without [`CallEntry::record`] leaves no
-/// trace.
+/// A host call that has a number and no result. Dropping the entry without [`CallEntry::record`]
+/// records nothing.
 pub(crate) struct CallEntry {
     /// The task that makes the call.
     pub task: Arc<TaskGate>,
@@ -104,7 +104,7 @@ impl CallEntry {
         (self.started_ms, self.started) = (self.task.clock.now_ms(), Instant::now());
     }
 
-    /// Writes the result into log and journal. It reaches the store with the next flush.
+    /// Writes the result into log and journal. The next flush sends the result to the store.
     pub(crate) fn record(self, result: Result<Value, Failure>) {
         self.write(result, None, None);
     }

@@ -1,5 +1,5 @@
-//! In-doubt calls: the host stopped before the call returned, or the server that held the call open
-//! for an answer no longer does. The operator's policy or a person decides about them.
+//! In-doubt calls: the host stopped before the call returned, or the server no longer holds the
+//! call open for an answer. The operator's policy or a person decides about the call.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Decision, EventKind, Settled};

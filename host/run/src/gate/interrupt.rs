@@ -37,7 +37,7 @@ impl Gate {
             }
             return known.answer.ok_or(Unwind::Suspended(interrupt).into());
         }
-        // A journal entry under this number means that the node made another call here before.
+        // A journal entry under this number means that an earlier execution made another call here.
         task.look_up(call, call, CallRequest::small(InterruptRequest::FUNCTION, json!(question)))?;
         question.check_schema(self.caller().owner, &self.env.schemas).await?;
         task.check_log_size().await?;

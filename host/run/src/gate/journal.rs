@@ -35,7 +35,8 @@ pub struct Journal(Mutex<JournalState>);
 struct JournalState {
     /// Calls with a result, with the sequence number of the result.
     entries: BTreeMap<u32, (u64, Called)>,
-    /// Sequence number for [`drop_trailing_rollbacks`].
+    /// Sequence number of the last start, interrupt, or result that is not a rollback. See
+    /// [`drop_trailing_rollbacks`].
     newest_seq: u64,
     /// Calls with a start and no result in the log, with the sequence number of the last start.
     pending: BTreeMap<u32, u64>,
@@ -118,7 +119,7 @@ impl Journal {
             decisions,
             reexecuted,
             replay_only,
-            // Those of the task itself were removed.
+            // The calls of the task itself were removed above.
             logged_tool_calls: logged_calls,
             ..JournalState::default()
         };
@@ -137,13 +138,13 @@ impl Journal {
         self.lock().reopened_seq
     }
 
-    /// Creates the journal to replay a task that has ended. A call that it does not hold is a
-    /// divergence.
+    /// Creates the journal to replay a task that has ended. A call that the journal does not hold
+    /// is a divergence.
     pub(crate) fn for_replay(logged_calls: CallsByScope) -> Self {
         Self::of(logged_calls, true, true)
     }
 
-    /// Returns the journal of the tool that call `call` calls.
+    /// Returns the journal of the tool that the call with the number `call` executes.
     pub(crate) fn tool_journal(&self, call: u32) -> Arc<Self> {
         let mut inner = self.lock();
         if let Some(known) = inner.tool_journals.get(&call) {
@@ -163,13 +164,13 @@ impl Journal {
         journal
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the state. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends an attempt that failed. Calls without a result are executed again, except those with a
-    /// pending interrupt: they stay in doubt.
+    /// Ends an attempt that failed. Calls without a result are executed again, except calls with a
+    /// pending interrupt, which stay in doubt.
     pub(crate) fn fail_attempt(&self) {
         let mut inner = self.lock();
         let JournalState { pending, interrupts, logged_tool_calls, tool_journals, .. } =
@@ -185,8 +186,8 @@ impl Journal {
     }
 
     /// Starts the next attempt: call numbering restarts at 0. Failed calls of the last batch,
-    /// except in-doubt ones, are removed from the journal and executed again. All other results are
-    /// replayed, so nothing is paid or asked twice.
+    /// except in-doubt calls, are removed from the journal and executed again. All other results
+    /// are replayed, so no effect is paid for twice and no question is asked twice.
     pub fn begin_attempt(&self) {
         let mut inner = self.lock();
         inner.next_call = 0;
@@ -203,8 +204,8 @@ impl Journal {
         self.lock().reexecuted
     }
 
-    /// Records the outcome of the task in the same step as its log event. The caller can be dropped
-    /// while it waits for the log.
+    /// Records the outcome of the task in the same step as its log event, because the future that
+    /// logs the event may be dropped while it waits for the log.
     pub(crate) fn finish(&self, finished: TaskFinished) {
         self.lock().finished = Some(Box::new(finished));
     }
@@ -320,7 +321,7 @@ impl Journal {
     }
 
     /// Returns the sequence number of the last interrupt that was raised since the journal was
-    /// created, by its guest or by the tools below.
+    /// created, by the guest or by the tools that it calls.
     pub(crate) fn last_interrupt_seq(&self) -> Option<u64> {
         let inner = self.lock();
         let own = inner.interrupts.values().map(|it| it.raised_seq).max();
@@ -452,7 +453,7 @@ mod tests {
         assert_eq!((past.last_start_seq(0), past.last_start_seq(1)), (None, Some(2)));
         past.record_start(1, 1, 5);
         past.fail_attempt(false);
-        assert_eq!(past.last_start_seq(1), None, "it was executing");
+        assert_eq!(past.last_start_seq(1), None, "the call was executing");
     }
 
     #[test]
@@ -463,7 +464,7 @@ mod tests {
         };
         let done = |call| called(call, call, "http.send", Ok(Value::Null));
         assert_eq!(kept(vec![rolled_back(0), done(1)]), [0, 1], "a later call may depend on it");
-        assert_eq!(kept(vec![done(1), rolled_back(0)]), [1], "it was still open");
+        assert_eq!(kept(vec![done(1), rolled_back(0)]), [1], "the transaction was still open");
         let failed = called(1, 1, "http.send", Err(Failure::new(code::UNAVAILABLE, "")));
         assert!(kept(vec![failed, rolled_back(0)]).is_empty());
     }

@@ -16,7 +16,7 @@ use crate::text::Escaped;
 
 impl Gate {
     /// Writes a message to the operator's log and, for a task, to the event log. Messages beyond
-    /// the budget are dropped, and the first of them is replaced by one that says so.
+    /// the budget are dropped; a warning about this replaces the first of them.
     ///
     /// # Errors
     ///
@@ -100,9 +100,9 @@ impl Gate {
 }
 
 impl Drop for Gate {
-    /// Tells the operator how many messages were dropped. The gates of tools share the budget of
-    /// the gate around them, which reports it. A failed attempt of a task drops its gate before the
-    /// next one resets the budget.
+    /// Logs for the operator how many messages were dropped. The gates of tools share the budget of
+    /// the gate around them, and only the outermost gate logs the number. A failed attempt of a
+    /// task drops its gate before the next attempt resets the budget.
     fn drop(&mut self) {
         let dropped = self.budget.dropped_logs();
         if self.depth == 0 && dropped > 0 {

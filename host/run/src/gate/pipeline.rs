@@ -5,8 +5,9 @@
 //!    result, the call returns it.
 //! 3. The gate checks budgets, pending rounds of an MCP server, the decision about an in-doubt call
 //!    and the size of the log.
-//! 4. The log records the start of a call that a person waits for. The host then waits until the
-//!    log is durable.
+//! 4. The log records the start of a call of a kind that a person waits for
+//! ([`LOGS_START`](crate::hostcall::HostCall::LOGS_START)). The host then waits until the log is
+//! durable.
 //! 5. The gate checks the grant and performs the call while the host holds the lease of the thread.
 //! 6. [`CallEntry::record`] records the result.
 //!
@@ -117,7 +118,7 @@ impl Gate {
     }
 
     /// Counts `count` calls, reserves as many consecutive call numbers, and returns the first.
-    /// Calls without a task have no numbers; it then returns 0.
+    /// Returns 0 without a task, because calls without a task have no numbers.
     pub(super) fn reserve_call_numbers(&self, count: u32) -> Result<u32, Unwind> {
         match &self.task {
             Some(task) => task.reserve_call_numbers(count, self.limits()),
@@ -273,8 +274,8 @@ impl Gate {
         Some((seq, read, output))
     }
 
-    /// Checks the grant and performs the call. A cancel of the run ends it. The call of a task
-    /// continues only while the host holds the lease of the thread.
+    /// Checks the grant and performs the call. A cancel of the run ends the call. The call of a
+    /// task continues only while the host holds the lease of the thread.
     async fn perform<C: Effect>(
         &self,
         call: &C,
@@ -335,7 +336,7 @@ impl Gate {
     }
 }
 
-/// Result of a step of the path.
+/// Result of a step of a host call.
 enum PipelineStep<T> {
     /// The call has a result.
     Done(CallResult<T>),
@@ -343,7 +344,7 @@ enum PipelineStep<T> {
     Continue(Box<CallEntry>),
 }
 
-/// Deserializes a recorded output. The host wrote it, so a mismatch is a host error.
+/// Deserializes a recorded output. The host wrote the output, so a mismatch is a host error.
 pub(super) fn decode_output<T: DeserializeOwned>(
     function: &str,
     answer: Value,

@@ -1,9 +1,10 @@
 //! Threads and runs of web handlers, and subgraphs that a task starts and waits for.
 //!
-//! A web handler starts runs on threads. The gate counts its calls and records none of them. A node
-//! starts a graph in place: it runs as part of the node's run, in a namespace below the task's
-//! graph, when the node waits for it. It is as durable as the node: an interrupt inside of it
-//! unwinds the node, and a crash loses nothing.
+//! A web handler starts runs on threads. The gate counts the calls of a web handler and records
+//! none of them. A node starts a graph as a subgraph of its task: the subgraph runs as part of the
+//! node's run, in a namespace below the graph of the task, when the node waits for it. The subgraph
+//! is as durable as the node: an interrupt in the subgraph unwinds the node, and a crash loses
+//! nothing.
 
 use std::sync::Arc;
 
@@ -132,8 +133,8 @@ impl Gate {
         Ok(self.runs()?)
     }
 
-    /// Registers the subgraph. Its run id derives from the call path, so every re-execution has the
-    /// same.
+    /// Registers the subgraph. The run id of the subgraph derives from the call path, so every
+    /// re-execution gets the same id.
     fn start_subgraph(&self, task: &Arc<TaskGate>, request: StartRun) -> Result<RunRef, CallError> {
         check_start(&request)?;
         let graph = task.subgraphs.graph(request.graph.as_ref())?;

@@ -21,7 +21,7 @@ use crate::hostcall::stream::{FUNCTION, STREAM_READ};
 use crate::hostcall::{HostCall, Idempotency};
 use crate::ports::Caller;
 
-/// A completion that arrives as deltas. Dropping it ends the outgoing request.
+/// A completion that arrives as deltas. Dropping the value ends the outgoing request.
 pub struct CompletionStream {
     gate: Arc<Gate>,
     /// Number of the call, which is also the batch of every read.
@@ -42,7 +42,7 @@ enum CompletionState {
     Taken,
 }
 
-/// The call of [`CompletionRequest`] under the function of streams.
+/// A call that performs a [`CompletionRequest`] under the name of the function for streams.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
 struct StreamingCall {
@@ -102,7 +102,7 @@ pub(crate) fn start_stream(
     let gate = gate.clone();
     let mut stream =
         CompletionStream { gate, number, deltas, state, replayed: false, received: false };
-    // A guest that is re-executed may not read beyond its recorded reads.
+    // A re-executed guest may read no more than its recorded reads, so the call is not started yet.
     if !stream.gate.task.as_ref().is_some_and(|task| task.journal.has_stream_reads(number)) {
         stream.start_call();
     }
@@ -142,7 +142,7 @@ impl CompletionStream {
         Ok(deltas)
     }
 
-    /// Starts the call, or looks up its result. Does nothing if it has started.
+    /// Starts the call, or looks up its result. Does nothing if the call has started.
     fn start_call(&mut self) {
         match std::mem::replace(&mut self.state, CompletionState::Taken) {
             CompletionState::NotStarted(call) => {
@@ -154,8 +154,8 @@ impl CompletionStream {
         }
     }
 
-    /// Waits for the next deltas of this execution. A recorded completion has none, so it is
-    /// returned at once.
+    /// Waits for the next deltas of this execution. A recorded completion has no new deltas, so all
+    /// of its deltas are returned at once.
     async fn next_live(&mut self) -> Result<Vec<Delta>, CallError> {
         let cancel = self.gate.env.cancel.clone();
         let deltas = tokio::select! {

@@ -45,7 +45,7 @@ pub struct TaskGate {
     /// Subgraphs that the task started.
     pub(crate) subgraphs: Arc<dyn TaskSubgraphs>,
     /// True if the graph of the task is a subgraph that a guest started and waits for, or runs
-    /// inside of one.
+    /// inside of such a subgraph.
     pub(crate) is_awaited_by_guest: bool,
 }
 
@@ -75,8 +75,8 @@ impl TaskGate {
         self.interrupts.get(interrupt).cloned().or_else(|| self.journal.interrupt(interrupt))
     }
 
-    /// Returns the sequence number of the last interrupt for which the tool of a call, or a tool
-    /// that it called, was suspended.
+    /// Returns the sequence number of the last interrupt that suspended the tool of a call, or a
+    /// tool that this tool called.
     pub(crate) fn last_suspension_of_tool(&self, call: u32) -> Option<u64> {
         let mut path = self.scope.clone();
         path.push(call);
@@ -110,7 +110,7 @@ impl TaskGate {
         self.log.check_size().await.map_err(log_lost)?.map_err(Unwind::Limit)
     }
 
-    /// Appends a message for the operator. A re-execution appends it again.
+    /// Appends a message for the operator. A re-execution appends the message again.
     pub(crate) fn log(&self, level: &str, message: String, fields: Value) {
         self.log.push(EventKind::Log(Log {
             task: self.task.clone(),

@@ -11,14 +11,15 @@ use crate::hostcall::runs::{RunOutcome, StartRun};
 /// The subgraphs that a task started in its current attempt.
 #[async_trait]
 pub(crate) trait TaskSubgraphs: Send + Sync {
-    /// Returns the name of a graph of the app; of the only graph without `name`.
+    /// Returns the name of a graph of the app. If `name` is `None`, the app must have only one
+    /// graph.
     ///
     /// # Errors
     ///
     /// `not-found` if the graph does not exist.
     fn graph(&self, name: Option<&GraphName>) -> Result<GraphName, Failure>;
 
-    /// Registers a subgraph and its namespace. It starts when it is waited for.
+    /// Registers a subgraph and its namespace. The subgraph starts with [`Self::wait`].
     ///
     /// # Errors
     ///

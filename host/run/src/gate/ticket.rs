@@ -1,8 +1,9 @@
-//! Host calls whose numbers are taken before they are made.
+//! Host calls whose numbers are reserved before the calls are made.
 //!
-//! A guest of `wasi:http` hands a request over, writes its body afterwards, and may hand others over
-//! meanwhile. The calls are made beside the guest, so the order in which they start is not that of
-//! the guest. Their numbers are: a re-executed guest takes the same ones.
+//! A guest of `wasi:http` starts a request, writes the body of the request afterwards, and may
+//! start other requests meanwhile. The host makes these calls concurrently with the guest, so the
+//! calls can start in another order than the guest requested them. The numbers have the order of
+//! the guest, so a re-executed guest gets the same numbers.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use crate::gate::Gate;
 use crate::gate::effect::Effect;
 use crate::gate::unwind::{CallError, Unwind};
 
-/// The number of a host call that is not made yet. Dropping it leaves a number without a call.
+/// The number of a host call that is not made yet. Dropping the ticket leaves a number without a
+/// call.
 #[must_use]
 pub struct CallTicket {
     gate: Arc<Gate>,
@@ -19,9 +21,9 @@ pub struct CallTicket {
 }
 
 impl Gate {
-    /// Counts a host call and takes its number. `batch` is that of a call under way, whose result
-    /// the guest does not know yet. Failed calls of the last batch are repeated together when the
-    /// node is executed again. Without `batch`, the call begins one.
+    /// Counts a host call and reserves its number. `batch` is the batch of a call in progress whose
+    /// result the guest does not know yet. Failed calls of the last batch are repeated together
+    /// when the node is executed again. Without `batch`, the call begins a batch.
     ///
     /// # Errors
     ///

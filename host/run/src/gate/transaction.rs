@@ -1,4 +1,5 @@
-//! SQL transactions. Their statements and results enter the journal together, when they end.
+//! SQL transactions. The statements of a transaction and their results enter the journal together,
+//! when the transaction ends.
 //!
 //! A commit writes a marker row with all statements and results to the database, in the same
 //! transaction. If the host stops between the commit and the journal entry, the re-executed task
@@ -11,8 +12,8 @@
 //!
 //! * The thread with its incarnation. Copies of a thread, and a thread that is created under the id
 //!   of a deleted one, have tasks with equal ids.
-//! * The run, if the run does not wait for the disk (durability `async`): a crash can undo all of
-//!   it.
+//! * The run, if the run does not wait for the disk (durability `async`): a crash can undo the
+//!   whole run.
 //! * The task and the call path.
 //! * The sequence number of the last `reopened` event for the task. Commits before a reopen are no
 //!   longer part of the journal, and the task repeats them.
@@ -43,7 +44,7 @@ use crate::limit::SqlLimits;
 use crate::ports::Ports;
 use crate::ports::sql::{CommitMarker, SqlTransaction};
 
-/// An open transaction of a guest. Dropping it without commit rolls it back.
+/// An open transaction of a guest. Dropping the value without a commit rolls the transaction back.
 pub struct Transaction {
     mode: Mode,
     statements: Vec<StatementRecord>,
@@ -337,8 +338,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// Errors of the database. If the commit has no response, the marker shows whether it took
-    /// effect.
+    /// Errors of the database. If the commit has no response, the marker shows whether the commit
+    /// took effect.
     pub async fn commit(mut self) -> Result<(), CallError> {
         if let Mode::Replayed { .. } = self.mode {
             return Ok(self.end_replayed("commit")?);

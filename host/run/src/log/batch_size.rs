@@ -1,8 +1,8 @@
 //! Approximate size of events and batches.
 //!
 //! A run does not wait for the disk after each superstep, so batches that the store has not written
-//! yet are held in memory. The size in memory bounds how far a run can be ahead of the disk, the
-//! size as text how much the log of the thread grows.
+//! yet are held in memory. The size in memory bounds how far a run can be ahead of the disk; the
+//! size as text bounds how much the log of the thread grows.
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
@@ -17,7 +17,7 @@ use crate::ports::store::Batch;
 /// Size of an event in memory without the data of guests and clients.
 const EVENT_BYTES: u64 = 256;
 
-/// Size of one small part: a name, a target, a delta.
+/// Size of a small part of an event, such as a name, a target or a delta.
 const PART_BYTES: u64 = 64;
 
 /// Size of what a store adds to a batch: its position in the log, its seal and checksums.
@@ -103,8 +103,9 @@ pub(super) fn sized_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Val
     written_values(checkpoint).map(|(value, _)| value).chain(inputs)
 }
 
-/// Returns what a checkpoint stores of its values, and of each whether it is an item of a list. A
-/// checkpoint stores only the channels that it wrote, and only the new items of a list that grew.
+/// Returns the values that a checkpoint stores, each with a flag that is true for an item of a
+/// list. A checkpoint stores only the channels that it wrote, and only the new items of a list that
+/// grew.
 fn written_values(checkpoint: &Checkpoint) -> impl Iterator<Item = (&Value, bool)> {
     let Checkpoint { meta, values, list_deltas } = checkpoint;
     let written = values.iter().filter(move |(name, _)| meta.versions.get(*name) == Some(&meta.id));
@@ -118,8 +119,8 @@ fn written_values(checkpoint: &Checkpoint) -> impl Iterator<Item = (&Value, bool
     })
 }
 
-/// Returns the size of a checkpoint with a measure of JSON values, and what an item of a list takes
-/// besides.
+/// Returns the size of a checkpoint. `size` measures a JSON value, and `item_bytes` is the
+/// additional size of an item of a list.
 fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64, item_bytes: u64) -> u64 {
     let meta = &checkpoint.meta;
     let values = written_values(checkpoint)
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_batch_has_the_json_of_its_events() {
+    fn text_size_of_a_batch_includes_the_json_of_its_events() {
         let value = json!({ "text": "x".repeat(1_000) });
         for sends in [0, 10, 1_000] {
             let event = finished(&value, sends);

@@ -1,7 +1,8 @@
-//! The events of a log that wait for their batch.
+//! Buffers the events of a log until a batch takes them.
 //!
 //! All tasks of a thread append to one buffer. An event gets its sequence number under the lock of
-//! the buffer, and its JSON before that: no task waits while another one encodes a large event.
+//! the buffer. The JSON of the event is written before the lock is taken, so no task waits while
+//! another task encodes a large event.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ use crate::log::batch_size::event_memory_bytes;
 use crate::log::unpersisted::UnpersistedCheckpoint;
 use crate::ports::store::{EncodedEvents, EventEncoder, UnnumberedEvent};
 
-/// The events that wait, and what else of the log the same lock protects.
+/// The buffered events, and the other state of the log that the same lock protects.
 pub(super) struct EventBuffer(Mutex<Buffer>);
 
 pub(super) struct Buffer {
@@ -23,8 +24,8 @@ pub(super) struct Buffer {
     events: EventEncoder,
     /// Approximate size in memory of the events with their JSON.
     bytes: u64,
-    /// Approximate size in memory of the log messages among the events. They wait for the flush
-    /// that follows another event.
+    /// Approximate size in memory of the log messages among the events. Log messages wait for the
+    /// flush that follows another event.
     pub(super) message_bytes: u64,
     pub(super) unpersisted: UnpersistedCheckpoint,
 }
@@ -32,7 +33,7 @@ pub(super) struct Buffer {
 /// The events of a batch.
 pub(super) struct TakenEvents {
     pub(super) events: EncodedEvents,
-    /// Sequence number of the newest event before them.
+    /// Sequence number of the newest event before the taken events.
     pub(super) after_seq: u64,
     /// The current checkpoint of the root graph before the batch.
     pub(super) base: Option<CheckpointId>,
@@ -59,7 +60,7 @@ impl EventBuffer {
     }
 
     /// Takes all events for a batch. The batch writes the checkpoint `persisted` of the root graph,
-    /// or makes the checkpoint `current` the current one. Nothing else of the batch is made under
+    /// or makes the checkpoint `current` the current one. The rest of the batch is created without
     /// the lock.
     pub(super) fn take(
         &self,
@@ -94,7 +95,7 @@ impl EventBuffer {
     }
 
     /// Appends an event. Returns its sequence number, and what `read` returns for the event before
-    /// it has the number. The JSON of the event is written here and nowhere else.
+    /// the event has the number. Only this function writes the JSON of an event.
     fn push_and_read<T>(&self, event: Event, read: impl FnOnce(&Event) -> T) -> (u64, T) {
         let is_message = matches!(event.kind, EventKind::Log(_));
         let memory = event_memory_bytes(&event.kind);
@@ -126,7 +127,8 @@ mod tests {
         .unwrap()
     }
 
-    /// The copy represents all work on the event: its JSON is written after it and before the lock.
+    /// The copy represents all work on the event: the JSON of the event is written after the copy,
+    /// and also before the lock is taken.
     #[test]
     fn other_tasks_append_while_an_event_is_read() {
         let buffer = EventBuffer::new(7, None);

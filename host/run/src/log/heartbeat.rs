@@ -58,7 +58,7 @@ impl DualInstant {
 /// Times of the acknowledged heartbeats.
 #[derive(Default)]
 struct HeartbeatTimes {
-    /// When the newest one was sent.
+    /// Time at which the newest acknowledged heartbeat was sent.
     newest: Option<DualInstant>,
     /// Number of gaps in which leases may have been lost.
     gaps: u64,
@@ -66,7 +66,8 @@ struct HeartbeatTimes {
 
 impl HeartbeatTimes {
     /// Records a heartbeat that was sent at `sent` and acknowledged at `taken`. The store received
-    /// it between these times, and the previous one not before it was sent.
+    /// this heartbeat between these times. The store received the previous heartbeat at the time at
+    /// which it was sent, or later.
     fn record(&mut self, sent: DualInstant, taken: DualInstant, lease_ms: u64) {
         if let Some(newest) = self.newest {
             if !newest.is_within(lease_ms, taken) {
@@ -119,8 +120,9 @@ impl Heartbeats {
         self.is_locally_valid(lease_ms, gaps)
     }
 
-    /// Returns true if a lease that was last confirmed when the host had had `gaps` gaps is valid
-    /// without a query: no gap has followed, and the newest heartbeat is recent.
+    /// Returns true if a lease is valid without a query: no gap has followed since the lease was
+    /// last confirmed, and the newest heartbeat is recent. `gaps` is the number of gaps of the host
+    /// when the lease was last confirmed.
     fn is_locally_valid(&self, lease_ms: u64, gaps: u64) -> bool {
         let now = self.now();
         let times = self.lock_times();
@@ -132,7 +134,7 @@ impl Heartbeats {
         DualInstant { monotonic: Instant::now(), wall_ms: self.clock.now_ms() }
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the times. No code that can panic runs under this lock.
     fn lock_times(&self) -> MutexGuard<'_, HeartbeatTimes> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,7 +149,7 @@ pub(crate) struct ThreadLease {
 
 impl ThreadLease {
     /// Creates the lease before it is acquired. A gap before the store grants the lease therefore
-    /// counts, so a process that was suspended in between does not trust it.
+    /// counts, so a process that was suspended in between does not trust the lease.
     pub(crate) fn new(heartbeats: Arc<Heartbeats>) -> Self {
         let gaps = AtomicU64::new(heartbeats.lock_times().gaps);
         Self { heartbeats, gaps }
@@ -164,9 +166,9 @@ impl ThreadLease {
     }
 
     /// Checks that the lease is valid, and queries the store only if the local check is
-    /// inconclusive. A response of the store proves nothing by itself, since it may be old. It
-    /// counts if the lease is then valid by the time at which the heartbeat before the query was
-    /// sent.
+    /// inconclusive. A response of the store may be old, so the response alone proves nothing. It
+    /// counts if the heartbeat that was sent before the query is still recent when the response
+    /// arrives.
     ///
     /// # Errors
     ///
@@ -233,7 +235,7 @@ mod tests {
         let mut times = HeartbeatTimes::default();
         times.record(after(0), after(1), LEASE_MS);
         times.record(after(9_000), after(9_001), LEASE_MS);
-        // Sent in time, but not known to have arrived in time.
+        // The heartbeat was sent in time, but it is not known to have arrived in time.
         times.record(after(18_000), after(19_000), LEASE_MS);
         assert_eq!(times.gaps, 1);
         times.record(after(27_999), after(27_999), LEASE_MS);

@@ -1,7 +1,7 @@
 //! The number of pending interrupts of a thread.
 //!
 //! Interrupts of all graphs of the thread count. A run that resumes starts with the number of
-//! remaining interrupts. When the root graph takes its next step, all of them are answered.
+//! remaining interrupts. When the root graph completes a superstep, all of them are answered.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -36,8 +36,8 @@ impl LogSize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Replaces the part that was counted when the store was queried by the stored size. Batches
-    /// since then stay counted.
+    /// Replaces the size `counted` at the time of a query by the stored size. Batches since the
+    /// query stay counted.
     pub(super) fn correct(&self, counted: u64, stored: u64) {
         let since = |taken: u64| Some(taken.saturating_sub(counted).saturating_add(stored));
         let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, since);

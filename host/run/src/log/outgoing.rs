@@ -1,4 +1,4 @@
-//! Batches on their way to the store.
+//! Sends batches to the store.
 //!
 //! A batch is measured before it is sent, which reads all values that its checkpoint writes. A store
 //! in a file then encodes these values. For a long batch, both are one piece of work: they wait for
@@ -19,9 +19,9 @@ use crate::state_cache::{StateCache, WeighedState};
 
 /// A batch for the store.
 pub(super) struct OutgoingBatch {
-    /// Whose work it is to measure and encode the batch.
+    /// Caller for which the work of measuring and encoding the batch counts.
     pub(super) caller: CallerId,
-    /// The store, and the states to which that of the batch is added.
+    /// The store, with the cache to which the state of the batch is added.
     pub(super) states: StateCache,
     pub(super) thread: ThreadId,
     pub(super) incarnation: String,
@@ -104,8 +104,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a batch with a checkpoint that writes a list, and keeps the first `old` of its items
-    /// from an earlier one.
+    /// Returns a batch with a checkpoint that writes a list. The list has the first `old` of its
+    /// items from an earlier checkpoint.
     fn batch(old: usize, new: usize) -> Batch {
         let items: Vec<Value> = (0..old + new).map(|number| json!(number)).collect();
         let meta = json!({
@@ -130,7 +130,7 @@ mod tests {
             assert_eq!(measured.text_bytes, text_bytes(batch));
             assert!(made.values.values().all(ChannelValue::is_weighed));
         }
-        assert!(!is_long(&decoded), "the values know their weight now, and one item is new");
+        assert!(!is_long(&decoded), "the weights of the values are known now, and one item is new");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::ports::store::StoreError;
 const CONFIRM_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 impl ThreadLog {
-    /// Sets the lease under which the log is written. It expires without heartbeats.
+    /// Sets the lease under which the log is written. The lease expires without heartbeats.
     pub(crate) fn with_lease(mut self, lease: Arc<ThreadLease>) -> Self {
         self.holder = Some(lease.holder().clone());
         let writer = self.writer.clone();
@@ -29,8 +29,8 @@ impl ThreadLog {
     }
 
     /// Output commit: waits until all events that led to an effect are durable, and verifies the
-    /// lease. Called before every effect outside of the host. With durability `async` it flushes
-    /// the events without waiting.
+    /// lease. Called before every effect outside of the host. With durability `async`, this
+    /// function flushes the events without waiting.
     ///
     /// The lease is valid while the last acknowledged heartbeat was sent less than half a lease
     /// period ago. Otherwise the store is queried. The delay of its response does not matter, since
@@ -49,12 +49,12 @@ impl ThreadLog {
         self.lease.confirm().await
     }
 
-    /// Awaits a call that has an effect. The call is polled only while the lease is valid. It
+    /// Awaits a call that has an effect. The call is polled only while the lease is valid. The call
     /// pauses while the store is queried or cannot be reached.
     ///
-    /// A lease cannot recall an effect that left the host before the process was suspended; it may
-    /// arrive after the lease has expired. The host that takes over finds the call without a result
-    /// and repeats it only if the call is idempotent.
+    /// A lease cannot recall an effect that left the host before the process was suspended; such an
+    /// effect may arrive after the lease has expired. The host that takes over finds the call
+    /// without a result and repeats it only if the call is idempotent.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The deferred checkpoint of a run that persists only its last one (durability `exit`).
+//! The deferred checkpoint of a run that persists only its last checkpoint (durability `exit`).
 //!
 //! Intermediate checkpoints exist in memory and can be rebuilt from the event log. The persisted
 //! checkpoint must not refer to them.
@@ -32,8 +32,8 @@ impl UnpersistedCheckpoint {
         self.newest.replace(checkpoint)
     }
 
-    /// Takes the checkpoint to persist, if any. Its parent is the last persisted checkpoint, and
-    /// channels that were written since then have its own version.
+    /// Takes the checkpoint to persist, if any. Its parent is the last persisted checkpoint.
+    /// Channels that were written since that checkpoint have the version of the taken checkpoint.
     pub(super) fn take(&mut self) -> Option<Checkpoint> {
         let mut checkpoint = self.newest.take()?;
         let meta = &mut checkpoint.meta;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn persisted_checkpoint_refers_only_to_persisted_ones() {
+    fn persisted_checkpoint_refers_only_to_persisted_checkpoints() {
         let mut held = UnpersistedCheckpoint::at(Some(CheckpointId(4)));
         assert!(held.take().is_none());
         for (id, versions) in [(5, [5, 2, 4]), (6, [5, 6, 4])] {

@@ -62,8 +62,9 @@ struct CachedOutcome {
 }
 
 impl CacheEntry {
-    /// Returns the entry of a task whose node has a cache. A subgraph with `state = "own"` has
-    /// none, because its outcome depends on more than its input. An error handler has none either.
+    /// Returns the entry of a task whose node has a cache. A subgraph with `state = "own"` has no
+    /// entry, because its outcome depends on more than its input. An error handler has no entry
+    /// either.
     pub(super) fn of(context: &StepContext, task: &Task, node: &Node) -> Option<Self> {
         let cache = node.cache.as_ref().filter(|_| handled_failure(context, task).is_none())?;
         if matches!(node.body, NodeKind::Graph { state: SubgraphState::Own, .. }) {
@@ -154,8 +155,8 @@ impl CacheEntry {
     }
 }
 
-/// Returns the key, which is equal for equal tasks. It covers code, configuration, and the value of
-/// the author's key expression or else the whole input.
+/// Returns the key, which is equal for equal tasks. The key depends on code and configuration, and
+/// on the value of the author's key expression or, without an expression, the whole input.
 fn key(
     context: &StepContext,
     task: &Task,
@@ -214,7 +215,8 @@ mod tests {
 
     use super::*;
 
-    /// The key of an entry must not change, or entries from before an update are lost.
+    /// The key of an entry must not change, because an update of the host would then lose the
+    /// entries.
     #[test]
     fn cache_key_is_the_digest_of_its_parts_as_a_json_list() {
         let (code, config) = (json!(["digest", "node"]), json!({ "route": "chat", "a": 1.0 }));

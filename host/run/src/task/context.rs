@@ -42,8 +42,8 @@ pub(crate) struct GraphContext {
     pub parent_graph: Option<Arc<GraphVersion>>,
     pub log: Arc<ThreadLog>,
     pub record: Arc<ThreadRecord>,
-    /// Run context of the graph. A call that starts a subgraph can give a run context for it and
-    /// for the graphs inside of it. Without one, it is the context of the run.
+    /// Run context of the graph: that of the call that started this graph or a graph around it, if
+    /// the call gave one, or else that of the run.
     pub run_context: Arc<JsonWithText>,
     pub run: RunId,
     /// The caller that the run counts for.
@@ -55,7 +55,7 @@ pub(crate) struct GraphContext {
     pub cancel: StopFlag,
     /// Signal to drain: stop before the next superstep.
     pub drain: StopFlag,
-    /// Signal to hand the run over: stop before the next superstep without ending it.
+    /// Signal to hand the run over: stop before the next superstep without ending the run.
     pub handover: StopFlag,
     /// Counter of the run's tasks, in all of its graphs.
     pub tasks: Arc<TaskCount>,
@@ -64,7 +64,8 @@ pub(crate) struct GraphContext {
     pub reusable_results: Arc<ReusableResults>,
     /// State of the root graph's current superstep.
     pub root_superstep: Arc<RootSuperstep>,
-    /// Heartbeat of the parent task. Heartbeats of this graph's tasks count for it.
+    /// Heartbeat of the parent task. Heartbeats of this graph's tasks also count for the parent
+    /// task.
     pub parent_heartbeat: Option<Arc<TaskHeartbeat>>,
     /// True if a guest started this graph, or a graph around it, and waits for it.
     pub is_awaited_by_guest: bool,
@@ -74,7 +75,7 @@ pub(crate) struct GraphContext {
     pub subgraph_runner: &'static dyn SubgraphRunner,
 }
 
-/// Context of the tasks of one superstep. They share it.
+/// Context that the tasks of one superstep share.
 pub(crate) struct StepContext {
     pub graph: Arc<GraphContext>,
     /// Supersteps that the recursion limit still allows.

@@ -44,8 +44,8 @@ impl GraphContext {
         self.drain.is_set() || self.handover.is_set()
     }
 
-    /// Returns true for the root graph. The nodes and supersteps of run options are those of the
-    /// root graph.
+    /// Returns true for the root graph. Run options about nodes and supersteps apply to the root
+    /// graph only.
     fn is_root(&self) -> bool {
         self.log.namespace().is_root()
     }

@@ -31,8 +31,8 @@ pub(super) struct AttemptFailure {
 ///
 /// # Errors
 ///
-/// [`GuestError::Failure`] if it is invalid; [`Unwind::Cancelled`] if the run was cancelled while a
-/// large outcome waited to be validated.
+/// [`GuestError::Failure`] if the outcome is invalid; [`Unwind::Cancelled`] if the run was
+/// cancelled while a large outcome waited to be validated.
 pub(super) async fn validate(
     context: &StepContext,
     task: &Task,
@@ -56,13 +56,14 @@ pub(super) async fn validate(
     })
 }
 
-/// Counts an outcome among those of the superstep and logs `task_finished`. A task of a subgraph
-/// also records it in its journal, because the parent task can be aborted and retried at any time.
+/// Counts an outcome among the outcomes of the superstep and logs `task_finished`. For a task of a
+/// subgraph, also records the outcome in the task's journal, because the parent task can be aborted
+/// and retried at any time.
 ///
 /// # Errors
 ///
-/// [`Exceeded`] if the outcomes of the superstep exceed their limit. Nothing is logged then, so the
-/// task has not finished.
+/// [`Exceeded`] if the outcomes of the superstep exceed their limit. Nothing is logged in this
+/// case, so the task has not finished.
 pub(super) fn log_finished(
     context: &StepContext,
     journal: &Journal,
@@ -76,7 +77,8 @@ pub(super) fn log_finished(
     Ok(())
 }
 
-/// Validates an outcome against the graph it is for. Returns its `goto` as nodes.
+/// Validates an outcome against its graph: the graph of the task, or the parent graph. Returns the
+/// `goto` of the outcome as nodes.
 async fn check(
     context: &GraphContext,
     task: &Task,
@@ -94,7 +96,7 @@ async fn check(
     }
 }
 
-/// Checks the depth of an outcome. Returns its `goto` as nodes, and the graph that it is for.
+/// Checks the depth of an outcome. Returns the `goto` of the outcome as nodes, and its graph.
 fn targets<'c>(
     context: &'c GraphContext,
     outcome: &NodeOutcome,
@@ -108,8 +110,8 @@ fn targets<'c>(
     Ok((goto_targets(&outcome.goto)?, target_graph(context, outcome)?))
 }
 
-/// Checks writes, targets and sends like [`check_writes`], in a turn of the caller if it takes long.
-/// Returns `None` if the run is cancelled before the turn.
+/// Checks writes, targets and sends like [`check_writes`]. A long check waits for a turn of the
+/// caller. Returns `None` if the run is cancelled before the turn.
 pub(super) async fn check_in_turn(
     caller: CallerId,
     cancel: &StopFlag,
@@ -124,7 +126,7 @@ pub(super) async fn check_in_turn(
     block_in_place_unless_cancelled(caller, is_long, cancel, check).await
 }
 
-/// Returns the graph that an outcome is for.
+/// Returns the graph of an outcome: the graph of the task, or the parent graph.
 fn target_graph<'c>(
     context: &'c GraphContext,
     outcome: &NodeOutcome,
@@ -219,7 +221,7 @@ mod tests {
     use crate::blocking::hold_all_turns;
 
     #[tokio::test]
-    async fn large_writes_are_checked_in_turn_unless_the_run_is_cancelled() {
+    async fn large_writes_wait_for_a_turn_of_long_work_unless_the_run_is_cancelled() {
         let text = "[graphs.g]\nentry = 'a'\nnodes = { a = {} }\nchannels = { list = {} }";
         let graph = check_toml("graph.toml", text, &AnyPlugin).unwrap().remove(0);
         let writes = |length: usize| {

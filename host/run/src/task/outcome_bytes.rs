@@ -1,9 +1,10 @@
 //! Size of the outcomes of a superstep that are not applied yet.
 //!
-//! All of them are in memory until every task of the superstep has finished. A task counts its
-//! outcome before it logs it, so no more than the limit is kept, however many tasks finish at the
-//! same time. At the limit the run fails, and not the task: which task comes last depends on their
-//! order, and an error handler in its place would make the result depend on it as well.
+//! All of these outcomes are in memory until every task of the superstep has finished. A task
+//! counts its outcome before it logs the outcome, so no more than the limit is kept, even if many
+//! tasks finish at the same time. If the limit is exceeded, the run fails and not the task: the
+//! order of the tasks decides which task exceeds the limit, and if an error handler ran in place of
+//! that task, the result would depend on this order.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,7 +41,7 @@ impl OutcomeBytes {
     ///
     /// # Errors
     ///
-    /// [`Exceeded`] if the outcome does not fit. No further task should start then.
+    /// [`Exceeded`] if the outcomes would exceed the limit. The caller then starts no further task.
     pub(crate) fn add(&self, graph: &Graph, finished: &TaskFinished) -> Result<(), Exceeded> {
         let Some(allowed) = self.allowed else { return Ok(()) };
         let more = outcome_weight(finished);
@@ -52,7 +53,7 @@ impl OutcomeBytes {
         Err(limit::step_outcome_bytes(&graph.name, allowed))
     }
 
-    /// Returns true if an outcome did not fit.
+    /// Returns true if an outcome was rejected because of the limit.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Subgraphs that a guest starts inside of a task, and that run when it waits for them.
+//! Subgraphs that a guest starts inside of a task. A subgraph runs when the guest waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +38,7 @@ impl StartedSubgraphs {
         Self { context, parent_heartbeat, by_run: Mutex::default() }
     }
 
-    /// No code that can panic runs under this lock.
+    /// Returns the subgraph of a run id. No code that can panic runs under the lock.
     fn get(&self, run: &RunId) -> Option<StartedSubgraph> {
         self.by_run.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
     }
@@ -55,7 +55,7 @@ impl StartedSubgraphs {
             let (app, known) = (&self.context.app.name, known.join(", "));
             let text = match name {
                 Some(name) => {
-                    format!("there is no graph `{name}`; name one of app `{app}`: {known}")
+                    format!("app `{app}` has no graph `{name}`; name one of {known}")
                 }
                 None => format!("app `{app}` has several graphs; name one of {known}"),
             };

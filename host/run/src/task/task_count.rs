@@ -1,6 +1,6 @@
 //! Number of tasks of a run, in all of its graphs.
 //!
-//! Finished and running tasks count. After a crash the finished ones are counted from the log, so a
+//! Finished and running tasks count. After a crash, finished tasks are counted from the log, so a
 //! run reaches its limit at the same number of tasks as without the crash.
 
 use std::sync::Arc;
@@ -63,14 +63,14 @@ impl TaskCount {
     }
 }
 
-/// Running tasks. Dropping it subtracts those that have not finished.
+/// A reservation of running tasks. Its drop subtracts the tasks that have not finished.
 pub(crate) struct RunningTasks {
     count: Arc<TaskCount>,
     tasks: u64,
 }
 
 impl RunningTasks {
-    /// Records that one of them has finished.
+    /// Records that one of the tasks has finished.
     pub(crate) fn finish_one(&mut self) {
         self.tasks = self.tasks.saturating_sub(1);
     }

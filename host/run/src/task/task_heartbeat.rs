@@ -26,7 +26,8 @@ impl TaskHeartbeat {
         Arc::new(Self { started, last_ms, source, parent })
     }
 
-    /// Records a host call, its result or a delta. It is a heartbeat with `refresh = "auto"`.
+    /// Records a host call, its result or a delta, which are heartbeats with `refresh = "auto"`
+    /// only.
     pub(crate) fn on_call(&self) {
         if self.source == HeartbeatSource::Auto {
             self.mark();
@@ -36,7 +37,7 @@ impl TaskHeartbeat {
         }
     }
 
-    /// Records an emitted event. It is always a heartbeat.
+    /// Records an emitted event, which is always a heartbeat.
     pub(crate) fn on_emit(&self) {
         self.mark();
         if let Some(parent) = &self.parent {

@@ -1,4 +1,4 @@
-//! Sends HTTP requests through the network port, after their delay.
+//! Sends HTTP requests through the network port, after the requested delay.
 
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::unwind::CallError;

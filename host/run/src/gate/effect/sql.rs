@@ -1,5 +1,5 @@
-//! Runs statements that read on the database port, under the rule of the grant. See
-//! [`crate::gate::transaction`] for transactions.
+//! Executes statements that only read, through the database port and under the rule of the grant.
+//! See [`crate::gate::transaction`] for transactions.
 
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::unwind::CallError;

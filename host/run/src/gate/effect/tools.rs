@@ -1,9 +1,9 @@
 //! Calls of tools: those of the app's plugins and those of MCP servers.
 //!
 //! A plugin may call the tools that it was granted, by name or by full reference (`date/parse`,
-//! `mcp:graph/list`). If two granted tools have one name, both can only be called by reference, so
-//! no tool can receive the calls of another. A tool whose server elicits receives the answer even
-//! if its name has come to mean another tool.
+//! `mcp:graph/list`). Granted tools with the same name can be called by reference only, so no tool
+//! receives the calls of another. The answer to an elicitation goes to the tool whose server
+//! elicited, even if the name of that tool now refers to another tool.
 
 mod refusal;
 
@@ -125,8 +125,8 @@ fn looks_like_reference(name: &str) -> bool {
     name.parse::<ToolGrant>().is_ok()
 }
 
-/// Finds a tool, validates the arguments and calls it. A call that started before is continued or
-/// settled first: a tool that cannot be found now says nothing about how that call ended.
+/// Finds a tool, validates the arguments and calls it. First continues or settles a call that
+/// started before: such a call may have taken effect, even if its tool cannot be found now.
 async fn call_tool(
     context: &EffectContext<'_>,
     request: &ToolRequest,
@@ -151,7 +151,7 @@ async fn call_tool(
         Ok(tool) => tool,
         Err(failure) if is_settled => return Err(failure.into()),
         Err(failure) => {
-            // The hints are unknown, so the call counts as not idempotent.
+            // The hints of the tool are unknown, so the call counts as not idempotent.
             let output = settle_in_doubt(context, ToolHints::default(), &known).await?;
             return output.ok_or(CallError::Failure(failure));
         }
@@ -174,15 +174,15 @@ async fn call_tool(
     }
 }
 
-/// Returns true if calls of a source are never in doubt: those of a plugin, unless it writes files.
-/// The calls that its tools make have their own journal.
+/// Returns true if calls of a source are never in doubt: calls of a plugin that may not write
+/// files. The host calls that its tools make have their own journal.
 fn is_never_in_doubt(context: &EffectContext<'_>, source: &ToolSource) -> bool {
     let ToolSource::Plugin(plugin) = source else { return false };
     !context.env.app.grants_of(plugin).may_write_files()
 }
 
-/// Returns true if the last start of a plugin's tool ended with an interrupt of the tool: it
-/// waited, and nothing of it was executing when the host stopped.
+/// Returns true if the last start of a plugin's tool ended with an interrupt of the tool: no part
+/// of the suspended tool was executing when the host stopped.
 fn was_suspended(context: &EffectContext<'_>, source: &ToolSource) -> bool {
     let ToolSource::Plugin(_) = source else { return false };
     let Some(entry) = context.entry else { return false };
@@ -290,8 +290,8 @@ fn is_granted(context: &EffectContext<'_>, source: &ToolSource, tool: &str) -> b
     context.grants.tools.iter().any(|grant| grant.source == *source && grant.covers(tool))
 }
 
-/// Returns the failure for a tool that plugins of the app provide and the caller was not granted,
-/// the caller's own ones included.
+/// Returns the failure for a tool that plugins of the app provide, possibly the caller itself, and
+/// that the caller was not granted.
 fn not_granted(context: &EffectContext<'_>, wanted: &str) -> Option<Failure> {
     let providers = context.env.app.providers_of(wanted);
     let references: Vec<String> =
@@ -464,9 +464,9 @@ impl<'a> ServerToolCall<'a> {
     }
 }
 
-/// Continues the tool call that the MCP server keeps open until the last answer arrives, if it
-/// keeps one open. The holder of the call knows its state, so neither the policy nor the tool's
-/// hints are consulted. A decision that a person has made about the call takes precedence over the
+/// Continues the tool call that the MCP server holds open until the last answer arrives. Returns
+/// `None` if no call is held open. The server knows the state of the call, so neither the policy
+/// nor the tool's hints are consulted. A person's decision about the call takes precedence over the
 /// answer.
 async fn continue_held_call(
     context: &EffectContext<'_>,

@@ -15,9 +15,9 @@ use crate::hostcall::{clock, emit};
 pub(super) fn forget_failed(entries: &mut BTreeMap<u32, (u64, Called)>) {
     let Some((_, last)) = entries.values().next_back() else { return };
     let (batch, is_look) = (last.batch, last.function == STREAM_READ);
-    // Stream reads of a call that failed or has no result are discarded with it. They are kept if
-    // the guest made another call in between that must not be repeated, because calls after it
-    // would get other numbers.
+    // Stream reads of a call that failed or has no result are discarded with the call. The reads
+    // are kept if the guest made another call between them that must not be repeated, because the
+    // calls after the reads would get other numbers.
     let cut = is_look && entries.get(&batch).is_none_or(|(_, first)| first.result.is_err());
     let mut later = entries.range(batch.saturating_add(1)..);
     let is_void = cut && later.all(|(_, (_, entry))| has_no_effect(entry));

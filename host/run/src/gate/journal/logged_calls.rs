@@ -1,5 +1,5 @@
-//! The host calls of a task as recorded in the event log. They fill the journal of its next
-//! execution.
+//! The host calls of a task as recorded in the event log. The journal of the next execution of the
+//! task is created from these calls.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ pub(crate) struct LoggedCalls {
     pub results: BTreeMap<u32, (u64, Called)>,
     /// Sequence numbers of all logged starts of calls.
     pub starts: BTreeMap<u32, Vec<u64>>,
-    /// Highest value of [`CallStarted::start_number`] for each call. It is never removed, so no two
-    /// starts of a call have the same value.
+    /// Highest value of [`CallStarted::start_number`] for each call. Entries are never removed, so
+    /// no two starts of a call have the same value.
     ///
     /// [`CallStarted::start_number`]: wattle_graph::event::CallStarted::start_number
     pub start_numbers: BTreeMap<u32, u64>,
@@ -36,7 +36,7 @@ pub(crate) struct LoggedCalls {
 
 impl LoggedCalls {
     /// Records the start of a call. `again` is the number of this start. A decision about an
-    /// earlier start does not apply to it.
+    /// earlier start does not apply to this start.
     pub(crate) fn record_start(&mut self, call: u32, again: u64, seq: u64) {
         self.starts.entry(call).or_default().push(seq);
         self.start_numbers.insert(call, again);
@@ -92,8 +92,9 @@ impl LoggedCalls {
         forget_failed(&mut self.results);
     }
 
-    /// Records the end of the run. Removes the in-doubt calls that made the task fail, so the next
-    /// run executes them again. A person decides that by starting the run.
+    /// Records the end of the run. Removes the in-doubt calls that made the task fail, so that the
+    /// next run executes them again. The person who starts the next run has decided to repeat these
+    /// calls.
     pub(crate) fn end_run(&mut self) {
         for call in self.failed_in_doubt.drain(..) {
             self.results.remove(&call);

@@ -4,8 +4,8 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::gate::effect::EffectContext;
 
-/// Returns the failure for a tool that is not granted. `references` are those of which one would
-/// have to be granted.
+/// Returns the failure for a tool that is not granted. The operator must grant one of `references`
+/// to allow the call.
 pub(super) fn denied(context: &EffectContext<'_>, wanted: &str, references: &[String]) -> Failure {
     let lines: Vec<String> =
         references.iter().map(|reference| format!("`tools = [\"{reference}\"]`")).collect();
