@@ -36,7 +36,7 @@ pub use statistics::Statistics;
 pub use store::Store;
 pub use tool_server::ToolServers;
 
-/// All adapters, wired once by the binary or a test.
+/// All adapters. The binary or a test creates this value once.
 #[derive(Clone)]
 pub struct Ports {
     /// Threads, checkpoints and event logs.

@@ -26,19 +26,21 @@ pub struct BlobInfo {
 /// after a grace period.
 #[async_trait]
 pub trait BlobStore: Send + Sync {
-    /// Stores bytes and returns their reference, which is the same for the same bytes. The blob is durable when this
-    /// returns.
+    /// Stores bytes and returns their reference, which is the same for the same bytes. The blob is
+    /// durable when this method returns.
     async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure>;
 
-    /// Reads `length` bytes from `offset`, or all bytes from there without a length. Fails with `not-found` if the blob
-    /// is missing, `invalid` if the range is outside of it, and `broken` if the bytes do not match the reference.
+    /// Reads `length` bytes from `offset` on; without `length`, all bytes from `offset` on. Fails
+    /// with `not-found` if the blob is missing, `invalid` if the range is outside of the blob, and
+    /// `broken` if the bytes do not match the reference.
     async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure>;
 
-    /// Describes a blob. Fails with `not-found` if it is missing, and `broken` if it is damaged.
+    /// Describes a blob. Fails with `not-found` if the blob is missing, and `broken` if it is
+    /// damaged.
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure>;
 
-    /// Returns the sizes of the blobs that exist. Called for many blobs at once, so an adapter should not look them up
-    /// one by one.
+    /// Returns the sizes of the blobs that exist. Called for many blobs at once, so an adapter
+    /// should not look up the blobs one by one.
     async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
         let mut sizes = HashMap::new();
         for blob in blobs {
@@ -51,14 +53,14 @@ pub trait BlobStore: Send + Sync {
         Ok(sizes)
     }
 
-    /// Reads all blobs and returns the damaged ones. A store without files of its own leaves this to the system that
-    /// stores its bytes.
+    /// Reads all blobs and returns the damaged ones. A store without files of its own leaves this
+    /// check to the system that stores its bytes.
     async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
         Ok(Vec::new())
     }
 
-    /// Copies all blobs to an existing folder. Skips damaged blobs and returns them. Called again, it adds new blobs
-    /// only.
+    /// Copies all blobs to an existing folder. Skips damaged blobs and returns them. A further call
+    /// with the same folder copies new blobs only.
     async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
         let _ = folder;
         let message = "only blobs in files are backed up; use `pg_dump` for a database";

@@ -13,7 +13,7 @@ pub struct Caller {
     pub plugin: PluginName,
     /// The tenant of the request, if any.
     pub tenant: Option<String>,
-    /// Whom the work of the adapter counts for: the caller of the run, or of the request to a web
-    /// handler.
+    /// Caller for which the work of the adapter counts: the caller of the run, or of the request to
+    /// a web handler.
     pub owner: CallerId,
 }

@@ -1,4 +1,4 @@
-//! Port: time. Tests fix and step it.
+//! Port: time. Tests set and advance the time.
 
 /// The time of the host. Called very often; must not block.
 pub trait Clock: Send + Sync {

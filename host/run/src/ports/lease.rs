@@ -28,8 +28,8 @@ pub trait Lease: Send + Sync {
     async fn confirm(&self) -> Result<(), StoreError>;
 }
 
-/// The lease under which a call is made. Clones share it. The default is for a call without a
-/// thread, which needs no lease.
+/// The lease under which a call is made. Clones share the lease. The default is for a call without
+/// a thread, which needs no lease.
 #[derive(Clone, Default)]
 pub struct CallLease(Option<Arc<dyn Lease>>);
 
@@ -50,7 +50,7 @@ impl CallLease {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Fenced`] if another host has the lease. The part is not polled again then.
+    /// [`StoreError::Fenced`] if another host has the lease. The part is then not polled again.
     pub async fn poll_while_valid<T>(
         &self,
         mut part: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,

@@ -1,7 +1,7 @@
 //! Signed paths under which blobs are served over HTTP.
 //!
-//! A path names the blob and is signed with a key of the host for one tenant. It cannot be forged
-//! for a blob that was not linked, and the host needs no list of links.
+//! A path names the blob and is signed with a key of the host for one tenant. A path of a blob that
+//! was not linked cannot be forged, and the host needs no list of links.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,7 +18,7 @@ const SIGNATURE_BYTES: usize = 16;
 /// Context of the key, which separates these signatures from other uses of the secret.
 const KEY_CONTEXT: &str = "wattle blob link 1";
 
-/// Stands for no tenant in a path. No tenant can have this name.
+/// Name in a path for requests without a tenant. No tenant can have this name.
 const NO_TENANT: &str = "~";
 
 /// Creates and verifies paths of blobs.
@@ -93,9 +93,9 @@ mod tests {
             let (owner, name) = path.strip_prefix(LINK_PREFIX).unwrap().split_once('/').unwrap();
             let linked = links.verify(owner, name).unwrap();
             assert_eq!(linked, VerifiedLink { blob, tenant: tenant.map(str::to_owned) });
-            assert_eq!(others.verify(owner, name), None, "of another host");
-            assert_eq!(links.verify("else", name), None, "for another tenant");
-            assert_eq!(links.verify(owner, &name[1..]), None, "another blob");
+            assert_eq!(others.verify(owner, name), None, "a link of another host");
+            assert_eq!(links.verify("else", name), None, "a link for another tenant");
+            assert_eq!(links.verify(owner, &name[1..]), None, "a link of another blob");
             assert_eq!(links.verify(owner, &name[..name.len() - 1]), None, "cut");
         }
     }

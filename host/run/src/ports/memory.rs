@@ -75,7 +75,8 @@ pub struct PutItem {
 }
 
 impl PutItem {
-    /// Returns the bytes that the document counts in the usage of a memory, approximately.
+    /// Returns the approximate number of bytes for which the document counts in the usage of a
+    /// memory.
     pub(crate) fn stored_bytes(&self) -> u64 {
         let place: usize = self.namespace.iter().chain([&self.key]).map(String::len).sum();
         MEMORY_ROW_BYTES + place as u64 + approx_bytes(&self.value)
@@ -89,8 +90,9 @@ pub struct MemorySearch {
     pub prefix: Vec<String>,
     /// Conditions that must all hold.
     pub filter: Vec<Condition>,
-    /// Words to rank by. The score is the share of the words that occur in the key, field names or values of a
-    /// document. Documents without any of them are omitted.
+    /// Words by which the documents are ranked. The score is the share of the words that occur in
+    /// the key, field names or values of a document. Documents without any of the words are
+    /// omitted.
     pub query: Option<String>,
     /// Maximum number of results.
     pub limit: usize,
@@ -169,12 +171,14 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure>;
 
-    /// Writes one document. It is durable when this returns. An existing document keeps its `created_ms`.
+    /// Writes one document. The document is durable when this method returns. An existing document
+    /// keeps its `created_ms`.
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure>;
 
-    /// Compare-and-set: writes a document atomically if the stored value equals `known` (`None`: no document). It is
-    /// durable when this returns. Returns true if the store holds the new value afterwards, so that a retry after a
-    /// lost response is safe. Concurrent writers of the same value all get true.
+    /// Compare-and-set: writes a document atomically if the stored value equals `known` (`None`: no
+    /// document). The document is durable when this method returns. Returns true if the store holds
+    /// the new value afterwards, so that a retry after a lost response is safe. Concurrent writers
+    /// of the same value all get true.
     async fn compare_and_set(
         &self,
         scope: &MemoryScope,
@@ -183,7 +187,8 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<bool, Failure>;
 
-    /// Deletes one document, durable when this returns. A missing document is not an error.
+    /// Deletes one document. The deletion is durable when this method returns. A missing document
+    /// is not an error.
     async fn delete(
         &self,
         scope: &MemoryScope,
@@ -191,8 +196,9 @@ pub trait Memory: Send + Sync {
         key: &str,
     ) -> Result<(), Failure>;
 
-    /// Deletes a document atomically if the stored value equals `known`, durable when this returns. Returns true if
-    /// there is no document afterwards, so that a retry after a lost response is safe.
+    /// Deletes a document atomically if the stored value equals `known`. The deletion is durable
+    /// when this method returns. Returns true if there is no document afterwards, so that a retry
+    /// after a lost response is safe.
     async fn compare_and_delete(
         &self,
         scope: &MemoryScope,
@@ -231,19 +237,21 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Vec<String>>, Failure>;
 
-    /// Returns the bytes of all documents with a namespace prefix, expired ones included that the sweep has not deleted
-    /// yet: of each, the namespace, the key, the document as JSON and [`MEMORY_ROW_BYTES`]. Called often, so an adapter
-    /// should not read all documents each time.
+    /// Returns the number of bytes of all documents with a namespace prefix, including expired
+    /// documents that the sweep has not deleted yet. A document counts with its namespace, its key,
+    /// its JSON and [`MEMORY_ROW_BYTES`]. Called often, so an adapter should not read all documents
+    /// each time.
     async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure>;
 
     /// Deletes all documents with a namespace prefix. Returns their number, including expired documents.
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure>;
 
-    /// Deletes expired documents. Returns their number. The host calls it every half minute.
+    /// Deletes expired documents. Returns their number. The host calls this method every half
+    /// minute.
     async fn sweep(&self, now_ms: i64) -> Result<usize, Failure>;
 
-    /// Reads all documents and returns what is damaged, and what was lost earlier. A memory without a file of its own
-    /// leaves this to the system that stores its bytes.
+    /// Reads all documents and returns what is damaged, and what was lost earlier. A memory without
+    /// a file of its own leaves this check to the system that stores its bytes.
     async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
         Ok(Vec::new())
     }

@@ -16,7 +16,7 @@ pub struct RouteInfo {
     pub provider: String,
     /// The model of that provider.
     pub model: String,
-    /// True if another model is called when this one is not available.
+    /// True if another model is called when the first model is not available.
     pub has_fallback: bool,
     /// Number of models of the route, at least 1.
     pub candidates: u32,
@@ -47,9 +47,10 @@ pub trait Model: Send + Sync {
     /// Returns the target of a route for the caller's tenant.
     fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo>;
 
-    /// Returns the models that the operator configured for a route, those of fallbacks and aliases included and the
-    /// first one first. Returns none if the operator has no such route. Unlike [`Self::route`], it never returns the
-    /// name of a model that a tenant chose. An adapter without configured routes uses this default.
+    /// Returns the models that the operator configured for a route, including the models of
+    /// fallbacks and aliases. The model that is called first comes first. Returns an empty list if
+    /// the operator has no such route. Unlike [`Self::route`], this method never returns the name
+    /// of a model that a tenant chose. An adapter without configured routes uses this default.
     fn configured_models(&self, _route: &str) -> Vec<String> {
         Vec::new()
     }
@@ -77,8 +78,8 @@ pub trait Model: Send + Sync {
         Err(Failure::unsupported(CallKind::GenerateImages.name()))
     }
 
-    /// Sets a route of the caller's tenant, durably. An adapter without tenant routes uses the defaults of this method
-    /// and the two below.
+    /// Sets a route of the caller's tenant, durably. An adapter without tenant routes uses the
+    /// defaults of this method, of [`Self::get_route`] and of [`Self::remove_route`].
     async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
         Err(Failure::unsupported("routes of tenants"))
     }

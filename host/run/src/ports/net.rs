@@ -22,8 +22,8 @@ pub trait Net: Send + Sync {
         blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure>;
 
-    /// Sets the number of hosts that share the work. A rate limit of a service applies to all of them together, so each
-    /// host uses its share.
+    /// Sets the number of hosts that share the work. A rate limit of a service applies to all of
+    /// these hosts together, so each host uses its share of the limit.
     fn share_rates(&self, hosts: u32) {
         let _ = hosts;
     }

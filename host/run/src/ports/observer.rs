@@ -32,12 +32,13 @@ pub struct RunSummary {
 /// Receives a notification when a run starts and ends. An observer reads the event log to build its
 /// projection. It cannot affect a run.
 pub trait Observer: Send + Sync {
-    /// A run has started, or continues after a restart of the host. Must not block.
+    /// Notifies that a run has started, or continues after a restart of the host. Must not block.
     fn run_started(&self, app: &AppName, graph: &GraphName) {
         let _ = (app, graph);
     }
 
-    /// A run has ended or is interrupted, and its last event is durable. Must not block.
+    /// Notifies that a run has ended or is interrupted, and that its last event is durable. Must
+    /// not block.
     fn run_ended(&self, note: RunSummary);
 }
 

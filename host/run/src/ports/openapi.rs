@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Beginning of a reference to a schema with a name.
+/// Prefix of a reference to a named schema.
 pub const SCHEMAS: &str = "#/components/schemas/";
 
 /// The description of an endpoint.
@@ -125,10 +125,10 @@ const MAP_KEYWORDS: [&str; 6] =
 
 impl EndpointDescription {
     /// Calls a function with each reference of the schemas: with each `$ref` at a place where JSON
-    /// Schema has one, and with each value of a `mapping` of a `discriminator`. A value that is
-    /// only the name of a schema becomes a reference to it before.
+    /// Schema has one, and with each value of a `mapping` of a `discriminator`. A `mapping` value
+    /// that is only the name of a schema is first replaced by a reference to this schema.
     ///
-    /// What is at other places is data, such as the value of `const`.
+    /// A `$ref` at any other place is data, such as in the value of `const`.
     pub fn visit_references(&mut self, visit: &mut dyn FnMut(&mut String)) {
         let Self { operation, schemas } = self;
         let Operation { parameters, request_body, responses, .. } = operation;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_visited_wherever_schemas_are() {
+    fn references_are_visited_wherever_a_schema_is_allowed() {
         let schema = json!({
             "$ref": "a",
             "anyOf": [{ "$ref": "b" }, { "properties": { "$ref": { "$ref": "c" } } }],
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn mapping_of_a_discriminator_has_references_and_names() {
+    fn mapping_of_a_discriminator_may_have_references_and_names() {
         let schema = |cat: &str, dog: &str| {
             let mapping = json!({ "cat": cat, "dog": dog });
             json!({ "discriminator": { "propertyName": "kind", "mapping": mapping } })
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_is_that_of_openapi() {
+    fn operation_is_serialized_as_in_openapi() {
         let document = json!({
             "summary": "Lists items.",
             "parameters": [

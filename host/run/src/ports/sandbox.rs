@@ -1,5 +1,5 @@
-//! Port: the execution of guests. It depends on the gate, which it passes to every guest; the gate
-//! and the other ports do not depend on it.
+//! Port: the execution of guests. This port depends on the gate, which the sandbox passes to every
+//! guest; the gate and the other ports do not depend on this port.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use wattle_graph::tool::ToolOutput;
 /// Loads plugins.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
-    /// Checks and compiles a component (or a core module that carries its component type), and
-    /// reads its description. Called when a file appears or changes. Must leave nothing behind on
-    /// failure, for any bytes.
+    /// Checks and compiles a component (or a core module that contains its component type), and
+    /// reads its description. Called when a file appears or changes. A failed load must leave
+    /// nothing behind, whatever the bytes are.
     async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError>;
 
-    /// Loads a plugin like [`Sandbox::load`], but returns `None` if that takes more than `effort`.
-    /// By default every load is as cheap as one without a compilation.
+    /// Loads a plugin like [`Sandbox::load`], but returns `None` if the load takes more than
+    /// `effort`. The default is for sandboxes that never compile, and ignores `effort`.
     async fn load_within(
         &self,
         name: &PluginName,
@@ -52,7 +52,7 @@ pub enum LoadEffort {
     Full,
 }
 
-/// The error for a file that is not a valid plugin. The hint says how to fix it.
+/// The error for a file that is not a valid plugin. The hint says how to fix the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("plugin `{plugin}` cannot be loaded: {message}\n  hint: {hint}")]
 pub struct LoadError {
@@ -235,8 +235,8 @@ pub struct HandOff {
     pub format: StreamFormat,
     /// Only events after this sequence number.
     pub after: Option<u64>,
-    /// Cancels the run if no client has followed it for this long after a client disconnected.
-    /// `None` lets the run continue.
+    /// Time in milliseconds after which the run is cancelled if a client has disconnected and no
+    /// client follows the run. `None` lets the run continue.
     pub cancel_after_ms: Option<u64>,
     /// Nodes whose model calls form the conversation, in formats that show one. Empty for all
     /// nodes.

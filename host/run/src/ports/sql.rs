@@ -8,9 +8,9 @@ use crate::grant::SqlRule;
 use crate::hostcall::sql::{Executed, Rows, SqlValue};
 use crate::limit::SqlLimits;
 
-/// A commit marker: a row that a transaction writes to its own database. After a crash directly
-/// after the commit, the row shows the host that the transaction was committed, and the results of
-/// the statements. At most one marker of each key is committed.
+/// A commit marker: a row that a transaction writes to its own database. If the host crashes
+/// directly after the commit, the row shows that the transaction was committed, and the results of
+/// its statements. At most one marker of each key is committed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitMarker {
     /// Identifies the transaction among the transactions of all threads.
@@ -25,9 +25,9 @@ pub trait Sql: Send + Sync {
     /// Returns `sqlite` or `postgres`.
     async fn dialect(&self, database: &str) -> Result<&'static str, Failure>;
 
-    /// Executes one statement that reads. With `SqlAccess::ReadOnly` the parser refuses a statement
-    /// that could write, or that reads what the rule excludes, with `denied`. The database refuses
-    /// writes as well.
+    /// Executes one statement that reads. With `SqlAccess::ReadOnly`, the parser rejects a
+    /// statement with `denied` if the statement could write or reads what the rule excludes. The
+    /// database rejects writes as well.
     async fn query(
         &self,
         database: &str,
@@ -45,13 +45,13 @@ pub trait Sql: Send + Sync {
     ) -> Result<Box<dyn SqlTransaction>, Failure>;
 }
 
-/// An open transaction. It is rolled back if it is dropped without a commit.
+/// An open transaction. A transaction that is dropped without a commit is rolled back.
 #[async_trait]
 pub trait SqlTransaction: Send {
-    /// Locks the key of the commit marker; must be the first call of a transaction. It waits for a
-    /// concurrent transaction with the same key, and later ones wait for this transaction. Returns
-    /// the recorded results if such a transaction has committed; this transaction can then only be
-    /// rolled back.
+    /// Locks the key of the commit marker; must be the first call of a transaction. Waits for a
+    /// concurrent transaction with the same key. Later transactions with this key wait for this
+    /// transaction. Returns the recorded results if another transaction with this key has
+    /// committed; this transaction can then only be rolled back.
     async fn claim_marker(&mut self, key: &str) -> Result<Option<Value>, Failure>;
 
     /// Executes one statement that reads.
@@ -65,8 +65,8 @@ pub trait SqlTransaction: Send {
     ) -> Result<Executed, Failure>;
 
     /// Writes the marker and commits. Fails with `conflict` if a marker with the same key exists.
-    /// If the response is lost, a later transaction that claims the key learns whether this one was
-    /// committed.
+    /// If the response is lost, a later transaction that claims the key learns whether this
+    /// transaction was committed.
     async fn commit(self: Box<Self>, marker: Option<&CommitMarker>) -> Result<(), Failure>;
 
     /// Rolls the transaction back.

@@ -33,7 +33,8 @@ impl ModelPrice {
 /// several models.
 pub type ModelPrices = BTreeMap<String, ModelPrice>;
 
-/// The length of an interval of statistics. Intervals begin at multiples of it since 1970, in UTC.
+/// The length of an interval of statistics. Intervals begin at multiples of this length since 1970,
+/// in UTC.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -72,20 +73,20 @@ impl StatisticsStep {
         }
     }
 
-    /// Returns the start of the interval that contains a time.
+    /// Returns the start of the interval that contains a time, both in milliseconds since 1970.
     #[must_use]
     pub const fn start_of(self, at_ms: i64) -> i64 {
         at_ms.saturating_sub(at_ms.rem_euclid(self.ms()))
     }
 }
 
-/// What the series of a report stand for.
+/// How the counts of a report are grouped into series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StatisticsGroup {
     /// One series for each app.
     App,
-    /// One series for each model. These count model calls and no runs.
+    /// One series for each model. These series count model calls and no runs.
     Model,
     /// One series for each tenant.
     Tenant,
@@ -96,11 +97,11 @@ pub enum StatisticsGroup {
 pub struct StatisticsQuery {
     /// Length of the intervals.
     pub step: StatisticsStep,
-    /// Time in the first interval, in milliseconds since 1970. Default: a span before the end.
+    /// Time in the first interval, in milliseconds since 1970. Default: a span before `to_ms`.
     pub from_ms: Option<i64>,
-    /// Time in the last interval. Default: now.
+    /// Time in the last interval, in milliseconds since 1970. Default: now.
     pub to_ms: Option<i64>,
-    /// What the series stand for; `None` for one series of everything.
+    /// How the counts are grouped into series; `None` for one series of all counts.
     pub group: Option<StatisticsGroup>,
     /// Only runs of this app.
     pub app: Option<AppName>,
@@ -140,7 +141,7 @@ pub struct StatisticsCounts {
 }
 
 impl StatisticsCounts {
-    /// Adds other counts to these.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.completed += other.completed;
         self.interrupted += other.interrupted;
@@ -169,8 +170,8 @@ fn add_all<K: Clone + Ord>(counts: &mut BTreeMap<K, u64>, other: &BTreeMap<K, u6
 /// The counts of one group over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatisticsSeries {
-    /// Name of the app, model or tenant. `None` without a group, for runs without a tenant, and
-    /// for the remaining names.
+    /// Name of the app, model or tenant. `None` without a group, for runs without a tenant, and for
+    /// the series of the remaining names.
     pub name: Option<String>,
     /// True for the series that adds up the names without a series of their own.
     pub is_other: bool,
@@ -187,9 +188,10 @@ pub struct StatisticsReport {
     pub from_ms: i64,
     /// Start of the last interval.
     pub to_ms: i64,
-    /// The series with the largest counts first, and the one of the remaining names last.
+    /// The series with the largest counts first, and the series of the remaining names last.
     pub series: Vec<StatisticsSeries>,
-    /// False if counts that the query selects were added to others, because a bucket had no room.
+    /// False if counts that the query selects were added to the counts of other names, because a
+    /// bucket had no room.
     pub is_complete: bool,
 }
 

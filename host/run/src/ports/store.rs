@@ -64,7 +64,7 @@ pub struct ThreadHead {
     pub last_seq: u64,
     /// Highest checkpoint id that was assigned. Ids are never reused.
     pub last_checkpoint: Option<CheckpointId>,
-    /// Current checkpoint, which is always one of the root graph.
+    /// Current checkpoint, which is always a checkpoint of the root graph.
     pub current: Option<CheckpointId>,
     /// Sequence number before the oldest event; 0 unless the thread was pruned.
     pub pruned_seq: u64,
@@ -97,9 +97,9 @@ impl ThreadHead {
 #[serde(transparent)]
 pub struct LeaseHolder(pub String);
 
-/// Default lease duration in milliseconds. A lease expires if its holder sends no heartbeat for this long. It spans
-/// several heartbeat intervals, so one slow write does not lose a lease, and is short enough that other hosts soon
-/// continue the runs of a crashed host.
+/// Default lease duration in milliseconds. A lease expires if its holder sends no heartbeat for
+/// this long. The duration spans several heartbeat intervals, so one slow write does not lose a
+/// lease, and is short enough that other hosts soon continue the runs of a crashed host.
 pub const LEASE_MS: u64 = 10_000;
 
 /// The epoch of a lease, issued by [`Store::acquire_lease`].
@@ -122,7 +122,7 @@ pub struct CheckpointTuple {
 pub struct ThreadSnapshot {
     /// The thread.
     pub head: ThreadHead,
-    /// The current checkpoint; `None` before the first.
+    /// The current checkpoint; `None` before the first checkpoint.
     pub tuple: Option<CheckpointTuple>,
     /// The newest run.
     pub run: Option<RunRecord>,
@@ -131,19 +131,21 @@ pub struct ThreadSnapshot {
 /// Threads, checkpoints and event logs.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Enqueues a batch and returns a ticket that resolves when the batch is durable. Batches of one thread become
-    /// durable in call order, and reads observe a batch only after it is durable. Only a store with a single writer
-    /// keeps the order across threads, so callers must not rely on it. The engine calls this a few times per superstep,
-    /// with one writer per thread. A batch that does not continue from the newest event, by its events or by its
-    /// [`after_seq`](Batch::after_seq), fails with [`StoreError::Conflict`]. The call waits if the queue is full. If
-    /// the batch is long, the engine polls the call for the first time in a turn of the caller (see [`crate::meter`]), so
-    /// a store encodes the batch before it waits, or in few tasks of its own. A store may delay a commit while no caller
-    /// polls the ticket or watches the thread.
+    /// Enqueues a batch and returns a ticket that resolves when the batch is durable. Batches of
+    /// one thread become durable in call order, and reads observe a batch only after it is durable.
+    /// Only a store with a single writer keeps the order across threads, so callers must not rely
+    /// on that order. The engine calls this method a few times per superstep, with one writer per
+    /// thread. A batch that does not continue from the newest event, by its events or by its
+    /// [`after_seq`](Batch::after_seq), fails with [`StoreError::Conflict`]. The call waits if the
+    /// queue is full. If the batch is long, the engine polls the call for the first time in a turn
+    /// of the caller (see [`crate::meter`]), so a store encodes the batch before the call waits, or
+    /// in few tasks of its own. A store may delay a commit while no caller polls the ticket or
+    /// watches the thread.
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket;
 
-    /// Records a heartbeat of a holder. The engine calls it several times per lease period. The leases of a holder
-    /// expire one lease period after its last heartbeat. A store that only one process opens may drop all leases when
-    /// it is closed.
+    /// Records a heartbeat of a holder. The engine calls this method several times per lease
+    /// period. The leases of a holder expire one lease period after its last heartbeat. A store
+    /// that only one process opens may drop all leases when it is closed.
     async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError>;
 
     /// Returns the lease duration of holders that send heartbeats through this handle, in milliseconds. Other holders
@@ -152,19 +154,19 @@ pub trait Store: Send + Sync {
         LEASE_MS
     }
 
-    /// Acquires the lease of a thread for a holder that sends heartbeats. The thread need not exist. It replaces an
-    /// expired lease and any lease of the same holder. The returned epoch is a fencing token: it is greater than every
-    /// epoch that the store has issued.
+    /// Acquires the lease of a thread for a holder that sends heartbeats. The thread need not
+    /// exist. The new lease replaces an expired lease and any lease of the same holder. The
+    /// returned epoch is a fencing token: it is greater than every epoch that the store has issued.
     ///
-    /// [`StoreError::Leased`] if another live holder has the lease.
+    /// Fails with [`StoreError::Leased`] if another live holder has the lease.
     async fn acquire_lease(
         &self,
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError>;
 
-    /// Returns true if the lease was neither released nor replaced. It does not check for expiry, so the caller sends a
-    /// heartbeat first.
+    /// Returns true if the lease was neither released nor replaced. This method does not check for
+    /// expiry, so the caller sends a heartbeat first.
     async fn is_lease_held(&self, thread: &ThreadId, epoch: LeaseEpoch)
     -> Result<bool, StoreError>;
 
@@ -226,10 +228,11 @@ pub trait Store: Send + Sync {
     /// shared.
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64>;
 
-    /// Returns a thread.
+    /// Returns a thread; `None` if the thread does not exist.
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError>;
 
-    /// Returns a thread with its current checkpoint and its newest run. A remote store does this in one round trip.
+    /// Returns a thread with its current checkpoint and its newest run. A remote store reads all of
+    /// them in one round trip.
     async fn thread_snapshot(
         &self,
         thread: &ThreadId,
@@ -246,8 +249,8 @@ pub trait Store: Send + Sync {
         Ok(Some(ThreadSnapshot { head, tuple, run }))
     }
 
-    /// Returns threads that match a query, with at most [`LIST_BYTES`](crate::limit::LIST_BYTES) together.
-    /// [`ThreadWalk`](crate::thread_walk::ThreadWalk) reads all of them.
+    /// Returns threads that match a query, with at most [`LIST_BYTES`](crate::limit::LIST_BYTES)
+    /// together. [`ThreadWalk`](crate::thread_walk::ThreadWalk) reads all pages.
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError>;
 
     /// Searches threads by all of their fields, newest update first. The page has at most
@@ -258,23 +261,25 @@ pub trait Store: Send + Sync {
     /// Counts the threads that match a search. The counts are too low if the budget of the search is exhausted.
     async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError>;
 
-    /// Returns a run.
+    /// Returns the record of a run; `None` if the run does not exist.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Adds a pending run to the end of the queue of its thread, which must exist. The caller needs no lease. The run
-    /// is durable when this returns. Returns false if a run with this id exists.
+    /// Adds a pending run to the end of the queue of its thread, which must exist. The caller needs
+    /// no lease. The run is durable when this method returns. Returns false if a run with this id
+    /// exists.
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError>;
 
-    /// Replaces the record of a pending run by one that shows how it ended, or deletes the record. The caller needs no
-    /// lease. The change is durable when this returns. Returns false if the run is not pending: it has started, or does
-    /// not exist.
+    /// Replaces the record of a pending run by `ended`, which shows how the run ended, or deletes
+    /// the record. The caller needs no lease. The change is durable when this method returns.
+    /// Returns false if the run is not pending: it has started, or does not exist.
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError>;
 
     /// Returns pending runs in the order of their requests.
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError>;
 
     /// Returns runs of a thread, oldest first: at most `limit` after the first `skip`, with at most
-    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) together. [`RunWalk`](crate::run_walk::RunWalk) reads all of them.
+    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) together. [`RunWalk`](crate::run_walk::RunWalk)
+    /// reads all pages.
     async fn runs(
         &self,
         thread: &ThreadId,
@@ -282,9 +287,9 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<ListPage<RunSummary>, StoreError>;
 
-    /// Returns runs of a thread with their requests, newest first: at most `limit` after the first `skip`, with at most
-    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) of JSON. Reads no others. [`RunWalk`](crate::run_walk::RunWalk) reads all
-    /// of them.
+    /// Returns runs of a thread with their requests, newest first: at most `limit` after the first
+    /// `skip`, with at most [`LIST_BYTES`](crate::limit::LIST_BYTES) of JSON. Reads no other runs.
+    /// [`RunWalk`](crate::run_walk::RunWalk) reads all pages.
     async fn newest_runs(
         &self,
         thread: &ThreadId,
@@ -292,7 +297,8 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<ListPage<RunRecord>, StoreError>;
 
-    /// Returns a checkpoint with the events since then. Without an id it is the newest one of the namespace.
+    /// Returns a checkpoint with the events since then. Without an id, returns the newest
+    /// checkpoint of the namespace.
     async fn checkpoint(
         &self,
         thread: &ThreadId,
@@ -300,7 +306,8 @@ pub trait Store: Send + Sync {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError>;
 
-    /// Returns a checkpoint with its thread, without the channel values: it reads no values and no list deltas.
+    /// Returns a checkpoint with its thread, without the channel values. Reads no values and no
+    /// list deltas.
     async fn checkpoint_outline(
         &self,
         thread: &ThreadId,
@@ -308,9 +315,10 @@ pub trait Store: Send + Sync {
         id: CheckpointId,
     ) -> Result<Option<CheckpointOutline>, StoreError>;
 
-    /// Returns checkpoints of a thread, newest first, with about [`HISTORY_BYTES`](crate::limit::HISTORY_BYTES) of JSON
-    /// at most. Each counts all of its values, also those that it shares with others. The next page is that
-    /// [before](CheckpointQuery::before) the last checkpoint.
+    /// Returns checkpoints of a thread, newest first, with about
+    /// [`HISTORY_BYTES`](crate::limit::HISTORY_BYTES) of JSON at most. A checkpoint counts with all
+    /// of its values, including values that it shares with other checkpoints. The next page begins
+    /// [before](CheckpointQuery::before) the last checkpoint of this page.
     async fn checkpoints(
         &self,
         thread: &ThreadId,
@@ -318,9 +326,10 @@ pub trait Store: Send + Sync {
     ) -> Result<ListPage<CheckpointTuple>, StoreError>;
 
     /// Returns events after a sequence number, oldest first: at most `limit`, with at most
-    /// [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES) of JSON. The first event may have more, and is then returned
-    /// alone, so every reader makes progress. A page that is shorter than `limit` may have a successor: the log ends at
-    /// [`ThreadHead::last_seq`], and in any case at an empty page.
+    /// [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES) of JSON. The first event may be larger,
+    /// and is then returned alone, so every reader makes progress. Another page may follow a page
+    /// that is shorter than `limit`: the log ends at [`ThreadHead::last_seq`], and in any case at
+    /// an empty page.
     async fn events(
         &self,
         thread: &ThreadId,
@@ -332,9 +341,10 @@ pub trait Store: Send + Sync {
     /// thread mentioned can then be swept.
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError>;
 
-    /// Deletes the records of some runs, the checkpoints that they made and the events on these. The remaining
-    /// checkpoints keep their values. If the current checkpoint of a thread is deleted, the newest remaining one
-    /// becomes current; a thread without any is deleted. Unknown runs are ignored.
+    /// Deletes the records of some runs, the checkpoints that these runs made and the events since
+    /// these checkpoints. The remaining checkpoints keep their values. If the current checkpoint of
+    /// a thread is deleted, the newest remaining checkpoint becomes the current one; a thread
+    /// without a remaining checkpoint is deleted. Unknown runs are ignored.
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError>;
 
     /// Copies a thread to another id: checkpoints, events, runs (with ids from `run_id`) and pending answers. The
@@ -354,8 +364,9 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Leased`] while any holder has a lease of the thread.
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError>;
 
-    /// Returns batches as they were written, oldest first: about `bytes` bytes, and at least one batch if there is one.
-    /// `from` is `None` for the first page, and [`BatchPage::next`] of the page before for every other.
+    /// Returns batches as they were written, oldest first: about `bytes` bytes, and at least one
+    /// batch if there is one. `from` is `None` for the first page, and [`BatchPage::next`] of the
+    /// previous page for every other page.
     async fn batches(
         &self,
         thread: &ThreadId,
@@ -365,7 +376,8 @@ pub trait Store: Send + Sync {
 
     /// Verifies the seals of a thread.
     ///
-    /// [`StoreError::Broken`] for the first seal that does not match; `None` for a missing thread.
+    /// Fails with [`StoreError::Broken`] at the first seal that does not match. Returns `None` for
+    /// a missing thread.
     async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError>;
 
     /// Returns the space of deleted data to the file system, if this kind of store can.
@@ -384,12 +396,12 @@ pub trait Store: Send + Sync {
         })
     }
 
-    /// Returns the versions that threads are pinned to. Called at startup for all threads, so it must not hold their
-    /// records in memory.
+    /// Returns the versions that threads are pinned to. Called at startup for all threads, so a
+    /// store must not hold the records of all threads in memory.
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError>;
 
-    /// Returns the threads that are set aside because their stored data is damaged. While there are any, the store
-    /// deletes nothing that they may need after they are restored.
+    /// Returns the threads that are set aside because their stored data is damaged. While such
+    /// threads exist, the store deletes nothing that they may need after they are restored.
     async fn damaged_threads(&self) -> Result<Vec<ThreadId>, StoreError> {
         Ok(Vec::new())
     }
@@ -418,15 +430,17 @@ pub trait Store: Send + Sync {
         Err(no_backup())
     }
 
-    /// Returns true if any data that was ever written to a thread mentions a blob. Called for every blob that a tenant
-    /// reads, so it must not read the log.
+    /// Returns true if any data that was ever written to a thread mentions a blob. Called for every
+    /// blob that a tenant reads, so a store must not read the log.
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError>;
 
-    /// Returns the usage of the threads of an owner. It reads the records of all threads, so it is called rarely.
+    /// Returns the usage of the threads of an owner. Reads the records of all threads, and is
+    /// therefore called rarely.
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError>;
 
-    /// Returns the blobs that threads of an owner mention, once for each of these threads, about one page at a time.
-    /// `from` is `None` for the first page, and [`MentionPage::next`] of the page before for every other.
+    /// Returns the blobs that threads of an owner mention, once for each of these threads, about
+    /// one page at a time. `from` is `None` for the first page, and [`MentionPage::next`] of the
+    /// previous page for every other page.
     async fn mentioned_blobs(
         &self,
         of: &Owner,

@@ -66,9 +66,9 @@ pub trait ToolServers: Send + Sync {
         call: ServerCall<'_>,
     ) -> Result<ServerCallResult, Failure>;
 
-    /// Continues a call that the server holds open for the answers to the last round. Returns `None` if the server's
-    /// side of the call has ended: the call is then in doubt, and this method has done nothing. Dropping the future
-    /// ends the call.
+    /// Continues a call that the server holds open for the answers to the last round. Returns
+    /// `None` if the server's side of the call has ended: the call is then in doubt, and this
+    /// method has had no effect. Dropping the future ends the call.
     async fn continue_call(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Parses filters as guests and clients write them: an object of field to value, or of field to
+//! Parses filters as guests and clients write them: an object that maps fields to values or to
 //! operators.
 
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::ports::memory::{Compare, Condition};
 /// Prefix of an operator.
 const OPERATOR_PREFIX: char = '$';
 
-/// The operators.
+/// The operators by name.
 const OPERATORS: &[(&str, Compare)] = &[
     ("$eq", Compare::Eq),
     ("$ne", Compare::Ne),
@@ -21,7 +21,7 @@ const OPERATORS: &[(&str, Compare)] = &[
 ];
 
 /// Parses a filter such as `{"kind": "fact", "age": {"$gte": 18, "$lt": 65}}`. An object with keys
-/// that begin with `$` contains operators; any other value must be equal.
+/// that begin with `$` contains operators. For any other value, the field must equal the value.
 ///
 /// # Errors
 ///

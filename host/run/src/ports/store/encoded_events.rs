@@ -1,4 +1,4 @@
-//! Events with their JSON, as a batch has them.
+//! Events with their JSON, as a batch contains them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wattle_graph::event::Event;
 pub struct EncodedEvents {
     events: Arc<[Event]>,
     json: Bytes,
-    /// Why an event has no JSON.
+    /// The reason why an event has no JSON; `None` if all events have JSON.
     error: Option<Arc<str>>,
 }
 
@@ -21,7 +21,8 @@ impl EncodedEvents {
     ///
     /// # Errors
     ///
-    /// The reason why an event cannot be written as JSON. A store refuses the batch.
+    /// The reason why an event cannot be written as JSON. A store rejects the batch of such an
+    /// event.
     pub fn json(&self) -> Result<&[u8], &str> {
         match &self.error {
             None => Ok(&self.json),
@@ -70,7 +71,7 @@ const UNNUMBERED: &[u8] = br#"{"seq":0"#;
 #[derive(Debug)]
 pub(crate) struct UnnumberedEvent {
     event: Event,
-    /// The JSON after the number, or why there is none.
+    /// The JSON after the number, or the reason why there is no JSON.
     rest: Result<Vec<u8>, String>,
 }
 
@@ -83,7 +84,7 @@ impl UnnumberedEvent {
     }
 }
 
-/// Returns the JSON of an event without a number, after the number.
+/// Returns the part of an event's JSON that follows the sequence number.
 fn rest_of_json(event: &Event) -> Result<Vec<u8>, String> {
     let mut json = serde_json::to_vec(event).map_err(|error| error.to_string())?;
     if !json.starts_with(UNNUMBERED) {
@@ -93,7 +94,8 @@ fn rest_of_json(event: &Event) -> Result<Vec<u8>, String> {
     Ok(json)
 }
 
-/// Collects events with their JSON. Numbers an event and adds the JSON that it has.
+/// Collects events with their JSON. Gives each event its number, and appends the JSON that was
+/// written before.
 #[derive(Debug, Default)]
 pub(crate) struct EventEncoder {
     events: Vec<Event>,
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn encoder_begins_anew_after_its_events_were_taken() {
+    fn encoder_is_empty_after_its_events_were_taken() {
         let mut encoder = EventEncoder::default();
         for seq in [1, 2] {
             encoder.push(UnnumberedEvent::new(event(seq, &json!(seq))), seq);
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_events_have_the_number_of_their_encoder() {
+    fn encoded_events_have_the_numbers_that_the_encoder_received() {
         let mut encoder = EventEncoder::default();
         for seq in [0, 9, 10, u64::MAX] {
             let length = encoder.push(UnnumberedEvent::new(event(3, &json!("x"))), seq);

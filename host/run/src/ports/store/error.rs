@@ -18,7 +18,8 @@ pub enum StoreError {
         thread: ThreadId,
         /// Newest event in the store.
         newest: u64,
-        /// First event of the batch; for a batch without events, the first one after it.
+        /// First event of the batch; for a batch without events, the event that would follow the
+        /// batch.
         found: u64,
     },
     /// Another holder has the lease of the thread.
@@ -29,7 +30,7 @@ pub enum StoreError {
         /// The holder of the lease.
         holder: String,
     },
-    /// The lease of the batch has ended, and another holder has the thread now.
+    /// The lease of the batch has ended, and another holder has acquired the lease of the thread.
     #[error(
         "write to thread `{thread}` is fenced: another host holds the lease (own epoch {epoch})"
     )]
@@ -65,7 +66,7 @@ pub enum StoreError {
         /// What is wrong.
         message: String,
     },
-    /// The file or server failed.
+    /// An operation on the file or the server of the store failed.
     #[error("checkpoint store cannot {operation}: {message}")]
     Backend {
         /// What was tried.
@@ -102,7 +103,7 @@ pub enum StoreError {
         /// What is wrong with it.
         message: String,
     },
-    /// The events since a checkpoint exceed what is read at once.
+    /// The size of the events since a checkpoint exceeds the maximum that is read at once.
     #[error(
         "thread `{thread}` has {} MiB of events since checkpoint {checkpoint}, and at most {} MiB \
          are read at once: its superstep is too large to continue. Fork the thread from an earlier \

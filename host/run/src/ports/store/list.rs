@@ -11,8 +11,8 @@ use wattle_graph::weight::weight;
 
 use super::{RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
 
-/// A page of a list. It ends at the limit of its query, or before an item with which it would take too much memory. Its
-/// first item may be of any size, so every reader makes progress.
+/// A page of a list. A page ends at the limit of its query, or before an item with which the page
+/// would take too much memory. The first item may be of any size, so every reader makes progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListPage<T> {
     /// The items, in the order of the list.
@@ -54,7 +54,7 @@ pub struct ThreadQuery {
     pub expires_by_ms: Option<i64>,
     /// Only threads whose time to live has ended at this time.
     pub ttl_ended_by_ms: Option<i64>,
-    /// Only threads with ids after this one.
+    /// Only threads with ids after this id.
     pub after: Option<ThreadId>,
     /// Order of the list.
     pub order: ThreadOrder,
@@ -69,7 +69,7 @@ pub struct ThreadQuery {
 pub struct CheckpointQuery {
     /// Only checkpoints of the graph with this namespace. All graphs if `None`.
     pub namespace: Option<Namespace>,
-    /// Only checkpoints before this one.
+    /// Only checkpoints before this checkpoint.
     pub before: Option<CheckpointId>,
     /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value.
     pub filter: BTreeMap<String, Value>,

@@ -33,7 +33,7 @@ pub struct DamageReport {
 /// Versions of apps that threads are pinned to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinnedVersions {
-    /// Every app with each of its versions.
+    /// Each app with each of its versions that a thread is pinned to.
     pub versions: BTreeSet<(AppName, Digest)>,
     /// False if versions may be missing, since a damaged record does not show its version.
     pub is_complete: bool,

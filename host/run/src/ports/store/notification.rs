@@ -26,8 +26,8 @@ pub enum Notification {
         due_ms: i64,
         /// The caller that the run counts for.
         caller: CallerId,
-        /// The host that starts the run. Other hosts start it only if that host does not. Any host
-        /// may if `None`.
+        /// The host that starts the run. Other hosts start the run only if that host does not. If
+        /// `None`, any host may start the run.
         host: Option<LeaseHolder>,
     },
     /// A host has stopped runs before their end and released their leases. Other hosts recover

@@ -44,8 +44,8 @@ pub enum Durability {
     /// Only the end of the run waits. After a crash an effect may be repeated.
     Async,
     /// Like `commit`, but only the last checkpoint of the run is stored: at its end, at an
-    /// interrupt or at a failure. After a crash the run is replayed from the checkpoint before it,
-    /// with the results of its journal.
+    /// interrupt or at a failure. After a crash, the run is replayed from the last stored
+    /// checkpoint, with the results of its journal.
     Exit,
 }
 

@@ -42,7 +42,8 @@ pub struct RunRecord {
     /// end, and in records of runs that never started or that an older host ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_checkpoint: Option<CheckpointId>,
-    /// Checkpoint to which the thread returns if the run fails; `None` if it stays at the failure.
+    /// Checkpoint to which the thread returns if the run fails; `None` if the thread stays at the
+    /// failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reopen: Option<CheckpointId>,
     /// Options of the run, which also apply after a restart of the host.
@@ -105,12 +106,12 @@ pub struct RunSpec {
     /// Run context, passed to every node. Default: the context of the thread.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub context: Value,
-    /// Metadata that the run merges into that of its thread.
+    /// Metadata that the run merges into the metadata of its thread.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,
     /// The time before which the run does not start, milliseconds since 1970.
     pub due_ms: i64,
-    /// Retention of the thread after the run. `None` keeps the current one.
+    /// Retention of the thread after the run. `None` keeps the current retention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<ThreadTtl>,
     /// Data of the API that received the request. The engine does not read it.
@@ -234,7 +235,7 @@ pub enum StaleAnswers {
     /// The start of the run fails, and nothing is answered.
     #[default]
     Reject,
-    /// They are ignored.
+    /// Answers whose interrupts are not pending are ignored.
     Ignore,
 }
 

@@ -36,9 +36,9 @@ pub struct ThreadSearch {
     pub created_ms: RangeInclusive<i64>,
     /// Only threads whose last update is within these times, milliseconds since 1970.
     pub updated_ms: RangeInclusive<i64>,
-    /// Only threads after this position. A count ignores it.
+    /// Only threads after this position. A count ignores this field.
     pub after: Option<ThreadCursor>,
-    /// Maximum number of threads in the page. A count ignores it.
+    /// Maximum number of threads in the page. A count ignores this field.
     pub limit: usize,
     /// What the search may read.
     pub budget: SearchBudget,
@@ -74,8 +74,8 @@ impl ThreadSearch {
     }
 
     /// Returns true if the search has a condition on a field by which stores do not list threads.
-    /// They list by app, status, tenant and the time of the update. For any other condition, a
-    /// store may read the records of many threads until a page is full.
+    /// Stores list threads by app, status, tenant and the time of the update. For any other
+    /// condition, a store may read the records of many threads until a page is full.
     #[must_use]
     pub fn compares_records(&self) -> bool {
         self.reads_contents()
@@ -85,13 +85,13 @@ impl ThreadSearch {
     }
 }
 
-/// What one search may read of threads that its other conditions do not exclude. A search examines
-/// at least one thread, so that every reader makes progress.
+/// Limits on the threads that one search examines. Threads that the other conditions exclude do not
+/// count. A search examines at least one thread, so that every reader makes progress.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBudget {
     /// Maximum number of threads that are examined.
     pub threads: usize,
-    /// Maximum number of bytes of their records as JSON.
+    /// Maximum size of the records of these threads as JSON, in bytes.
     pub bytes: u64,
 }
 
@@ -101,8 +101,8 @@ impl Default for SearchBudget {
     }
 }
 
-/// The position of a thread in a search. It stays valid while threads change: a thread that is
-/// updated meanwhile moves before it, and no other thread is skipped or repeated.
+/// The position of a thread in a search. A cursor stays valid while threads change: a thread that
+/// is updated meanwhile moves before the cursor, and no other thread is skipped or repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCursor {
     /// Time of the last update, milliseconds since 1970.
@@ -155,8 +155,8 @@ impl PartialOrd for ThreadCursor {
     }
 }
 
-/// A page of a search. It may be short, or even empty, and have a successor: a rare match lies
-/// behind more threads than one search examines.
+/// A page of a search. A page may have fewer threads than its limit, or none, although another page
+/// follows, because the next match may be beyond the threads that one search examines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadSearchPage {
     /// The threads, newest update first.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_on_other_fields_than_those_of_lists_compare_records() {
+    fn conditions_on_fields_by_which_lists_do_not_select_compare_records() {
         let all = ThreadSearch::default;
         for search in [
             all(),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_cursors() {
+    fn texts_that_are_not_cursors_are_rejected() {
         let encoded = |text: &str| URL_SAFE_NO_PAD.encode(text);
         for text in ["", "!", "5.a", &encoded("5"), &encoded("x.a"), &encoded("5."), "MTIuYQ=="] {
             assert_eq!(ThreadCursor::parse(text), None, "{text}");

@@ -32,7 +32,7 @@ pub struct ThreadRecord {
     pub app: AppName,
     /// The graph of the thread.
     pub graph: GraphName,
-    /// Digest of graph and components. The thread is pinned to it since its first run.
+    /// Digest of graph and components. The first run of the thread pins the thread to this version.
     pub version: Digest,
     /// Current status.
     pub status: ThreadStatus,
@@ -49,8 +49,8 @@ pub struct ThreadRecord {
     pub created_ms: i64,
     /// Time of the last update, milliseconds since 1970.
     pub updated_ms: i64,
-    /// Time of expiry, milliseconds since 1970. It is computed from stored times, so a restart does
-    /// not change it.
+    /// Time of expiry, milliseconds since 1970. The time is computed from stored times, so a
+    /// restart does not change it.
     pub expires_ms: Option<i64>,
     /// Tenant that owns the thread.
     pub tenant: Option<String>,
@@ -64,8 +64,9 @@ pub struct ThreadRecord {
     /// id. `None` if an older host created the thread.
     #[serde(rename = "born", default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<RunId>,
-    /// The thread that this one was copied from, or the origin of that thread. Ids of tasks and
-    /// interrupts derive from it, so that pending ones keep their ids in the copy.
+    /// The thread that this thread was copied from, or the origin of that thread. Ids of tasks and
+    /// interrupts derive from the origin, so that pending tasks and interrupts keep their ids in
+    /// the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ThreadId>,
     /// Retention of the thread. Unlimited if `None`.
@@ -76,8 +77,8 @@ pub struct ThreadRecord {
     pub pruned_ms: Option<i64>,
 }
 
-/// The failure of a thread's newest run, short enough for lists. The record of the run has all of
-/// it.
+/// The failure of a thread's newest run, short enough for lists. The record of the run has the
+/// whole failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadFailure {
     /// Code of the failure: its first [`THREAD_FAILURE_CODE_CHARS`] characters.
@@ -128,8 +129,8 @@ impl ThreadRecord {
     pub fn unbound(id: ThreadId, now_ms: i64) -> Self {
         Self {
             id,
-            app: AppName::new(UNBOUND).expect("it is a name"),
-            graph: GraphName::new(UNBOUND).expect("it is a name"),
+            app: AppName::new(UNBOUND).expect("a valid name"),
+            graph: GraphName::new(UNBOUND).expect("a valid name"),
             version: Digest::from_bytes([0; 32]),
             status: ThreadStatus::Idle,
             stopped: false,
@@ -148,8 +149,8 @@ impl ThreadRecord {
         }
     }
 
-    /// Returns true if the graph is not known yet. The first run or edit of the thread binds it to
-    /// one.
+    /// Returns true if the graph is not known yet. The first run or edit of the thread binds the
+    /// thread to a graph.
     pub fn is_unbound(&self) -> bool {
         self.app.as_str() == UNBOUND && self.version == Digest::from_bytes([0; 32])
     }
@@ -166,7 +167,8 @@ impl ThreadRecord {
     }
 
     /// Returns the end of the time to live, milliseconds since 1970. Returns `None` if the thread
-    /// has none, or was pruned for it and not updated since.
+    /// has no time to live, or if it was pruned at the end of its time to live and not updated
+    /// since.
     pub fn ttl_ends_ms(&self) -> Option<i64> {
         let is_done = self.pruned_ms.is_some_and(|pruned| pruned >= self.updated_ms);
         self.ttl

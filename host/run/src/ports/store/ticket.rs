@@ -25,8 +25,8 @@ impl Ticket {
         Self(TicketState::Ready(Some(result)))
     }
 
-    /// Creates a ticket that a writer resolves later. The writer may delay the batch until it is
-    /// waited for: `on_wait` is called once, when the ticket is first polled without a result.
+    /// Creates a ticket that a writer resolves later. The writer may delay the batch until a caller
+    /// waits: `on_wait` is called once, when the ticket is first polled without a result.
     pub fn waiting(
         result: oneshot::Receiver<Result<(), StoreError>>,
         on_wait: impl FnOnce() + Send + 'static,
