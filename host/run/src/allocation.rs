@@ -26,7 +26,8 @@ impl CountingAllocator {
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::count(layout.size());
-        // SAFETY: the caller keeps the contract of this function, which is the same.
+        // SAFETY: the caller keeps the contract of this function, which is that of the system
+        // allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -43,7 +44,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 /// Returns the result of a closure, and the number of bytes that it allocates on this thread.
-/// Freed bytes count.
+/// Bytes that are freed again count, too.
 pub(crate) fn allocated_bytes<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED.get();
     let result = work();

@@ -23,7 +23,7 @@ use crate::ports::sandbox::GuestError;
 pub struct GraphVersion {
     /// The checked graph.
     pub graph: Graph,
-    /// Digest of the graph and of every component of the app. Threads are pinned to it.
+    /// Digest of the graph and of every component of the app. Threads are pinned to this version.
     pub version: Digest,
 }
 

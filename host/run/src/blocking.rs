@@ -2,8 +2,8 @@
 //! values and on large schemas.
 //!
 //! [`block_in_place_in_turn`] runs as many pieces of long work at once as the machine has cores, in
-//! fair turns of their owners; see [`crate::meter`]. More would not be faster, and each takes a
-//! thread of the pool on which the store reads and writes.
+//! fair turns of their owners; see [`crate::meter`]. More pieces at once would not be faster, and
+//! each piece takes a thread of the pool on which the store reads and writes.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -25,8 +25,8 @@ use crate::stop_flag::StopFlag;
 const MANY_TASKS: usize = 256;
 
 /// Minimum number of JSON values, including nested ones, with which validating them, or evaluating
-/// a condition on them, delays other tasks on the same thread. A condition that compares all pairs
-/// of values uses its whole budget of steps.
+/// a condition on them, delays other tasks on the same thread. With this number of values, a
+/// condition that compares all pairs of values uses its whole budget of steps.
 const MANY_VALUES: usize = 1_000;
 
 /// Length of a string that counts as one more value, in bytes. The time of pattern matching is
@@ -34,7 +34,7 @@ const MANY_VALUES: usize = 1_000;
 const TEXT_BYTES: usize = 100;
 
 /// Maximum size of a JSON document, in bytes, that is parsed or written on a shared thread. A
-/// longer one delays other tasks on the same thread.
+/// longer document delays other tasks on the same thread.
 pub const SHORT_JSON_BYTES: u64 = 256 << 10;
 
 /// Minimum number of JSON values in schemas, including nested ones, with which compiling them
@@ -87,8 +87,8 @@ pub fn is_long_validation<'v>(graph: &Graph, values: impl IntoIterator<Item = &'
 }
 
 /// Returns true if applying a superstep is long work. The work is proportional to the size of the
-/// writes, which are validated, and of the values that are read whole: by a reducer, by a condition,
-/// or for the first time since the store decoded them.
+/// writes, which are validated, and of the values that are read whole: by a reducer, by a
+/// condition, or to weigh them for the first time since the store decoded them.
 pub(crate) fn is_long_superstep(graph: &Graph, lineage: &Lineage) -> bool {
     let Lineage { checkpoint, finished, .. } = lineage;
     let writes = || finished.values().flat_map(|task| &task.writes);
@@ -164,8 +164,8 @@ fn has_pattern_or_exhausts(schema: &Value, left: &mut usize) -> bool {
 }
 
 /// Runs a closure. If `is_long` is true, waits for a turn of the owner first, and if the runtime
-/// has several threads, the other tasks of the current thread move to another thread meanwhile.
-/// Nothing happens if the future is dropped before.
+/// has several threads, the other tasks of the current thread move to another thread meanwhile. The
+/// closure does not run if the future is dropped while it waits.
 ///
 /// A caller may hold locks: a turn ends without waiting for anything.
 pub async fn block_in_place_in_turn<T>(
@@ -181,7 +181,7 @@ pub async fn block_in_place_in_turn<T>(
 }
 
 /// Runs a closure like [`block_in_place_in_turn`], for a run that can be cancelled. Returns `None`
-/// if that happens while the closure waits for a turn.
+/// if the run is cancelled while the closure waits for a turn.
 pub(crate) async fn block_in_place_unless_cancelled<T>(
     owner: impl Into<WorkOwner>,
     is_long: bool,
@@ -209,8 +209,8 @@ pub fn block_in_place<T>(work: impl FnOnce() -> T) -> T {
     if can_move { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// Holds all turns until the result is dropped, so that long work waits. Only one test holds them:
-/// two that wait for the rest of the turns would wait for one another.
+/// Holds all turns until the result is dropped, so that long work waits. Only one test holds the
+/// turns at a time: two tests that each hold some turns would wait for one another.
 #[cfg(test)]
 pub(crate) async fn hold_all_turns()
 -> (Vec<crate::meter::turns::Turn>, tokio::sync::MutexGuard<'static, ()>) {
@@ -241,7 +241,7 @@ mod tests {
     use crate::caller_id::CallerId;
 
     #[test]
-    fn are_large_counts_nested_values_and_bytes_of_strings() {
+    fn nested_values_and_bytes_of_strings_count_as_large_values() {
         let numbers = |count: usize| json!({ "list": (0..count).collect::<Vec<_>>() });
         assert!(!are_large_values([&json!(null), &json!("short"), &numbers(900)]));
         assert!(are_large_values([&numbers(1_000)]));
@@ -299,7 +299,7 @@ mod tests {
         let condition = "branches = [{ name = 'b', from = 'a', mode = 'all', cases = \
                          [{ when = 'size(state.log) > 1', to = 'END' }] }]";
         assert!(is_long_superstep(&graph(lists, condition), &lineage));
-        // As a store returns the values.
+        // The values are as a store returns them.
         for value in lineage.checkpoint.values.values_mut() {
             *value = value.value().into_owned().into();
         }
@@ -317,7 +317,7 @@ mod tests {
             is_long
         };
         assert!(is_long(&lineage, json!({ "last": 1 })));
-        // As the cache of states returns them.
+        // The values are as the state cache returns them.
         for value in lineage.checkpoint.values.values() {
             value.weight();
         }
@@ -331,7 +331,7 @@ mod tests {
         assert!(!is_long_superstep(&merged, &written(&merged, &json!({ "facts": { "a": 1 } }))));
     }
 
-    /// The spawned task needs the only thread of the runtime while the closure waits for it.
+    /// The spawned task needs the only thread of the runtime while the closure waits for the task.
     #[test]
     fn long_work_does_not_block_other_tasks() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
@@ -371,7 +371,7 @@ mod tests {
         assert!(poll!(waiting.as_mut()).is_pending());
         cancel.set();
         assert_eq!(waiting.await, None);
-        assert_eq!(work(false).await, Some(7), "it need not wait");
+        assert_eq!(work(false).await, Some(7), "short work does not wait");
         drop(held);
     }
 }

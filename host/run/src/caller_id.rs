@@ -1,4 +1,4 @@
-//! The identity of a caller, between which the host divides what it has.
+//! The identity of a caller. The host divides its resources between callers.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use wattle_graph::id::{AppName, Digest};
 use wattle_graph::principal::Principal;
 
-/// The identity of a caller: a digest of what the host knows of it. It has a fixed size and reveals
-/// no name.
+/// The identity of a caller: a digest of what the host knows of the caller. The digest has a fixed
+/// size and reveals no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallerId(Digest);
@@ -32,9 +32,10 @@ impl CallerId {
     }
 
     /// Returns the caller of a run: the key, the tenant and the user of its request, as far as they
-    /// are known. Requests without any of them are those of [the app](Self::of_app).
+    /// are known. A request without any of them has the caller of [the app](Self::of_app).
     ///
-    /// The network of a client is not among them, since the record of a run does not contain it.
+    /// The network of a client does not identify a caller here, since the record of a run does not
+    /// contain the network.
     #[must_use]
     pub fn of_run(principal: Option<&Principal>, app: &AppName) -> Self {
         match principal {
@@ -64,7 +65,7 @@ impl CallerId {
         self.0.as_bytes()
     }
 
-    /// Creates an identity from its bytes. Returns `None` if they have another length.
+    /// Creates an identity from its bytes. Returns `None` if their number does not match.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(|bytes| Self(Digest::from_bytes(bytes)))

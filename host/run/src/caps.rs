@@ -33,8 +33,8 @@ pub struct Caps {
     pub run_file_bytes: u64,
     /// See [`limit::APP_FILE_BYTES`].
     pub app_file_bytes: u64,
-    /// Bytes of the documents without a tenant in the long-term memory, and of those of each tenant
-    /// without a cap of its own. See [`limit::MEMORY_TOTAL_BYTES`].
+    /// Bytes of the documents in the long-term memory: a cap of the documents without a tenant, and
+    /// of the documents of each tenant without a cap of its own. See [`limit::MEMORY_TOTAL_BYTES`].
     pub memory_bytes: u64,
     /// See [`limit::APP_CACHE_BYTES`].
     pub app_cache_bytes: u64,
@@ -93,16 +93,16 @@ impl Caps {
     ///
     /// # Errors
     ///
-    /// `limit`.
+    /// `limit` if the context is too large.
     pub(crate) fn check_context_size(&self, context: &Value) -> Result<(), Failure> {
         let allowed = self.run_context_bytes;
         if context.is_null() || json_text::has_at_most(context, allowed) {
             return Ok(());
         }
         let message = format!(
-            "the context of a run has at most {allowed} bytes as JSON, and this one has more: put \
-             large values into the input, the long-term memory or a blob, or raise \
-             `limits.run_context` in wattle.toml"
+            "the context of the run has more than the limit of {allowed} bytes as JSON: put large \
+             values into the input, the long-term memory or a blob, or raise `limits.run_context` \
+             in wattle.toml"
         );
         let details =
             json!({ "limit": "run_context_bytes", "field": "context", "allowed": allowed });
@@ -139,9 +139,9 @@ pub(crate) fn thread_blobs_full(thread: &ThreadId, used: u64, allowed: u64) -> F
 /// Returns the failure for a thread whose blobs would exceed their cap.
 pub(crate) fn thread_blob_bytes_full(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "the blobs of thread `{thread}` take {used} bytes, and {allowed} are allowed with this \
-         one: keep less, continue in another thread, or raise `limits.thread_blob_bytes` in \
-         wattle.toml"
+        "the blobs of thread `{thread}` take {used} bytes, and with the new blob they would exceed \
+         the limit of {allowed}: keep less, continue in another thread, or raise \
+         `limits.thread_blob_bytes` in wattle.toml"
     );
     reached("thread_blob_bytes", used, allowed, message)
 }
@@ -150,9 +150,9 @@ pub(crate) fn thread_blob_bytes_full(thread: &ThreadId, used: u64, allowed: u64)
 /// mentions.
 pub(crate) fn handler_blobs_full(app: &AppName, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "web handlers of app `{app}` stored {used} bytes of blobs within an hour, and {allowed} \
-         are allowed with this one: store them in a run, or raise `limits.handler_blob_bytes` in \
-         wattle.toml"
+        "web handlers of app `{app}` stored {used} bytes of blobs within an hour, and with the new \
+         blob they would exceed the limit of {allowed}: store blobs in a run, or raise \
+         `limits.handler_blob_bytes` in wattle.toml"
     );
     reached("handler_blob_bytes", used, allowed, message)
 }
@@ -160,8 +160,9 @@ pub(crate) fn handler_blobs_full(app: &AppName, used: u64, allowed: u64) -> Fail
 /// Returns the failure for an app whose blobs would exceed their cap.
 pub(crate) fn app_blobs_full(app: &AppName, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "the blobs of app `{app}` take {used} bytes, and {allowed} are allowed with this one: \
-         delete threads of the app, or raise `limits.app_blob_bytes` in wattle.toml"
+        "the blobs of app `{app}` take {used} bytes, and with the new blob they would exceed the \
+         limit of {allowed}: delete threads of the app, or raise `limits.app_blob_bytes` in \
+         wattle.toml"
     );
     reached("app_blob_bytes", used, allowed, message)
 }
@@ -169,14 +170,15 @@ pub(crate) fn app_blobs_full(app: &AppName, used: u64, allowed: u64) -> Failure 
 /// Returns the failure for a tenant whose blobs would exceed their cap.
 pub(crate) fn tenant_blobs_full(tenant: &str, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "the blobs of tenant `{tenant}` take {used} bytes, and {allowed} are allowed with this \
-         one: delete threads of the tenant, or raise its `limits.blob_bytes` in wattle.toml"
+        "the blobs of tenant `{tenant}` take {used} bytes, and with the new blob they would exceed \
+         the limit of {allowed}: delete threads of the tenant, or raise its `limits.blob_bytes` in \
+         wattle.toml"
     );
     reached("tenant_blob_bytes", used, allowed, message)
 }
 
-/// Returns the failure for a document that does not fit into the long-term memory of a tenant, or of
-/// no tenant.
+/// Returns the failure for a document with which the documents of a tenant, or those without a
+/// tenant, would exceed their cap.
 pub(crate) fn memory_full(tenant: Option<&str>, used: u64, allowed: u64) -> Failure {
     let (whose, limit, key) = match tenant {
         Some(tenant) => (
@@ -191,18 +193,18 @@ pub(crate) fn memory_full(tenant: Option<&str>, used: u64, allowed: u64) -> Fail
         ),
     };
     let message = format!(
-        "{whose} take {used} bytes, and {allowed} are allowed with this one: delete documents, give \
-         them a time to live, or raise {key} in wattle.toml"
+        "{whose} take {used} bytes, and with the new document they would exceed the limit of \
+         {allowed}: delete documents, give them a time to live, or raise {key} in wattle.toml"
     );
     reached(limit, used, allowed, message)
 }
 
-/// Returns the failure for an outcome that does not fit into the cache of an app.
+/// Returns the failure for an outcome with which the cache of an app would exceed its cap.
 pub(crate) fn app_cache_full(app: &AppName, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "the cached outcomes of app `{app}` take {used} bytes, and {allowed} are allowed with this \
-         one: clear the cache, give it a `ttl` in the graph, or raise `limits.app_cache_bytes` in \
-         wattle.toml"
+        "the cached outcomes of app `{app}` take {used} bytes, and with the new outcome they would \
+         exceed the limit of {allowed}: clear the cache, give it a `ttl` in the graph, or raise \
+         `limits.app_cache_bytes` in wattle.toml"
     );
     reached("app_cache_bytes", used, allowed, message)
 }

@@ -1,8 +1,8 @@
 //! The loaded apps, and the graph versions that threads are pinned to.
 //!
 //! Apps are loaded while the host serves. An app that is loaded for the first time is unavailable
-//! until then, see [`Catalog::check_loading`]. A version that is not the newest one of its app is
-//! loaded when a thread needs it.
+//! until the load is complete, see [`Catalog::check_loading`]. A version that is not the newest one
+//! of its app is loaded when a thread needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -142,8 +142,8 @@ impl Catalog {
         self.source.get().cloned()
     }
 
-    /// Installs an app and replaces the app with the same name. New runs use it at once; threads
-    /// that are pinned to an older version keep that version.
+    /// Installs an app and replaces the app with the same name. New runs use the installed app at
+    /// once; threads that are pinned to an older version keep that version.
     pub fn install(&self, app: App) -> Arc<App> {
         let app = Arc::new(app);
         {
@@ -156,7 +156,7 @@ impl Catalog {
     }
 
     /// Adds an older version of an app for the threads that are pinned to it. New runs do not use
-    /// it.
+    /// this version.
     pub fn install_version(&self, app: App) -> Arc<App> {
         let app = Arc::new(app);
         self.lock().add_versions(&app);
@@ -191,7 +191,7 @@ impl Catalog {
         self.lock().apps.values().cloned().collect()
     }
 
-    /// Returns the version that a thread is pinned to, or `None` if it is not in memory.
+    /// Returns the version that a thread is pinned to, or `None` if the version is not in memory.
     pub fn pinned_version(
         &self,
         app: &AppName,
@@ -228,8 +228,8 @@ impl Catalog {
         known
     }
 
-    /// Returns the version that a thread is pinned to. Loads it if it is archived; returns `None`
-    /// if it is not.
+    /// Returns the version that a thread is pinned to. Loads the version if it is archived. Returns
+    /// `None` if the version is neither in memory nor archived.
     ///
     /// # Errors
     ///
@@ -244,7 +244,7 @@ impl Catalog {
         if let Some(found) = self.pinned_version(app, graph, version) {
             return Ok(Some(found));
         }
-        // The version that is being loaded may be this one.
+        // The version that is being loaded may be the wanted one.
         self.check_loading(app)?;
         let Some(source) = self.source() else { return Ok(None) };
         if !source.load_version(app, version).await? {
@@ -414,7 +414,7 @@ mod tests {
         catalog.pinned_version(&name("asset"), &graph, version(digest)).is_some()
     }
 
-    /// Has archived all versions but the first.
+    /// An archive of all versions but the first.
     struct Archive;
 
     #[async_trait]
@@ -444,9 +444,9 @@ mod tests {
         for digest in 0..=PINNED_VERSIONS {
             catalog.install(app("asset", digest));
         }
-        assert!(has(&catalog, 1), "this is its last use");
+        assert!(has(&catalog, 1), "the last use of version 1");
         catalog.install(app("asset", PINNED_VERSIONS + 1));
-        assert!(has(&catalog, 0), "it cannot be loaded again");
+        assert!(has(&catalog, 0), "version 0 cannot be loaded again");
         assert!(has(&catalog, 1));
         assert!(!has(&catalog, 2));
         assert!((3..=PINNED_VERSIONS + 1).all(|digest| has(&catalog, digest)));
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_with_a_problem_is_unavailable_until_it_is_cleared() {
+    fn an_app_with_a_problem_is_unavailable_until_the_problem_is_cleared() {
         let catalog = Catalog::new();
         let [notes, other] = ["notes", "other"].map(|name| AppName::new(name).unwrap());
         let (path, message) = (PathBuf::from("plugins/notes"), "still at work".to_owned());

@@ -1,9 +1,9 @@
 //! Redacts credentials in what a service sends back.
 //!
-//! A service may echo the credentials of a request: a whole key, a part of it, or a key with its middle left out. Its
-//! text becomes part of failures, which reach callers, models, journals and logs. [`Credentials::redact`] is for such
-//! text. [`Credentials::redact_exact`] is for data, in which a substring that equals a part of a key by chance must
-//! stay.
+//! A service may echo the credentials of a request: a whole key, a part of it, or a key with its
+//! middle left out. The text of a service becomes part of failures, which reach callers, models,
+//! journals and logs. [`Credentials::redact`] is for such text. [`Credentials::redact_exact`] is
+//! for data, in which a substring that equals a part of a key by chance must stay.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -85,8 +85,8 @@ impl Credentials {
         !self.0.long.is_empty()
     }
 
-    /// Returns the data of a service with all secrets replaced by [`MASK`], or `None` if it contains none. Secrets
-    /// shorter than eight bytes are not replaced.
+    /// Returns the data of a service with all secrets replaced by [`MASK`], or `None` if the data
+    /// contains no secret. Secrets shorter than eight bytes are not replaced.
     #[must_use]
     pub fn redact_exact(&self, data: &str) -> Option<String> {
         let is_in = self.0.long.iter().any(|secret| data.contains(secret.as_str()));

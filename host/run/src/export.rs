@@ -1,8 +1,8 @@
 //! Exports: one thread as one file, with the code that it is pinned to if requested.
 //!
-//! The file has one JSON document per line. The first line is the [`ExportHeader`]. Every other line is a batch as it
-//! was written, a file of the code, the operator's rules for the code, or a blob. A reader can verify the seals and
-//! replay the thread without the host that it comes from.
+//! The file has one JSON document per line. The first line is the [`ExportHeader`]. Every other
+//! line is a batch as it was written, a file of the code, the operator's rules for the code, or a
+//! blob. A reader can verify the seals and replay the thread without the host that wrote the file.
 
 mod compressed;
 mod test_case;
@@ -25,7 +25,7 @@ use crate::limit;
 use crate::ports::blob::BlobRef;
 use crate::ports::store::{RunRecord, SealReport, StoredBatch, StoredValue, ThreadRecord};
 
-/// Version of the file format. A reader refuses a newer one.
+/// Version of the file format. A reader rejects a newer version.
 pub const EXPORT_FORMAT: u32 = 2;
 
 /// Optional parts of an export.
@@ -72,7 +72,7 @@ pub struct ExportHeader {
 pub struct CodeDigests {
     /// The app.
     pub app: AppName,
-    /// Digest of each graph with all components. Threads are pinned to it.
+    /// Digest of each graph with all components. Threads are pinned to this digest.
     pub graphs: BTreeMap<GraphName, Digest>,
     /// Digest of each component.
     pub plugins: BTreeMap<PluginName, Digest>,
@@ -129,8 +129,8 @@ pub trait CodeSource: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `unavailable` if the version cannot be loaded; retryable if it takes longer than a request
-    /// waits.
+    /// `unavailable` if the version cannot be loaded; retryable if the load takes longer than a
+    /// request waits.
     async fn load_version(&self, app: &AppName, version: Digest) -> Result<bool, Failure>;
 }
 
@@ -288,7 +288,8 @@ impl Export {
             }
             seal = batch.seal;
         }
-        // The newest events may have been deleted, so their sequence numbers do not prove that the end is there.
+        // The newest events may have been deleted, so the last sequence number does not prove that
+        // the export is complete.
         if seal != self.header.seal {
             let message = "the newest batches are missing".to_owned();
             return Err(ExportError::Broken { seq: last_seq.saturating_add(1), message });

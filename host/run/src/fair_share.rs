@@ -99,7 +99,7 @@ impl<S: Clone + Eq + Hash> Pool<S> {
     }
 }
 
-/// An amount that a caller holds. It returns to the pool on drop.
+/// An amount that a caller holds. The amount returns to the pool on drop.
 #[derive(Debug)]
 pub struct Lease<S: Clone + Eq + Hash> {
     pool: Pool<S>,

@@ -35,27 +35,28 @@ pub struct Grants {
     pub in_doubt: InDoubtPolicy,
     /// Limits of calls of the plugin.
     pub limits: Limits,
-    /// Environment variables of a typed component, by name. They belong to this host: an export of
-    /// a thread neither contains nor grants them.
+    /// Environment variables of a typed component, by name. The variables belong to this host: an
+    /// export of a thread neither contains nor grants them.
     #[serde(skip)]
     pub environment: BTreeMap<String, String>,
-    /// Folders of a typed component. They belong to this host, like the environment.
+    /// Folders of a typed component. Like the environment, the folders belong to this host.
     #[serde(skip)]
     pub folders: Vec<FolderRule>,
-    /// The table of the configuration that the grants come from, or that would extend them.
-    /// Messages name it.
+    /// The table of the configuration from which the grants come, or to which the operator adds
+    /// grants. Messages name this table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<GrantKey>,
 }
 
 impl Grants {
-    /// Returns the name of the table to which the operator adds a permission of a plugin. Without
-    /// a known table, it is that of the plugin in its app.
+    /// Returns the name of the table to which the operator adds a permission of a plugin. If no
+    /// table is known, returns the name of the table of the plugin in its app.
     pub fn key_of(&self, app: &AppName, plugin: &PluginName) -> GrantKey {
         self.key.clone().unwrap_or_else(|| GrantKey::in_app(app, plugin))
     }
 
-    /// Returns true if the plugin may change files. A call that does is in doubt after a crash.
+    /// Returns true if the plugin may change files. A call that changes files is in doubt after a
+    /// crash.
     pub fn may_write_files(&self) -> bool {
         self.folders.iter().any(|folder| folder.access == FolderAccess::ReadWrite)
     }
@@ -229,8 +230,8 @@ pub enum MemoryAccess {
     ReadWrite,
 }
 
-/// A part of the long-term memory that a plugin may use: every namespace with a given prefix. It is
-/// limited to the tenant on whose behalf the plugin runs.
+/// A part of the long-term memory that a plugin may use: every namespace with a given prefix. The
+/// rule is limited to the tenant on whose behalf the plugin runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRule {
@@ -258,7 +259,8 @@ impl MemoryRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SqlAccess {
-    /// The plugin may only execute queries. The parser and the database enforce it.
+    /// The plugin may only execute queries. The parser and the database reject all other
+    /// statements.
     ReadOnly,
     /// The plugin may also execute statements that write.
     ReadWrite,
@@ -276,7 +278,7 @@ pub struct SqlRule {
     pub tables: Option<BTreeSet<String>>,
     /// True if the part of the catalog that describes tables may be read.
     pub schema: bool,
-    /// Further functions that may be called. They have an effect only together with `tables`.
+    /// Further functions that may be called. This field has an effect only together with `tables`.
     pub functions: BTreeSet<String>,
     /// Time of one statement in milliseconds, if it is shorter than the limit of the plugin.
     pub timeout_ms: Option<u64>,

@@ -34,7 +34,7 @@ use crate::ports::Caller;
 pub enum Idempotency {
     /// Idempotent: the call changes nothing outside, or the service recognizes a repeated call.
     Idempotent,
-    /// Not idempotent: the call is then in doubt, because it may have taken effect.
+    /// Not idempotent: after such a stop, the call is in doubt, because it may have taken effect.
     NotIdempotent,
 }
 
@@ -62,8 +62,8 @@ pub trait HostCall: Serialize + Send + Sync {
     /// Returns a one-line description for people, without secrets and long strings.
     fn summary(&self) -> String;
 
-    /// Returns the request as the journal stores it, if a part is omitted. The digest still covers
-    /// the whole request.
+    /// Returns the request as the journal stores it, or `None` if the journal stores the whole
+    /// request. The digest covers the whole request in any case.
     fn journaled_request(&self) -> Option<Self>
     where
         Self: Sized,

@@ -12,12 +12,12 @@ use crate::limit::JSON_DEPTH;
 /// Every whole number below this bound has an exact float: 2^53.
 const EXACT_INTEGER_BOUND: f64 = 9_007_199_254_740_992.0;
 
-/// Refuses JSON that is nested too deeply to be stored. JSON readers recurse, so a log that can be written but not read
-/// would be lost.
+/// Rejects JSON that is nested too deeply to be stored. JSON readers recurse, so a log that can be
+/// written but not read would be lost.
 ///
 /// # Errors
 ///
-/// `invalid`; its message names `what`.
+/// `invalid` if the value is nested too deeply; the message names `what`.
 pub fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
     if is_within_depth(value, JSON_DEPTH) {
         return Ok(());
@@ -30,7 +30,8 @@ pub fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
     ))
 }
 
-/// Returns the approximate size of a value as text, in bytes. Budgets count it without serializing the value.
+/// Returns the approximate size of a value as text, in bytes. Budgets use this size, so that they
+/// do not serialize the value.
 pub fn approx_bytes(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) => 4,

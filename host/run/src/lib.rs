@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! * [`ports`]: what the engine needs of the world, as traits that adapters implement.
+//! * [`ports`]: what the engine needs of the outside world, as traits that adapters implement.
 //! * [`hostcall`]: every host call of a guest as data: request, result, idempotency.
 //!   [`time_travel`]: requests and views of history, edits and forks.
 //! * [`gate`]: the one path of every host call: grant, journal, budget, effect, event.
@@ -29,7 +29,7 @@
 //! * `result_reuse`: unused results of cancelled runs, which the next run may reuse.
 //! * [`run_walk`]: reads all runs of a thread, page by page.
 //! * [`tail`]: the reader of a log that grows.
-//! * [`text`]: text of strangers, escaped for people.
+//! * [`text`]: untrusted text, escaped for people.
 //! * [`thread_walk`]: reads all threads, page by page.
 //! * [`unpersisted`]: rebuilds unpersisted checkpoints from the event log.
 

@@ -19,22 +19,22 @@ pub const LEAST_GUESTS_MEMORY_BYTES: u64 = 64 << 20;
 /// for the host itself, the store and the rest of the machine.
 pub const MACHINE_MEMORY_DIVISOR: u64 = 2;
 
-/// Divisor of an app's share of what all guests hold together. The quotient is kept free of new nodes, of new web
-/// handlers and of guests that hold more than [`SMALL_GUEST_BYTES`]: 64 MiB by default. A guest that has started finds
-/// its next few MiB there, whatever other guests of the app take. So 438 of the 1,000 guests of a host can be nodes of one
-/// app.
+/// Divisor of an app's share of what all guests hold together. New nodes, new web handlers and
+/// guests that hold more than [`SMALL_GUEST_BYTES`] cannot use the quotient, which is 64 MiB by
+/// default. A guest that has started finds its next few MiB there, whatever other guests of the app
+/// take. So 438 of the 1,000 guests of a host can be nodes of one app.
 pub const SHARE_RESERVE_DIVISOR: u64 = 8;
 
-/// Divisor of an app's share of what all guests hold together. The quotient is kept free of tools and of other guests for
-/// which a guest waits: 16 MiB by default. The rest of the reserve is for them, since the guest that waits holds a part
-/// of the share and ends only after them.
+/// Divisor of an app's share of what all guests hold together. Tools and other guests for which a
+/// guest waits cannot use the quotient, which is 16 MiB by default. They can use the rest of the
+/// reserve, since the guest that waits holds a part of the share and ends only after them.
 pub const AWAITED_RESERVE_DIVISOR: u64 = 32;
 
 /// Memory of a guest that can use the whole share of its app. Handling a few hundred KiB of JSON takes less.
 pub const SMALL_GUEST_BYTES: u64 = 4 << 20;
 
-/// Guests of an app that wait for memory, or for a place. As many as there are guest instances by default: more guests
-/// than that were never possible.
+/// Guests of an app that wait for memory, or for a place. The number equals the default number of
+/// guest instances.
 pub const WAITING_GUESTS: usize = 1_000;
 
 /// Time for which a guest waits for memory, or for a place, if a client or another guest waits for it. A node waits as
@@ -73,9 +73,10 @@ pub const OUTPUT_BYTES: u64 = 4 << 20;
 /// a small guest could make the host allocate much memory.
 pub const LIFT_BYTES: u64 = 32 << 20;
 
-/// Divisor of the number of places for runs. The quotient is the number of places that stay free for callers with fewer
-/// runs, once a caller has more runs than places are free. Its runs may last for hours, and a caller that comes later
-/// begins its first runs at once.
+/// Divisor of the number of places for runs. The quotient is the number of places that stay free
+/// for callers with fewer runs, once a caller has more runs than places are free. A caller that
+/// comes later starts its first runs at once, although the runs of the other caller may last for
+/// hours.
 pub const RESERVED_PLACES_DIVISOR: usize = 8;
 
 /// Divisor of the number of guest instances. The quotient is the number of instances that web handlers and the tools
@@ -112,9 +113,10 @@ pub const SCHEMA_CACHE_BYTES: u64 = 64 << 20;
 /// states are removed. Some hundred conversations of as many messages fit.
 pub const STATE_CACHE_BYTES: u64 = 64 << 20;
 
-/// States of each graph of a thread that the engine keeps in memory: the newest ones. The next run needs one; streams
-/// are a few checkpoints behind their run. A state that takes more than this part of [`STATE_CACHE_BYTES`] is not kept,
-/// so one graph never takes the whole cache.
+/// States of each graph of a thread that the engine keeps in memory: the newest ones. The next run
+/// needs one; streams are a few checkpoints behind their run. A state that takes more than
+/// [`STATE_CACHE_BYTES`] divided by this number is not kept, so one graph never takes the whole
+/// cache.
 pub const CACHED_STATES: usize = 4;
 
 /// Bytes in memory of one run's batches that are not durable yet: their weight (see `wattle_graph::weight`), what items
@@ -146,12 +148,12 @@ pub const BLOB_MIN_BYTES: u64 = 4 << 10;
 /// Files that the file projections of an app write for one run. Each costs a few operations of the file system.
 pub const RUN_FILES: usize = 10_000;
 
-/// Bytes of the files that the file projections of an app write for one run. As much as a task and its tools may store in
-/// blobs, which become parts of files.
+/// Bytes of the files that the file projections of an app write for one run. A task and its tools
+/// may store as many bytes in blobs, which become parts of files.
 pub const RUN_FILE_BYTES: u64 = 256 << 20;
 
-/// Bytes of the files of an app in the folders of its file projections, [`BLOB_MIN_BYTES`] each at least. 64 runs that
-/// write as much as they may, or logs of years.
+/// Bytes of the files of an app in the folders of its file projections, [`BLOB_MIN_BYTES`] each at
+/// least. Enough for 64 runs that write the maximum, or for logs of years.
 pub const APP_FILE_BYTES: u64 = 16 << 30;
 
 /// How long a blob without a mention counts. The sweep does not delete it earlier.
@@ -195,8 +197,9 @@ pub const ORPHANED_PAGE: usize = 256;
 /// pending run the input of a request. A store that is read over a network sends about as many bytes.
 pub const LIST_BYTES: u64 = 4 << 20;
 
-/// Threads that one search or count examines after its indexed conditions. A client continues a search with the position
-/// in its result, so a rare match costs several requests of a bounded time, and not one of any time.
+/// Threads that one search or count examines after its indexed conditions. A client continues a
+/// search with the position in its result, so a search for a rare match takes several requests of
+/// bounded time.
 pub const SEARCH_THREADS: usize = 20_000;
 
 /// Bytes of JSON of the records that one search or count examines. As many as a search of the long-term memory reads.
@@ -209,8 +212,9 @@ pub const SEARCH_TEXT_BYTES: usize = 512;
 /// Threads in one page of the list of pending interrupts. The host reads the current superstep of each from the store.
 pub const INTERRUPT_THREADS: usize = 50;
 
-/// Bytes in memory of the events from which one page of the list of pending interrupts is read. The interrupts are among
-/// them. The page ends after the thread with which it has more. A superstep that waits for a person has some KiB.
+/// Bytes in memory of the events from which one page of the list of pending interrupts is read. The
+/// page ends after the thread with which it exceeds the limit. A superstep that waits for a person
+/// has some KiB of events.
 pub const INTERRUPT_EVENT_BYTES: u64 = 8 << 20;
 
 /// Threads that a reader of all threads reads at once. A thread without metadata takes some hundred bytes.
@@ -244,14 +248,16 @@ pub const LOG_MESSAGES: u64 = 10_000;
 /// each message. The operator's log receives them too, and nothing else bounds what a web handler adds to it.
 pub const LOG_MESSAGES_BYTES: u64 = 8 << 20;
 
-/// Bytes in memory of the log messages of one thread that wait there: their weight (see `wattle_graph::weight`) and
-/// their JSON. More of them are flushed to the store before the guest continues. Fewer wait for the next event that is
-/// flushed, since a flush for each message would be slower.
+/// Bytes in memory of the buffered log messages of one thread: their weight (see
+/// `wattle_graph::weight`) and their JSON. At this limit, the messages are flushed to the store
+/// before the guest continues. Below the limit, they wait for the next event that is flushed, since
+/// a flush for each message would be slower.
 pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 
-/// Bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a parameter of a statement, the
-/// extension fields of a record. A parsed value takes up to 32 times the memory of its text. As many bytes as an
-/// outcome may have, which such a value comes from or becomes a part of.
+/// Bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a parameter
+/// of a statement, the extension fields of a record. A parsed value takes up to 32 times the memory
+/// of its text. The limit equals that of an outcome, from which such a value comes or of which it
+/// becomes a part.
 pub const CALL_JSON_BYTES: usize = 4 << 20;
 
 /// Bytes of the JSON text of the input, the context or an answer of a run that a guest starts or resumes. As many bytes
@@ -278,9 +284,10 @@ pub const JSON_VALUES_BYTES: u64 = 64 << 20;
 /// have some KiB; documents belong into the input.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
 
-/// What [`RUN_CONTEXT_BYTES`] may be set to at most: as many bytes as the input of a run may have. The text of a guest
-/// is parsed up to this size, whatever the cap is, so that a longer one has the same result when the guest runs again
-/// under another cap. The gate records the result of the check by the cap.
+/// Maximum to which an operator can set [`RUN_CONTEXT_BYTES`]: the limit of the input of a run. The
+/// text of a guest is parsed up to this size, whatever the cap is, so that a longer text has the
+/// same result when the guest runs again under another cap. The gate records the result of the
+/// check by the cap.
 pub const MOST_RUN_CONTEXT_BYTES: u64 = RUN_JSON_BYTES as u64;
 
 /// Bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches read the metadata of all
@@ -322,8 +329,8 @@ pub const BLOB_BYTES: u64 = 256 << 20;
 /// host, and of the guest, which has as much memory by default.
 pub const BLOB_READ_BYTES: u64 = 64 << 20;
 
-/// Bytes of all blobs that one task or web handler and its tools store, also of blobs that exist already. As many as
-/// the largest blob may have.
+/// Bytes of all blobs that one task or web handler and its tools store, including blobs that exist
+/// already. The limit equals the size of the largest blob.
 pub const TASK_BLOB_BYTES: u64 = BLOB_BYTES;
 
 /// Bytes of an export that is read, and of the code and blobs in it after decompression. They are held in memory, and a
@@ -354,8 +361,8 @@ pub const ELICITED_MESSAGE_BYTES: usize = 4 << 10;
 /// Bytes of the name of one question of an elicitation round.
 pub const ELICITED_NAME_BYTES: usize = 256;
 
-/// Bytes of the state that a server expects back with the answers. Enough for the state of a few steps. The log stores
-/// it.
+/// Bytes of the state that a server expects back with the answers. Enough for the state of a few
+/// steps. The log stores the state.
 pub const ELICITED_STATE_BYTES: usize = 64 << 10;
 
 /// Levels of tools that call tools. Enough for an agent among the tools of an agent. Each level holds a guest instance.
@@ -387,7 +394,7 @@ pub const MEMORY_RESULTS: usize = 1_000;
 /// Bytes of the documents in one result of the long-term memory, which the guest receives in one piece.
 pub const MEMORY_ANSWER_BYTES: usize = 8 << 20;
 
-/// Documents that one search of the long-term memory examines. It reads each of them.
+/// Documents that one search of the long-term memory examines. The search reads each of them.
 pub const MEMORY_SCANNED: usize = 20_000;
 
 /// Bytes of the documents that one search of the long-term memory examines.
@@ -399,16 +406,18 @@ pub const MEMORY_CONDITIONS: usize = 32;
 /// Bytes of the query text of one search of the long-term memory.
 pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
 
-/// Bytes that a document of the long-term memory counts besides its namespace, its key and its JSON: times, checksum and
-/// its place in the tables. So the number of small documents is limited, too.
+/// Bytes for which a document of the long-term memory counts in addition to its namespace, its key
+/// and its JSON: for times, checksum and its place in the tables. So the number of small documents
+/// is limited, too.
 pub const MEMORY_ROW_BYTES: u64 = 128;
 
 /// Maximum total size of one tenant's long-term memory documents, in bytes. Documents without a
 /// tenant share one such quota. It suffices for a million facts of some KiB.
 pub const MEMORY_TOTAL_BYTES: u64 = 4 << 30;
 
-/// Bytes of the outcomes in the cache of an app, for a tenant or without one. An outcome has at most
-/// [`MEMORY_DOCUMENT_BYTES`]. Beyond the limit outcomes are not cached, which costs their execution and fails nothing.
+/// Bytes of the outcomes in the cache of an app, for one tenant or for all requests without a
+/// tenant. An outcome has at most [`MEMORY_DOCUMENT_BYTES`]. Beyond the limit, outcomes are not
+/// cached: equal tasks are executed again, and nothing fails.
 pub const APP_CACHE_BYTES: u64 = 1 << 30;
 
 /// Limits of one guest call.

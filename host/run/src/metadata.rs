@@ -56,7 +56,7 @@ pub(crate) fn check_merged_size(
     if json_bytes(&all) <= json_bytes(known) { Ok(()) } else { check_size(&all) }
 }
 
-/// Returns whether a value contains another one. Objects may have additional fields.
+/// Returns true if `known` contains `wanted`. Objects in `known` may have additional fields.
 pub fn json_contains(known: &Value, wanted: &Value) -> bool {
     match (known, wanted) {
         (Value::Object(known), Value::Object(wanted)) => wanted
@@ -66,7 +66,7 @@ pub fn json_contains(known: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Returns the size of metadata as JSON.
+/// Returns the size of metadata as JSON, in bytes.
 fn json_bytes(facts: &BTreeMap<String, Value>) -> usize {
     let counted = facts.iter().filter(|(name, value)| !is_host_entry(name, value));
     // Braces count once; quotes, a colon and a comma count for each name.

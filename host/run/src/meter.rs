@@ -2,7 +2,7 @@
 //!
 //! Guests, apps, clients and services choose the data that the host parses, validates and keeps in
 //! memory. The meter ensures that no data stops the host, and that any mix of work of one owner
-//! leaves another owner its half.
+//! leaves half of the time of the turns to another owner.
 //!
 //! # Whose work it is
 //!
@@ -31,8 +31,8 @@
 //!   expressions, [`JsonBudget`](crate::json::bounded::JsonBudget) for parsing, and the call budget
 //!   of a guest. These counts depend on the data alone, so a replay comes to the same results.
 //! * **What an owner holds**: bytes, open requests, guest instances, places for runs. An owner
-//!   holds at most half of what other owners leave; see [`fair_share`](crate::fair_share). Each
-//!   resource says when more is allowed.
+//!   holds at most half of what other owners leave; see [`fair_share`](crate::fair_share). The
+//!   documentation of each resource says when more is allowed.
 //! * **The time of long work**. Pieces of long work take turns; see below. Time decides only the
 //!   order of the pieces, never a result.
 //!
@@ -45,8 +45,8 @@
 //! order of arrival.
 //!
 //! The time of an owner counts only as long as other owners have work. An owner that comes, or
-//! comes back, starts with at least the time of the owner that has the least. So no owner saves up
-//! time for later, and none is behind for work that it did while the turns were free.
+//! comes back, starts with at least the lowest time of the owners with work. So no owner saves up
+//! time for later, and no owner is at a disadvantage for work that it did while turns were free.
 //!
 //! While an owner has pieces that wait, no other owner gets ahead of it by more than the time of
 //! the longest piece on each turn and on one turn more. Such a lead is possible because a piece
@@ -54,19 +54,19 @@
 //!
 //! # When work is given up
 //!
-//! Between pieces. A piece that has begun ends by itself, since its budget is limited. A piece that
-//! waits for its turn leaves the queue when its future is dropped: the client has disconnected, the
-//! attempt has timed out, the guest was unwound. So does the validation of an outcome when the run
-//! is cancelled: the outcome is then lost, and the calls in the journal are not. A superstep whose
-//! tasks have all finished waits for its turn and is applied, also after a cancel: how busy the
-//! host is does not decide about the state.
+//! Work is given up between pieces only. A piece that has begun ends by itself, since its budget is
+//! limited. A piece that waits for its turn leaves the queue when its future is dropped: the client
+//! has disconnected, the attempt has timed out, the guest was unwound. The validation of an outcome
+//! also leaves the queue when the run is cancelled: the outcome is then lost, and the calls in the
+//! journal are not. A superstep whose tasks have all finished waits for its turn and is applied,
+//! also after a cancel: the load of the host must not decide about the state.
 //!
 //! # What takes no turn
 //!
 //! Short work runs in place. Planning a superstep and writing a response cannot wait, so they take
-//! no turn; the number of tasks and the bytes of responses are limited. A store whose writers encode
-//! batches has few of them, which take the batches in the order of their arrival. Guests have a
-//! meter of CPU time, and compilers and checks of SQL have places of their own.
+//! no turn; the number of tasks and the bytes of responses are limited. A store that encodes
+//! batches in its writers has few writers, which take the batches in the order of their arrival.
+//! Guests have a meter of CPU time, and compilers and checks of SQL have places of their own.
 
 pub(crate) mod turns;
 
@@ -74,7 +74,7 @@ use std::sync::Arc;
 
 use crate::caller_id::CallerId;
 
-/// Whom a piece of work counts for.
+/// The owner for which a piece of work counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WorkOwner {
     /// A caller: who asked for the work, or else the app.

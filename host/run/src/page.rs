@@ -68,7 +68,7 @@ impl PageFiles {
 }
 
 impl IndexDocument {
-    /// Splits a document after its `<head>` tag. Returns `None` if it has no such tag.
+    /// Splits a document after its `<head>` tag. Returns `None` if the document has no such tag.
     pub fn new(html: Bytes) -> Option<Self> {
         let lower = html.to_ascii_lowercase();
         let start = find(&lower, b"<head>")? + b"<head>".len();

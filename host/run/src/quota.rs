@@ -71,7 +71,8 @@ impl Quotas {
         meter_of(&self.meters, (measure, owner.clone()))
     }
 
-    /// Returns the meter for the bytes that a run of a tenant writes, or `None` if they are not capped.
+    /// Returns the meter for the bytes that a run of a tenant writes, or `None` if these bytes are
+    /// not capped.
     pub(crate) fn byte_meter(&self, tenant: Option<&str>) -> Option<Arc<UsageMeter>> {
         let tenant = tenant.filter(|tenant| self.caps.of_tenant(tenant).bytes.is_some())?;
         Some(self.meter(Measure::Bytes, &Owner::Tenant(tenant.to_owned())))
@@ -105,8 +106,9 @@ impl Quotas {
         taken.map_err(|used| caps::tenant_bytes_full(tenant, used, allowed))
     }
 
-    /// Charges the bytes of a blob to the caps of an app and a tenant. `is_mentioned` is true if a thread will mention
-    /// the blob; otherwise it is swept later. Returns the meters that were charged.
+    /// Charges the bytes of a blob to the caps of an app and a tenant. `is_mentioned` is true if a
+    /// thread will mention the blob; otherwise, the blob is swept later. Returns the meters that
+    /// were charged.
     async fn charge_blob(
         &self,
         ports: &Ports,
@@ -136,7 +138,7 @@ impl Quotas {
         Ok(taken)
     }
 
-    /// Returns the caps that a blob counts for.
+    /// Returns the caps against which a blob counts.
     fn blob_caps(&self, app: &AppName, tenant: Option<&str>, is_mentioned: bool) -> Vec<BlobCap> {
         let of_app =
             |measure, allowed| BlobCap { measure, owner: Owner::App(app.clone()), allowed };

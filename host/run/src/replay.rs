@@ -1,9 +1,10 @@
 //! Replays a thread from its journals, without any effect outside of the host.
 //!
-//! Every task is executed with the results of its journal, against ports that refuse every call. Its outcome, its
-//! failure or its question is compared with the recorded one, and each checkpoint with the recorded checkpoint.
-//! Supersteps that were not persisted are rebuilt from the supersteps before them. A difference is a [`Divergence`]: the
-//! code, its settings or the record has changed.
+//! Every task is executed with the results of its journal, against ports that refuse every call.
+//! The outcome, the failure or the question of the task is compared with the recorded one, and each
+//! checkpoint with the recorded checkpoint. Supersteps that were not persisted are rebuilt from the
+//! supersteps before them. A difference is a [`Divergence`]: the code, its settings or the record
+//! has changed.
 //!
 //! [`RecordedRun`] executes one run again with the engine itself, to measure what its steps cost.
 
@@ -41,7 +42,7 @@ pub use self::report::{Counts, Divergence, Replay, Skipped};
 pub enum Against {
     /// The version that the thread is pinned to. A difference means that the record, settings or the host have changed.
     Pinned,
-    /// Any other version. A difference is what the change of the code does.
+    /// Any other version. A difference is an effect of the changed code.
     Current,
 }
 
@@ -63,8 +64,8 @@ struct ReplayContext<'r> {
 ///
 /// # Errors
 ///
-/// `broken` if the export was changed; `conflict` if `app` is another version and must not be; `not-found` if the app
-/// does not have the graph of the thread.
+/// `broken` if the export was changed; `conflict` if `against` is [`Against::Pinned`] and `app` is
+/// another version; `not-found` if the app does not have the graph of the thread.
 pub async fn replay_thread(
     export: &Export,
     app: Arc<App>,

@@ -1,11 +1,11 @@
-//! Exports as tests: what the code did, without who asked for it.
+//! Exports as tests: what the code did, without the principals that requested it.
 
 use super::{Export, ExportLine};
 
 impl Export {
     /// Removes what another version of the code does not need to execute the thread again: the
-    /// code, metadata of clients, and the parties that made requests. Seals cover the latter, so
-    /// the export has none, and nothing shows a later change of the file.
+    /// code, metadata of clients, and the principals of requests. Seals cover the principals, so
+    /// the export has no seals, and a later change of the file is not detected.
     ///
     /// What nodes read stays: inputs, context, tenant, answers and results of calls.
     #[must_use]
@@ -36,7 +36,7 @@ impl Export {
     ///
     /// # Errors
     ///
-    /// Values that cannot be serialized, which no export that was read has.
+    /// The error of a value that cannot be serialized. An export that was read has no such value.
     pub fn into_lines(self) -> Result<Vec<String>, serde_json::Error> {
         let Self { header, batches, code, policy, blobs } = self;
         let batches = batches.into_iter().map(|batch| ExportLine::Batch(Box::new(batch)));

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{AppName, IdError, PluginName};
 
-/// The name of a table `[grants.<name>]` in the operator's configuration: that of a plugin, or
-/// those of an app and of its plugin, such as `shop/desk`.
+/// The name of a table `[grants.<name>]` in the operator's configuration: the name of a plugin, or
+/// the names of an app and of its plugin, such as `shop/desk`.
 ///
-/// [`Display`](fmt::Display) writes the name as a key of TOML, with quotes if it needs them.
+/// [`Display`](fmt::Display) writes the name as a key of TOML, in quotes if TOML requires them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GrantKey {

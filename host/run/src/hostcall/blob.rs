@@ -54,12 +54,13 @@ impl HostCall for PutBlob {
     }
 }
 
-/// Returns the number of bytes that a read of `length` bytes from `offset`, or of all bytes from
-/// there, returns. A range outside of the blob is left to the blob store.
+/// Returns the number of bytes that a read of `length` bytes from `offset` returns; without
+/// `length`, of a read of all bytes from `offset` on. Does not check the range, which the blob
+/// store does.
 ///
 /// # Errors
 ///
-/// `limit` if one read cannot return as many.
+/// `limit` if one read cannot return this number of bytes.
 pub(crate) fn bytes_of_read(
     info: &BlobInfo,
     offset: u64,

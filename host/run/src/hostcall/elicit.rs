@@ -17,7 +17,7 @@ use crate::limit::{
 /// Maximum length of a question's name in an interrupt.
 const NAME_BYTES: usize = 64;
 
-/// Returns the interrupt for round `round`, from 0, of a call.
+/// Returns the interrupt for a round of a call. `round` is counted from 0.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn round_interrupt(
     Ok(ask)
 }
 
-/// Returns a person's answers by the server's names of its questions, each
+/// Returns a person's answers by the names that the server gave its questions. Each answer is
 /// `{"action": "accept" | "decline" | "cancel", "content": ...}`. Integers have no decimal point,
 /// as in arguments.
 pub fn answers(elicitation: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
@@ -157,7 +157,8 @@ fn has_control_chars(schema: &Value) -> bool {
     }
 }
 
-/// Returns the schema of an answer, see [`answers`]: of one question, or of several by name.
+/// Returns the JSON Schema of an answer, see [`answers`]: the answer to one question, or an object
+/// of answers by question name.
 fn response_schema(named: &[NamedQuestion<'_>]) -> Value {
     let of = |question: &ElicitedQuestion| {
         json!({

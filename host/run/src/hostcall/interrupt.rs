@@ -23,12 +23,12 @@ impl InterruptRequest {
     /// Interface and function.
     pub const FUNCTION: &'static str = "interrupt.ask";
 
-    /// Checks that the response schema is valid, as work of `owner`. The cache then has it for the
-    /// answer.
+    /// Checks that the response schema is valid, as work of `owner`. The cache keeps the compiled
+    /// schema for the validation of the answer.
     ///
     /// # Errors
     ///
-    /// `invalid` if it is not a schema, `limit` if it is too large.
+    /// `invalid` if the response schema is not a JSON Schema, `limit` if it is too large.
     pub(crate) async fn check_schema(
         &self,
         owner: CallerId,

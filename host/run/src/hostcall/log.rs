@@ -29,9 +29,9 @@ impl LogMessage {
         self.level.len() + self.message.len() + fields
     }
 
-    /// Truncates the message with its fields to [`limit::EVENT_BYTES`]. The end of a truncated
-    /// message says so. Runs before the fields are parsed, because a parsed field takes up to 32
-    /// times the memory of its text.
+    /// Truncates the message with its fields to [`limit::EVENT_BYTES`], and adds a note about this
+    /// to the end of the message. Runs before the fields are parsed, because a parsed field takes
+    /// up to 32 times the memory of its text.
     pub(crate) fn truncate(mut self) -> Self {
         let bytes = self.bytes();
         if bytes <= limit::EVENT_BYTES {
@@ -72,8 +72,8 @@ fn field_bytes((name, text): &(String, String)) -> usize {
     name.len() + text.len() + "\"\":,".len()
 }
 
-/// Parses a field. One that is not valid JSON, or is nested too deeply for the event log, is kept
-/// as text.
+/// Parses a field. A field that is not valid JSON, or is nested too deeply for the event log, is
+/// kept as text.
 fn parse_field(text: String) -> Value {
     match serde_json::from_str(&text) {
         Ok(value) if check_depth("a field", &value).is_ok() => value,

@@ -2,7 +2,8 @@
 //!
 //! All calls are idempotent. Reads are journaled, so a re-executed node receives the same
 //! documents. A put or delete that a crash interrupted is repeated with the same key and document.
-//! It overwrites what another writer stored there meanwhile, as any later put does.
+//! The repetition overwrites what another writer stored under the key meanwhile, as any later put
+//! does.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -153,7 +154,8 @@ fn check_grant(
     Err(Failure::new(code::DENIED, message).with_details(json!({ "namespace": shown })))
 }
 
-/// Maximum number of namespace parts in a refusal. A grant for the first parts covers all below.
+/// Maximum number of namespace parts that a failure shows. A grant for these first parts covers all
+/// longer namespaces.
 const SHOWN_PARTS: usize = 4;
 
 #[cfg(test)]

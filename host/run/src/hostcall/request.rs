@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for ShortFieldsVisitor {
     }
 }
 
-/// Returns the string that a JSON text is, if it is a short one.
+/// Returns the string that a JSON text contains, if the text is a short string.
 fn short_text(text: &str) -> Option<String> {
     if text.len() > SHORT_FIELD_TEXT_BYTES {
         return None;

@@ -81,7 +81,8 @@ fn run_output_check(function: &str, check: OutputCheck, answer: &Value) -> Resul
     check_depth("the output", answer)?;
     check(answer).map_err(|message| {
         let text = format!(
-            "invalid output for `{function}`: {message}; its journal entry shows the format"
+            "invalid output for `{function}`: {message}; the journal entry of the call shows the \
+             format"
         );
         Failure::new(code::INVALID, text)
     })

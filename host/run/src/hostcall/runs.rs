@@ -56,7 +56,7 @@ pub struct StartRun {
     /// Run options. They override the settings of the graph.
     #[serde(default)]
     pub options: RunOptions,
-    /// Time to live of the thread; `None` keeps the current one.
+    /// Time to live of the thread; `None` keeps the current time to live.
     #[serde(default)]
     pub ttl: Option<ThreadTtl>,
     /// Who requests the run.
@@ -237,7 +237,7 @@ pub struct ThreadView {
     pub created_ms: i64,
     /// Time of the last update, in milliseconds since the Unix epoch.
     pub updated_ms: i64,
-    /// Expiry time, in milliseconds since the Unix epoch; `None` without one.
+    /// Expiry time, in milliseconds since the Unix epoch; `None` if the thread does not expire.
     pub expires_ms: Option<i64>,
     /// Metadata of the thread.
     pub metadata: BTreeMap<String, Value>,

@@ -12,7 +12,7 @@ use crate::ports::Caller;
 
 /// Name of a transaction in the journal.
 pub(crate) const TRANSACTION: &str = CallKind::SqlTransaction.name();
-/// Key in a transaction's result that tells how it ended.
+/// Key of the field in a transaction's result that contains how the transaction ended.
 pub(crate) const TRANSACTION_END: &str = "end";
 /// Value of [`TRANSACTION_END`] for a transaction that was rolled back.
 pub(crate) const ROLLED_BACK: &str = "rollback";
@@ -96,7 +96,7 @@ pub fn sql_rule<'g>(
 ///
 /// # Errors
 ///
-/// `denied` otherwise, with the line to change.
+/// `denied` if the grant does not, with the line to change.
 pub fn check_writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), Failure> {
     if sql_rule(grants, caller, database)?.access == SqlAccess::ReadWrite {
         return Ok(());

@@ -40,8 +40,8 @@ pub struct ToolInfo {
     pub unavailable: Option<Failure>,
 }
 
-/// Effects that a tool declares. They grant nothing, but a call that a crash interrupted is
-/// repeated only if the tool declares it read-only or idempotent.
+/// Effects that a tool declares. The declaration grants nothing, but a call that a crash
+/// interrupted is repeated only if the tool declares it read-only or idempotent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolHints {
@@ -84,7 +84,8 @@ impl HostCall for ToolRequest {
         self.tool.clone()
     }
 
-    /// Omits the state: the log holds it already, and it could fill the space of the rest.
+    /// Omits the state: the log already contains it, and a large state would displace the rest of
+    /// the request.
     fn journaled_request(&self) -> Option<Self> {
         self.state.is_some().then(|| Self { state: None, ..self.clone() })
     }

@@ -34,8 +34,8 @@ pub enum JsonLimit {
 }
 
 impl JsonLimit {
-    /// Returns the failure for a document: `limit`, or `invalid` for its depth, as for the depth of
-    /// other values. `what` names the document, and `hint` says what to do.
+    /// Returns the failure for a document: `limit` for its values, or `invalid` for its depth, like
+    /// [`check_depth`](super::check_depth). `what` names the document, and `hint` says what to do.
     #[must_use]
     pub fn to_failure(self, what: &str, hint: &str) -> Failure {
         let message = format!("{what} cannot be read: {self}; {hint}");
@@ -58,8 +58,8 @@ pub enum JsonError {
     Limit(#[from] JsonLimit),
 }
 
-/// What the values of documents may take, and what they take so far. Several documents share a
-/// budget if they are in memory together.
+/// The memory that the values of documents may take, and the memory that they take so far. Several
+/// documents share a budget if they are in memory together.
 #[derive(Debug)]
 pub struct JsonBudget {
     allowed_bytes: u64,
@@ -86,8 +86,8 @@ impl Default for JsonBudget {
 }
 
 impl JsonBudget {
-    /// Creates a budget of bytes for values and keys. Their texts do not count against it: they are
-    /// never longer than the text that is parsed.
+    /// Creates a budget of bytes for values and keys. The texts of values and keys do not count
+    /// against the budget: they are never longer than the text that is parsed.
     #[must_use]
     pub fn new(allowed_bytes: u64) -> Self {
         let used = Cell::new(Used::default());
@@ -98,7 +98,7 @@ impl JsonBudget {
     ///
     /// # Errors
     ///
-    /// [`JsonError`]. The budget of a document that fails is restored.
+    /// [`JsonError`]. The values of a document that fails no longer count.
     pub fn parse<'t, T: Deserialize<'t>>(&self, text: &'t str) -> Result<T, JsonError> {
         self.read(serde_json::Deserializer::from_str(text))
     }
@@ -158,7 +158,7 @@ impl JsonBudget {
         self.exceeded.get()
     }
 
-    /// Forgets all documents, because none of them is in memory any more.
+    /// Resets the budget. The caller no longer holds any of the documents in memory.
     pub fn clear(&self) {
         self.used.set(Used::default());
         self.exceeded.set(None);
@@ -204,7 +204,8 @@ impl JsonBudget {
     }
 }
 
-/// Wraps a deserializer, and all that it passes on, so that each value counts against a budget.
+/// Wraps a deserializer, and the visitors and accesses that it passes on, so that each value counts
+/// against a budget.
 #[derive(Debug)]
 pub struct Bounded<'b, T> {
     inner: T,
@@ -481,7 +482,7 @@ mod tests {
         let budget = JsonBudget::default();
         let read = limit(budget.parse(&nested(JSON_MESSAGE_DEPTH + 1)));
         assert_eq!(read, JsonLimit::Depth);
-        assert!(budget.parse::<Value>(&deepest).is_ok(), "the next document begins anew");
+        assert!(budget.parse::<Value>(&deepest).is_ok(), "the depth is reset for each document");
         assert_eq!(read.to_failure("the body", "flatten it").code, "invalid");
     }
 
@@ -490,7 +491,7 @@ mod tests {
         let budget = JsonBudget::new(5 * VALUE_BYTES);
         assert!(budget.parse::<Value>("[0,0]").is_ok());
         assert!(matches!(budget.parse::<Value>("[0"), Err(JsonError::Syntax(_))));
-        assert!(budget.parse::<Value>("[0]").is_ok(), "the document that failed is gone");
+        assert!(budget.parse::<Value>("[0]").is_ok(), "the document that failed does not count");
         assert_eq!(limit(budget.parse("[0]")), JsonLimit::Values(5 * VALUE_BYTES));
         budget.clear();
         assert_eq!(budget.count(&json!([0, 0])), Ok(()));
@@ -521,7 +522,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bounded_values_are_those_of_the_parser(text in r#"[\[\]{}",:a1\\. ]{0,16}"#) {
+        fn bounded_parsing_returns_the_values_of_the_parser(text in r#"[\[\]{}",:a1\\. ]{0,16}"#) {
             let budget = JsonBudget::default();
             match (budget.parse::<Value>(&text), serde_json::from_str::<Value>(&text)) {
                 (Ok(bounded), Ok(expected)) => {

@@ -9,8 +9,8 @@
 //!
 //! A [message](parse_message) may contain numbers that JSON does not have.
 //!
-//! A document that cannot be parsed is mended and parsed once more if it has something to mend. A document that exceeds
-//! a limit is not.
+//! A document that cannot be parsed is parsed once more if something in it can be replaced. A
+//! document that exceeds a limit is not parsed again.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
     parse_within(text, &JsonBudget::default())
 }
 
-/// Parses a document within a budget that it shares with others.
+/// Parses a document within a budget that it shares with other documents.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ pub fn parse_message(bytes: &[u8]) -> Result<(Value, bool), JsonError> {
     Ok((message, is_replaced))
 }
 
-/// Parses a document, and if that fails, what `mend` makes of it.
+/// Parses a document. If the document is not JSON, parses the result of `mend`.
 fn parse_or_mend(
     text: &str,
     budget: &JsonBudget,

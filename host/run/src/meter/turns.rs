@@ -13,15 +13,15 @@ use crate::meter::WorkOwner;
 #[derive(Clone)]
 pub(crate) struct Turns(Arc<Mutex<TurnQueue<oneshot::Sender<Turn>>>>);
 
-/// A turn that an owner holds. Dropping it frees the turn, and adds the time for which it was held
-/// to the owner's account.
+/// A turn that an owner holds. Dropping the value frees the turn, and adds the time for which the
+/// owner held the turn to the owner's account.
 pub(crate) struct Turn {
     turns: Turns,
     owner: WorkOwner,
     since: Instant,
 }
 
-/// A piece of work that waits for its turn. It leaves the queue on drop.
+/// A piece of work that waits for its turn. The piece leaves the queue on drop.
 struct Waiting {
     turns: Turns,
     owner: WorkOwner,
@@ -30,7 +30,7 @@ struct Waiting {
 }
 
 impl Turns {
-    /// Creates this many turns.
+    /// Creates `at_once` turns.
     pub(crate) fn new(at_once: usize) -> Self {
         Self(Arc::new(Mutex::new(TurnQueue::new(at_once))))
     }
@@ -64,7 +64,7 @@ impl Turns {
             unclaimed.extend(entry.send(self.turn(owner)).err());
         }
         drop(queue);
-        // Their drop locks the queue again.
+        // The drop of an unclaimed turn locks the queue again.
         drop(unclaimed);
     }
 
@@ -95,7 +95,7 @@ impl Drop for Waiting {
 /// The queue of the pieces of work that wait for a turn. `W` is the type of an entry of the queue.
 struct TurnQueue<W> {
     free: usize,
-    /// Owners with work, and owners that are ahead of one of these.
+    /// Owners with work, and owners without work that have used more time than one of these.
     accounts: HashMap<WorkOwner, Account<W>>,
     /// Number of pieces that have waited so far.
     arrived: u64,
@@ -104,8 +104,8 @@ struct TurnQueue<W> {
 struct Account<W> {
     /// Number of turns that the owner holds.
     held: usize,
-    /// Time for which the owner held the turns that it has returned, in microseconds. It only
-    /// compares with that of other owners.
+    /// Time for which the owner held the turns that it has returned, in microseconds. The time is
+    /// meaningful only in comparison with that of other owners.
     time: u64,
     /// Pieces that wait, in the order of arrival.
     waiting: BTreeMap<u64, W>,
@@ -122,8 +122,8 @@ impl<W> TurnQueue<W> {
         Self { free, accounts: HashMap::new(), arrived: 0 }
     }
 
-    /// Takes a free turn for an owner. Returns false if there is none. Nobody waits while a turn is
-    /// free.
+    /// Takes a free turn for an owner. Returns false if no turn is free. No piece waits while a
+    /// turn is free.
     fn take_free(&mut self, owner: &WorkOwner) -> bool {
         let is_free = self.free > 0;
         if is_free {
@@ -276,7 +276,7 @@ mod tests {
         assert!(queue.take_free(&a) && queue.take_free(&b));
         queue.give(&a, 100);
         assert!(queue.take_free(&a));
-        assert_eq!(queue.accounts[&a].time, 100, "it has come back");
+        assert_eq!(queue.accounts[&a].time, 100, "the owner has work again");
         queue.give(&a, 100);
         assert!(queue.take_free(&b));
         queue.give(&b, 300);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn piece_that_stops_waiting_holds_nobody_up() {
+    async fn piece_that_stops_waiting_does_not_block_the_queue() {
         let turns = Turns::new(1);
         let wait = || Box::pin(turns.take(owner("b")));
         let held = turns.take(owner("a")).await;
@@ -315,7 +315,7 @@ mod tests {
         // The turn was granted to a piece that does not take it.
         drop(stays);
         assert!(turns.lock().accounts.is_empty());
-        assert!(wait().now_or_never().is_some(), "it has returned");
+        assert!(wait().now_or_never().is_some(), "the turn was returned");
     }
 
     /// Pieces on the turns of a queue, each with its owner and its time, in simulated time.
@@ -325,7 +325,8 @@ mod tests {
         /// Pieces that have begun, by their ends and their order.
         begun: BinaryHeap<Reverse<(u64, usize, &'static str, u64)>>,
         count: usize,
-        /// Times of the pieces of the other owner, which always has pieces that wait once it came.
+        /// Times of the pieces of the other owner, which always has waiting pieces after its
+        /// arrival.
         other: Box<dyn Iterator<Item = u64>>,
         has_come: bool,
         /// Time for which the greedy owner has held turns since the other owner came, minus the

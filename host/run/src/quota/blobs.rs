@@ -37,8 +37,8 @@ impl CountedBlobs {
                 .mentioned_blobs(&owner, from.as_deref())
                 .await
                 .map_err(Failure::from)?;
-            // A thread may also mention a blob whose put was refused. It has no size and does not
-            // count.
+            // A thread may also mention a blob whose put was refused. Such a blob has no size and
+            // does not count.
             let sizes = ports.blobs.sizes(&page.blobs).await?;
             counted.bytes += sizes.values().map(|size| charged_bytes(*size)).sum::<u64>();
             counted.known.extend(sizes.into_keys());
@@ -142,8 +142,8 @@ struct BlobCharge {
     meters: Vec<Arc<UsageMeter>>,
 }
 
-/// Returns the bytes that a blob or a file of a given size counts. A small one occupies a block of
-/// the disk.
+/// Returns the number of bytes for which a blob or a file of a given size counts. Even a small file
+/// occupies a block of the disk.
 pub fn charged_bytes(size: u64) -> u64 {
     size.max(limit::BLOB_MIN_BYTES)
 }

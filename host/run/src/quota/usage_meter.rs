@@ -16,7 +16,7 @@ const NS_PER_MS: u64 = 1_000_000;
 #[derive(Clone, Copy)]
 pub struct RequestTime {
     now_ms: u64,
-    /// Whether other hosts share the store.
+    /// True if other hosts share the store.
     is_shared: bool,
     /// Minimum age of a measurement that is repeated because a request would exceed the cap.
     interval_ms: u64,
@@ -27,8 +27,8 @@ impl RequestTime {
         Self { is_shared: ports.store.is_shared(), ..Self::of_unshared(ports.clock.as_ref()) }
     }
 
-    /// Returns the time of a request for what is not in the store. A measurement is repeated only
-    /// because a request would exceed the cap, and not because of its age.
+    /// Returns the time of a request for usage that is not in the store. A measurement is repeated
+    /// only because a request would exceed the cap, and not because of its age.
     pub fn of_unshared(clock: &dyn Clock) -> Self {
         let now_ms = clock.monotonic_ns() / NS_PER_MS;
         Self { now_ms, is_shared: false, interval_ms: limit::MEASURE_INTERVAL_MS }
@@ -56,8 +56,8 @@ struct UsageState {
     measured: Option<(u64, u64)>,
     /// Usage that was added since the measurement and that the store has or will have soon.
     added: u64,
-    /// Usage that the store does not report yet, by time. Within [`limit::UNMENTIONED_MS`] the
-    /// store reports it, or it is swept.
+    /// Usage that the store does not report yet, by time. Within [`limit::UNMENTIONED_MS`], the
+    /// store reports the usage, or the data is swept.
     unmentioned: VecDeque<(u64, u64)>,
 }
 
@@ -138,8 +138,8 @@ impl UsageMeter {
         Ok(Ok(()))
     }
 
-    /// Returns how much of `allowed` is left. Measures as for a request of `wanted`, and adds
-    /// nothing.
+    /// Returns how much of `allowed` is left. Measures under the same condition as a charge of
+    /// `wanted`, and adds nothing.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ mod tests {
         }
 
         /// Adds 1 to the usage under a cap of 10, while the store reports `stored`. Returns false
-        /// if the cap refuses it.
+        /// if the cap rejects the addition.
         async fn take(&self, now_ms: u64, stored: u64, mentioned: bool) -> bool {
             let measure = || {
                 self.measurements.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Replays consecutive supersteps, from a stored checkpoint to the next one.
 //!
 //! A run with durability `exit` stores only its last checkpoint. The checkpoints in between are
-//! rebuilt, each from the one before, and compared with the log.
+//! rebuilt, each from the checkpoint before, and compared with the log.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -82,8 +82,8 @@ impl ReplayContext<'_> {
         }
     }
 
-    /// Compares a rebuilt checkpoint with the event in the log, or with the stored checkpoint if it
-    /// was the last one of its run.
+    /// Compares a rebuilt checkpoint with the event in the log, or with the stored checkpoint if
+    /// the checkpoint was the last one of its run.
     fn matches_log(
         &self,
         from: &Checkpoint,
@@ -132,7 +132,8 @@ fn checkpoint_stamp(meta: &CheckpointMeta, graph_version: &GraphVersion) -> Chec
 }
 
 /// Compares a checkpoint with the stored one. `versions` is false if the stored checkpoint is the
-/// last of several supersteps: it is then stored as if it had made the writes of all of them.
+/// last of several supersteps: such a checkpoint is stored as if it had made the writes of all of
+/// these supersteps.
 fn compare(
     from: &CheckpointMeta,
     stored: &Checkpoint,

@@ -14,8 +14,8 @@ use crate::ports::store::ThreadRecord;
 use crate::stop_flag::StopFlag;
 use crate::task::GraphContext;
 
-/// Returns the context of a graph at a checkpoint, which nothing stops and no limit of the host
-/// bounds. The run is the one that made the checkpoint, with default options.
+/// Returns the context of a graph at a checkpoint, without stop signals and without limits of the
+/// host. The run is the one that made the checkpoint, with default options.
 pub(super) fn graph_context(
     app: Arc<App>,
     graph_version: Arc<GraphVersion>,

@@ -46,15 +46,15 @@ pub struct RunCost {
     pub guest: Duration,
     /// Time of the host to write the inputs of nodes as JSON, and to parse their outputs.
     pub json: Duration,
-    /// Time of the store to seal and append the batches of the run, and to encode all of them but
-    /// the events, which the log encodes.
+    /// Time of the store to seal and append the batches of the run, and to encode them without
+    /// their events, which the log encodes.
     pub store: Duration,
     /// Bytes of JSON that the run added to the store.
     pub bytes: u64,
 }
 
 impl RunCost {
-    /// Returns the time that is none of the other parts.
+    /// Returns the wall time without the other parts.
     pub fn engine(&self) -> Duration {
         self.total.saturating_sub(self.guest + self.json + self.store)
     }
@@ -113,7 +113,7 @@ impl RecordedRun {
             ThreadHead { last_checkpoint: id, current: id, ..ThreadHead::new(self.record.clone()) };
         let (states, clock) = (StateCache::new(store.clone()), ports.clock.clone());
         let log = ThreadLog::new(states, clock, &head, epoch, self.run.id.clone());
-        // The engine counts the bytes of every log, because each has a limit.
+        // The engine counts the bytes of every log, because each log has a limit.
         Ok(log.with_durability(self.run.options.durability).with_size_limit(u64::MAX, 0, None))
     }
 
@@ -139,7 +139,7 @@ impl RecordedRun {
         Driver::new(context, record, run, lineage, UnpersistedEvents::default())
     }
 
-    /// Returns the app with measured plugins, which get nothing of the machine.
+    /// Returns the app with measured plugins, which get no environment variables and no folders.
     fn measured_app(&self, meter: &Arc<StepMeter>) -> App {
         let measured = |plugin: &Arc<dyn Plugin>| -> Arc<dyn Plugin> {
             Arc::new(MeasuredPlugin::new(plugin.clone(), meter.clone()))

@@ -33,7 +33,7 @@ pub(super) struct StepTimes {
     pub(super) overhead: Duration,
 }
 
-/// What the measured plugins of one execution share.
+/// State that the measured plugins of one execution share.
 pub(super) struct StepMeter {
     log: Arc<ThreadLog>,
     call_events: Arc<BTreeMap<TaskId, Vec<CallEvent>>>,
@@ -119,7 +119,8 @@ impl Plugin for MeasuredPlugin {
         call: PluginToolCall,
         gate: Arc<Gate>,
     ) -> Result<ToolOutput, GuestError> {
-        // A tool with a recorded result is not called, and one that asked has none.
+        // The call of a tool with a recorded result is not executed. Only the call of a tool that
+        // raised an interrupt has no result.
         if call.task.as_ref().is_none_or(|task| !self.meter.asked_by_tools.contains(task)) {
             return Err(GuestError::Failure(refused("tool")));
         }

@@ -122,9 +122,9 @@ pub enum Unsuitable {
     EarlierSubgraph(String),
 }
 
-/// A run of an export, with what its tasks got from outside.
+/// A run of an export, with the data that its tasks received from outside.
 ///
-/// [`RecordedRun::execute`] executes it again from the checkpoint that its input made.
+/// [`RecordedRun::execute`] executes the run again from the checkpoint that its input made.
 pub struct RecordedRun {
     pub(super) app: Arc<App>,
     pub(super) graph_version: Arc<GraphVersion>,
@@ -132,7 +132,7 @@ pub struct RecordedRun {
     pub(super) record: ThreadRecord,
     /// The run at its start.
     pub(super) run: RunRecord,
-    /// The checkpoint of the input, as the first one of the thread.
+    /// The checkpoint of the input, as the first checkpoint of the thread.
     pub(super) start: Checkpoint,
     /// Status at the end: completed or interrupted.
     pub(super) status: RunStatus,
@@ -159,12 +159,12 @@ pub(super) struct CallEvent {
 }
 
 impl RecordedRun {
-    /// Finds a run that can be executed again with the code of an app: the wanted one, or else the
-    /// newest. The app may be another version than the one that executed the run.
+    /// Finds a run that can be executed again with the code of an app: the run `wanted`, or else
+    /// the newest suitable run. The app may be another version than the one that executed the run.
     ///
     /// # Errors
     ///
-    /// [`RecordedRunError`]. If no run is suitable, the error is that of the newest.
+    /// [`RecordedRunError`]. If no run is suitable, the error is that of the newest run.
     pub fn find(
         export: &Export,
         app: &Arc<App>,

@@ -24,7 +24,7 @@ use crate::view::{AnswerIndex, Subgraphs};
 pub(super) struct Recording {
     checkpoints: BTreeMap<CheckpointId, CheckpointMeta>,
     values: StoredValues,
-    /// Checkpoints with values that are missing.
+    /// Checkpoints of which some values are missing.
     incomplete: BTreeMap<CheckpointId, Namespace>,
     /// Events since each checkpoint, stored or not, of the graph that made it.
     events_since: BTreeMap<CheckpointId, Vec<Event>>,
@@ -40,7 +40,7 @@ pub(super) struct Recording {
     contexts: BTreeMap<RunId, Value>,
     /// Runs of forks, which begin with copied tasks.
     forks: BTreeSet<RunId>,
-    /// Failures by the task of the error handler.
+    /// Failures, by the task of the error handler that handles them.
     handled_failures: BTreeMap<TaskId, TaskFailed>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct RecordedCheckpoint {
 pub(super) struct RecordedSubgraph {
     pub(super) graph: GraphName,
     pub(super) input: Value,
-    /// Run context; null if the subgraph uses that of its run.
+    /// Run context; null if the subgraph uses the context of its run.
     context: Value,
     /// Id of the child run, by which `runs.wait` refers to it; null if the start failed.
     pub(super) run: Value,
@@ -221,7 +221,7 @@ impl Recording {
         self.incomplete.iter().map(|(id, namespace)| (*id, namespace))
     }
 
-    /// Returns the events of a graph since a checkpoint, up to the next.
+    /// Returns the events of a graph since a checkpoint, up to the next checkpoint.
     pub(super) fn events_since(&self, id: CheckpointId) -> &[Event] {
         self.events_since.get(&id).map(Vec::as_slice).unwrap_or_default()
     }
@@ -305,7 +305,7 @@ impl Recording {
         given.or_else(|| self.contexts.get(run).cloned()).unwrap_or_default()
     }
 
-    /// Returns true if a run is that of a fork.
+    /// Returns true if a run is a fork.
     pub(super) fn is_fork(&self, run: &RunId) -> bool {
         self.forks.contains(run)
     }

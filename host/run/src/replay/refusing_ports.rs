@@ -41,7 +41,7 @@ pub fn replay_ports(
     }
 }
 
-/// Returns the ports with a clock in the time zone of another host, if it is known.
+/// Returns the ports with a clock in the time zone of another host, if that time zone is known.
 pub(super) fn in_time_zone(ports: Ports, zone: Option<&str>) -> Ports {
     let Some(zone) = zone else { return ports };
     let clock = Arc::new(ZonedClock { clock: ports.clock, zone: zone.to_owned() });
