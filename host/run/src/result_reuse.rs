@@ -20,7 +20,7 @@ use crate::limit;
 use crate::ports::store::{RunSummary, Store, StoreError, ThreadHead};
 use crate::tail::range::EventRange;
 
-/// Functions whose results cost money and that have no effect outside.
+/// Functions whose results cost money and that have no effect outside of the host.
 const REUSABLE_FUNCTIONS: [&str; 2] = [CompletionRequest::FUNCTION, ImageRequest::FUNCTION];
 
 /// Reusable results by function and request digest. Results of one request are in log order.
@@ -55,7 +55,7 @@ pub(crate) async fn scan(
             return Ok(search);
         }
     }
-    // One more, because `run` itself may be the newest.
+    // One run more than the limit, because `run` itself may be the newest.
     let most = limit::REUSE_SCAN_RUNS + 1;
     let mut newest: Vec<RunSummary> = Vec::new();
     let mut is_last = false;
@@ -75,7 +75,7 @@ pub(crate) async fn scan(
 }
 
 /// Returns the sequence number at which the cancelled runs start that directly precede a run;
-/// `None` if there is none. `newest` is ordered from the newest to the oldest run.
+/// `None` if no cancelled run precedes it. `newest` is ordered from the newest to the oldest run.
 fn first_seq(newest: &[RunSummary], run: &RunId) -> Option<u64> {
     let before = newest.iter().filter(|known| known.id != *run);
     let cancelled = before.take_while(|known| known.status == RunStatus::Cancelled);

@@ -10,14 +10,14 @@ use crate::ports::store::{ListPage, RunRecord, RunSummary, Store, StoreError};
 /// Reads the runs of a thread one by one: summaries from the oldest run on, or records from the
 /// newest run on. Reads a page when its first run is needed.
 ///
-/// A run that is added or deleted during the walk moves the others in the list, so the walk can
-/// return one of them twice or leave it out.
+/// A run that is added or deleted during the walk moves the other runs in the list, so the walk can
+/// return a run twice or omit a run.
 pub struct RunWalk<'a, T> {
     store: &'a dyn Store,
     thread: &'a ThreadId,
     /// The runs of the last page that were not returned yet.
     page: IntoIter<T>,
-    /// The number of runs that were skipped and of those of all pages.
+    /// Number of the runs that were skipped, and of the runs of all pages so far.
     read: usize,
     is_over: bool,
 }
@@ -29,7 +29,7 @@ impl<'a> RunWalk<'a, RunSummary> {
         Self::new(store, thread)
     }
 
-    /// Returns the next run. Returns `None` after the newest one.
+    /// Returns the next run. Returns `None` after the newest run.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl<'a> RunWalk<'a, RunRecord> {
         Self::new(store, thread)
     }
 
-    /// Returns the next run. Returns `None` after the oldest one.
+    /// Returns the next run. Returns `None` after the oldest run.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl<'a, T> RunWalk<'a, T> {
         Self { store, thread, page: Vec::new().into_iter(), read: 0, is_over: false }
     }
 
-    /// Leaves out the first runs, of which the store reads nothing.
+    /// Skips the first runs. The store does not read them.
     #[must_use]
     pub fn skip(self, runs: usize) -> Self {
         Self { read: self.read.saturating_add(runs), ..self }

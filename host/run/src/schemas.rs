@@ -2,8 +2,8 @@
 //!
 //! Nodes raise interrupts with the same response schema, call the same tools and ask models for the
 //! same documents again and again. Compiling a schema takes milliseconds, and up to half a second
-//! if it has many patterns. The cache keeps schemas by the digest of their text, and those that
-//! cannot be compiled with their error.
+//! if it has many patterns. The cache keeps compiled schemas by the digest of their text. For a
+//! schema that cannot be compiled, it keeps the error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,8 @@ use crate::meter::WorkOwner;
 /// A compiled schema, or the reason why it cannot be compiled.
 type Compiled = Result<Arc<Schema>, SchemaError>;
 
-/// Compiled schemas. The least recently used ones are removed when their memory exceeds
-/// [`SCHEMA_CACHE_BYTES`]. A schema that exceeds it alone is compiled every time.
+/// Compiled schemas. The least recently used schemas are removed when the memory of all of them
+/// exceeds [`SCHEMA_CACHE_BYTES`]. A schema that alone exceeds this limit is compiled every time.
 #[derive(Debug)]
 pub struct SchemaCache {
     capacity_bytes: u64,
@@ -36,8 +36,8 @@ impl Default for SchemaCache {
 }
 
 impl SchemaCache {
-    /// Returns a compiled schema. Compiles a large one in a turn of the owner, off the threads that
-    /// tasks share.
+    /// Returns a compiled schema. Compiles a large schema in a turn of the owner, off the threads
+    /// that tasks share.
     ///
     /// # Errors
     ///
@@ -65,12 +65,12 @@ impl SchemaCache {
         }
         let compiled = compile(schema, key.formats);
         let removed = self.entries().insert(key, compiled.clone(), self.capacity_bytes);
-        // Freeing a schema takes a while, so the lock is released before.
+        // The lock is released before the removed schemas are freed, because that takes a while.
         drop(removed);
         compiled
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the entries. No code that can panic runs under this lock.
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,8 +99,8 @@ struct Key {
 }
 
 impl Key {
-    /// Returns the key of a schema. A schema that is certainly too large has none: it is refused
-    /// sooner than its digest is computed.
+    /// Returns the key of a schema; `None` if the schema is certainly too large, because rejecting
+    /// it is faster than computing its digest.
     fn of(schema: &Value, formats: Formats) -> Option<Self> {
         let is_possible = approx_bytes(schema) <= 2 * SCHEMA_BYTES;
         let digest = || Digest::of(schema.to_string().as_bytes());
@@ -113,7 +113,7 @@ struct Entries {
     by_key: HashMap<Key, Entry>,
     /// Keys by their last use, least recent first.
     by_use: BTreeMap<u64, Key>,
-    /// Number of uses, which dates the next one.
+    /// Number of uses so far, which numbers the next use.
     uses: u64,
     bytes: u64,
 }
@@ -248,9 +248,9 @@ mod tests {
         assert_eq!(cache.entries().by_key.len(), 3);
         assert!(cache.entries().bytes <= cache.capacity_bytes);
         assert!(Arc::ptr_eq(&first, &compiled(1)));
-        assert!(!Arc::ptr_eq(&second, &compiled(2)), "it was the least recently used one");
+        assert!(!Arc::ptr_eq(&second, &compiled(2)), "schema 2 was the least recently used");
         let heavy = json!({ "pattern": "^[a-z]+[0-9]$" });
         cache.compiled(&heavy, Formats::OfDraft).unwrap();
-        assert_eq!(cache.entries().by_key.len(), 3, "it alone exceeds the capacity");
+        assert_eq!(cache.entries().by_key.len(), 3, "the schema alone exceeds the capacity");
     }
 }

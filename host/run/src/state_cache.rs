@@ -4,7 +4,8 @@
 //! grows. The cache has the channel values of the newest checkpoints that this host wrote or read.
 //! A turn on a long thread therefore reads no chain.
 //!
-//! The cache never answers alone. Each read asks the store for the checkpoint without its values:
+//! The cache never serves a read alone. Each read asks the store for the checkpoint without its
+//! values:
 //!
 //! * The store does not return a checkpoint that was deleted, or that is not durable yet.
 //! * Metadata and events are those of the store. A checkpoint that another host wrote has an id
@@ -132,7 +133,7 @@ impl StateCache {
         let WeighedState { thread, namespace, mut state } = weighed;
         state.ticket = ticket;
         let removed = self.states().insert(thread, namespace, Arc::new(state));
-        // Freeing values takes a while, so the lock is released before.
+        // The lock is released before the removed values are freed, because that takes a while.
         drop(removed);
     }
 
@@ -142,7 +143,7 @@ impl StateCache {
         drop(removed);
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the states. No code that can panic runs under this lock.
     fn states(&self) -> MutexGuard<'_, States> {
         self.0.states.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
 //! A flag that asks for a stop: of a run, as a cancel, drain, handover or abort, or of the engine
-//! as a shutdown. It is set once, and those who wait for it stop.
+//! as a shutdown. The flag is set once, and the tasks that wait for it then stop.
 
 use std::sync::Arc;
 

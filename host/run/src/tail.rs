@@ -74,8 +74,9 @@ pub struct TailQuery {
 pub enum Until {
     /// When the thread is deleted.
     Deleted,
-    /// Also when every event was returned and nothing writes more: the run that is read has ended, or the thread has no
-    /// active run and no pending run that is due. A run that was set aside is not active.
+    /// When the thread is deleted, or when every event was returned and no run writes more: the run
+    /// that is read has ended, or the thread has no active run and no pending run that is due. A
+    /// run that was set aside is not active.
     Idle,
 }
 
@@ -86,7 +87,7 @@ pub enum TailItem {
     Event(Arc<Event>),
     /// No event at present, but more may follow.
     CaughtUp,
-    /// No event, and nothing writes more. Only with [`Until::Idle`].
+    /// No event, and no run writes more. Only with [`Until::Idle`].
     Idle,
     /// The thread does not exist.
     Gone,
@@ -182,8 +183,9 @@ impl Tail {
         true
     }
 
-    /// Continues with the event after a sequence number, forward or backward. No event has the sequence number
-    /// [`u64::MAX`]: after it, a tail reports only changes of the thread and reads no events.
+    /// Continues with the event after a sequence number, forward or backward. No event has the
+    /// sequence number [`u64::MAX`]: after this number, a tail reports only changes of the thread
+    /// and reads no events.
     pub fn seek(&mut self, after: u64) {
         self.query.after = after;
         self.ready.clear();

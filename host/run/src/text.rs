@@ -1,10 +1,10 @@
-//! Text of strangers that people read: which characters are invisible, and an escaped form.
+//! Untrusted text that people read: which characters are invisible, and an escaped form.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::ops::RangeInclusive;
 
-/// Invisible characters that change how others are displayed: they turn the direction of text, or
-/// have no width.
+/// Invisible characters that change how other characters are displayed: they turn the direction of
+/// text, or have no width.
 const INVISIBLE: &[RangeInclusive<char>] = &[
     '\u{200b}'..='\u{200f}',
     '\u{2028}'..='\u{202e}',
@@ -12,7 +12,7 @@ const INVISIBLE: &[RangeInclusive<char>] = &[
     '\u{feff}'..='\u{feff}',
 ];
 
-/// Returns true if a character is invisible and changes how others are displayed.
+/// Returns true if a character is invisible and changes how other characters are displayed.
 pub fn is_invisible(c: char) -> bool {
     INVISIBLE.iter().any(|range| range.contains(&c))
 }
@@ -28,7 +28,7 @@ impl<T: Display> Display for Escaped<T> {
     }
 }
 
-/// Escapes what is written through it.
+/// Escapes the text that is written through this writer.
 struct EscapingWriter<'a, 'f>(&'a mut Formatter<'f>);
 
 impl Write for EscapingWriter<'_, '_> {

@@ -22,7 +22,7 @@ use crate::ports::store::RunOptions;
 pub struct HistoryQuery {
     /// Namespace of a subgraph; empty for the root graph.
     pub namespace: Namespace,
-    /// Only checkpoints before this one.
+    /// Only checkpoints before this checkpoint.
     pub before: Option<CheckpointId>,
     /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value. An unknown key is
     /// not an error; it matches no checkpoint.
@@ -68,8 +68,9 @@ pub struct StateView {
     pub tasks: Vec<TaskView>,
     /// Pending interrupts.
     pub interrupts: Vec<InterruptView>,
-    /// The interrupts at which the thread stopped at this checkpoint: for the current checkpoint the pending ones, for
-    /// an earlier one also those that were answered since.
+    /// The interrupts at which the thread stopped at this checkpoint: for the current checkpoint
+    /// the pending interrupts, for an earlier checkpoint also the interrupts that were answered
+    /// since.
     #[serde(default)]
     pub asked: Vec<InterruptView>,
     /// Metadata of the checkpoint.
@@ -94,10 +95,10 @@ pub struct TaskView {
     /// The interrupts of [`StateView::asked`] that the task or its subgraph raised.
     #[serde(default)]
     pub asked: Vec<InterruptView>,
-    /// Namespace of the subgraph that runs as this task, or that a call of the task started. Of several, the
-    /// interrupted one, or else the newest.
+    /// Namespace of the subgraph that runs as this task, or that a call of the task started. If
+    /// there are several subgraphs, the interrupted one, or else the newest.
     pub namespace: Option<Namespace>,
-    /// Newest checkpoint of that subgraph that this task led to, if it was persisted.
+    /// Newest checkpoint that this task led to in that subgraph, if the checkpoint was persisted.
     #[serde(default)]
     pub child: Option<CheckpointId>,
 }
@@ -107,11 +108,11 @@ pub struct TaskView {
 pub struct EditThread {
     /// The thread. Created if it does not exist and `app` is given.
     pub thread: ThreadId,
-    /// Only a thread of this app.
+    /// If set, the thread must belong to this app.
     pub app: Option<AppName>,
     /// The graph of a new thread. Default: the only graph of the app.
     pub graph: Option<GraphName>,
-    /// Only a thread of this tenant.
+    /// If set, the thread must belong to this tenant.
     pub tenant: Option<String>,
     /// Namespace of the subgraph to edit; empty for the root graph.
     pub namespace: Namespace,
@@ -137,11 +138,11 @@ pub struct ForkThread {
     pub from: ForkFrom,
     /// Whether the fork continues in the thread or in a copy.
     pub into: ForkInto,
-    /// Only a thread of this app.
+    /// If set, the thread must belong to this app.
     pub app: Option<AppName>,
-    /// Only a thread of this tenant.
+    /// If set, the thread must belong to this tenant.
     pub tenant: Option<String>,
-    /// Options of the run, in place of those of the graph.
+    /// Options of the run, in place of the settings of the graph.
     pub options: RunOptions,
     /// Who sent the request.
     pub principal: Option<Principal>,
@@ -154,8 +155,8 @@ pub enum ForkFrom {
     Checkpoint {
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// Input that is applied to the state of the checkpoint. It replaces the tasks that would
-        /// run there.
+        /// Input that is applied to the state of the checkpoint. The input replaces the tasks that
+        /// would run at the checkpoint.
         input: Option<Value>,
     },
     /// At an earlier input. The fork applies another input in its place.

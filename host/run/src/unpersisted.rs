@@ -18,7 +18,7 @@ use crate::ports::store::{CheckpointTuple, StoreError};
 use crate::state_cache::StateCache;
 use crate::view;
 
-/// Reads a checkpoint of the root graph with all events that followed it, including those from
+/// Reads a checkpoint of the root graph with all events that followed it, including the events from
 /// before the checkpoint was persisted.
 ///
 /// # Errors

@@ -1,10 +1,10 @@
 //! Unpersisted supersteps.
 //!
-//! A run with durability `exit` persists only its last checkpoint, and some subgraphs persist none.
-//! The log has the events of these supersteps under the checkpoint at which the run or the subgraph
-//! started. After a crash the supersteps are executed again under the same numbers, so their tasks
-//! have the same ids: finished tasks are applied from the log, and started tasks find their
-//! journals.
+//! A run with durability `exit` persists only its last checkpoint, and some subgraphs persist no
+//! checkpoint. The log has the events of these supersteps under the checkpoint at which the run or
+//! the subgraph started. After a crash, the supersteps are executed again under the same numbers,
+//! so their tasks have the same ids: finished tasks are applied from the log, and started tasks
+//! find their journals.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ pub(crate) struct LoggedCheckpoint {
 }
 
 /// Events of supersteps whose checkpoints were not persisted. Each event is applied once, in the
-/// superstep it belongs to.
+/// superstep to which it belongs.
 #[derive(Debug, Default)]
 pub(crate) struct UnpersistedEvents {
     checkpoints: VecDeque<LoggedCheckpoint>,
@@ -96,8 +96,8 @@ fn task_of(event: &Event) -> Option<&TaskId> {
     }
 }
 
-/// Returns the events of unpersisted supersteps after a checkpoint; none if they were reopened
-/// since.
+/// Returns the events of unpersisted supersteps after a checkpoint; no events if a reopen has
+/// discarded these supersteps.
 pub(crate) fn unpersisted_since(tuple: &CheckpointTuple) -> UnpersistedEvents {
     let undone =
         |event: &Event| matches!(event.kind, EventKind::Reopened(_)) && event.namespace.is_root();

@@ -130,9 +130,10 @@ async fn with_all_events(
     unpersisted_events::with_earlier_events(store, tuple, thread).await.map(Some)
 }
 
-/// Returns the sequence number of the last `run_started` that passes the breakpoints of this checkpoint. A run passes
-/// them if the previous run ended as interrupted here, or if no run ended here. After a cancel, a failure or a drain
-/// the next run stops at the breakpoint first.
+/// Returns the sequence number of the last `run_started` that passes the breakpoints of this
+/// checkpoint. A run passes the breakpoints if the previous run ended as interrupted here, or if no
+/// run ended here. After a cancel, a failure or a drain, the next run stops at the breakpoint
+/// first.
 pub(crate) fn breakpoints_passed_seq(tuple: &CheckpointTuple) -> Option<u64> {
     let is_copy = tuple.checkpoint.meta.source == CheckpointSource::Fork;
     let goes_on = |reason: RunReason| match reason {

@@ -21,7 +21,7 @@ pub struct Replay {
     pub tasks: usize,
     /// Host calls of these tasks, whose results came from the journal.
     pub calls: usize,
-    /// Amount that was not compared.
+    /// Numbers of supersteps, tasks and host calls that were not compared.
     pub left_out: Counts,
     /// Parts that were not compared, with reasons.
     pub skipped: Vec<Skipped>,

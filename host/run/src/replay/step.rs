@@ -72,7 +72,8 @@ impl LoggedTasks {
             }
         }
         // A permanent failure removes failed calls from the journal, so that a later run makes them
-        // again. The replay leaves it out, since the task fails again only with their results.
+        // again. The replay ignores the permanent failure, since the task fails again only with the
+        // results of these calls.
         let failures: BTreeSet<u64> = tasks.values().filter_map(|task| task.failed_seq).collect();
         let before_failures = events.iter().filter(|event| !failures.contains(&event.seq));
         for (id, log) in view::logged_tasks(before_failures) {

@@ -13,7 +13,7 @@ use crate::gate::LoggedCalls;
 use crate::gate::unwind::{GuestError, Unwind};
 use crate::task::logged_failure;
 
-/// How a task ended that did not finish.
+/// The end of a task that did not finish.
 enum RecordedEnd<'r> {
     /// The node failed, and was not tried again.
     Failed(&'r TaskFailed),
@@ -66,12 +66,13 @@ impl Superstep<'_> {
             Some(TaskFailed { handler: Some(_), .. })
                 if past.calls_by_scope.is_empty() && self.is_of_fork(task) =>
             {
-                return Err("the failure was copied by a fork, or its task made no calls in one");
+                return Err("the failure was copied by a fork, or the task made no calls in a fork");
             }
             Some(failed) if matches!(failed.fault, TaskFault::Failure | TaskFault::Trap) => {
                 RecordedEnd::Failed(failed)
             }
-            // Time, memory and the size of the log are not those of the recorded run.
+            // The time, the memory and the log size of a replay differ from those of the recorded
+            // run.
             Some(_) => return Err("the host ended the task, such as at a limit or a timeout"),
             None if self.lineage.is_waiting(&task.id) => {
                 let open = self.lineage.pending_interrupts().into_iter().map(|it| &it.raised);
@@ -80,7 +81,7 @@ impl Superstep<'_> {
             }
             None => return Err("the task has not ended"),
         };
-        // This includes questions of tools, of MCP servers, and about calls in doubt.
+        // Such calls include questions of tools, of MCP servers, and about calls in doubt.
         let own = past.calls_by_scope.get([].as_slice());
         if own.is_some_and(LoggedCalls::has_open_calls) {
             return Err("a call of the task has no result");
@@ -115,7 +116,7 @@ impl Superstep<'_> {
             RecordedEnd::Interrupted(_) => "the node asked when it was recorded, and fails now",
         };
         match (recorded, ended) {
-            // A question that the log does not hold is a divergence, so this one is recorded.
+            // A question that the log does not hold is a divergence, so this question is recorded.
             (RecordedEnd::Interrupted(_), GuestError::Unwound(Unwind::Suspended(_))) => None,
             (RecordedEnd::Failed(_), ended @ (GuestError::Failure(_) | GuestError::Trap(_))) => {
                 let (fault, failure) = logged_failure(node, ended);

@@ -41,7 +41,7 @@ struct UnpersistedGraphEnd {
 
 impl Superstep<'_> {
     /// Replays the subgraph that runs as a task, if it makes no checkpoints. A subgraph with
-    /// checkpoints is replayed from these.
+    /// checkpoints is replayed from its checkpoints.
     pub(super) async fn replay_subgraph(
         &self,
         task: &Task,
@@ -124,7 +124,7 @@ impl Superstep<'_> {
         })
     }
 
-    /// Executes all supersteps of a subgraph again. Returns `None` if it did not finish.
+    /// Executes all supersteps of a subgraph again. Returns `None` if the subgraph did not finish.
     async fn replay_supersteps(
         &self,
         inner: &UnpersistedGraph<'_>,

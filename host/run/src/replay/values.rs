@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn list_delta_uses_only_its_own_memory() {
         let long = Value::Array(vec![json!(0); 10_000]);
-        // Stored whole, all of them would have a thousand million items.
+        // Stored whole, all values together would have a thousand million items.
         let tails: Vec<_> = (0..100_000).map(|number| (10_000, json!([number]))).collect();
         let written = written(long, &tails);
         let last = at(&written, 100_000);

@@ -14,8 +14,8 @@ use wattle_graph::weight::NAME_BYTES;
 use crate::limit::CACHED_STATES;
 use crate::ports::store::{CheckpointTuple, ThreadRecord, Ticket};
 
-/// Bytes that a state counts without its channels and its namespace: the ids of the thread and of
-/// its incarnation, the ticket, and the place in the cache.
+/// Bytes for which a state counts without its channels and its namespace: the ids of the thread and
+/// of its incarnation, the ticket, and the place in the cache.
 const STATE_BYTES: u64 = 1024;
 
 /// The channel values of a checkpoint.
@@ -24,16 +24,16 @@ pub(super) struct State {
     incarnation: String,
     pub(super) checkpoint: CheckpointId,
     values: Values,
-    /// Bytes that the state counts without its values.
+    /// Bytes for which the state counts without its values.
     own_bytes: u64,
-    /// Bytes that the state counts with all of its values.
+    /// Bytes for which the state counts with all of its values.
     all_bytes: u64,
     /// Resolves when the checkpoint is durable. `None` for a checkpoint that was read.
     pub(super) ticket: Option<Shared<Ticket>>,
 }
 
 impl State {
-    /// Weighs the values of a checkpoint, unless they know their weight.
+    /// Weighs the values of a checkpoint, unless their weights are known.
     pub(super) fn new(incarnation: &str, checkpoint: &Checkpoint) -> Self {
         let Checkpoint { meta, values, .. } = checkpoint;
         let names = values.keys().map(|name| NAME_BYTES + name.as_str().len() as u64);
@@ -44,7 +44,7 @@ impl State {
     }
 
     /// Returns true if the state belongs to the thread with a record and is durable. The caller has
-    /// read the checkpoint from the store, so a wait for the ticket is of no use.
+    /// read the checkpoint from the store, so waiting for the ticket would not change the result.
     pub(super) fn is_of(&self, record: &ThreadRecord) -> bool {
         let is_durable = || match self.ticket.clone() {
             Some(ticket) => matches!(ticket.now_or_never(), Some(Ok(()))),
@@ -53,7 +53,7 @@ impl State {
         self.incarnation == record.incarnation_text() && is_durable()
     }
 
-    /// Adds the values to a checkpoint that was read without them.
+    /// Adds the values to a checkpoint that was read without values.
     pub(super) fn complete(&self, mut tuple: CheckpointTuple) -> CheckpointTuple {
         tuple.checkpoint.values = self.values.clone();
         tuple
@@ -66,7 +66,7 @@ type GraphStates = BTreeMap<Namespace, VecDeque<Arc<State>>>;
 /// The states in the cache. They take at most `capacity_bytes`.
 pub(super) struct States {
     capacity_bytes: u64,
-    /// Threads by their last use, least recent first. None is without states.
+    /// Threads by their last use, least recent first. Every thread has at least one state.
     threads: LinkedHashMap<ThreadId, GraphStates>,
     /// Number of states that have a value, by its address. Each value counts once, since states
     /// share the values of channels that were not written between them. The versions of a list
@@ -112,7 +112,7 @@ impl States {
         let mut graphs = self.threads.remove(&thread).unwrap_or_default();
         let states = graphs.entry(namespace).or_default();
         let mut removed = Vec::new();
-        // The id of a refused checkpoint is assigned again.
+        // The id of a checkpoint that the store rejected is assigned again.
         let same = states.iter().position(|known| known.checkpoint == state.checkpoint);
         removed.extend(same.and_then(|place| states.remove(place)));
         states.push_back(state);
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(states.bytes, CACHED_STATES as u64 * one);
         let larger = ChannelValue::from(json!("x".repeat(10_001)));
         assert_eq!(insert(&mut states, "f", "", state(1, &[("a", &larger)])), 0);
-        assert!(!has(&mut states, "f", "", 1), "it would take more than its share");
+        assert!(!has(&mut states, "f", "", 1), "the state exceeds its share");
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
         let first = states.bytes;
         insert(&mut states, "t", "", state(2, &[("a", &shared)]));
         assert!(states.bytes < first + 2 * STATE_BYTES, "{} after {first}", states.bytes);
-        // The id of a refused checkpoint is assigned again.
+        // The id of a checkpoint that the store rejected is assigned again.
         assert_eq!(insert(&mut states, "t", "", state(1, &[("b", &own)])), 1);
         assert!(states.bytes > shared.weight());
         assert_eq!(insert(&mut states, "t", "", state(2, &[("b", &own)])), 1);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn only_durable_states_of_the_same_incarnation_are_shown() {
+    fn only_durable_states_of_the_same_incarnation_are_used() {
         let record = |created_ms| ThreadRecord::unbound(thread("t"), created_ms);
         assert!(state(1, &[]).is_of(&record(1)));
         assert!(!state(1, &[]).is_of(&record(2)));

@@ -3,8 +3,8 @@
 //! Each tail reads the log of its thread when the store announces a change. A hundred tails of one thread would read
 //! the same page a hundred times for each event. Two rules let them share pages:
 //!
-//! * A page with events does not change, so every tail at its position may use it while the thread is the same. After a
-//!   deletion another thread may get the id.
+//! * A page with events does not change, so every tail at its position may use the page while the
+//!   thread is the same. After a deletion, another thread may get the id.
 //! * A tail that requests a page during a read shares the next read with all other waiting tails. It cannot use the
 //!   read in progress, which started before the request and may miss the change that woke the tail.
 //!
@@ -26,14 +26,15 @@ use crate::ports::store::{Store, ThreadHead};
 pub(super) struct EventPage {
     /// The thread before the events were read; `None` if it does not exist.
     pub(super) head: Option<ThreadHead>,
-    /// Events in order, at most [`PAGE_EVENTS`]. Without any, the thread has no event after the position.
+    /// Events in order, at most [`PAGE_EVENTS`]; empty if the thread has no event after the
+    /// position.
     pub(super) events: Vec<Arc<Event>>,
 }
 
 /// The result of a read.
 type ReadResult = Result<Arc<EventPage>, Failure>;
 
-/// The pages at which tails are. Clones share the pages.
+/// The pages at the positions of tails. Clones share the pages.
 #[derive(Clone, Default)]
 pub struct Pages(Arc<Mutex<SharedPages>>);
 
@@ -58,7 +59,7 @@ impl Pages {
         }
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the pages. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, SharedPages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn cancelled_read_is_made_by_the_next_request() {
+    async fn cancelled_read_is_repeated_by_the_next_request() {
         let (pages, mut first, mut second) = (Pages::default(), place(), place());
         {
             let reading = pages.read_shared(&mut first, 0, std::future::pending());

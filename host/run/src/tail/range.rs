@@ -1,6 +1,6 @@
 //! Reads pages of a log that does not grow, or that is read only to its current end.
 //!
-//! Traces, telemetry, files of apps, replays and result reuse read a log after the fact. They never
+//! Traces, telemetry, files of apps, replays and result reuse read a log afterwards. They never
 //! wait for new events, so they need only a store.
 
 use wattle_graph::event::Event;
@@ -19,8 +19,8 @@ pub struct EventRange<'a> {
 
 impl<'a> EventRange<'a> {
     /// Creates a reader of the events after a sequence number, up to and including `last`. With
-    /// [`u64::MAX`] as `last` it reads the log to its end, and needs one more read to notice the end
-    /// than with the sequence number of the newest event.
+    /// [`u64::MAX`] as `last`, the reader reads the log to its end, and needs one read more than
+    /// with the sequence number of the newest event.
     pub fn new(store: &'a dyn Store, thread: &'a ThreadId, after: u64, last: u64) -> Self {
         Self { store, thread, after, last }
     }

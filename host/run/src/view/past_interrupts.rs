@@ -1,7 +1,7 @@
 //! The interrupts of an earlier checkpoint, answered or not.
 //!
-//! A task can raise several interrupts from one checkpoint. The history shows the ones that were pending when the last
-//! run on this checkpoint ended.
+//! A task can raise several interrupts from one checkpoint. The history shows the interrupts that
+//! were pending when the last run on this checkpoint ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,8 +97,8 @@ impl InterruptHistory<'_> {
         }
     }
 
-    /// Makes the interrupts of discarded answers pending again. Removes what the same tasks raised since then in the
-    /// run that the answers had started.
+    /// Makes the interrupts of discarded answers pending again. Removes the interrupts that the
+    /// same tasks raised since then in the run that the answers had started.
     fn reopen(&mut self, event: &Event, reopened: &Reopened) {
         let is_again = |id: &InterruptId| reopened.interrupts.contains(id);
         if event.namespace == *self.namespace {
@@ -285,7 +285,7 @@ mod tests {
             STOP,
         ];
         check("", &lines, &["y1", "z1", "x2"]);
-        // The subgraph itself leaves the checkpoint when it reaches the next one.
+        // The subgraph itself leaves the checkpoint when it reaches the next checkpoint.
         check("n:aa", &lines, &["x1"]);
         check("n:bb", &lines, &["z1"]);
     }

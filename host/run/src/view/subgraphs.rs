@@ -17,7 +17,7 @@ pub(crate) struct Subgraphs(BTreeMap<Namespace, SubgraphLog>);
 /// One subgraph.
 #[derive(Clone, Debug)]
 pub(crate) struct SubgraphLog {
-    /// Newest checkpoint; `None` if the subgraph makes none.
+    /// Newest checkpoint; `None` if the subgraph makes no checkpoints.
     pub checkpoint: Option<CheckpointId>,
     /// Events of the subgraph.
     pub events: Vec<Event>,
@@ -109,8 +109,8 @@ impl Subgraphs {
         self.deactivate(|known| known.is_run_by(&event.namespace, task, node));
     }
 
-    /// Discards the events since the end of a superstep of the root graph, when a reopen discards the supersteps after
-    /// it.
+    /// Discards the events since the end of a superstep of the root graph, when a reopen discards
+    /// the supersteps after that superstep.
     fn truncate_from(&mut self, seq: u64) {
         self.0.retain(|_, subgraph_log| {
             if subgraph_log.events.last().is_some_and(|event| event.seq >= seq) {
@@ -231,8 +231,8 @@ pub(crate) struct ReopenedWork {
 }
 
 impl ReopenedWork {
-    /// Returns true if the events of a subgraph are discarded: it or one of its parent graphs is in `graphs`, or it
-    /// runs inside of a task that raised an interrupt.
+    /// Returns true if the events of a subgraph are discarded: the subgraph or one of its parent
+    /// graphs is in `graphs`, or the subgraph runs inside of a task that raised an interrupt.
     pub(crate) fn covers(&self, namespace: &Namespace) -> bool {
         namespace.ancestors().any(|around| {
             self.graphs.contains(&around)
