@@ -351,7 +351,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Those of [`RunService::wait`] before the run ends.
+    /// The errors that [`RunService::wait`] returns before the run ends.
     pub async fn wait_ended(&self, run: &RunRef) -> Result<(), Failure> {
         self.run_end(run).await.map(drop)
     }

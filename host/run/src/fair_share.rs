@@ -80,7 +80,7 @@ impl<S: Clone + Eq + Hash> Pool<S> {
     ///
     /// # Errors
     ///
-    /// As for [`Pool::take`].
+    /// See [`Pool::take`].
     pub fn lease(&self, caller: S, amount: usize, most: usize) -> Result<Lease<S>, Full> {
         self.take(&caller, amount, most)?;
         Ok(Lease { pool: self.clone(), caller, amount })
@@ -112,7 +112,7 @@ impl<S: Clone + Eq + Hash> Lease<S> {
     ///
     /// # Errors
     ///
-    /// As for [`Pool::take`].
+    /// See [`Pool::take`].
     pub fn another(&self) -> Result<Self, Full> {
         self.pool.lease(self.caller.clone(), self.amount, usize::MAX)
     }

@@ -43,7 +43,7 @@ pub fn check_size(facts: &BTreeMap<String, Value>) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// As for [`check_size`].
+/// See [`check_size`].
 pub(crate) fn check_merged_size(
     known: &BTreeMap<String, Value>,
     added: &BTreeMap<String, Value>,

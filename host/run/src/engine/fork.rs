@@ -126,7 +126,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::fork`].
+    /// See [`Self::fork`].
     pub(super) async fn start_fork(
         &self,
         thread: &ThreadId,

@@ -43,7 +43,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Those of the store, except for damage of single threads.
+    /// Errors of the store, except for damage of single threads.
     pub async fn pending_interrupts(&self, search: ThreadSearch) -> Result<InterruptPage, Failure> {
         let (status, limit) = (Some(ThreadStatus::Interrupted), search.limit);
         let search = ThreadSearch { status, limit: limit.min(INTERRUPT_THREADS), ..search };

@@ -107,7 +107,7 @@ impl JsonBudget {
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse).
+    /// See [`parse`](Self::parse).
     pub fn parse_slice<'t, T: Deserialize<'t>>(&self, bytes: &'t [u8]) -> Result<T, JsonError> {
         self.read(serde_json::Deserializer::from_slice(bytes))
     }

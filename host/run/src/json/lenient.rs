@@ -43,7 +43,7 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
 ///
 /// # Errors
 ///
-/// As [`parse`].
+/// See [`parse`].
 pub fn parse_within(text: &str, budget: &JsonBudget) -> Result<Value, JsonError> {
     parse_or_mend(text, budget, with_private_use)
 }
@@ -52,7 +52,7 @@ pub fn parse_within(text: &str, budget: &JsonBudget) -> Result<Value, JsonError>
 ///
 /// # Errors
 ///
-/// As [`parse`].
+/// See [`parse`].
 pub fn parse_bytes(bytes: &[u8]) -> Result<Value, JsonError> {
     parse(&String::from_utf8_lossy(bytes))
 }
@@ -89,7 +89,7 @@ pub fn parse_request<T, E: From<JsonLimit>>(
 ///
 /// # Errors
 ///
-/// As [`parse`].
+/// See [`parse`].
 pub fn parse_message(bytes: &[u8]) -> Result<(Value, bool), JsonError> {
     let mut is_replaced = false;
     let mend = |text: &str| {

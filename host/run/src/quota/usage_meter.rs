@@ -120,7 +120,7 @@ impl UsageMeter {
     ///
     /// # Errors
     ///
-    /// Those of `measure`.
+    /// Errors of `measure`.
     pub(super) async fn charge<F: Future<Output = Result<u64, Failure>>>(
         &self,
         more: u64,
@@ -143,7 +143,7 @@ impl UsageMeter {
     ///
     /// # Errors
     ///
-    /// Those of `measure`.
+    /// Errors of `measure`.
     pub async fn left<E, F: Future<Output = Result<u64, E>>>(
         &self,
         wanted: u64,

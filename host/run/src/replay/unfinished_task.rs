@@ -66,7 +66,9 @@ impl Superstep<'_> {
             Some(TaskFailed { handler: Some(_), .. })
                 if past.calls_by_scope.is_empty() && self.is_of_fork(task) =>
             {
-                return Err("the failure was copied by a fork, or the task made no calls in a fork");
+                return Err(
+                    "the failure was copied by a fork, or the task made no calls in a fork",
+                );
             }
             Some(failed) if matches!(failed.fault, TaskFault::Failure | TaskFault::Trap) => {
                 RecordedEnd::Failed(failed)

@@ -43,7 +43,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`Self::edit`]; `conflict` if the subgraph has ended, if the request names an earlier
+    /// See [`Self::edit`]; `conflict` if the subgraph has ended, if the request names an earlier
     /// checkpoint of the subgraph, or if the subgraph is not active while the thread is in the
     /// middle of a superstep; `unsupported` if the subgraph makes no checkpoints.
     pub(super) async fn edit_subgraph(

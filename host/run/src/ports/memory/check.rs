@@ -45,7 +45,7 @@ impl PutItem {
     ///
     /// # Errors
     ///
-    /// As for [`check_key`]; also `invalid` for a document that is nested too deeply.
+    /// See [`check_key`]; also `invalid` for a document that is nested too deeply.
     pub fn check(&self) -> Result<(), Failure> {
         check_key(&self.namespace, &self.key)?;
         check_depth("the document", &self.value)?;
@@ -79,7 +79,7 @@ impl ListNamespaces {
     ///
     /// # Errors
     ///
-    /// As for [`MemorySearch::check`]; also `invalid` for a depth of 0.
+    /// See [`MemorySearch::check`]; also `invalid` for a depth of 0.
     pub fn check(&self) -> Result<(), Failure> {
         check_path(&self.prefix)?;
         check_path(&self.suffix)?;
