@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_superstep_is_long_if_it_reads_large_values() {
+    fn a_superstep_is_long_work_if_it_reads_large_values() {
         let graph = |channels: &str, rest: &str| {
             let text = format!(
                 "[graphs.g]\nentry = 'a'\nnodes.a = {{}}\n{rest}\n[graphs.g.channels]\n{channels}"

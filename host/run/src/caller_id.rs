@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_with_other_keys_and_networks_differ() {
+    fn callers_with_different_keys_or_networks_have_different_ids() {
         let network = |last| CallerId::of_network(Ipv4Addr::new(127, 0, 0, last).into());
         let keys = ["1", "2", "127.0.0.1"].map(CallerId::of_key);
         let all: BTreeSet<CallerId> =

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_exact_path_of_a_file_finds_it() {
+    fn only_the_exact_path_finds_a_file_of_a_page() {
         let file = PageFile::new("assets/a.js", Bytes::from_static(b"1"));
         assert_eq!(file.media_type, "text/javascript; charset=utf-8");
         let index = IndexDocument::new(Bytes::from_static(b"<head>")).unwrap();

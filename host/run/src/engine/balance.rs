@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn handovers_converge() {
+    fn repeated_handovers_reach_a_stable_distribution() {
         let mut hosts = [300, 20, 7, 0];
         for round in 0.. {
             assert!(round < 50, "{hosts:?}");

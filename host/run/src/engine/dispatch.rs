@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retry_delays_add_up_to_about_ten_minutes() {
+    fn delays_after_failed_starts_add_up_to_about_ten_minutes() {
         assert_eq!(retry_delay(0), MIN_RETRY_DELAY);
         assert_eq!(retry_delay(1), MIN_RETRY_DELAY * 2);
         assert_eq!(retry_delay(u32::MAX), MAX_RETRY_DELAY);

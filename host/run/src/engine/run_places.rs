@@ -1,8 +1,9 @@
 //! The places for runs of a host, and how callers share them.
 //!
-//! The waiting caller with the fewest places gets the next free place, so a caller that holds half
-//! of the places gets no further place while another caller waits. A caller that holds as many
-//! places as are free for others leaves some of the free places, because its runs may last long.
+//! The waiting caller with the fewest places gets the next free place, so a caller that holds half of
+//! the places gets no further place while another caller waits. A caller that holds as many places as
+//! are free may take further ones, but leaves one of [`RESERVED_PLACES_DIVISOR`] places free for
+//! others, because its runs may last long.
 
 use std::collections::HashMap;
 
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn further_callers_find_free_places() {
+    fn further_callers_find_free_places_for_runs() {
         let mut places = RunPlaces::new(1_000);
         assert_eq!(fill(&mut places, 0), 875);
         for (number, share) in [(1, 63), (2, 31), (3, 16), (4, 8), (5, 4), (6, 2), (7, 1)] {
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn few_places_are_not_reserved() {
+    fn no_place_is_reserved_if_a_host_has_few_places() {
         for all in 1..RESERVED_PLACES_DIVISOR {
             assert_eq!(fill(&mut RunPlaces::new(all), 0), all);
         }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lock_is_removed_even_if_a_waiter_was_dropped() {
+    async fn thread_lock_is_removed_even_if_a_waiter_was_dropped() {
         let (locks, thread) = (ThreadLocks::default(), ThreadId::new("t").unwrap());
         let held = locks.lock(&thread).await;
         assert!(locks.lock(&thread).now_or_never().is_none());

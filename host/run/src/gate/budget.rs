@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_budget_is_unused() {
+    fn call_budget_is_unused_after_a_reset() {
         let budget = CallBudget::default();
         budget.charge_calls(3, 3).unwrap();
         budget.charge_blob(limit::TASK_BLOB_BYTES).unwrap();

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_is_capped_and_zero_is_no_delay() {
+    fn http_delay_is_capped_and_a_delay_of_zero_is_none() {
         let delay = |extra| request(extra).delay();
         assert_eq!(delay(""), None);
         assert_eq!(delay(r#","delay_ms":0"#), None);

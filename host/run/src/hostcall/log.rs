@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_invalid_or_too_deep_are_kept_as_text() {
+    fn log_fields_that_are_invalid_or_too_deep_are_kept_as_text() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let fields = vec![
             field("n", "[1]"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_do_not_fit_are_dropped_before_they_are_parsed() {
+    fn log_fields_beyond_the_limit_are_dropped_before_they_are_parsed() {
         let numbers = format!("[{}0]", "0,".repeat(1 << 20));
         let fields = vec![field("small", "1"), field("numbers", numbers), field("after", "2")];
         let message = LogMessage { fields, ..LogMessage::new("info", "m") }.truncate();
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_truncated_message_is_within_the_limit(
+        fn a_truncated_log_message_is_within_the_limit(
             level in "[a-zö]{0,3}",
             times in 0..3 * limit::EVENT_BYTES,
             sizes in prop::collection::vec(0..limit::EVENT_BYTES, 0..5),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn list_needs_a_grant_for_the_whole_prefix() {
+    fn memory_list_needs_a_grant_for_the_whole_prefix() {
         let list = |prefix: &[&str]| {
             let prefix = parts(prefix);
             ListMemoryNamespaces(ListNamespaces { prefix, limit: 10, ..ListNamespaces::default() })

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn short_fields_are_the_short_strings_in_their_order() {
+    fn short_fields_of_a_request_are_its_short_strings_in_their_order() {
         let (short, long) = ("\u{1}".repeat(SHORT_FIELD_BYTES), "x".repeat(SHORT_FIELD_BYTES + 1));
         let request = json!({
             "z": "last", "a": short, "b": long, "c": 1, "d": null, "e": ["x"], "f": { "g": "x" },

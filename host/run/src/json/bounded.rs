@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_stops_at_the_limit() {
+    fn json_nested_deeper_than_the_limit_is_rejected() {
         let deepest = nested(JSON_MESSAGE_DEPTH);
         assert!(JsonBudget::default().parse::<Value>(&deepest).is_ok());
         let budget = JsonBudget::default();

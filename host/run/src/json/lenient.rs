@@ -376,7 +376,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_cut_anywhere_is_joined(
+        fn surrogate_pairs_cut_at_any_position_are_joined(
             text in "[a-z\u{e9}\u{4f60}\u{1f600}\u{10000}\u{10f7ff}]{0,12}",
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         ) {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_take_more_memory_than_text() {
+    fn numbers_take_more_memory_than_their_text() {
         let event = finished(&json!(vec![0; 1_000]), 0);
         assert!(event_memory_bytes(&event.kind) > 1_000 * VALUE_BYTES);
         let batch = Batch { events: vec![event].into(), ..Batch::default() };
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_new_items_of_a_list_count() {
+    fn only_new_items_of_a_list_count_for_the_size_of_a_batch() {
         let items: Vec<Value> = (0..1_000).map(|_| json!("x".repeat(100))).collect();
         let meta = json!({
             "id": 2, "parent": 1, "step": 1, "source": "loop", "run": "r", "at_ms": 0, "next": [],

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_during_a_query_stay_counted() {
+    fn batches_during_a_query_of_the_log_size_stay_counted() {
         let room = LogSize::new(1_000, 400, None);
         room.add(700);
         let counted = room.bytes();

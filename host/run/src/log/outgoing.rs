@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_long_if_it_has_many_values_to_read() {
+    fn a_batch_is_long_work_if_it_has_many_values_to_read() {
         let (short, long, decoded) = (batch(0, 100), batch(0, 2_000), batch(2_000, 1));
         assert!(!is_long(&Batch::default()) && !is_long(&short));
         assert!(is_long(&long) && is_long(&decoded));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_long_if_its_events_have_much_text() {
+    fn a_batch_is_long_work_if_its_events_have_much_text() {
         let of = |length: usize| {
             let event: Event = serde_json::from_value(json!({
                 "seq": 1, "at_ms": 1, "run": "r", "type": "custom", "task": "t", "node": "n",

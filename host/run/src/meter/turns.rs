@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn owner_without_work_is_remembered_while_it_is_ahead() {
+    fn owner_without_work_is_remembered_while_it_has_used_more_time_than_another() {
         let (mut queue, a, b) = (TurnQueue::<()>::new(2), owner("a"), owner("b"));
         assert!(queue.take_free(&a) && queue.take_free(&b));
         queue.give(&a, 100);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pieces_of_one_owner_wait_in_order_and_let_another_owner_pass() {
+    async fn pieces_of_one_owner_wait_in_order_and_another_owner_overtakes_them() {
         let turns = Turns::new(1);
         let held = turns.take(owner("a")).await;
         let mut first = pin!(turns.take(owner("a")));

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn store_is_measured_again_only_at_the_cap_after_a_pause() {
+    async fn usage_is_measured_again_only_at_the_cap_and_after_a_pause() {
         let meter = CountingMeter::new(false);
         for _ in 0..6 {
             assert!(meter.take(0, 4, true).await);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unmentioned_usage_counts_until_it_expires() {
+    async fn usage_of_unmentioned_blobs_counts_until_it_expires() {
         let meter = CountingMeter::new(false);
         for minute in 0..10 {
             assert!(meter.take(minute * limit::METER_SLOT_MS, 0, false).await);

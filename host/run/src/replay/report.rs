@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_omitted_from_large_reports() {
+    fn large_replay_reports_omit_values() {
         let at = json!({
             "id": 1, "parent": null, "step": 0, "source": "input", "run": "r", "at_ms": 0,
             "next": [], "versions": {}

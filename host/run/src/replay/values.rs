@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_assembled_from_list_deltas() {
+    fn exported_values_are_assembled_from_list_deltas() {
         let tails = [(2, json!([3, 4])), (1, json!([5])), (2, json!([])), (0, json!([6]))];
         let written = written(json!([1, 2]), &tails);
         let all: Vec<Value> = (0..=4).map(|version| at(&written, version)).collect();

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_backend_errors_are_retryable() {
+    fn only_backend_errors_of_a_store_are_retryable() {
         let message = String::new();
         let (operation, thread) = ("read", ThreadId::new("t").unwrap());
         for (error, word, retryable) in [
