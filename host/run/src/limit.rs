@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Linear memory of a guest. A node that handles JSON needs a few MiB, an image in base64 about 50.
+/// Maximum linear memory of a guest. A node that handles JSON needs a few MiB, an image in base64
+/// about 50.
 pub const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Linear memory and tables of all guests of a host together, unless the machine has less than twice as much. The 64
-/// tasks of one superstep may take 4 GiB by their own limits. With this limit the guests of one app hold at most 512
-/// MiB, and a host stays below 1 GB whatever its guests do. A guest that is compiled from Rust begins with 1 MiB, so some
-/// 400 nodes of one app execute at once, and some 900 of several apps.
+/// Maximum linear memory and tables of all guests of a host together, unless the machine has less
+/// than twice as much. The 64 tasks of one superstep may take 4 GiB by their own limits. With this
+/// limit the guests of one app hold at most 512 MiB, and a host stays below 1 GB whatever its
+/// guests do. A guest that is compiled from Rust begins with 1 MiB, so some 400 nodes of one app
+/// execute at once, and some 900 of several apps.
 pub const GUESTS_MEMORY_BYTES: u64 = 1 << 30;
 
 /// Minimum of [`GUESTS_MEMORY_BYTES`] that an operator can set. The guests of one app then hold at most 32 MiB, which a
@@ -30,47 +32,50 @@ pub const SHARE_RESERVE_DIVISOR: u64 = 8;
 /// reserve, since the guest that waits holds a part of the share and ends only after them.
 pub const AWAITED_RESERVE_DIVISOR: u64 = 32;
 
-/// Memory of a guest that can use the whole share of its app. Handling a few hundred KiB of JSON takes less.
+/// Maximum memory of a guest that can use the whole share of its app. Handling a few hundred KiB of
+/// JSON takes less.
 pub const SMALL_GUEST_BYTES: u64 = 4 << 20;
 
-/// Guests of an app that wait for memory, or for a place. The number equals the default number of
-/// guest instances.
+/// Maximum number of guests of an app that wait for memory, or for a place. The number equals the
+/// default number of guest instances.
 pub const WAITING_GUESTS: usize = 1_000;
 
-/// Time for which a guest waits for memory, or for a place, if a client or another guest waits for it. A node waits as
-/// long as its attempt may take.
+/// Maximum time for which a guest waits for memory, or for a place, if a client or another guest
+/// waits for it. A node waits as long as its attempt may take.
 pub const GUEST_WAIT_MS: u64 = 30_000;
 
 /// Divisor of the memory of all guests. The quotient bounds the memory that the slots of ended guests keep for the next
 /// guests, because it is not counted. With a thousand slots each keeps 256 KiB by default, more than most guests write.
 pub const KEPT_MEMORY_DIVISOR: u64 = 4;
 
-/// CPU time of a guest call, without waiting. JSON processing needs far less.
+/// Maximum CPU time of a guest call, without waiting. JSON processing needs far less.
 pub const CPU_MS: u64 = 2_000;
 
-/// Wall time of one attempt of a node without its own timeout, including waits, of a tool, of a web handler and of a
-/// reducer. Some model calls take minutes.
+/// Maximum wall time of one attempt of a node without its own timeout, including waits, of a tool,
+/// of a web handler and of a reducer. Some model calls take minutes.
 pub const NODE_TIMEOUT_MS: u64 = 600_000;
 
-/// Host calls of one task or web handler. The limit stops a guest that calls the host in an endless loop.
+/// Maximum number of host calls of one task or web handler. The limit stops a guest that calls the
+/// host in an endless loop.
 pub const HOST_CALLS: u32 = 10_000;
 
-/// Bytes of all requests and results of one task or web handler that pass the gate. The limit bounds the size of the
-/// journal.
+/// Maximum bytes of all requests and results of one task or web handler that pass the gate. The
+/// limit bounds the size of the journal.
 pub const HOST_CALL_BYTES: u64 = 64 << 20;
 
-/// Host calls of one task or web handler and all tools that it calls. Each tool also has its own count.
+/// Maximum number of host calls of one task or web handler and all tools that it calls. Each tool
+/// also has its own count.
 pub const TASK_HOST_CALLS: u64 = 100_000;
 
-/// Bytes of all requests and results of one task or web handler and its tools. The limit bounds how much one task adds
-/// to the log of its thread.
+/// Maximum bytes of all requests and results of one task or web handler and its tools. The limit
+/// bounds how much one task adds to the log of its thread.
 pub const TASK_HOST_CALL_BYTES: u64 = 256 << 20;
 
-/// Bytes of a node's outcome. Large data belongs into blobs.
+/// Maximum bytes of a node's outcome. Large data belongs into blobs.
 pub const OUTPUT_BYTES: u64 = 4 << 20;
 
-/// Bytes that the host copies out of a guest in one call; the component model calls this *lifting*. Without the limit,
-/// a small guest could make the host allocate much memory.
+/// Maximum bytes that the host copies out of a guest in one call; the component model calls this
+/// *lifting*. Without the limit, a small guest could make the host allocate much memory.
 pub const LIFT_BYTES: u64 = 32 << 20;
 
 /// Divisor of the number of places for runs. The quotient is the number of places that stay free
@@ -84,76 +89,81 @@ pub const RESERVED_PLACES_DIVISOR: usize = 8;
 /// instances is for runs, whatever clients ask for.
 pub const HANDLER_INSTANCES_DIVISOR: u32 = 2;
 
-/// Elements of a guest's tables, which hold the targets of indirect calls.
+/// Maximum number of elements of a guest's tables, which hold the targets of indirect calls.
 pub const TABLE_ELEMENTS: u64 = 20_000;
 
-/// Core instances in one component. Rust needs 3, Python 16.
+/// Maximum number of core instances in one component. Rust needs 3, Python 16.
 pub const CORE_INSTANCES: u32 = 50;
 
-/// Events of a log that are read at a time. Each client of a stream holds one page in memory and shares it with all
-/// clients at the same position. A page has some hundred KiB, since few events exceed one KiB. Pages are not shorter,
-/// since a reader of a whole log makes one round trip to a shared store for each page.
+/// Maximum number of events of a log that are read at a time. Each client of a stream holds one
+/// page in memory and shares it with all clients at the same position. A page has some hundred KiB,
+/// since few events exceed one KiB. Pages are not shorter, since a reader of a whole log makes one
+/// round trip to a shared store for each page.
 pub const PAGE_EVENTS: usize = 256;
 
-/// Bytes of JSON of the events of a log that are read at a time. An event with more bytes is read alone. Pages of usual
-/// events are far smaller; 256 outcomes of tasks could have a gigabyte for each client of a stream.
+/// Maximum bytes of JSON of the events of a log that are read at a time. An event with more bytes
+/// is read alone. Pages of usual events are far smaller; 256 outcomes of tasks could have a
+/// gigabyte for each client of a stream.
 pub const PAGE_EVENT_BYTES: u64 = 4 << 20;
 
-/// Bytes of JSON of the checkpoints that are read at a time, unless one alone has more: their metadata, values and
-/// events. A client gets the history of a thread in pages of this size, and each state counts in full. Fifty states of
-/// some hundred KiB fit.
+/// Maximum bytes of JSON of the checkpoints that are read at a time, unless one alone has more:
+/// their metadata, values and events. A client gets the history of a thread in pages of this size,
+/// and each state counts in full. Fifty states of some hundred KiB fit.
 pub const HISTORY_BYTES: u64 = 32 << 20;
 
-/// Memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the adapter of
-/// models has another one. A schema of 20 KiB without patterns takes about 1 MiB, and each pattern
-/// counts one to two MiB, which matching it may take.
+/// Maximum memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the
+/// adapter of models has another one. A schema of 20 KiB without patterns takes about 1 MiB, and
+/// each pattern counts one to two MiB, which matching it may take.
 pub const SCHEMA_CACHE_BYTES: u64 = 64 << 20;
 
-/// Memory of the states that the engine keeps. Values that states share count once. The least recently used
-/// states are removed. Some hundred conversations of as many messages fit.
+/// Maximum memory of the states that the engine keeps. Values that states share count once. The
+/// least recently used states are removed. Some hundred conversations of as many messages fit.
 pub const STATE_CACHE_BYTES: u64 = 64 << 20;
 
-/// States of each graph of a thread that the engine keeps in memory: the newest ones. The next run
-/// needs one; streams are a few checkpoints behind their run. A state that takes more than
-/// [`STATE_CACHE_BYTES`] divided by this number is not kept, so one graph never takes the whole
-/// cache.
+/// Maximum number of states of each graph of a thread that the engine keeps in memory: the newest
+/// ones. The next run needs one; streams are a few checkpoints behind their run. A state that takes
+/// more than [`STATE_CACHE_BYTES`] divided by this number is not kept, so one graph never takes the
+/// whole cache.
 pub const CACHED_STATES: usize = 4;
 
-/// Bytes in memory of one run's batches that are not durable yet: their weight (see `wattle_graph::weight`), what items
-/// of lists take besides, and the JSON of their events. A run that is further ahead waits. The limit bounds this memory,
-/// and how long the end of the run waits for the batches. A store in a file holds the batches once more, as it will write
-/// them.
+/// Maximum bytes in memory of one run's batches that are not durable yet: their weight (see
+/// `wattle_graph::weight`), what items of lists take besides, and the JSON of their events. A run
+/// that is further ahead waits. The limit bounds this memory, and how long the end of the run waits
+/// for the batches. A store in a file holds the batches once more, as it will write them.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 
-/// Bytes of the log of a thread in the store. Copying, verifying and exporting a thread read the whole log. A
-/// conversation of ten thousand turns has some hundred MiB.
+/// Maximum bytes of the log of a thread in the store. Copying, verifying and exporting a thread
+/// read the whole log. A conversation of ten thousand turns has some hundred MiB.
 pub const THREAD_LOG_BYTES: u64 = 1 << 30;
 
-/// Pending interrupts of a thread. Every view of the thread contains all of them.
+/// Maximum number of pending interrupts of a thread. Every view of the thread contains all of them.
 pub const THREAD_QUESTIONS: u64 = 1_000;
 
-/// Blobs that a thread mentions. A run that stores blobs holds their digests in memory.
+/// Maximum number of blobs that a thread mentions. A run that stores blobs holds their digests in
+/// memory.
 pub const THREAD_BLOBS: u64 = 10_000;
 
-/// Bytes of the blobs that a thread mentions. Enough for some hundred large images or documents.
+/// Maximum bytes of the blobs that a thread mentions. Enough for some hundred large images or
+/// documents.
 pub const THREAD_BLOB_BYTES: u64 = 4 << 30;
 
-/// Bytes of blobs that web handlers of an app stored and that no thread mentions yet. Blobs without a mention are swept
-/// after [`UNMENTIONED_MS`].
+/// Maximum bytes of blobs that web handlers of an app stored and that no thread mentions yet. Blobs
+/// without a mention are swept after [`UNMENTIONED_MS`].
 pub const HANDLER_BLOB_BYTES: u64 = 4 << 30;
 
 /// Minimum bytes that a blob counts. A file occupies at least one block of the disk.
 pub const BLOB_MIN_BYTES: u64 = 4 << 10;
 
-/// Files that the file projections of an app write for one run. Each costs a few operations of the file system.
+/// Maximum number of files that the file projections of an app write for one run. Each costs a few
+/// operations of the file system.
 pub const RUN_FILES: usize = 10_000;
 
-/// Bytes of the files that the file projections of an app write for one run. A task and its tools
-/// may store as many bytes in blobs, which become parts of files.
+/// Maximum bytes of the files that the file projections of an app write for one run. A task and its
+/// tools may store as many bytes in blobs, which become parts of files.
 pub const RUN_FILE_BYTES: u64 = 256 << 20;
 
-/// Bytes of the files of an app in the folders of its file projections, [`BLOB_MIN_BYTES`] each at
-/// least. Enough for 64 runs that write the maximum, or for logs of years.
+/// Maximum bytes of the files of an app in the folders of its file projections, [`BLOB_MIN_BYTES`]
+/// each at least. Enough for 64 runs that write the maximum, or for logs of years.
 pub const APP_FILE_BYTES: u64 = 16 << 30;
 
 /// How long a blob without a mention counts. The sweep does not delete it earlier.
@@ -172,116 +182,128 @@ pub const METER_SLOT_MS: u64 = 60_000;
 /// Apps and tenants whose measurements are cached. Beyond this number, all of them are discarded and measured again.
 pub const METERED_OWNERS: usize = 10_000;
 
-/// Blobs in one page of the list of blobs that threads mention.
+/// Maximum number of blobs in one page of the list of blobs that threads mention.
 pub const MENTIONED_PAGE: usize = 4_096;
 
-/// Bytes of stored threads that recovery reads at once after a start. The limit bounds the memory of the recovery.
+/// Maximum bytes of stored threads that recovery reads at once after a start. The limit bounds the
+/// memory of the recovery.
 pub const RECOVERY_BYTES: u64 = 64 << 20;
 
-/// Characters of the message of a failure in the record of its thread. Lists show it, and the record of the run has the
-/// whole message.
+/// Maximum number of characters of the message of a failure in the record of its thread. Lists show
+/// it, and the record of the run has the whole message.
 pub const THREAD_FAILURE_CHARS: usize = 200;
 
-/// Characters of the code of a failure in the record of its thread. Codes of the host are far shorter; guests may use
-/// codes of their own.
+/// Maximum number of characters of the code of a failure in the record of its thread. Codes of the
+/// host are far shorter; guests may use codes of their own.
 pub const THREAD_FAILURE_CODE_CHARS: usize = 64;
 
-/// Pending runs of a thread. Each request for a run reads all of them.
+/// Maximum number of pending runs of a thread. Each request for a run reads all of them.
 pub const THREAD_PENDING_RUNS: usize = 1_000;
 
-/// Orphaned threads that are read at once.
+/// Maximum number of orphaned threads that are read at once.
 pub const ORPHANED_PAGE: usize = 256;
 
-/// Bytes of the threads or runs in one page of a list, unless a single one has more: in memory (see
-/// `wattle_graph::weight`), or of JSON for whole records of runs. A thread may have [`METADATA_BYTES`] of metadata, and a
-/// pending run the input of a request. A store that is read over a network sends about as many bytes.
+/// Maximum bytes of the threads or runs in one page of a list, unless a single one has more: in
+/// memory (see `wattle_graph::weight`), or of JSON for whole records of runs. A thread may have
+/// [`METADATA_BYTES`] of metadata, and a pending run the input of a request. A store that is read
+/// over a network sends about as many bytes.
 pub const LIST_BYTES: u64 = 4 << 20;
 
-/// Threads that one search or count examines after its indexed conditions. A client continues a
-/// search with the position in its result, so a search for a rare match takes several requests of
-/// bounded time.
+/// Maximum number of threads that one search or count examines after its indexed conditions. A
+/// client continues a search with the position in its result, so a search for a rare match takes
+/// several requests of bounded time.
 pub const SEARCH_THREADS: usize = 20_000;
 
-/// Bytes of JSON of the records that one search or count examines. As many as a search of the long-term memory reads.
+/// Maximum bytes of JSON of the records that one search or count examines. As many as a search of
+/// the long-term memory reads.
 pub const SEARCH_BYTES: u64 = 64 << 20;
 
-/// Bytes of the text of a search, and of the code of a failure in it. Words of people and ids are shorter. Each record
-/// that is examined is compared with the text.
+/// Maximum bytes of the text of a search, and of the code of a failure in it. Words of people and
+/// ids are shorter. Each record that is examined is compared with the text.
 pub const SEARCH_TEXT_BYTES: usize = 512;
 
-/// Threads in one page of the list of pending interrupts. The host reads the current superstep of each from the store.
+/// Maximum number of threads in one page of the list of pending interrupts. The host reads the
+/// current superstep of each from the store.
 pub const INTERRUPT_THREADS: usize = 50;
 
-/// Bytes in memory of the events from which one page of the list of pending interrupts is read. The
-/// page ends after the thread with which it exceeds the limit. A superstep that waits for a person
-/// has some KiB of events.
+/// Maximum bytes in memory of the events from which one page of the list of pending interrupts is
+/// read. The page ends after the thread with which it exceeds the limit. A superstep that waits for
+/// a person has some KiB of events.
 pub const INTERRUPT_EVENT_BYTES: u64 = 8 << 20;
 
-/// Threads that a reader of all threads reads at once. A thread without metadata takes some hundred bytes.
+/// Maximum number of threads that a reader of all threads reads at once. A thread without metadata
+/// takes some hundred bytes.
 pub const WALK_THREADS: usize = 1_000;
 
-/// Runs that a reader of all runs of a thread reads at once, without their requests. Such a run takes some hundred bytes.
+/// Maximum number of runs that a reader of all runs of a thread reads at once, without their
+/// requests. Such a run takes some hundred bytes.
 pub const WALK_RUNS: usize = 1_000;
 
-/// Runs that a reader of all runs of a thread reads at once, with their requests: a few more than clients get in a page
-/// by default.
+/// Maximum number of runs that a reader of all runs of a thread reads at once, with their requests:
+/// a few more than clients get in a page by default.
 pub const WALK_RUN_RECORDS: usize = 32;
 
 /// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
 /// block the recovery of others.
 pub const RECOVERY_MS: u64 = 60_000;
 
-/// Bytes of a request that the journal holds in full. A longer request is stored as its first bytes and its digest.
+/// Maximum bytes of a request that the journal holds in full. A longer request is stored as its
+/// first bytes and its digest.
 pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;
 
-/// Events that a task or a web handler may emit.
+/// Maximum number of events that a task or a web handler may emit.
 pub const EMITTED_EVENTS: u32 = 10_000;
 
-/// Bytes of one emitted event, or of one log message with its fields. A longer log message is truncated.
+/// Maximum bytes of one emitted event, or of one log message with its fields. A longer log message
+/// is truncated.
 pub const EVENT_BYTES: usize = 64 << 10;
 
-/// Log messages of one attempt of a task or of one web handler, with those of its tools. Further messages are dropped:
-/// a message is for people, and the work that it describes must not fail because of it.
+/// Maximum number of log messages of one attempt of a task or of one web handler, with those of its
+/// tools. Further messages are dropped: a message is for people, and the work that it describes
+/// must not fail because of it.
 pub const LOG_MESSAGES: u64 = 10_000;
 
-/// Bytes of all log messages of one attempt of a task or of one web handler, with those of its tools: 800 bytes for
-/// each message. The operator's log receives them too, and nothing else bounds what a web handler adds to it.
+/// Maximum bytes of all log messages of one attempt of a task or of one web handler, with those of
+/// its tools: 800 bytes for each message. The operator's log receives them too, and nothing else
+/// bounds what a web handler adds to it.
 pub const LOG_MESSAGES_BYTES: u64 = 8 << 20;
 
-/// Bytes in memory of the buffered log messages of one thread: their weight (see
+/// Maximum bytes in memory of the buffered log messages of one thread: their weight (see
 /// `wattle_graph::weight`) and their JSON. At this limit, the messages are flushed to the store
 /// before the guest continues. Below the limit, they wait for the next event that is flushed, since
 /// a flush for each message would be slower.
 pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 
-/// Bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a parameter
-/// of a statement, the extension fields of a record. A parsed value takes up to 32 times the memory
-/// of its text. The limit equals that of an outcome, from which such a value comes or of which it
-/// becomes a part.
+/// Maximum bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a
+/// parameter of a statement, the extension fields of a record. A parsed value takes up to 32 times
+/// the memory of its text. The limit equals that of an outcome, from which such a value comes or of
+/// which it becomes a part.
 pub const CALL_JSON_BYTES: usize = 4 << 20;
 
-/// Bytes of the JSON text of the input, the context or an answer of a run that a guest starts or resumes. As many bytes
-/// as a request to the API may have by default.
+/// Maximum bytes of the JSON text of the input, the context or an answer of a run that a guest
+/// starts or resumes. As many bytes as a request to the API may have by default.
 pub const RUN_JSON_BYTES: usize = 16 << 20;
 
-/// Bytes of the JSON text of an interrupt's payload. A person reads it, and every view of the thread contains it. The
-/// arguments of a tool call that a person approves fit.
+/// Maximum bytes of the JSON text of an interrupt's payload. A person reads it, and every view of
+/// the thread contains it. The arguments of a tool call that a person approves fit.
 pub const INTERRUPT_PAYLOAD_BYTES: usize = 1 << 20;
 
-/// Levels of nesting in JSON from guests, models and clients. The log adds some levels, and JSON readers stop at 128.
+/// Maximum number of levels of nesting in JSON from guests, models and clients. The log adds some
+/// levels, and JSON readers stop at 128.
 pub const JSON_DEPTH: usize = 100;
 
-/// Levels of nesting in a message of a service or a body of a request, which contains a value of [`JSON_DEPTH`] levels
-/// within some levels of its own.
+/// Maximum number of levels of nesting in a message of a service or a body of a request, which
+/// contains a value of [`JSON_DEPTH`] levels within some levels of its own.
 pub const JSON_MESSAGE_DEPTH: usize = JSON_DEPTH + 16;
 
-/// Bytes in memory of the values and keys of one message of a service or one body of a request, without their texts; see
-/// `wattle_graph::weight`. A number in a list takes 36 times the memory of its text. As many bytes as a state may have by
-/// default, so that a larger value could not be stored anyway.
+/// Maximum bytes in memory of the values and keys of one message of a service or one body of a
+/// request, without their texts; see `wattle_graph::weight`. A number in a list takes 36 times the
+/// memory of its text. As many bytes as a state may have by default, so that a larger value could
+/// not be stored anyway.
 pub const JSON_VALUES_BYTES: u64 = 64 << 20;
 
-/// Bytes of a run context as JSON. The record of a thread contains it, and every task gets a copy. Settings of a caller
-/// have some KiB; documents belong into the input.
+/// Maximum bytes of a run context as JSON. The record of a thread contains it, and every task gets
+/// a copy. Settings of a caller have some KiB; documents belong into the input.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
 
 /// Maximum to which an operator can set [`RUN_CONTEXT_BYTES`]: the limit of the input of a run. The
@@ -290,120 +312,128 @@ pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
 /// check by the cap.
 pub const MOST_RUN_CONTEXT_BYTES: u64 = RUN_JSON_BYTES as u64;
 
-/// Bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches read the metadata of all
-/// threads.
+/// Maximum bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches
+/// read the metadata of all threads.
 pub const METADATA_BYTES: usize = 64 << 10;
 
-/// Calls of one batch (`complete-all`, `send-all`) that run concurrently. The limit bounds the load on services.
+/// Maximum number of calls of one batch (`complete-all`, `send-all`) that run concurrently. The
+/// limit bounds the load on services.
 pub const BATCH_CONCURRENCY: usize = 4;
 
-/// Calls in one batch.
+/// Maximum number of calls in one batch.
 pub const BATCH_CALLS: usize = 256;
 
-/// Consecutive cancelled runs whose unused results the next run may reuse. After more cancels in a row, the calls are
-/// made and paid again.
+/// Maximum number of consecutive cancelled runs whose unused results the next run may reuse. After
+/// more cancels in a row, the calls are made and paid again.
 pub const REUSE_SCAN_RUNS: usize = 16;
 
-/// Bytes of the reusable results of cancelled runs that a run holds in memory. Beyond the limit, the oldest results are
-/// discarded and their calls are made and paid again. A completion has some KiB and images are blobs, so thousands fit.
+/// Maximum bytes of the reusable results of cancelled runs that a run holds in memory. Beyond the
+/// limit, the oldest results are discarded and their calls are made and paid again. A completion
+/// has some KiB and images are blobs, so thousands fit.
 pub const REUSE_BYTES: u64 = 32 << 20;
 
-/// Tasks of one superstep that one run executes concurrently.
+/// Maximum number of tasks of one superstep that one run executes concurrently.
 pub const STEP_CONCURRENCY: usize = 64;
 
-/// Versions of apps in memory that are not the newest of their app. Beyond the limit, the least recently used ones that are
-/// archived are unloaded, and loaded again when a thread needs them. Each holds the compiled code of its components.
+/// Maximum number of versions of apps in memory that are not the newest of their app. Beyond the
+/// limit, the least recently used ones that are archived are unloaded, and loaded again when a
+/// thread needs them. Each holds the compiled code of its components.
 pub const PINNED_VERSIONS: usize = 100;
 
-/// Files and folders of an app's page, compressed forms counted. A built page has some dozens.
+/// Maximum number of files and folders of an app's page, compressed forms counted. A built page has
+/// some dozens.
 pub const PAGE_FILES: usize = 1_000;
 
-/// Bytes of all files of an app's page, with their compressed forms. They are in memory while the app is loaded. A page
-/// that loads quickly has some hundred KiB.
+/// Maximum bytes of all files of an app's page, with their compressed forms. They are in memory
+/// while the app is loaded. A page that loads quickly has some hundred KiB.
 pub const PAGE_BYTES: u64 = 32 << 20;
 
-/// Bytes of a blob.
+/// Maximum bytes of a blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
 
-/// Bytes of a blob that one read returns. A guest reads a larger blob in ranges. The bytes are in the memory of the
-/// host, and of the guest, which has as much memory by default.
+/// Maximum bytes of a blob that one read returns. A guest reads a larger blob in ranges. The bytes
+/// are in the memory of the host, and of the guest, which has as much memory by default.
 pub const BLOB_READ_BYTES: u64 = 64 << 20;
 
-/// Bytes of all blobs that one task or web handler and its tools store, including blobs that exist
-/// already. The limit equals the size of the largest blob.
+/// Maximum bytes of all blobs that one task or web handler and its tools store, including blobs
+/// that exist already. The limit equals the size of the largest blob.
 pub const TASK_BLOB_BYTES: u64 = BLOB_BYTES;
 
-/// Bytes of an export that is read, and of the code and blobs in it after decompression. They are held in memory, and a
-/// small file may decompress to much more.
+/// Maximum bytes of an export that is read, and of the code and blobs in it after decompression.
+/// They are held in memory, and a small file may decompress to much more.
 pub const EXPORT_BYTES: u64 = 1 << 30;
 
-/// Bytes of the differences that a replay reports. A difference may be as large as the whole state.
+/// Maximum bytes of the differences that a replay reports. A difference may be as large as the
+/// whole state.
 pub const REPLAY_DIFF_BYTES: u64 = 64 << 20;
 
 /// Maximum delay that an HTTP request may ask for before it is sent. Long enough to back off from a busy service, and
 /// too short to keep a waiting instance for long.
 pub const HTTP_DELAY_MS: u32 = 10_000;
 
-/// Random bytes per call, as the contract specifies.
+/// Maximum number of random bytes per call, as the contract specifies.
 pub const RANDOM_BYTES: u32 = 4_096;
 
-/// Elicitation rounds that an MCP server asks in one call. A form has a few steps, and a server that asks endlessly
-/// must not keep a person busy.
+/// Maximum number of elicitation rounds that an MCP server asks in one call. A form has a few
+/// steps, and a server that asks endlessly must not keep a person busy.
 pub const SERVER_ROUNDS: usize = 16;
 
-/// Questions of one elicitation round. A person answers all of them at once.
+/// Maximum number of questions of one elicitation round. A person answers all of them at once.
 pub const ELICITED_QUESTIONS: usize = 16;
 
-/// Bytes of the text of one question of an elicitation round. A person reads the whole text. A longer text is refused
-/// and not truncated, since a person must not agree to something that was not shown.
+/// Maximum bytes of the text of one question of an elicitation round. A person reads the whole
+/// text. A longer text is refused and not truncated, since a person must not agree to something
+/// that was not shown.
 pub const ELICITED_MESSAGE_BYTES: usize = 4 << 10;
 
-/// Bytes of the name of one question of an elicitation round.
+/// Maximum bytes of the name of one question of an elicitation round.
 pub const ELICITED_NAME_BYTES: usize = 256;
 
-/// Bytes of the state that a server expects back with the answers. Enough for the state of a few
-/// steps. The log stores the state.
+/// Maximum bytes of the state that a server expects back with the answers. Enough for the state of
+/// a few steps. The log stores the state.
 pub const ELICITED_STATE_BYTES: usize = 64 << 10;
 
-/// Levels of tools that call tools. Enough for an agent among the tools of an agent. Each level holds a guest instance.
+/// Maximum number of levels of tools that call tools. Enough for an agent among the tools of an
+/// agent. Each level holds a guest instance.
 pub const TOOL_DEPTH: u32 = 4;
 
-/// Levels of subgraphs. Real applications need far fewer, and the longest namespace still fits the keys of the stores.
+/// Maximum number of levels of subgraphs. Real applications need far fewer, and the longest
+/// namespace still fits the keys of the stores.
 pub const GRAPH_DEPTH: usize = 8;
 
-/// Violations of an arguments schema that a failure lists. A model corrects only a few at a time.
+/// Maximum violations of arguments that a failure lists. A model corrects only a few at a time.
 pub const TOOL_VIOLATIONS: usize = 8;
 
-/// Parts of a namespace of the long-term memory. A deeper hierarchy is data, not a name.
+/// Maximum parts of a namespace of the long-term memory. A deeper hierarchy is data, not a name.
 pub const MEMORY_PARTS: usize = 16;
 
-/// Bytes of all parts of a namespace of the long-term memory. With the key and the name of a tenant they stay below the
-/// longest entry of a database index.
+/// Maximum bytes of all parts of a namespace of the long-term memory. With the key and the name of
+/// a tenant they stay below the longest entry of a database index.
 pub const MEMORY_NAMESPACE_BYTES: usize = 1_024;
 
-/// Bytes of a key of the long-term memory.
+/// Maximum bytes of a key of the long-term memory.
 pub const MEMORY_KEY_BYTES: usize = 512;
 
-/// Bytes of a document of the long-term memory. Every search that examines a document reads all of it, so large data
-/// belongs into blobs.
+/// Maximum bytes of a document of the long-term memory. Every search that examines a document reads
+/// all of it, so large data belongs into blobs.
 pub const MEMORY_DOCUMENT_BYTES: usize = 256 << 10;
 
-/// Documents or namespaces in one result of the long-term memory.
+/// Maximum number of documents or namespaces in one result of the long-term memory.
 pub const MEMORY_RESULTS: usize = 1_000;
 
-/// Bytes of the documents in one result of the long-term memory, which the guest receives in one piece.
+/// Maximum bytes of the documents in one result of the long-term memory, which a guest gets whole.
 pub const MEMORY_ANSWER_BYTES: usize = 8 << 20;
 
-/// Documents that one search of the long-term memory examines. The search reads each of them.
+/// Maximum number of documents that one search of the long-term memory examines and reads.
 pub const MEMORY_SCANNED: usize = 20_000;
 
-/// Bytes of the documents that one search of the long-term memory examines.
+/// Maximum bytes of the documents that one search of the long-term memory examines.
 pub const MEMORY_SCANNED_BYTES: usize = 64 << 20;
 
-/// Conditions of one filter of the long-term memory.
+/// Maximum number of conditions of one filter of the long-term memory.
 pub const MEMORY_CONDITIONS: usize = 32;
 
-/// Bytes of the query text of one search of the long-term memory.
+/// Maximum bytes of the query text of one search of the long-term memory.
 pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
 
 /// Bytes for which a document of the long-term memory counts in addition to its namespace, its key
@@ -415,8 +445,8 @@ pub const MEMORY_ROW_BYTES: u64 = 128;
 /// tenant share one such quota. It suffices for a million facts of some KiB.
 pub const MEMORY_TOTAL_BYTES: u64 = 4 << 30;
 
-/// Bytes of the outcomes in the cache of an app, for one tenant or for all requests without a
-/// tenant. An outcome has at most [`MEMORY_DOCUMENT_BYTES`]. Beyond the limit, outcomes are not
+/// Maximum bytes of the outcomes in the cache of an app, for one tenant or for all requests without
+/// a tenant. An outcome has at most [`MEMORY_DOCUMENT_BYTES`]. Beyond the limit, outcomes are not
 /// cached: equal tasks are executed again, and nothing fails.
 pub const APP_CACHE_BYTES: u64 = 1 << 30;
 
@@ -436,7 +466,7 @@ pub struct Limits {
     pub host_call_bytes: u64,
     /// See [`OUTPUT_BYTES`].
     pub output_bytes: u64,
-    /// Bytes that the host copies out of the guest in one call; see [`LIFT_BYTES`].
+    /// Maximum bytes that the host copies out of the guest in one call; see [`LIFT_BYTES`].
     pub lift_bytes: u64,
     /// Limits of outbound HTTP.
     pub net: NetLimits,
@@ -519,17 +549,17 @@ impl Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetLimits {
-    /// Bytes of a response body, which the guest receives in one piece. Default: 8 MiB, enough for usual JSON
-    /// responses.
+    /// Maximum bytes of a response body, which the guest receives in one piece. Default: 8 MiB,
+    /// enough for usual JSON responses.
     pub response_bytes: u64,
-    /// Bytes of a request body. Default: 8 MiB.
+    /// Maximum bytes of a request body. Default: 8 MiB.
     pub request_bytes: u64,
     /// Time of the whole exchange, including redirects, for a request without its own timeout. Default: 30 s.
     pub timeout_ms: u64,
     /// Maximum timeout that a request may set. Default: 120 s. Some services work while the client waits; work that
     /// takes longer should be polled.
     pub longest_timeout_ms: u64,
-    /// Redirects that are followed. Default: 5.
+    /// Maximum number of redirects that are followed. Default: 5.
     pub redirects: u32,
 }
 
@@ -545,21 +575,21 @@ impl Default for NetLimits {
     }
 }
 
-/// Supersteps of one edit. All of them are in memory before the first is written.
+/// Maximum number of supersteps of one edit. All of them are in memory before the first is written.
 pub const EDIT_SUPERSTEPS: usize = 100;
 
 /// Limits of one SQL statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SqlLimits {
-    /// Rows of a result. Further rows are dropped, and the result is marked as truncated. Default: 10,000.
+    /// Maximum rows; further rows are dropped and the result is marked as truncated. Default: 10,000.
     pub rows: u64,
-    /// Bytes of all values of a result. Further rows are dropped, and the result is marked as truncated. Default: 8
-    /// MiB.
+    /// Maximum bytes of all values of a result. Further rows are dropped, and the result is marked
+    /// as truncated. Default: 8 MiB.
     pub bytes: u64,
-    /// Time of one statement. Default: 30 s.
+    /// Maximum time of one statement, in milliseconds. Default: 30 s.
     pub timeout_ms: u64,
-    /// Bytes of the text of a statement, which bounds the recursion of parsers. Default: 256 KiB.
+    /// Maximum bytes of the text of a statement. Bounds the recursion of parsers. Default: 256 KiB.
     pub statement_bytes: u64,
 }
 

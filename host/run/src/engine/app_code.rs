@@ -49,7 +49,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `unavailable` while the app is loaded for the first time; `not-found` if there is none.
+    /// `unavailable` while the app is loaded for the first time; `not-found` if there is no such app.
     pub(super) fn app(&self, name: &AppName) -> Result<Arc<App>, Failure> {
         let catalog = &self.0.catalog;
         if let Some(app) = catalog.app(name) {
@@ -109,7 +109,7 @@ impl Engine {
 ///
 /// # Errors
 ///
-/// `invalid` if none is named and the app has several; `not-found`.
+/// `invalid` if no graph is named and the app has several; `not-found` if the graph does not exist.
 pub(super) fn select_graph(
     app: &App,
     name: Option<&GraphName>,
