@@ -179,7 +179,7 @@ pub const MEASURE_AGE_MS: u64 = 60_000;
 /// Resolution of the times at which usage is recorded. Usage within one interval is merged to save memory.
 pub const METER_SLOT_MS: u64 = 60_000;
 
-/// Apps and tenants whose measurements are cached. Beyond this number, all of them are discarded and measured again.
+/// Maximum number of cached measurements of apps and tenants. Beyond it, all of them are discarded.
 pub const METERED_OWNERS: usize = 10_000;
 
 /// Maximum number of blobs in one page of the list of blobs that threads mention.
@@ -582,7 +582,7 @@ pub const EDIT_SUPERSTEPS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SqlLimits {
-    /// Maximum rows; further rows are dropped and the result is marked as truncated. Default: 10,000.
+    /// Maximum rows. Further rows are dropped, and the result is marked truncated. Default: 10,000.
     pub rows: u64,
     /// Maximum bytes of all values of a result. Further rows are dropped, and the result is marked
     /// as truncated. Default: 8 MiB.

@@ -49,7 +49,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `unavailable` while the app is loaded for the first time; `not-found` if there is no such app.
+    /// `unavailable` while the app is loaded for the first time; `not-found` if it does not exist.
     pub(super) fn app(&self, name: &AppName) -> Result<Arc<App>, Failure> {
         let catalog = &self.0.catalog;
         if let Some(app) = catalog.app(name) {
