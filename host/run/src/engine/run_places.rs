@@ -1,9 +1,9 @@
 //! The places for runs of a host, and how callers share them.
 //!
-//! The waiting caller with the fewest places gets the next free place, so a caller that holds half of
-//! the places gets no further place while another caller waits. A caller that holds as many places as
-//! are free may take further ones, but leaves one of [`RESERVED_PLACES_DIVISOR`] places free for
-//! others, because its runs may last long.
+//! The waiting caller with the fewest places gets the next free place, so a caller that holds half
+//! of the places gets no further place while another caller waits. A caller that holds as many
+//! places as are free may take further ones, but leaves one of [`RESERVED_PLACES_DIVISOR`] places
+//! free for others, because its runs may last long.
 
 use std::collections::HashMap;
 
