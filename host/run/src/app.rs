@@ -69,8 +69,8 @@ pub struct App {
 /// Grants by plugin.
 pub type PluginGrants = BTreeMap<PluginName, Arc<Grants>>;
 
-/// The grants of the plugins of an app. They can be replaced while the app is in use. A guest keeps
-/// the grants with which its call began.
+/// The grants of the plugins of an app. The grants can be replaced while the app is in use. A guest
+/// keeps the grants with which its call began.
 #[derive(Default)]
 pub struct AppGrants(ArcSwap<PluginGrants>);
 

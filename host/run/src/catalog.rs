@@ -207,8 +207,8 @@ impl Catalog {
         Some((pinned.app.clone(), graph_version.clone()))
     }
 
-    /// Returns the versions of a graph that are in memory or archived: first the one that new runs
-    /// use, if there is one, and then the others by digest.
+    /// Returns the versions of a graph that are in memory or archived: first the version that new
+    /// runs use, if there is one, and then the other versions by digest.
     pub fn graph_versions(&self, app: &AppName, graph: &GraphName) -> Vec<KnownVersion> {
         let archived = self.source().map(|source| source.archived_versions(app, graph));
         let inner = self.lock();

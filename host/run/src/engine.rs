@@ -86,8 +86,8 @@ const SHUTDOWN_STEP_TIMEOUT: Duration = Duration::from_secs(2);
 /// setting has a default.
 #[derive(Clone, Default)]
 pub struct EngineConfig {
-    /// Runtime that executes runs and guests. It is separate from the runtime that serves HTTP, so
-    /// that a busy guest does not delay requests. Default: the current runtime.
+    /// Runtime that executes runs and guests. This runtime is separate from the runtime that serves
+    /// HTTP, so that a busy guest does not delay requests. Default: the current runtime.
     pub runtime: Option<Handle>,
     /// Time to live of threads that do not set one. Default: threads are kept forever.
     pub thread_ttl: Option<ThreadTtl>,
@@ -327,7 +327,8 @@ impl Engine {
         };
         if tokio::time::timeout(grace, ends()).await.is_err() {
             self.0.abort.set();
-            // A run that blocks its runtime thread cannot be aborted; it ends with the process.
+            // A run that blocks its runtime thread cannot be aborted; such a run ends with the
+            // process.
             if tokio::time::timeout(SHUTDOWN_STEP_TIMEOUT, ends()).await.is_err() {
                 let runs = self.active().len();
                 tracing::warn!(

@@ -90,7 +90,7 @@ pub struct CodeFile {
 /// The operator's grants and settings of an app, on which its code depends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperatorPolicy {
-    /// Grants of each plugin. They contain the names of secrets only.
+    /// Grants of each plugin. The grants contain only the names of secrets.
     pub grants: BTreeMap<PluginName, Grants>,
     /// Settings of the app, including those of the operator.
     pub settings: Value,

@@ -1,6 +1,7 @@
 //! Host calls: request, output, grant check and idempotency of every call that a guest can make.
 //!
-//! The types mirror `wit/wattle`. They serialize, since requests and outputs are journaled.
+//! The types mirror `wit/wattle`. The types can be serialized, since requests and outputs are
+//! journaled.
 
 pub mod blob;
 pub mod bytes_serde;

@@ -127,9 +127,9 @@ pub const STATE_CACHE_BYTES: u64 = 64 << 20;
 pub const CACHED_STATES: usize = 4;
 
 /// Maximum bytes in memory of one run's batches that are not durable yet: their weight (see
-/// `wattle_graph::weight`), what items of lists take besides, and the JSON of their events. A run
-/// that is further ahead waits. The limit bounds this memory, and how long the end of the run waits
-/// for the batches. A store in a file holds the batches once more, as it will write them.
+/// `wattle_graph::weight`), the additional memory of list items, and the JSON of their events. A
+/// run that is further ahead waits. The limit bounds this memory, and how long the end of the run
+/// waits for the batches. A store in a file holds the batches once more, as it writes them.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 
 /// Maximum bytes of the log of a thread in the store. Copying, verifying and exporting a thread

@@ -40,7 +40,7 @@ enum Measure {
     Bytes,
 }
 
-/// Documents that share a cap: those of a scope under a prefix.
+/// Documents that share a cap: the documents of a scope under a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct DocumentOwner {
     scope: MemoryScope,

@@ -35,8 +35,8 @@ pub(crate) struct LoopState {
     pub(super) checkpoint_seq: u64,
 }
 
-/// Sequence number of events that this process has written. It compares greater than every sequence
-/// number read from the log at startup.
+/// Sequence number of events that this process has written. This value is greater than every
+/// sequence number that was read from the log at startup.
 pub(super) const THIS_PROCESS_SEQ: u64 = u64::MAX;
 
 impl LoopState {

@@ -185,7 +185,7 @@ async fn run_subgraph(
     Ok(SubgraphResult { end, checkpoint, is_persisted: persists_checkpoints, initial_values })
 }
 
-/// Returns the context of a subgraph. `context` is that of the parent task.
+/// Returns the context of a subgraph. `context` is the context of the parent task.
 fn subgraph_context(context: &StepContext, nested: &SubgraphCall) -> GraphContext {
     let mut parents = context.parents.as_ref().clone();
     parents.insert(context.log.namespace().clone(), context.base);

@@ -46,11 +46,11 @@ const ENGINE_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Page size of a list of all pending runs.
 const PAGE: usize = 1_000;
 
-/// Delay after the first transient failure to start a run. It doubles with each failure.
+/// Delay after the first transient failure to start a run. The delay doubles with each failure.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// Upper bound of the delay after a failure to start a run. It bounds how long runs stay pending
-/// after an outage of the store.
+/// Upper bound of the delay after a failure to start a run. This bound also limits how long runs
+/// stay pending after an outage of the store.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Number of transient failures to start a run after which the run fails. With the delays between
@@ -216,7 +216,7 @@ impl Engine {
     }
 }
 
-/// Returns the pending run of a thread that starts next: the first one that is due, or else the one
+/// Returns the pending run of a thread that starts next: the first run that is due, or else the run
 /// that becomes due first.
 fn next_of<'p>(
     mut pending: impl Iterator<Item = &'p PendingRun> + Clone,

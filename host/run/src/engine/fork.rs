@@ -90,7 +90,7 @@ impl Engine {
     ///
     /// `not-found` if the thread, checkpoint or call does not exist or was pruned; `busy` while a
     /// run is active; `conflict` if no node is triggered at the checkpoint; `invalid` and
-    /// `unsupported` if the given result cannot override that of the call.
+    /// `unsupported` if the given result cannot override the result of the call.
     pub async fn fork(&self, request: ForkThread) -> Result<RunRef, Failure> {
         match &request.from {
             ForkFrom::Checkpoint { input, .. } => {

@@ -71,8 +71,8 @@ impl HostLeases {
         self.strays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a stray lease. It replaces an older stray lease of the same thread, which ended when
-    /// the new one was acquired.
+    /// Adds a stray lease. This lease replaces an older stray lease of the same thread, which ended
+    /// when the new lease was acquired.
     pub(super) fn add_stray(&self, thread: &ThreadId, epoch: Option<LeaseEpoch>) {
         let mut strays = self.strays();
         if strays.len() < MAX_STRAY_LEASES || strays.contains_key(thread) {

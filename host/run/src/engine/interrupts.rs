@@ -35,8 +35,8 @@ pub struct InterruptPage {
 
 impl Engine {
     /// Returns the pending interrupts of the threads that match a search and are interrupted. A
-    /// page has at most [`INTERRUPT_THREADS`] threads. It ends early once the events from which it
-    /// was read have [`INTERRUPT_EVENT_BYTES`].
+    /// page has at most [`INTERRUPT_THREADS`] threads. A page ends early once the events from which
+    /// it was read have [`INTERRUPT_EVENT_BYTES`].
     ///
     /// Threads that have expired or are set aside are left out, and so are those whose log cannot
     /// be read: one damaged thread does not hide the interrupts of all others.

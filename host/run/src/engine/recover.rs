@@ -371,7 +371,7 @@ impl Engine {
         set_aside.insert(thread, aside);
     }
 
-    /// Removes a thread from those that are set aside, and from those that wait for their apps.
+    /// Removes a thread from the threads that are set aside or wait for their apps.
     pub(super) fn clear_set_aside(&self, thread: &ThreadId) {
         self.0.recovery.set_aside().remove(thread);
         self.0.recovery.waiting().remove(thread);

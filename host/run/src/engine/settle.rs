@@ -81,8 +81,8 @@ impl Engine {
         Ok(tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default())
     }
 
-    /// Records the decision about a call in doubt, or about a call that waits for a person. It
-    /// takes effect when the thread continues.
+    /// Records the decision about a call in doubt, or about a call that waits for a person. The
+    /// decision takes effect when the thread continues.
     ///
     /// # Errors
     ///

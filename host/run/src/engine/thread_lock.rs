@@ -1,4 +1,4 @@
-//! Locks of threads in this process. They serialize the operations on the runs of a thread.
+//! Locks of threads in this process. The locks serialize the operations on the runs of a thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -45,7 +45,7 @@ pub struct UpdateThread {
     pub thread: ThreadId,
     /// Tenant of the caller. A thread of another tenant is not found.
     pub tenant: Option<String>,
-    /// Metadata to add. It replaces entries with the same key.
+    /// Metadata to add. Each entry replaces an entry with the same key.
     pub metadata: BTreeMap<String, Value>,
     /// New time to live. Default: unchanged.
     pub ttl: Option<ThreadTtl>,

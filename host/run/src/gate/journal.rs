@@ -228,7 +228,7 @@ impl Journal {
         Ok(first)
     }
 
-    /// Returns the budget of the task, or of the tool. It is the same in all attempts.
+    /// Returns the budget of the task, or of the tool. All attempts have the same budget.
     pub(crate) fn budget(&self) -> Arc<CallBudget> {
         self.lock().budget.clone()
     }

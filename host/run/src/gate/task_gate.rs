@@ -25,8 +25,8 @@ pub struct TaskGate {
     pub task: TaskId,
     /// Node of the task.
     pub node: NodeName,
-    /// Call numbers of the tool calls that led to the guest, outermost first. It is empty for the
-    /// node itself.
+    /// Call numbers of the tool calls that led to the guest, outermost first. The scope of the node
+    /// itself is empty.
     pub scope: Vec<u32>,
     /// Log of the thread.
     pub log: Arc<ThreadLog>,

@@ -55,7 +55,8 @@ pub struct Transaction {
     budget: ByteBudget,
 }
 
-/// Byte budget of the guest. It is charged for results of the database and of the journal alike.
+/// Byte budget of the guest. Results of the database and results of the journal are both charged to
+/// this budget.
 struct ByteBudget {
     budget: Arc<CallBudget>,
     allowed: u64,

@@ -53,7 +53,7 @@ pub struct StartRun {
     /// Tenant of the thread.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// Run options. They override the settings of the graph.
+    /// Run options, which override the settings of the graph.
     #[serde(default)]
     pub options: RunOptions,
     /// Time to live of the thread; `None` keeps the current time to live.
@@ -77,7 +77,7 @@ pub struct CreateRun {
     pub tenant: Option<String>,
     /// Strategy if the thread has an active run or pending runs.
     pub strategy: Multitask,
-    /// Run options. They override the settings of the graph.
+    /// Run options, which override the settings of the graph.
     pub options: RunOptions,
     /// True if the run stays pending when a temporary condition prevents its start. Otherwise that
     /// condition is returned as an error, and no run is created.
@@ -133,7 +133,7 @@ pub struct ResumeRun {
     /// If set, the thread must belong to this tenant.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// Run options. They override the settings of the graph.
+    /// Run options, which override the settings of the graph.
     #[serde(default)]
     pub options: RunOptions,
     /// Who requests the run.

@@ -1,5 +1,4 @@
-//! Function names of streamed completions. Request and output are those of
-//! [`crate::hostcall::llm`].
+//! Function names of streamed completions. [`crate::hostcall::llm`] defines request and output.
 
 use wattle_graph::call::CallKind;
 

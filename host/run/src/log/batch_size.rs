@@ -26,7 +26,7 @@ const FRAME_BYTES: u64 = 128;
 /// Size of a checkpoint without values, triggers and versions.
 const CHECKPOINT_BYTES: u64 = 384;
 
-/// Returns the approximate size of a batch as text, in bytes. It is 0 for a batch that only changes
+/// Returns the approximate size of a batch as text, in bytes; 0 for a batch that only changes
 /// records, which are not in the log.
 pub(super) fn text_bytes(batch: &Batch) -> u64 {
     let events = batch.events.json().map_or(0, <[u8]>::len) as u64;

@@ -9,7 +9,7 @@ use wattle_graph::llm::{Completion, CompletionRequest, Delta, GeneratedImage, Im
 
 use crate::ports::{BlobStore, Caller};
 
-/// The target of a route. It contains no key and no address.
+/// The target of a route, without key and address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteInfo {
     /// The provider that is called first.

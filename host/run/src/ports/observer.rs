@@ -30,7 +30,7 @@ pub struct RunSummary {
 }
 
 /// Receives a notification when a run starts and ends. An observer reads the event log to build its
-/// projection. It cannot affect a run.
+/// projection. An observer cannot affect a run.
 pub trait Observer: Send + Sync {
     /// Notifies that a run has started, or continues after a restart of the host. Must not block.
     fn run_started(&self, app: &AppName, graph: &GraphName) {

@@ -16,8 +16,8 @@ use crate::ports::blob::{BlobInfo, BlobRef, BlobStore};
 use crate::ports::store::Owner;
 use crate::ports::{Caller, Ports};
 
-/// The blobs of a thread, counted during a run. They are read from the store when the run stores
-/// its first blob.
+/// The blobs of a thread, counted during a run. The blobs are read from the store when the run
+/// stores its first blob.
 #[derive(Default)]
 pub(crate) struct ThreadBlobs(Mutex<Option<CountedBlobs>>);
 

@@ -1,4 +1,4 @@
-//! Ports of a replay. They refuse every call, since the journal has the results.
+//! Ports of a replay. The ports refuse every call, since the journal has the results.
 
 use std::sync::Arc;
 

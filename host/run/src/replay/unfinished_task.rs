@@ -1,4 +1,4 @@
-//! Replays tasks that did not finish: those that failed, and those that wait for an answer.
+//! Replays tasks that did not finish: tasks that failed, and tasks that wait for an answer.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{TaskFailed, TaskFault, TaskFinished};

@@ -1,6 +1,6 @@
-//! Replays subgraphs without checkpoints: those with `state = "none"`, and the subgraphs of a run
-//! with durability `exit`. They are rebuilt from the inputs that their tasks, or the calls that
-//! started them, passed to them.
+//! Replays subgraphs without checkpoints: subgraphs with `state = "none"`, and the subgraphs of a
+//! run with durability `exit`. Such subgraphs are rebuilt from the inputs that their tasks, or the
+//! calls that started them, passed to them.
 
 use std::sync::Arc;
 

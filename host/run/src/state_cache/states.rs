@@ -63,7 +63,7 @@ impl State {
 /// The states of one thread by graph, each with the newest last.
 type GraphStates = BTreeMap<Namespace, VecDeque<Arc<State>>>;
 
-/// The states in the cache. They take at most `capacity_bytes`.
+/// The states in the cache, which take at most `capacity_bytes`.
 pub(super) struct States {
     capacity_bytes: u64,
     /// Threads by their last use, least recent first. Every thread has at least one state.

@@ -1,8 +1,8 @@
 //! Cache of task outcomes.
 //!
-//! An entry is a document in the long-term memory, in the scope of the host. It therefore outlives
-//! the host process, can be cleared by app, graph and node, and cannot be forged by a guest. A
-//! cache that cannot be read or written does not fail the run.
+//! An entry is a document in the long-term memory, in the scope of the host. An entry therefore
+//! outlives the host process, can be cleared by app, graph and node, and cannot be forged by a
+//! guest. A cache that cannot be read or written does not fail the run.
 
 use std::time::Instant;
 

@@ -44,7 +44,7 @@ impl Effect for ListMemoryNamespaces {
     }
 }
 
-/// Returns the memory that a guest can access: that of its tenant.
+/// Returns the memory that a guest can access: the memory of its tenant.
 fn scope(context: &EffectContext<'_>) -> MemoryScope {
     MemoryScope::Tenant(context.caller.tenant.clone())
 }

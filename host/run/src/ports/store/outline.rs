@@ -7,6 +7,6 @@ use super::{CheckpointTuple, ThreadHead};
 pub struct CheckpointOutline {
     /// The thread.
     pub head: ThreadHead,
-    /// The checkpoint with the events since then. It has no channel values.
+    /// The checkpoint with the events since then, without channel values.
     pub tuple: CheckpointTuple,
 }
