@@ -6,8 +6,8 @@
 //! 3. The gate checks budgets, pending rounds of an MCP server, the decision about an in-doubt call
 //!    and the size of the log.
 //! 4. The log records the start of a call of a kind that a person waits for
-//! ([`LOGS_START`](crate::hostcall::HostCall::LOGS_START)). The host then waits until the log is
-//! durable.
+//!    ([`LOGS_START`](crate::hostcall::HostCall::LOGS_START)). The host then waits until the log is
+//!    durable.
 //! 5. The gate checks the grant and performs the call while the host holds the lease of the thread.
 //! 6. [`CallEntry::record`] records the result.
 //!
