@@ -30,8 +30,9 @@ pub(crate) fn resolve_range(
         Some(end) if end <= size => Ok(offset..end),
         _ => {
             let requested = length.map_or("all".to_owned(), |length| format!("{length} bytes"));
-            let message =
-                format!("`{blob}` has {size} bytes; {requested} from {offset} are out of range");
+            let message = format!(
+                "`{blob}` has {size} bytes; a read of {requested} from {offset} is out of range"
+            );
             Err(Failure::new(code::INVALID, message))
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! A packed record is a tag byte (0: plain, 1: LZ4, with the plain length before the data) and the
 //! data. The format is JSON, since records contain JSON of guests and clients, and other tools can
-//! read it.
+//! read JSON.
 //!
 //! A checked record is the byte 2, a checksum and a packed record. The checksum also covers the
-//! table and the key, so a record under another key does not match.
+//! table and the key, so the checksum of a record that is stored under another key does not match.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,33 +19,34 @@ use wattle_run::ports::store::{EncodedEvents, StoreError};
 use crate::error::corrupt;
 use crate::json_scan::scan_json;
 
-/// Maximum nesting depth of a record. The JSON parser refuses deeper ones, so they must not be
-/// written either.
+/// Maximum nesting depth of a record. The JSON parser rejects deeper records, so the store must not
+/// write them.
 pub(crate) const MAX_DEPTH: usize = 127;
 
 /// Maximum size of a record in bytes of JSON. Larger state belongs in blobs.
 pub(crate) const MAX_RECORD_BYTES: usize = 512 * 1024 * 1024;
 
-/// Minimum size of a record that is compressed, in bytes of JSON. Shorter records gain nothing.
+/// Minimum size of a record that is compressed, in bytes of JSON. Compression saves no space on
+/// shorter records.
 const MIN_COMPRESS_BYTES: usize = 512;
 
-/// Maximum number of bytes that one byte of LZ4 unpacks to. A record that claims more is damaged,
-/// and no memory is allocated for it.
+/// Maximum number of bytes to which LZ4 decompresses one byte. A record whose plain length is
+/// larger is damaged, and no memory is allocated for it.
 const MAX_LZ4_RATIO: usize = 255;
 
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 const CHECKED: u8 = 2;
 
-/// Length of a checksum in bytes. It is the beginning of a BLAKE3 digest, and long enough that no
-/// damage matches by chance.
+/// Length of a checksum in bytes. A damaged record matches a checksum of this length with a
+/// probability of 2^-64.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
-/// A checksum.
+/// A checksum: the first bytes of a BLAKE3 digest.
 pub(crate) type Checksum = [u8; CHECKSUM_BYTES];
 
-/// Returns the checksum of several byte strings. The length of each is hashed too, so no byte can
-/// move from one to the next.
+/// Returns the checksum of several byte strings. The hash includes the length of each byte string,
+/// so the checksum changes if a byte moves from one string to the next.
 pub(crate) fn checksum(parts: &[&[u8]]) -> Checksum {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -57,7 +58,7 @@ pub(crate) fn checksum(parts: &[&[u8]]) -> Checksum {
     check
 }
 
-/// Adds a checksum for a key of a table to a packed record.
+/// Returns a packed record with a checksum that covers the table, the key and the record.
 pub(crate) fn with_checksum(table: &str, key: &[u8], packed: &[u8]) -> Vec<u8> {
     let mut stored = Vec::with_capacity(1 + CHECKSUM_BYTES + packed.len());
     stored.push(CHECKED);
@@ -108,10 +109,10 @@ pub(crate) fn named(what: &str, key: &[u8]) -> String {
     format!("{what} `{}`", String::from_utf8_lossy(key))
 }
 
-/// A record as JSON, for the seal, and packed.
+/// A record in two forms: the JSON, which the seal covers, and the packed record, which is stored.
 #[derive(Debug)]
 pub(crate) struct Encoded {
-    /// The JSON; `None` if the packed record contains it as it is.
+    /// The JSON; `None` if the packed record is not compressed and so contains the JSON.
     json: Option<Vec<u8>>,
     packed: Vec<u8>,
 }
@@ -195,7 +196,7 @@ impl Packer {
 
 /// Returns the length of a stored record in bytes of JSON, without holding the JSON in memory.
 pub(crate) fn json_bytes<T: Serialize + ?Sized>(record: &T) -> u64 {
-    // The record was written before, so it can be encoded again.
+    // The record was encoded before it was stored, so encoding cannot fail.
     json_text::length(record).unwrap_or_default()
 }
 
@@ -209,7 +210,7 @@ pub(crate) fn unpack<T: DeserializeOwned>(what: &str, packed: &[u8]) -> Result<T
 pub(crate) fn compress(json: &[u8]) -> Vec<u8> {
     if json.len() >= MIN_COMPRESS_BYTES {
         let packed = lz4_flex::block::compress_prepend_size(json);
-        // Less than an eighth saved is not worth the time to decompress.
+        // A saving of less than an eighth does not justify the time of decompression.
         if packed.len() < json.len() - json.len() / 8 {
             return with_tag(LZ4, &packed);
         }
@@ -275,7 +276,7 @@ mod tests {
             let value = json!({ "text": "x".repeat(length) });
             let encoded = Packer::default().encode(&value).unwrap();
             assert_eq!(encoded.json(), value.to_string().as_bytes());
-            assert_eq!(encoded.json.is_some(), length > 1_000, "only compressed ones need it");
+            assert_eq!(encoded.json.is_some(), length > 1_000, "only a compressed record needs it");
             assert_eq!(encoded.into_packed(), Packer::default().pack(&value).unwrap());
         }
     }
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_records_are_corrupt_errors() {
+    fn reading_a_damaged_record_returns_corrupt() {
         for bytes in [&b""[..], b"\x02{}", b"\x00{", b"\x01", b"\x01\xff\xff\xff\xff{}"] {
             let error = unpack::<Value>("thing", bytes).unwrap_err();
             assert!(matches!(error, StoreError::Corrupt { what, .. } if what == "thing"));

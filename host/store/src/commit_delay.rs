@@ -1,4 +1,5 @@
-//! Decides when a writer commits: immediately if a caller waits, otherwise after the commit delay.
+//! Decides when a writer commits: immediately if a caller awaits a batch, otherwise after the
+//! commit delay.
 //!
 //! A commit costs nearly the same for one batch as for many, and only one commit is in progress at
 //! a time. So a writer holds batches that no caller awaits for the commit delay, and several of
@@ -8,15 +9,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Default commit delay. Several supersteps without effects take less, and a client that polls a
-/// thread does not notice the delay.
+/// Default commit delay. Several supersteps without effects take less time than this delay, and a
+/// client that polls a thread does not notice the delay.
 pub const DEFAULT_COMMIT_DELAY: Duration = Duration::from_millis(2);
 
-/// Maximum commit delay. It bounds the work without a waiting caller that a crash loses and
-/// recovery repeats, and how late other hosts are notified of events.
+/// Maximum commit delay. The maximum bounds the work that no caller awaits and that recovery
+/// repeats after a crash. The maximum also bounds the delay of notifications of events to other
+/// hosts.
 pub const MAX_COMMIT_DELAY: Duration = Duration::from_secs(1);
 
-/// Refuses a commit delay that is too long.
+/// Checks that a commit delay is at most [`MAX_COMMIT_DELAY`].
 ///
 /// # Errors
 ///
@@ -54,9 +56,8 @@ impl FlushRequests {
         self.request(self.last_assigned.load(Ordering::Relaxed));
     }
 
-    /// Returns true if a caller awaits a batch with the number `first` or a higher one. It stays
-    /// true for a while after a later batch was awaited: the writer then commits often enough
-    /// without a delay.
+    /// Returns whether a caller awaits, or has awaited, a batch with the number `first` or a higher
+    /// number. If the caller no longer waits, the writer only commits earlier than necessary.
     pub(crate) fn is_requested(&self, first: u64) -> bool {
         self.requested_up_to.load(Ordering::Acquire) >= first
     }

@@ -82,10 +82,10 @@ use verify::verify;
 use writer::{QUEUE_CAPACITY, Writer};
 use writer_handle::WriterHandle;
 
-/// How long a compaction waits for reads to end. A copy of a large thread ends within it.
+/// How long a compaction waits for reads to end. A copy of a large thread ends within this time.
 const COMPACT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Delay between two attempts to compact the file, in which reads and batches proceed.
+/// Delay between two attempts to compact the file. Reads and batches proceed during the delay.
 const COMPACT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A store in a file. Clones share it. Dropping the last one writes all queued batches and closes
@@ -103,20 +103,20 @@ impl fmt::Debug for RedbStore {
 }
 
 impl RedbStore {
-    /// Opens the file, and creates it if it does not exist; its folder must exist. The commit delay
-    /// is [`DEFAULT_COMMIT_DELAY`].
+    /// Opens the file, and creates the file if it does not exist. The folder must exist. The commit
+    /// delay is [`DEFAULT_COMMIT_DELAY`].
     ///
     /// # Errors
     ///
-    /// [`StoreError::NewerFormat`] if a newer Wattle wrote it, [`StoreError::Corrupt`] if it is
-    /// damaged or not a store, [`StoreError::Backend`] if it cannot be opened, for example because
-    /// another process has it open.
+    /// [`StoreError::NewerFormat`] if a newer Wattle wrote the file, [`StoreError::Corrupt`] if the
+    /// file is damaged or not a store, [`StoreError::Backend`] if the file cannot be opened, for
+    /// example because another process has it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, DEFAULT_COMMIT_DELAY)
     }
 
-    /// Opens the file with another commit delay: how long a batch that no caller awaits may wait
-    /// for others to share its commit, at most
+    /// Opens the file with the given commit delay: the maximum time for which a batch that no
+    /// caller awaits waits for other batches to share its commit. The maximum commit delay is
     /// [`MAX_COMMIT_DELAY`](commit_delay::MAX_COMMIT_DELAY).
     ///
     /// # Errors
@@ -260,7 +260,8 @@ impl Store for RedbStore {
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         let newest = self.0.watches.subscribe(thread, || {
-            // Blocks while the file is compacted, which is better than a number that is too small.
+            // This read blocks while the file is compacted. Without the read, the watch would begin
+            // with a number that is too small.
             let head = guarded("read", || Snapshot::newest(&self.0.file)?.head(thread));
             self.0.note_failure(head).map_or_else(
                 |error| {
@@ -270,7 +271,7 @@ impl Store for RedbStore {
                 |head| head.map_or(0, |head| head.last_seq),
             )
         });
-        // Batches in the commit delay were queued before the thread was watched.
+        // The writer may hold batches that were queued before the watch began.
         if let Ok(writer) = self.0.writer() {
             writer.request_flush();
         }

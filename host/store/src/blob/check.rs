@@ -1,7 +1,8 @@
 //! Comparison of the bytes of a blob with its digest, which is its name.
 //!
-//! Even a ranged read hashes the whole blob, so the result is cached for a while: a blob that is
-//! sent in several reads is hashed once. A blob that was written since then is hashed again.
+//! Even a ranged read hashes the whole blob, so the result is cached for [`MAX_AGE`]. A blob that
+//! is sent in several reads is hashed once. A blob that was written after the comparison is hashed
+//! again.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -40,7 +41,8 @@ impl<S> Default for VerifiedBlobs<S> {
 }
 
 impl<S: PartialEq> VerifiedBlobs<S> {
-    /// Returns whether a blob was compared recently and was not written since.
+    /// Returns whether the cache has a result for a blob with the given stamp that is younger than
+    /// [`MAX_AGE`].
     pub(crate) fn contains(&self, blob: BlobRef, stamp: &S) -> bool {
         let is_valid =
             |entry: &Verification<S>| entry.stamp == *stamp && entry.at.elapsed() < MAX_AGE;
@@ -61,7 +63,7 @@ impl<S: PartialEq> VerifiedBlobs<S> {
 #[derive(Debug, Default)]
 pub(crate) struct VerifiedFiles(VerifiedBlobs<Stamp>);
 
-/// The metadata of a file that change whenever a program writes to it.
+/// Metadata of a file. At least one of the fields changes whenever a program writes to the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,

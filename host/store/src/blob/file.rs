@@ -4,8 +4,9 @@
 //! complete. The sidecar file is written first, so every blob has one. The modification time of a
 //! blob is the time of its last put, which a sweep compares with the grace period.
 //!
-//! The name of a file is the digest of its bytes, and every read compares them. A blob with other
-//! bytes is an error, and a put of the original bytes writes it again.
+//! The name of a file is the digest of its bytes, and every read compares the bytes with the
+//! digest. A read of a file with other bytes fails. A put of the original bytes writes the file
+//! again.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -30,7 +31,8 @@ use crate::error::backend;
 use crate::folders::BLOBS_FOLDER;
 use crate::sweep::Sweepable;
 
-/// Folder of files that are being written. Opening deletes files that a crash left there.
+/// Folder of files that are being written. [`FileBlobs::open`] deletes the files that a crash left
+/// there.
 const TMP_DIR: &str = "tmp";
 
 /// Blobs as files. Clones share the folder, which must belong to one process alone.
@@ -109,7 +111,7 @@ impl BlobDir {
         if self.has(blob, bytes.len() as u64) {
             let file = File::options().append(true).open(&path);
             file.and_then(|file| touch(&file))
-                .map_err(|error| io_failure("update the time of", blob, &error))?;
+                .map_err(|error| io_failure("update the modification time of", blob, &error))?;
             return Ok(blob);
         }
         let sidecar = serde_json::to_vec(&Sidecar { media_type });
@@ -120,8 +122,8 @@ impl BlobDir {
         Ok(blob)
     }
 
-    /// Returns whether a blob exists as it was put. A blob that cannot be read counts as missing,
-    /// so the put writes it again.
+    /// Returns whether a blob is stored and intact: its file has `bytes` bytes that match the
+    /// digest, and its sidecar file can be read. A put writes any other blob again.
     fn has(&self, blob: BlobRef, bytes: u64) -> bool {
         let Ok(file) = File::open(self.path(blob)) else {
             return false;
@@ -135,13 +137,14 @@ impl BlobDir {
         is_intact
     }
 
-    /// Writes a file atomically, also if the process crashes.
+    /// Writes a file atomically: after a crash, the file has either the old or the new content.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let name = self.next_name.fetch_add(1, Ordering::Relaxed).to_string();
         let tmp = self.root.join(TMP_DIR).join(name);
         let written = self.write_under(&tmp, path, bytes);
         if written.is_err() {
-            // On a full disk every byte counts. If the deletion fails, the next start repeats it.
+            // The incomplete file takes space on a disk that may be full. If the deletion fails,
+            // the next start deletes the file.
             let _ = fs::remove_file(&tmp);
         }
         written
@@ -261,8 +264,8 @@ impl BlobDir {
         Ok(found.err().filter(|_| path.exists()).map(|failure| failure.message))
     }
 
-    /// Hard-links every intact blob into another folder, or copies it where that fails. Returns the
-    /// damage of the others.
+    /// Hard-links every intact blob into another folder, or copies the blob if the hard link fails.
+    /// Returns the damage of the damaged blobs.
     fn copy_to(&self, folder: &Path) -> io::Result<Vec<Damage>> {
         let damaged = self.find_damage()?;
         let is_damaged = |blob: &BlobRef| {
@@ -302,7 +305,7 @@ impl BlobDir {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "compared with times of files, which no clock fixes")]
+#[expect(clippy::disallowed_methods, reason = "a sweep compares the time with the system clock")]
 fn touch(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
@@ -339,8 +342,8 @@ fn is_older(path: &Path, age: Duration) -> bool {
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|elapsed| elapsed >= age))
 }
 
-/// Hard-links a file, or copies it where that fails. Files of blobs are only replaced and never
-/// modified, so a hard link is as good as a copy.
+/// Hard-links a file, or copies the file if the hard link fails. Files of blobs are replaced and
+/// never modified, so a hard link keeps its content as a copy does.
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     if to.exists() {
         return Ok(());

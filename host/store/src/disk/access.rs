@@ -57,8 +57,8 @@ impl Inner {
         reply_rx.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Runs a closure on a blocking thread, which makes its changes in several commands to the
-    /// writer.
+    /// Runs a closure on a blocking thread. The closure makes its changes in several commands to
+    /// the writer.
     pub(super) async fn run_rewrite_job<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -82,8 +82,8 @@ impl Inner {
             .await
     }
 
-    /// Passes the result of a read through. If the file failed, requests that the writer reopens
-    /// it, even if no batch follows.
+    /// Returns the result of a read unchanged. If the read shows that the file has failed, requests
+    /// that the writer reopen the file, even if no batch follows.
     pub(super) fn note_failure<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &read
             && self.file.note_failure(error)
@@ -139,7 +139,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // The writer ends when the queue is closed and empty. A rewrite keeps the queue open until
-        // it ends.
+        // the rewrite ends.
         self.is_closing.store(true, Ordering::Release);
         if let Some(writer) = self.writer.take() {
             writer.request_flush();
@@ -193,7 +193,7 @@ mod tests {
 
         fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
             if self.fails.swap(false, Ordering::AcqRel) {
-                return Err(io::Error::other("the disk cannot read it"));
+                return Err(io::Error::other("the disk reports a read error"));
             }
             self.file.read(offset, out)
         }
@@ -240,8 +240,8 @@ mod tests {
         Batch { record, ..Batch::default() }
     }
 
-    /// Opens a store with one thread and cold caches. Returns it with the flag that makes its next
-    /// read fail.
+    /// Opens a store with one thread and cold caches. Returns the store and the flag that makes the
+    /// next read of its file fail.
     async fn flaky() -> (RedbStore, ThreadId, Arc<AtomicBool>, TempDir) {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");

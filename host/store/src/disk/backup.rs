@@ -1,7 +1,7 @@
 //! A copy of the file as of one commit, made during reads and writes.
 //!
-//! The copy is made in one read transaction. redb reuses no page of the transaction before it ends,
-//! so the file grows by the data that is written until then.
+//! The copy is made in one read transaction. redb reuses no page of the transaction before the
+//! transaction ends, so the file grows by the data that is written during the copy.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -25,7 +25,7 @@ use crate::folders::BACKUPS_FOLDER;
 
 const OP_BACK_UP: &str = "back up its file";
 
-/// Number of entries that one commit writes.
+/// Number of table entries that one commit to the copy writes.
 const ENTRIES_PER_COMMIT: usize = 4096;
 
 /// Extension of the folder of a backup until the backup is complete.
@@ -36,7 +36,8 @@ pub(crate) fn backups_folder(store: &Path) -> PathBuf {
     store.parent().unwrap_or(Path::new("")).join(BACKUPS_FOLDER)
 }
 
-/// Creates a folder with an unused name in another one, which is created if it does not exist.
+/// Creates a folder with an unused name in the folder `inside`. Creates `inside` if it does not
+/// exist.
 ///
 /// # Errors
 ///
@@ -80,7 +81,7 @@ pub(crate) fn finish(folder: &Path) -> Result<PathBuf, StoreError> {
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if a part of it cannot be deleted.
+/// [`StoreError::Backend`] if a part of the folder cannot be deleted.
 pub(crate) fn remove(folder: &Path) -> Result<(), StoreError> {
     let removed = fs::remove_dir_all(folder);
     removed.map_err(|error| backend(OP_BACK_UP, format!("`{}`: {error}", folder.display())))
@@ -101,7 +102,8 @@ pub(crate) fn delete_unfinished(inside: &Path) {
 ///
 /// # Errors
 ///
-/// Errors of both files. The new file is then incomplete.
+/// Errors of reading the snapshot and of writing the new file. After an error, the new file is
+/// incomplete.
 pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
     guarded(OP_BACK_UP, || {
         let database = Builder::new().create(to).map_err(redb_error(OP_BACK_UP))?;

@@ -11,7 +11,7 @@ pub(crate) struct ByteReader<'a> {
 }
 
 impl<'a> ByteReader<'a> {
-    /// Creates a reader. Its errors contain `what`, the name of what is read.
+    /// Creates a reader of `rest`. `what` names the data in errors.
     pub(crate) fn new(what: &'static str, rest: &'a [u8]) -> Self {
         Self { what, rest }
     }
@@ -21,7 +21,7 @@ impl<'a> ByteReader<'a> {
         self.rest
     }
 
-    /// Reads a number of bytes.
+    /// Reads `count` bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], StoreError> {
         let Some((bytes, rest)) = self.rest.split_at_checked(count) else {
             let message = format!("{count} bytes expected, {} found", self.rest.len());
@@ -31,19 +31,19 @@ impl<'a> ByteReader<'a> {
         Ok(bytes)
     }
 
-    /// Reads an array.
+    /// Reads an array of `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(N)?);
         Ok(array)
     }
 
-    /// Reads a number of four bytes.
+    /// Reads a little-endian `u32`.
     pub(crate) fn u32(&mut self) -> Result<u32, StoreError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Reads a number of eight bytes.
+    /// Reads a little-endian `u64`.
     pub(crate) fn u64(&mut self) -> Result<u64, StoreError> {
         self.array().map(u64::from_le_bytes)
     }

@@ -98,7 +98,7 @@ pub(crate) fn load_frame_at(log: &impl LogReader, number: u64) -> Result<Frame, 
 }
 
 /// Finds the frames of checkpoints by a walk back from the frame `newest`. The frame index of
-/// `parent` names most of these frames, so the walk seldom goes past it. The result lacks
+/// `parent` names most of these frames, so the walk seldom goes past `parent`. The result lacks
 /// checkpoints that do not exist.
 pub(crate) fn find_frames(
     log: &impl LogReader,

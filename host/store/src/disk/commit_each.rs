@@ -58,8 +58,8 @@ impl Writer {
         }
     }
 
-    /// Sets a thread aside if it cannot be read: the host refuses all work on it, so nothing that
-    /// it may need is deleted.
+    /// Sets a thread aside if it cannot be read. The host then refuses all work on the thread, and
+    /// deletes nothing that the thread may need.
     pub(super) fn set_aside_if_damaged(&mut self, thread: &ThreadId) {
         let committed_aside = match guarded("read", || find_damage(&self.file, thread)) {
             Ok(Some(reason)) => {

@@ -1,4 +1,4 @@
-//! The kind of the file, and the tables of a new one.
+//! The kind of the file, and the tables of a new file.
 
 use redb::{Database, Error};
 

@@ -1,4 +1,5 @@
-//! Encoding of batches before they are queued: JSON, the blobs that it mentions, and compression.
+//! Encoding of batches before they are queued: serialization as JSON, collection of the mentioned
+//! blobs, and compression.
 //!
 //! The callers of [`append`](wattle_run::ports::Store::append) encode their batches in parallel,
 //! while the writer thread, which all of them share, commits earlier ones. The writer thread only
@@ -35,7 +36,8 @@ pub(crate) struct EncodedBatch {
 pub(crate) enum EncodedValue {
     /// The full value.
     Full(Encoded),
-    /// The items of a list delta. Whether the list can be stored as a delta depends on the thread.
+    /// The items of a list delta. Whether the store can keep the delta in place of the full list
+    /// depends on the history of the thread.
     Delta(ListDelta, Encoded),
 }
 
@@ -72,8 +74,8 @@ pub(crate) fn written_values(
     written.filter_map(move |channel| Some((channel, values.get(channel)?)))
 }
 
-/// Returns the list delta of a channel in a checkpoint, and the items of the delta, if the delta
-/// fits the value.
+/// Returns the list delta of a channel in a checkpoint, and the items of the delta. Returns `None`
+/// if the value is not a list, or has fewer items than the delta keeps of the base.
 fn new_items<'v>(
     checkpoint: &Checkpoint,
     channel: &ChannelName,

@@ -19,7 +19,8 @@ use crate::error::corrupt;
 /// of this version.
 pub(crate) type FrameIndex = BTreeMap<CheckpointId, u64>;
 
-/// Bytes that redb needs for itself in a page, or in several pages together, with some to spare.
+/// Upper bound of the bytes of a page, or of several contiguous pages, that redb needs for its own
+/// data.
 const PAGE_OVERHEAD_BYTES: usize = 64;
 
 /// Size of a value that fills one page.
@@ -39,7 +40,8 @@ const HAS_CHECKSUMS: u8 = 16;
 
 const VALUE: &str = "channel value";
 
-/// Flag in the length of a channel's name: a list delta follows. Names are far shorter.
+/// Flag in the length field of a channel's name: the channel has a list delta. No name is so long
+/// that its length needs this bit.
 const IS_DELTA: u32 = 1 << 31;
 
 /// The header of a frame, which a walk along the chain reads.
@@ -61,7 +63,7 @@ pub(crate) struct Header {
     pub(crate) namespace: String,
     /// Seal of the thread up to the frame; `None` in formats without seals.
     pub(crate) seal: Option<Digest>,
-    /// Whether the frame carries values of checkpoints that were dropped.
+    /// Whether the frame contains values of checkpoints that a rewrite dropped.
     pub(crate) carries: bool,
     /// Number of entries of the frame index; [`write`] sets this and the following fields.
     pub(crate) index_entries: u32,
@@ -118,7 +120,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Returns whether the frame can have values of a version.
+    /// Returns whether the frame can contain values of a version.
     pub(crate) fn may_hold(&self, version: CheckpointId) -> bool {
         self.checkpoint == Some(version)
             || self.carries && self.checkpoint.is_some_and(|id| id > version)
@@ -234,9 +236,9 @@ pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>
     split_chunks(bytes, &sizes)
 }
 
-/// Returns the sizes of the chunks of a frame. redb gives a value that is larger than a page a
-/// power of two of pages, so chunks fill such powers, the largest first, and a frame wastes less
-/// than a page.
+/// Returns the sizes of the chunks of a frame. redb allocates a power of two of pages for a value
+/// that is larger than a page. So each chunk fills such a number of pages, the largest chunk first,
+/// and a frame wastes less than one page.
 fn chunk_sizes(mut total: usize) -> Vec<usize> {
     let mut sizes = Vec::new();
     while total > PAGE_CAPACITY {

@@ -22,7 +22,7 @@ impl FrameBuilder {
         Self { sealer: Sealer::new(previous, base), body: Body::default() }
     }
 
-    /// Adds the events: their JSON, and the same packed. Both are empty without events.
+    /// Adds the events, as JSON and packed. Both are empty without events.
     pub(crate) fn events(&mut self, json: &[u8], packed: Vec<u8>) {
         self.sealer.part(json);
         self.body.events = packed;
@@ -35,7 +35,7 @@ impl FrameBuilder {
         self.body.meta = meta.into_packed();
     }
 
-    /// Adds a channel with its full value, which is a list of `items` or no list.
+    /// Adds a channel with its full value. `items` is the number of items if the value is a list.
     pub(crate) fn push_full(
         &mut self,
         channel: &ChannelName,
@@ -49,8 +49,8 @@ impl FrameBuilder {
         chain
     }
 
-    /// Adds a channel with a list delta, after which the list has `items`. The link comes with the
-    /// chain sizes of its base.
+    /// Adds a channel with a list delta. `items` is the number of items of the list with the delta.
+    /// `link` has the chain sizes of the base.
     pub(crate) fn push_delta(
         &mut self,
         channel: &ChannelName,

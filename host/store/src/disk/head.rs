@@ -39,7 +39,7 @@ pub(crate) struct Head {
     /// Seal before that of the oldest frame: the newest seal that the last rewrite removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seal_before: Option<Digest>,
-    /// Whether checkpoints carry values of other checkpoints that were dropped.
+    /// Whether frames of the thread contain values of checkpoints that a rewrite dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) carries: bool,
 }

@@ -26,9 +26,9 @@ use crate::query::checkpoint_matches;
 use cursors::Cursor;
 pub(crate) use cursors::Cursors;
 
-/// Maximum size of the events since a checkpoint that are read together, in bytes of JSON. They may
-/// take a thousandth of that in the file, and several times as much memory when they are decoded.
-/// Ten thousand tasks of 6 KB fit.
+/// Maximum size of the events since a checkpoint that are read together, in bytes of JSON.
+/// Compressed, the events may take a thousandth of this size in the file. Decoded, they take
+/// several times this size in memory. The events of ten thousand tasks with 6 KB each fit.
 pub const PENDING_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// See [`Store::events`](wattle_run::ports::Store::events).
@@ -126,9 +126,9 @@ pub(crate) fn batches(
     Ok(page)
 }
 
-/// Returns the first mark at or after a frame. Marks ascend by their events and by their frames, so
-/// a search by halves finds it. `find` returns the first mark at or after an event, and there is
-/// none after `last_seq`.
+/// Returns the first mark at or after a frame. Marks ascend by event and by frame, so a binary
+/// search finds the mark. `find` returns the first mark at or after an event. No mark is after
+/// `last_seq`.
 fn mark_at_frame(
     frame: u64,
     last_seq: u64,
@@ -272,8 +272,8 @@ pub(crate) fn checkpoints(
 struct CheckpointFilter<H, M> {
     /// The walk ends at this checkpoint.
     oldest: Option<CheckpointId>,
-    /// Only checkpoints before this one. Checked in the header, so that newer checkpoints are not
-    /// loaded.
+    /// The walk selects only checkpoints before this one. The walk compares the header of a frame,
+    /// so newer checkpoints are not loaded.
     before: Option<CheckpointId>,
     limit: usize,
     parts: CheckpointParts,
@@ -294,8 +294,8 @@ impl<H, M> CheckpointFilter<H, M> {
     }
 }
 
-/// Reads a page of checkpoints, from the newest one or from the end of another page on. Returns the
-/// page, and its end if the list continues.
+/// Reads a page of checkpoints, from the newest one or from the cursor `from` on. Returns the page
+/// and, if the list continues, the cursor at its end.
 fn select<H, M>(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -309,8 +309,8 @@ where
 {
     let mut page = PageBuilder::new(filter.limit, HISTORY_BYTES);
     let mut loader = ValueLoader::new(snapshot);
-    // The events of a checkpoint are newer than the checkpoint, so the walk passes all of them
-    // before it.
+    // The events of a checkpoint are newer than the checkpoint, so the walk passes all of these
+    // events before it reaches the checkpoint.
     let mut pending: HashMap<CheckpointId, Vec<VisitedFrame>> = HashMap::new();
     let mut steps = walk_frames(snapshot, head.frame);
     if let Some(Cursor { newest, next, passed }) = from {

@@ -1,14 +1,15 @@
 //! The leases of an open file, which the writer thread and its callers share.
 //!
-//! A lease request takes effect immediately and bypasses the queue of the writer thread, unless its
-//! thread has a *write*: a batch that is queued or being committed, or a deletion, a rewrite or a
-//! copy that has begun. Such a request goes through the queue, after the write. So a batch
-//! is written under the lease that held when it was appended, and a new lease holder reads
-//! everything that was written under the lease before. Writes of other threads delay no request.
+//! A lease request takes effect immediately and bypasses the queue of the writer thread, unless the
+//! thread of the lease has a *write*: a batch that is queued or being committed, or a deletion, a
+//! rewrite or a copy that has begun. Such a request goes through the queue, after the write. So a
+//! batch is written under the lease that was valid when the batch was appended, and a new lease
+//! holder reads everything that was written under the lease before. Writes of other threads delay
+//! no request.
 //!
 //! While the file cannot be written, requests for leases go through the queue as well, so that the
-//! writer opens the file again or refuses them. Heartbeats always do: their reply shows that the
-//! writer is running.
+//! writer opens the file again or refuses them. Heartbeats always go through the queue: the reply
+//! to a heartbeat shows that the writer is running.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_wait_for_all_writes_of_their_thread_and_for_no_other() {
+    fn lease_requests_wait_for_writes_of_their_thread_only() {
         let table = table();
         let epoch = table.acquire_now(&thread("t"), &holder()).unwrap().unwrap();
         let mut first = table.begin_write(thread("t"));
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn no_lease_is_granted_beside_the_queue_while_the_file_has_failed() {
+    fn lease_requests_go_through_the_queue_while_the_file_has_failed() {
         let table = table();
         let epoch = table.acquire_now(&thread("t"), &holder()).unwrap().unwrap();
         table.set_failed(true);

@@ -196,7 +196,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the keys after a thread.
+/// Returns the range of the keys after a thread, or of all keys.
 fn keys_after(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let first = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str().as_bytes()));
     (first, Bound::Unbounded)
@@ -241,7 +241,7 @@ struct PendingSpec {
 }
 
 impl PendingRecord {
-    /// Returns the record without the other fields.
+    /// Returns the record with default values in all fields that were not decoded.
     fn into_record(self) -> RunRecord {
         let spec = |spec: PendingSpec| RunSpec {
             kind: RunKind::Continue,

@@ -2,8 +2,8 @@
 //!
 //! Format 2 added seals and list deltas. A thread whose current checkpoint belongs to a subgraph
 //! goes back to the newest checkpoint of the root graph. Format 3 added checksums of frames, heads,
-//! records and runs: the migration adds those of heads, records and runs, and leaves old frames as
-//! they are. Format 4 added pending runs.
+//! records and runs: the migration adds checksums to heads, records and runs, and does not change
+//! old frames. Format 4 added pending runs.
 
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, WriteTransaction};
 use wattle_graph::id::CheckpointId;

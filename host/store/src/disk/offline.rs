@@ -1,4 +1,4 @@
-//! What is done with a file that no process has open: checks, surveys and repairs.
+//! Operations on a file that no process has open: checks, surveys and repairs.
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,8 @@ impl RedbStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if the header of the file cannot be read, or if the file is missing,
-    /// but its marker shows that it was created before. [`StoreError::Backend`] if a process has it
-    /// open.
+    /// [`StoreError::Corrupt`] if the header of the file cannot be read, or if the file is missing
+    /// although its marker exists. [`StoreError::Backend`] if a process has the file open.
     pub fn survey_file(path: impl AsRef<Path>) -> Result<DamageReport, StoreError> {
         open::survey(path.as_ref())
     }
@@ -41,7 +40,7 @@ impl RedbStore {
     }
 
     /// Returns the path of the marker that exists from the beginning of a restore to its end. While
-    /// it exists, no new store is created in place of the file.
+    /// the marker exists, no new store is created in place of the file.
     pub fn restore_marker(path: impl AsRef<Path>) -> PathBuf {
         marker::restore_marker_path(path.as_ref())
     }

@@ -33,8 +33,8 @@ pub(crate) struct OpenedFile {
     pub(crate) opening: u64,
 }
 
-/// Opens the file, and creates it if it does not exist. A damaged file is rebuilt without the
-/// damaged threads, if all of these can be named.
+/// Opens the file, and creates it if it does not exist. Rebuilds a damaged file without the damaged
+/// threads, if the ids of all damaged threads can be read.
 pub(crate) fn open(path: &Path) -> Result<OpenedFile, StoreError> {
     open_checked(path, CHECKED_AT_START_BYTES)
 }
@@ -114,8 +114,8 @@ pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError>
     rebuild::repair(path)
 }
 
-/// Checks that a file can be opened, without changing it. A file that does not exist passes, and so
-/// does one that was not closed, which is repaired when it is opened.
+/// Checks that a file can be opened, without changing it. A file that does not exist passes. A file
+/// that was not closed passes too, since opening the file repairs it.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     marker::ensure_not_lost(path)?;
     if !path.exists() {
@@ -138,7 +138,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Refuses a format that this version of Wattle can neither read nor migrate.
+/// Builds the error for a format that this version of Wattle can neither read nor migrate.
 fn unsupported_format_error(path: &Path, found: u64) -> StoreError {
     if found < FORMAT {
         return FILE.unusable_error(path, format!("its format {found} is unknown"));
@@ -161,7 +161,7 @@ fn bump_openings(database: &Database) -> Result<u64, Error> {
     Ok(opening)
 }
 
-/// Returns the last entry of the log and the highest thread number.
+/// Returns the number of the last log entry and the highest thread number.
 pub(crate) fn read_counters(database: &Database) -> Result<(u64, u64), StoreError> {
     guarded(OP_OPEN, || counters(database).map_err(redb_error(OP_OPEN)))
 }

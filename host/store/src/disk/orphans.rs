@@ -1,8 +1,8 @@
 //! Orphaned thread numbers: reclaims the frames of deleted and replaced threads and of abandoned
 //! rewrites, a bounded number at a time between the commits of batches.
 //!
-//! The table `remains` lists them. Only the table counts: after a failed commit, the content of the
-//! file is unknown.
+//! The table `remains` lists the orphaned thread numbers. Before each part is deleted, the number
+//! is looked up in the table, because the content of the file is unknown after a failed commit.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -22,8 +22,8 @@ use crate::error::redb_error;
 use crate::file::guarded;
 use crate::file::handle::SharedFile;
 
-/// Number of entries of a table that one commit deletes. Such a commit takes some milliseconds, for
-/// which batches wait.
+/// Maximum number of entries of a table that one commit deletes. The commit takes some
+/// milliseconds, during which batches wait.
 const MAX_ENTRIES: usize = 512;
 
 /// Delay after a failed attempt to reclaim. Further attempts may fail too, and batches wait for
@@ -48,7 +48,7 @@ pub(crate) struct Orphans {
 }
 
 impl Orphans {
-    /// Reads the thread numbers that an earlier process left.
+    /// Reads the thread numbers that an earlier process left in the table.
     pub(crate) fn read(file: &SharedFile) -> Result<Self, StoreError> {
         let transaction = file.handle().begin_read().map_err(redb_error(OP_RECLAIM))?;
         let Some(table) = open_table(&transaction)? else { return Ok(Self::default()) };
@@ -64,7 +64,7 @@ impl Orphans {
     pub(crate) fn add(&mut self, number: u64) -> Reclaimed {
         let (waiter, reclaimed) = oneshot::channel();
         self.waiters.insert(number, Some(waiter));
-        // The file has accepted a commit.
+        // A commit has succeeded, so the next attempt is due immediately.
         self.next_attempt = None;
         reclaimed
     }
@@ -80,9 +80,9 @@ impl Orphans {
         !self.waiters.is_empty() && is_attempt_due()
     }
 
-    /// Reclaims a part of a thread number, if there is any. A failure completes all waiting
-    /// callers. Another attempt follows later, except for a thread with damaged frames, which is
-    /// left until the next start.
+    /// Reclaims a part of a thread number, if there is any. After a failure, all waiting callers
+    /// get the error, and another attempt follows later. A thread number with damaged frames is not
+    /// tried again before the next start.
     pub(crate) fn reclaim_some(&mut self, file: &SharedFile) -> Result<(), StoreError> {
         let Some(&number) = self.waiters.keys().next() else { return Ok(()) };
         let error = match guarded(OP_RECLAIM, || reclaim(file, number)) {
@@ -103,7 +103,7 @@ impl Orphans {
         Err(error)
     }
 
-    /// Completes all waiting callers with an error.
+    /// Sends an error to all waiting callers.
     pub(crate) fn fail_waiters(&mut self, error: &StoreError) {
         for waiter in self.waiters.values_mut() {
             complete(waiter.take(), Err(error.clone()));

@@ -32,8 +32,9 @@ impl Snapshot {
         Ok(usage)
     }
 
-    /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs). A page ends with
-    /// a thread, so a thread with more mentions makes the page longer.
+    /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs). A page has all
+    /// mentions of each of its threads, so a thread with many mentions makes a page longer than the
+    /// limit.
     pub(crate) fn mentioned(
         &self,
         of: &Owner,

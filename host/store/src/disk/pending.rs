@@ -1,5 +1,5 @@
-//! Staging of pending runs by the writer. Their order is kept in memory and is read when the file
-//! is opened.
+//! Staging of pending runs by the writer. The order of the pending runs is kept in memory. It is
+//! read from the file when the file is opened.
 
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, QueueCondition, RunRecord, StoreError};
@@ -42,7 +42,7 @@ impl Writer {
     }
 
     /// Stages that a run is no longer pending: replaces its record by `ended`, or deletes the
-    /// record without one. Returns the newest sequence number of its thread.
+    /// record if `ended` is `None`. Returns the newest sequence number of its thread.
     pub(super) fn dequeue(
         &mut self,
         group: &mut CommitGroup,

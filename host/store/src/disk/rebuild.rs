@@ -1,5 +1,5 @@
-//! Rebuilding of a damaged file from all intact threads. The others are set aside, each with the
-//! reason, and the damaged file is kept under another name.
+//! Rebuilding of a damaged file from all intact threads. The damaged threads are set aside, each
+//! with the reason, and the damaged file is kept under another name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,15 +31,15 @@ const MAX_PART_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum number of threads that one message names.
 const MAX_NAMED: usize = 20;
 
-/// Number of openings of a rebuilt file, if the damaged file does not show it. It is far above any
-/// real number, since epochs of leases must not repeat.
+/// Number of openings of a rebuilt file, if the number cannot be read from the damaged file. This
+/// number is far above any real number, so that no lease epoch is assigned twice.
 const OPENINGS_UNKNOWN: u64 = 1 << 31;
 
 /// Reads everything in a file that no process has open for writing, and returns the damage.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if its header cannot be read.
+/// [`StoreError::Corrupt`] if the header of the file cannot be read.
 pub(crate) fn survey_file(path: &Path) -> Result<DamageReport, StoreError> {
     name_damage(&open(path)?)
 }
@@ -112,7 +112,7 @@ fn replace_file(
     if new.exists() {
         fs::remove_file(&new).map_err(failed)?;
     }
-    // The write is guarded as well, since it reads pages that the survey did not read.
+    // The write is guarded too, since it reads pages that the survey did not read.
     guarded(OP_REBUILD, || write(&new, snapshot, found))?;
     let aside = unused_name(path);
     replace(path, &new, &aside).map_err(failed)?;
@@ -199,7 +199,7 @@ fn commit(
     transaction.commit().map_err(redb_error(OP_REBUILD))
 }
 
-/// Writes what belongs to no single thread, and makes everything durable.
+/// Writes the data that belongs to no single thread, and makes the whole file durable.
 fn finish(
     database: &Database,
     snapshot: &Snapshot,

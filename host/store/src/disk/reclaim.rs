@@ -17,7 +17,7 @@ impl Writer {
     }
 
     /// Reclaims all orphaned thread numbers that are not damaged, and compacts the file. Returns
-    /// `None` if a read does not end.
+    /// `None` if reads are still active.
     pub(crate) fn compact(&mut self) -> Result<Option<CompactionReport>, StoreError> {
         self.reopen_if_failed()?;
         while !self.orphans.is_empty() {

@@ -2,8 +2,8 @@
 //!
 //! A blocking thread writes the kept frames under a new thread number, in parts that the writer
 //! commits between batches. One commit then replaces the old thread. If a batch was appended
-//! meanwhile, the rewrite is repeated. If a rewrite ends early, for whatever reason, the file has
-//! the old thread, and the parts that were written are deleted.
+//! meanwhile, the rewrite is repeated. If a rewrite ends early, for whatever reason, the old thread
+//! stays in the file, and the parts that were written are deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

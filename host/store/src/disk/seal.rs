@@ -1,5 +1,5 @@
-//! Sealing of encoded batches: resolves the references of a batch and seals its parts. Everything
-//! that may fail about a batch fails here.
+//! Sealing of encoded batches: resolves the references of a batch and seals its parts. Every error
+//! of a batch is detected here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,8 +31,8 @@ pub(crate) struct SealedBatch {
     pub(crate) lists: BTreeMap<ChannelName, ListState>,
 }
 
-/// Validates an encoded batch and seals it for the frame with the number `frame`. `encoded` is an
-/// error that says why the batch cannot be stored, if it could not be encoded.
+/// Validates an encoded batch and seals it for the frame with the number `frame`. If the batch
+/// could not be encoded, `encoded` is the reason why the batch cannot be stored.
 pub(crate) fn seal_batch(
     group: &mut CommitGroup,
     thread: &ThreadId,
@@ -80,7 +80,7 @@ struct FrameRefs<'a> {
 }
 
 impl FrameRefs<'_> {
-    /// Adds the changed channels to a frame. The inner error says why one cannot be stored.
+    /// Adds the changed channels to a frame. The inner error says why a channel cannot be stored.
     fn add_channels(
         &self,
         group: &mut CommitGroup,
@@ -194,8 +194,8 @@ fn ensure_root(
     if namespace.is_empty() { Ok(()) } else { Err(validate::not_root_error(thread, id)) }
 }
 
-/// Returns the frames of all that a checkpoint refers to: the channels that it did not change, and
-/// the bases of its list deltas. Some bases may be missing.
+/// Returns the frames of the values to which a checkpoint refers: the values of the channels that
+/// the checkpoint did not change, and the bases of its list deltas. Some bases may be missing.
 fn resolve_frames(
     group: &mut CommitGroup,
     thread: &ThreadId,

@@ -71,7 +71,7 @@ struct InlineBudget {
 }
 
 impl InlineBudget {
-    /// Deducts one entry from the budget. Fails if the budget is exceeded.
+    /// Deducts one entry of `bytes` bytes from the budget. Fails if the budget is exceeded.
     fn consume(&mut self, bytes: usize) -> Result<(), StoreError> {
         let left = (self.entries.checked_sub(1), self.bytes.checked_sub(bytes));
         let (Some(entries), Some(bytes)) = left else { return Err(self.exceed()) };
@@ -173,8 +173,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns an error for a thread that is set aside, so that callers can tell it from a thread
-    /// that never existed.
+    /// Returns an error for a thread that is set aside, so that callers can distinguish it from a
+    /// thread that never existed.
     fn ensure_not_aside(&self, thread: &ThreadId) -> Result<(), StoreError> {
         match self.aside(thread)? {
             None => Ok(()),
@@ -307,7 +307,7 @@ impl Snapshot {
         packed.map(|packed| read(RUN, (RUNS_NAME, key), packed.value())).transpose()
     }
 
-    /// Returns the key of a run in the list of its thread.
+    /// Returns the key of a run in the list of the runs of its thread.
     pub(crate) fn run_key(
         &self,
         number: u64,
@@ -325,7 +325,8 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// Returns the runs whose records name a thread, for a thread whose own list cannot be read.
+    /// Returns the runs whose records name a thread. Used if the list of the runs of the thread
+    /// cannot be read.
     pub(crate) fn runs_that_name(&self, thread: &ThreadId) -> Result<Vec<RunId>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
         let mut found = Vec::new();
@@ -408,7 +409,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the stored record of a run that a list names.
+/// Returns the stored record of a run from the list of the runs of a thread.
 pub(crate) fn stored_run(
     runs: &ReadOnlyTable<&'static [u8], &'static [u8]>,
     id: &[u8],
@@ -417,8 +418,8 @@ pub(crate) fn stored_run(
     stored.ok_or_else(|| corrupt(named(RUN, id), "it is missing"))
 }
 
-/// Decodes the stored record of a run in the list of a thread, or a part of the record. `owner` is
-/// its thread.
+/// Decodes the stored record of a run from the list of the runs of a thread, or a part of the
+/// record. `owner` returns the thread that the decoded record names.
 pub(crate) fn run_of_thread<T: DeserializeOwned>(
     (id, stored): (&[u8], &[u8]),
     thread: &ThreadId,

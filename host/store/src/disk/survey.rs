@@ -1,10 +1,10 @@
-//! A survey: reads everything that is stored and names the damage.
+//! A survey: reads the whole file and reports the damage.
 //!
-//! Threads are found by all tables that name them, so that one of the tables may be damaged. Each
-//! thread is then read completely: its records, its frames with their seals, and the indexes of its
-//! frames and blobs. An error or a panic of redb at a damaged page counts as damage of the thread
-//! or table that was read. An unreadable file ends the survey, since redb then reads nothing more
-//! and the rest of the file may be intact.
+//! A survey collects the thread ids of all tables that contain thread ids, so one of these tables
+//! may be damaged. Each thread is then read completely: its records, its frames with their seals,
+//! and the indexes of its frames and blobs. An error or a panic of redb at a damaged page counts as
+//! damage of the thread or table that was read. An unreadable file ends the survey, since redb then
+//! reads nothing more and the rest of the file may be intact.
 
 mod check;
 
@@ -30,17 +30,18 @@ pub(crate) use check::IntactThread;
 
 pub(super) const OP_READ: &str = "read its tables";
 
-/// The content of the tables, apart from that of the threads.
+/// The content of the tables, without the data of the threads.
 pub(crate) struct Tables {
     /// Threads that were already set aside when the survey began, each with the reason. The host
     /// refuses all work on them.
     pub(crate) aside: Vec<(ThreadId, String)>,
     /// Damage that belongs to no single thread.
     pub(crate) damaged: Vec<Damage>,
-    /// Positions of pending runs, if their table can be read. A damaged page may have any position,
-    /// so they order only runs that were requested at the same time.
+    /// Positions of pending runs, if their table can be read. A damaged page may contain wrong
+    /// positions, so a rebuild uses the positions only to order runs that were requested at the
+    /// same time.
     pub(crate) positions: BTreeMap<RunId, u64>,
-    /// Whether some table names all threads.
+    /// Whether at least one table names all threads.
     pub(crate) is_complete: bool,
     /// All threads that a table names and that were not set aside.
     names: BTreeSet<ThreadId>,
@@ -48,13 +49,13 @@ pub(crate) struct Tables {
 
 /// The result of a survey.
 pub(crate) struct SurveyResult {
-    /// The intact threads, and why the others are damaged.
+    /// The intact threads, and for each damaged thread the reason.
     pub(crate) threads: BTreeMap<ThreadId, Result<IntactThread, String>>,
     pub(crate) tables: Tables,
 }
 
 impl SurveyResult {
-    /// Converts the result to the type of the port.
+    /// Converts the result to a [`DamageReport`].
     pub(crate) fn to_damage_report(&self) -> DamageReport {
         let damaged = self.threads.iter().filter_map(|(thread, found)| damage_of(thread, found));
         to_report(self.threads.len(), damaged.collect(), &self.tables)
@@ -82,7 +83,7 @@ fn to_report(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> Damag
     DamageReport { threads: threads as u64, damaged }
 }
 
-/// Reads everything, and keeps what a rebuild needs.
+/// Reads the whole file. The result contains the data that a rebuild needs.
 ///
 /// # Errors
 ///
@@ -93,7 +94,7 @@ pub(crate) fn survey(snapshot: &Snapshot) -> Result<SurveyResult, StoreError> {
     Ok(SurveyResult { threads, tables })
 }
 
-/// Reads everything, and keeps only the damage.
+/// Reads the whole file. Returns only the damage.
 ///
 /// # Errors
 ///
@@ -171,8 +172,8 @@ impl Tables {
         Ok(Self { aside, damaged, positions, is_complete, names })
     }
 
-    /// Reports the pending runs of a thread that are missing in the table of pending runs: they
-    /// would never start.
+    /// Reports the pending runs of a thread that are missing in the table of pending runs. Such
+    /// runs would never start.
     fn report_missing_pending(&mut self, sound: &IntactThread) {
         let lost = sound.pending.iter().filter(|(_, run)| !self.positions.contains_key(run));
         self.damaged.extend(lost.map(|(_, run)| Damage {
@@ -186,7 +187,7 @@ impl Tables {
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`], which is no damage.
+/// [`StoreError::Backend`], which is not damage of the file.
 fn separate_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match read {
         Err(error @ StoreError::Backend { .. }) => Err(error),
@@ -253,7 +254,7 @@ where
         Ok(())
     })?;
     let miscount = scan.miscount().map(|claimed| {
-        corrupt("table", format!("the table claims {claimed} entries but has {}", scan.visited))
+        corrupt("table", format!("it has {} entries, not {claimed} as counted", scan.visited))
     });
     let damage = scan.gap.map(|gap| gap.damage).or(miscount);
     Ok(damage.map(|damage| damage.to_string()))

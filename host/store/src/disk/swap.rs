@@ -1,5 +1,5 @@
-//! Commits that delete or replace a thread. Each updates only the head and the records, and orphans
-//! the old thread number, whose frames are reclaimed later.
+//! Commits that delete or replace a thread. Each of these commits updates only the head and the
+//! records, and orphans the old thread number, whose frames are reclaimed later.
 
 use redb::Durability;
 use wattle_graph::id::ThreadId;
@@ -17,7 +17,7 @@ use crate::validate;
 
 const OP_REWRITE: &str = "rewrite a thread";
 
-/// What a rewrite begins with.
+/// The state at the beginning of a rewrite.
 pub(crate) struct RewriteStart {
     pub(crate) snapshot: Snapshot,
     pub(crate) head: Head,
@@ -27,8 +27,8 @@ pub(crate) struct RewriteStart {
     pub(crate) number: u64,
 }
 
-/// The expected state of a thread that is rewritten. Every batch changes its head, its record or
-/// its runs.
+/// The expected state of a thread that is rewritten. Every batch changes the head, the record or
+/// the runs of its thread.
 pub(crate) struct ExpectedState {
     pub(crate) head: Head,
     pub(crate) record: ThreadRecord,
@@ -44,12 +44,12 @@ impl ExpectedState {
     }
 }
 
-/// What a rewrite ends with: the thread that replaces the old one.
+/// The result of a rewrite: the thread that replaces the old thread.
 pub(crate) struct Replacement {
     pub(crate) thread: ThreadId,
     /// Expected state of the thread; `None` if it must not exist.
     pub(crate) expected: Option<ExpectedState>,
-    /// The rest of the write set. Without a head, the thread is deleted.
+    /// The last write set of the rewrite. A write set without a head deletes the thread.
     pub(crate) write_set: WriteSet,
     /// The thread that the rewrite reads, which must not be leased.
     pub(crate) read_thread: ThreadId,
@@ -99,8 +99,8 @@ impl Writer {
         Ok(Some(self.orphans.add(head.number)))
     }
 
-    /// Deletes a thread whose head cannot be read, or that was set aside. Its frames cannot be
-    /// found, so they are kept until the file is rebuilt.
+    /// Deletes a thread whose head is damaged, or that was set aside. The frames of the thread
+    /// cannot be found, so they stay in the file until the file is rebuilt.
     fn delete_damaged(
         &mut self,
         thread: &ThreadId,
@@ -207,7 +207,7 @@ impl Writer {
     }
 }
 
-/// Returns the thread if it was set aside: its deletion makes its id usable again.
+/// Returns the thread if it was set aside. The deletion of such a thread makes its id usable again.
 fn if_set_aside(snapshot: &Snapshot, thread: &ThreadId) -> Result<Vec<ThreadId>, StoreError> {
     let is_aside = snapshot.aside(thread)?.is_some();
     Ok(if is_aside { vec![thread.clone()] } else { Vec::new() })

@@ -14,7 +14,7 @@ pub(crate) const META_OPENINGS: &str = "openings";
 /// Format number and counters of the file.
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("wattle");
 
-/// Frames of all threads in the order of writing; a large one takes several entries.
+/// Frames of all threads in the order of writing. A large frame takes several entries.
 pub(crate) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 
 /// Thread id to [`Head`](crate::disk::head::Head).
@@ -27,7 +27,7 @@ pub(crate) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::n
 /// Run id to its record.
 pub(crate) const RUNS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("runs");
 
-/// Pending run to its position: runs that were requested later have higher ones.
+/// Pending run to its position. Runs that were requested later have higher positions.
 pub(crate) const PENDING: TableDefinition<'_, &[u8], u64> = TableDefinition::new("pending");
 
 /// Thread number and position to run id, oldest first.
@@ -57,6 +57,6 @@ pub(crate) const RECORDS_NAME: &str = "records";
 /// Name of [`RUNS`], for checksums.
 pub(crate) const RUNS_NAME: &str = "runs";
 
-/// Number of frames between two marks, and the most that a reader of old events walks from a mark.
-/// A mark costs one small insertion at a random position, so few are better.
+/// Number of frames between two marks, and the maximum number of frames that a reader of old events
+/// walks from a mark. Each mark costs one small insertion at a random position.
 pub(crate) const FRAMES_PER_MARK: u64 = 64;

@@ -31,8 +31,8 @@ enum Content {
     Delta(DeltaLink, Vec<Value>),
 }
 
-/// A value with its length in bytes of JSON. The length of a list is that of the pieces from which
-/// it was built.
+/// A value with its length in bytes of JSON. The length of a list is the total length of its full
+/// value and list deltas.
 type Measured = (ChannelValue, u64);
 
 /// Number of a frame, and a channel in it.
@@ -117,7 +117,8 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
         Ok((values, bytes))
     }
 
-    /// Loads the value of a channel from the frame `frame_no`; `None` if there is none.
+    /// Loads the value of a channel from the frame `frame_no`; `None` if the frame has no value of
+    /// the channel.
     pub(crate) fn value(
         &mut self,
         frame_no: u64,
@@ -151,8 +152,8 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
         Ok(value)
     }
 
-    /// Builds a list from its newest delta back to the last full value. Returns it with the length
-    /// of the pieces before that delta.
+    /// Builds a list from its newest delta back to the last full value. Returns the list, and the
+    /// total length of its full value and its earlier deltas.
     fn build_list(
         &mut self,
         frame_no: u64,
@@ -160,12 +161,13 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
         link: DeltaLink,
         items: &[Value],
     ) -> Result<Measured, StoreError> {
-        // The pieces of the chain, each of which is in a separate frame.
+        // The full value and each delta of the chain are in separate frames.
         let ChainStats { deltas, full_bytes, delta_bytes, .. } = link.chain;
         self.log.ensure_budget(u64::from(deltas), full_bytes.saturating_add(delta_bytes))?;
         let mut list: Vec<Value> = items.iter().rev().cloned().collect();
         let mut bytes = 0_u64;
-        // The list is built backwards: `missing` items are still missing.
+        // The list is built from its end. `missing` is the number of leading items that are not yet
+        // read.
         let (mut frame_no, mut link, mut missing) = (frame_no, link, link.keep as usize);
         while missing > 0 {
             if link.frame_no >= frame_no {
@@ -210,8 +212,7 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
             return Err(corrupt(
                 VALUE,
                 format!(
-                    "a reference to version {version} leads to frame {frame_no}, which cannot \
-                     contain it"
+                    "version {version} is expected in frame {frame_no}, which cannot contain it"
                 ),
             ));
         }

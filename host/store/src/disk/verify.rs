@@ -1,5 +1,5 @@
-//! Verification of a thread: compares all that is stored of it, from the oldest sealed frame on,
-//! with its seals.
+//! Verification of a thread: compares all stored data of the thread, from the oldest sealed frame
+//! on, with its seals.
 
 use std::collections::HashMap;
 
@@ -76,8 +76,8 @@ fn compute_seal(previous: Option<Digest>, frame: &Frame) -> Result<Digest, Store
 }
 
 /// Checks the parts of a frame that seals do not cover. The header must agree with the records of
-/// the frame, and every frame that the frame index or a link refers to must contain the version in
-/// question.
+/// the frame, and every frame that the frame index or a link refers to must contain the referenced
+/// version.
 fn check_frame(
     headers: &HashMap<u64, &Header>,
     number: u64,
@@ -112,7 +112,7 @@ fn check_frame(
     Ok(())
 }
 
-/// Checks the sizes that the links of a frame record.
+/// Checks the chain sizes in the links of a frame.
 fn check_chains(
     chains: &mut HashMap<(u64, ChannelName), ChainStats>,
     number: u64,
@@ -131,7 +131,7 @@ fn check_chains(
                 let chain = base.map(|base| base.with_delta(items, part.packed.len()));
                 // The base may be in a frame without a seal, whose sizes are not known here.
                 if chain.is_some_and(|chain| chain != link.chain) {
-                    return Err(mismatch("a list delta records other sizes than its list has"));
+                    return Err(mismatch("the sizes in a list delta do not match its list"));
                 }
                 link.chain
             }
@@ -160,7 +160,7 @@ fn mismatch(message: &'static str) -> StoreError {
     corrupt("batch", message)
 }
 
-/// Turns damage into [`StoreError::Broken`]. An error of the file is no damage.
+/// Converts damage into [`StoreError::Broken`]. An I/O error of the file is not damage.
 fn broken_seal(thread: &ThreadId, seq: u64, error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { .. } => {

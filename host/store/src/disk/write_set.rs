@@ -1,7 +1,7 @@
-//! The write set of a commit, which is complete before anything of it is written.
+//! The write set of a commit, which is complete before any part of it is written.
 //!
-//! It is sorted, since redb inserts sorted keys much faster, and has one entry for each key,
-//! however many batches write it.
+//! A write set is sorted, since redb inserts sorted keys much faster. It has one entry for each
+//! key, however many batches write the key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -35,8 +35,8 @@ pub(crate) struct WriteSet {
     pub(crate) pending: BTreeMap<RunId, Option<u64>>,
     pub(crate) marks: BTreeMap<(u64, u64), u64>,
     pub(crate) mentions: BTreeSet<(u64, Digest)>,
-    /// Newest frames of orphaned thread numbers; `None` for a thread number of which nothing is
-    /// left.
+    /// Newest frames of orphaned thread numbers; `None` for a thread number that is fully
+    /// reclaimed.
     pub(crate) orphans: BTreeMap<u64, Option<u64>>,
     /// Thread numbers and positions of runs that are deleted while their thread is kept.
     pub(crate) deleted_thread_runs: Vec<(u64, u64)>,
@@ -100,8 +100,8 @@ impl WriteSet {
         self.write_indexes(transaction).map_err(redb_error(OP_COMMIT))
     }
 
-    /// Writes the log entries. Most commits append them, for which a cursor inserts all of them in
-    /// one pass.
+    /// Writes the log entries. Most commits only append to the log, and a cursor then inserts all
+    /// entries in one pass.
     fn write_log(&self, transaction: &WriteTransaction) -> Result<(), Error> {
         if self.log.is_empty() {
             return Ok(());

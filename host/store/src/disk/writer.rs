@@ -2,8 +2,8 @@
 //!
 //! While one commit is written to the disk, the next batches collect in the queue, so the more runs
 //! there are, the more batches share a flush (group commit). Batches that no caller awaits collect
-//! for the commit delay. Every other change of the file goes through the same queue, so it sees
-//! everything that was queued before.
+//! for the commit delay. Every other change of the file goes through the same queue, so the change
+//! sees everything that was queued before it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -35,12 +35,13 @@ use crate::pending::PendingRuns;
 use crate::recent_write::RecentWrite;
 use crate::watch::WatchRegistry;
 
-/// Capacity of the queue; further callers wait. Also the maximum number of batches in a commit:
-/// groups of 512 came close to what the disk can do, larger ones only add latency.
+/// Capacity of the queue. Callers wait while the queue is full. Also the maximum number of batches
+/// in a commit: in measurements, groups of 512 batches came close to the throughput of the disk,
+/// and larger groups only added latency.
 pub(crate) const QUEUE_CAPACITY: usize = 1024;
 
 /// Bytes of log entries at which a commit group is closed, so that a few large values do not delay
-/// the small ones behind them.
+/// the small values behind them.
 const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 const OP_COMMIT: &str = "commit";
@@ -50,15 +51,15 @@ const OP_CHECK_WRITABLE: &str = "verify that its file can be written";
 /// Minimum delay between two attempts to reopen a file that failed.
 const MIN_REOPEN_DELAY: Duration = Duration::from_secs(1);
 
-/// The delay between two attempts to reopen a file is at least this many times as long as the
-/// attempt before it took, since each attempt reads the whole file.
+/// Minimum ratio of the delay before an attempt to reopen a file to the duration of the previous
+/// attempt. Each attempt reads the whole file.
 const REOPEN_DELAY_FACTOR: u32 = 10;
 
 type ReplySender = oneshot::Sender<Result<(), StoreError>>;
 
 /// A command to the writer thread.
 pub(crate) enum Command {
-    /// A write that is committed together with others in one commit group.
+    /// A write that shares a commit with the other writes of its commit group.
     Append(QueuedWrite),
     /// A closure that the writer thread runs between two commits.
     Run(WriterTask),
@@ -96,8 +97,8 @@ impl WriteOp {
 /// A queued batch.
 pub(crate) struct QueuedBatch {
     pub(crate) batch: Batch,
-    /// The encoded batch, or why it cannot be stored. Staging takes it; a batch that is staged
-    /// again is encoded again.
+    /// The encoded batch, or why it cannot be stored. Staging sets this field to `None`. A batch
+    /// that is staged again is encoded again.
     pub(crate) encoded: Option<Result<EncodedBatch, String>>,
 }
 
@@ -114,7 +115,7 @@ pub(crate) struct Writer {
     pub(crate) orphans: Orphans,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) flush_requests: Arc<FlushRequests>,
-    /// How long batches that no caller awaits wait for others.
+    /// How long batches that no caller awaits wait for other batches.
     pub(crate) commit_delay: Duration,
     /// The failure of the file, until the file can be written again.
     pub(crate) file_failure: Option<FileFailure>,
@@ -140,7 +141,8 @@ pub(crate) struct GroupedWrite {
 /// A commit that failed.
 pub(crate) struct CommitError {
     pub(crate) error: StoreError,
-    /// Whether nothing of the commit is in the file. Otherwise its outcome is unknown.
+    /// Whether nothing of the commit is in the file. Otherwise the outcome of the commit is
+    /// unknown.
     is_unwritten: bool,
 }
 
@@ -173,8 +175,8 @@ impl Writer {
         self.commands.blocking_recv()
     }
 
-    /// Commits a write together with those after it in the queue, up to a command of another kind,
-    /// which it returns.
+    /// Commits a write together with the writes after it in the queue. Stops at a command of
+    /// another kind and returns that command.
     fn commit_group(&mut self, first: QueuedWrite) -> Option<Command> {
         if let Err(error) = self.reopen_if_failed() {
             // The ticket may have been dropped.
@@ -201,7 +203,7 @@ impl Writer {
             }
         }
         let committed = self.ensure_not_failed().and_then(|()| commit(&handle, &group));
-        // Dropped here, so that the file can be reopened.
+        // The file can be reopened only after the handle and the group are dropped.
         drop((handle, group));
         match committed {
             Ok(is_written) => self.complete_committed(grouped, is_written),
@@ -291,8 +293,8 @@ impl Writer {
         self.complete_tickets(grouped, &Ok(()));
     }
 
-    /// Completes the tickets of batches that were not written with the reason. Later batches that
-    /// continue them are refused with the same reason.
+    /// Fails the tickets of batches that were not written. Later batches that continue these
+    /// batches fail with the same reason.
     pub(crate) fn fail_group(&mut self, grouped: Vec<GroupedWrite>, error: &StoreError) {
         tracing::error!(%error, batches = grouped.len(), "checkpoint store: commit failed");
         if self.failed_threads.len() >= MAX_CACHED_THREADS {
@@ -353,7 +355,7 @@ impl Writer {
         let now = Instant::now();
         self.file_failure =
             Some(FileFailure { error: error.clone(), since: now, next_attempt: now });
-        // The next write reports a failure.
+        // If the file cannot be reopened, the next write returns the error.
         if self.reopen_if_failed().is_err() {
             self.orphans.fail_waiters(error);
             self.reload_pending();
@@ -404,8 +406,8 @@ impl Writer {
         }
     }
 
-    /// Reads the pending runs from the file again, since staged changes of them are not in the
-    /// file.
+    /// Reads the pending runs from the file again, since staged changes of pending runs are not in
+    /// the file.
     fn reload_pending(&self) {
         match guarded("read", || Snapshot::newest(&self.file)?.pending_runs()) {
             Ok(read) => *lock(&self.pending) = read,
@@ -440,15 +442,15 @@ fn read_failure_error() -> StoreError {
     backend("read", "an earlier read of its file failed, and the file has not been reopened yet")
 }
 
-/// Verifies that the file can be written. Returns the last entry of the log and the highest thread
-/// number.
+/// Verifies that the file can be written. Returns the number of the last log entry and the highest
+/// thread number.
 fn probe_and_read_counters(file: &SharedFile) -> Result<(u64, u64), StoreError> {
     let handle = file.handle();
     guarded(OP_CHECK_WRITABLE, || write_probe(&handle))?;
     open::read_counters(handle.writable()?)
 }
 
-/// Writes a value that the file has already, and flushes it.
+/// Writes a value that the file already contains, and flushes the file.
 fn write_probe(handle: &Handle) -> Result<(), StoreError> {
     let mut transaction =
         handle.writable()?.begin_write().map_err(redb_error(OP_CHECK_WRITABLE))?;

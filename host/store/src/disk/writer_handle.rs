@@ -52,8 +52,8 @@ impl WriterHandle {
     async fn queue(&self, thread: ThreadId, op: WriteOp) -> Ticket {
         let (reply, ticket) = oneshot::channel();
         let number = self.flush_requests.next_batch_no();
-        // Follows the assignment of the number: a watch that begins later requests the commit of
-        // all numbers so far.
+        // This check must come after the assignment of the number. A watch that begins after the
+        // check requests the commit of all numbers assigned so far.
         let flushes_now = !matches!(op, WriteOp::Batch(_)) || self.watches.is_watched(&thread);
         let queued_write =
             QueuedWrite { number, thread: self.leases.begin_write(thread), op, reply };
@@ -94,8 +94,8 @@ impl WriterHandle {
         sent.map_err(|_| StoreError::Closed)
     }
 
-    /// Requests that the writer reopens a file that failed. If the queue is full, one of the queued
-    /// commands reopens it.
+    /// Requests that the writer reopen a file that failed. If the queue is full, one of the queued
+    /// commands reopens the file.
     pub(crate) fn request_reopen(&self) {
         let reopen: WriterTask = Box::new(|writer: &mut Writer| drop(writer.reopen_if_failed()));
         drop(self.send_or_return(Command::Run(reopen)));

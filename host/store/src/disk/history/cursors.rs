@@ -2,9 +2,10 @@
 //!
 //! A reader names the last checkpoint that it has, and gets the page before it. The frames have no
 //! index of checkpoints, and the events since a checkpoint may be anywhere in the newer frames, so
-//! a page alone is found by a walk from the newest frame. A cursor keeps where the walk of a page
-//! ended, and which of the frames that it passed have events of older checkpoints. The next page
-//! passes only the frames that were written since then, and continues from there.
+//! without a cursor, a walk from the newest frame must find the page. A cursor stores the frame at
+//! which the walk of a page ended, and which of the frames that it passed have events of older
+//! checkpoints. The next page passes only the frames that were written since then, and continues
+//! from the stored frame.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -48,8 +49,8 @@ struct CursorKey {
 }
 
 impl CursorKey {
-    /// Returns the key of the pages before a checkpoint; `None` for a query that has no cursor: a
-    /// filter may be large.
+    /// Returns the key of the pages before a checkpoint; `None` for a query with a filter, which
+    /// may be too large to store.
     fn new(thread: u64, query: &CheckpointQuery, before: CheckpointId) -> Option<Self> {
         let (namespace, has_events) = (query.namespace.clone(), query.parts.has_events());
         query.filter.is_empty().then_some(Self { thread, before, namespace, has_events })
@@ -62,7 +63,8 @@ pub(crate) struct Cursors(Mutex<VecDeque<(CursorKey, Cursor)>>);
 
 impl Cursors {
     /// Returns the cursor with which a query continues, in a snapshot whose newest frame of the
-    /// thread is `newest`. A cursor of a newer snapshot may name frames that this one lacks.
+    /// thread is `newest`. Ignores the cursors of newer snapshots, which may name frames that this
+    /// snapshot lacks.
     pub(crate) fn find(&self, thread: u64, newest: u64, query: &CheckpointQuery) -> Option<Cursor> {
         let key = CursorKey::new(thread, query, query.before?)?;
         let mut cursors = lock(&self.0);

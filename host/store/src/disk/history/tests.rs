@@ -40,7 +40,7 @@ fn event(seq: u64) -> Event {
     Event { seq, at_ms: 1, run, namespace, kind }
 }
 
-/// Creates a thread with a frame for each batch, and a mark in time.
+/// Creates a thread with a frame for each batch. A long thread has marks.
 async fn thread(store: &RedbStore, batches: impl IntoIterator<Item = Batch>) -> ThreadId {
     let thread = ThreadId::new("t").unwrap();
     let first = Batch { record: Some(record(&thread)), ..Batch::default() };
@@ -75,7 +75,8 @@ async fn newer_checkpoints_are_not_loaded() {
     assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
 }
 
-/// Returns a checkpoint with the version of a list that has one item more than the version before.
+/// Returns a checkpoint with a version of a list. Each version has one item more than the previous
+/// version.
 fn with_appended_item(number: u64) -> Checkpoint {
     let (mut next, list) = (checkpoint_of(number), ChannelName::new("list").unwrap());
     next.meta.versions.insert(list.clone(), CheckpointId(number));
@@ -101,7 +102,7 @@ async fn inline_read_ends_before_a_walk_or_a_list_that_is_too_long() {
         let seen = checkpoint(&inline, &thread, &root, wanted);
         assert_eq!((seen.is_ok(), inline.budget_exceeded()), (is_inline, !is_inline));
         let entries = budget - inline.entries_left();
-        assert!(is_inline || entries <= 3, "{entries} entries for nothing");
+        assert!(is_inline || entries <= 3, "the aborted read loaded {entries} entries");
         let found = store.checkpoint(&thread, &root, wanted).await.unwrap().unwrap();
         let list = &found.checkpoint.values[&ChannelName::new("list").unwrap()];
         assert_eq!(list.list().map(SharedList::len), wanted.map(|id| id.0 as usize));
@@ -109,7 +110,7 @@ async fn inline_read_ends_before_a_walk_or_a_list_that_is_too_long() {
 }
 
 #[tokio::test]
-async fn each_page_of_batches_reads_as_many_entries() {
+async fn log_entries_that_a_page_of_batches_reads_are_bounded() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
     let batches = (1..=20 * FRAMES_PER_MARK)
@@ -129,7 +130,7 @@ async fn each_page_of_batches_reads_as_many_entries() {
     assert_eq!(seqs, (1..=20 * FRAMES_PER_MARK).collect::<Vec<_>>());
     assert!(pages.len() >= 50, "{} pages", pages.len());
     for (batches, entries) in pages {
-        // Each batch once, and headers of at most two parts of the chain.
+        // A page reads each of its batches once, and the headers of at most two parts of the chain.
         assert!(
             entries <= batches + 2 * FRAMES_PER_MARK as usize,
             "{entries} entries for {batches} batches"

@@ -1,4 +1,4 @@
-//! Reads a thread completely and checks all that is stored of it.
+//! Reads and checks all stored data of a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +116,7 @@ fn runs(
     }
 }
 
-/// Decodes a frame, also one without a seal.
+/// Decodes a frame, with or without a seal.
 fn frame(frame: &Frame, mentions: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
     if let Some(events) = frame.packed_events()? {
         add_mentions(mentions, &unpack_json("events", events)?);
