@@ -1,4 +1,4 @@
-//! Conversion of errors of the layers below into a [`StoreError`].
+//! Conversion of errors of redb and of the file system into a [`StoreError`].
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -16,11 +16,13 @@ where
         redb::Error::Corrupted(message) => {
             corrupt("checkpoint store", format!("{message}; restore it from a backup"))
         }
-        // The file is shorter than its header says, or a page has other contents.
+        // The file is shorter than its header says, or a page does not have the content that redb
+        // wrote.
         redb::Error::Io(error) if is_damage(error.kind()) => {
             corrupt("checkpoint store", format!("{error}; restore it from a backup"))
         }
-        // A store has all of its tables, each of one type, so the page that lists them is damaged.
+        // A store has all of its tables, each of one type, so the page that lists the tables is
+        // damaged.
         error @ (redb::Error::TableTypeMismatch { .. }
         | redb::Error::TypeDefinitionChanged { .. }
         | redb::Error::TableIsMultimap(_)

@@ -19,7 +19,8 @@ use wattle_run::ports::store::StoreError;
 use crate::error::corrupt;
 
 /// Runs an operation on a redb file and converts a panic, which redb raises for some damaged pages,
-/// into an error. In-memory state of the operation is dropped with the error, or was only read.
+/// into an error. No inconsistent state remains: the in-memory state that the operation changed is
+/// dropped with the panic.
 pub(crate) fn guarded<T>(
     operation: &str,
     work: impl FnOnce() -> Result<T, StoreError>,
@@ -42,8 +43,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Suppresses the output of panics of this thread, since an error reports them. Returns whether it
-/// was suppressed before.
+/// Suppresses the output of panics of this thread, since an error reports them. Returns whether the
+/// output was suppressed before the call.
 fn silence_panics() -> bool {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

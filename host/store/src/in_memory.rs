@@ -1,8 +1,8 @@
 //! The store in memory, for tests and for `wattle.toml` with `kind = "memory"`.
 //!
 //! [`Store::append`] applies the batch before it returns, so the ticket is ready. One mutex guards
-//! all state. A batch is encoded outside of the mutex, and applied if its thread has not changed in
-//! between.
+//! all state. A batch is encoded without the mutex. It is applied if its thread has not changed in
+//! the meantime, and otherwise validated and encoded again.
 
 mod frame;
 mod rewrite;
@@ -38,8 +38,8 @@ use crate::watch::WatchRegistry;
 use state::State;
 use thread::Thread;
 
-/// Capacity of the channel of notifications. When it is full, the oldest ones are lost, and their
-/// senders repeat them.
+/// Capacity of the channel of notifications. When the channel is full, the oldest notifications are
+/// lost, and their senders repeat them.
 const NOTIFICATION_CAPACITY: usize = 1024;
 
 /// A store in memory. Clones share their content.
@@ -47,7 +47,7 @@ const NOTIFICATION_CAPACITY: usize = 1024;
 pub struct InMemoryStore {
     state: Arc<Mutex<State>>,
     watches: Arc<WatchRegistry>,
-    /// Reaches all engines of this process that share the store.
+    /// Sends notifications to all engines of this process that share the store.
     notifications: broadcast::Sender<Notification>,
 }
 
@@ -73,7 +73,7 @@ impl InMemoryStore {
 
     fn append_batch(&self, id: &ThreadId, mut batch: Batch) -> Result<u64, StoreError> {
         loop {
-            // Bound to a variable, so that the lock is released first.
+            // A variable, so that the lock is released before the batch is encoded.
             let resolved = lock(&self.state).resolve_batch(id, &batch)?;
             let encoded = resolved.encode(id, &batch)?;
             let appended = lock(&self.state).append(id, batch, encoded)?;
@@ -89,7 +89,7 @@ impl InMemoryStore {
     }
 }
 
-/// Returns whether a thread counts for an owner.
+/// Returns whether a thread belongs to an owner.
 fn belongs_to(thread: &Thread, owner: &Owner) -> bool {
     let ThreadRecord { id, app, tenant, .. } = &thread.head.record;
     owner.has(id, app, tenant.as_deref())

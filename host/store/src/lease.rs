@@ -1,5 +1,5 @@
-//! Leases of a store that only one process opens. They are kept in memory, since the leases of a
-//! process end with it.
+//! Leases of a store that only one process opens. The leases are kept in memory, since all of them
+//! end with the process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,11 +11,11 @@ use wattle_run::ports::store::{
     HostReport, LEASE_MS, LeaseEpoch, LeaseHolder, LiveHost, StoreError,
 };
 
-/// See [`LEASE_MS`].
+/// The lease duration.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 
-/// Number of low bits in a lease epoch. They count the leases since the store was opened. The high
-/// bits count how often the store was opened, so no epoch is assigned twice.
+/// Number of low bits in a lease epoch. These bits count the leases since the store was opened. The
+/// high bits count how often the store was opened, so no epoch is assigned twice.
 const EPOCH_COUNTER_BITS: u32 = 32;
 
 /// A monotonic clock: the time since a fixed moment.
@@ -129,7 +129,7 @@ impl Leases {
         epoch: Option<LeaseEpoch>,
     ) -> Result<(), StoreError> {
         let fits = match epoch {
-            // An expired holder keeps its lease until another one acquires it.
+            // An expired holder keeps its lease until another holder acquires the lease.
             Some(epoch) => self.held.get(thread).is_some_and(|lease| lease.epoch == epoch),
             None => self.live_holder(thread).is_none(),
         };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn expired_host_keeps_its_lease_until_taken() {
+    fn expired_host_keeps_its_lease_until_a_takeover() {
         let (mut leases, now) = leases();
         let old = leases.acquire(&thread(), &holder("a")).unwrap();
         *lock(&now) += LEASE;
@@ -265,7 +265,7 @@ mod tests {
         };
         leases.report(&holder("a"), &report);
         leases.heartbeat(&holder("a"));
-        assert_eq!(leases.hosts(), [], "live, without a report since its heartbeat");
+        assert_eq!(leases.hosts(), [], "a report before the first heartbeat is ignored");
         leases.report(&holder("a"), &report);
         *lock(&now) += LEASE / 2;
         let listed = LiveHost { holder: holder("a"), heartbeat_age_ms: LEASE_MS / 2, report };

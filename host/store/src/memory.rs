@@ -2,13 +2,13 @@
 //!
 //! # Layout
 //!
-//! * `path`: namespaces as bytes that sort as their parts do.
+//! * `path`: the encoding of namespaces as bytes. Encoded namespaces sort like their parts.
 //! * `document`: the stored form of a document, and its expiry.
-//! * `search`: which documents match a search, and how they rank; `tokenize` splits texts into
-//!   terms; `namespaces` selects namespaces. These modules are pure, and every adapter uses them.
+//! * `search`: which documents match a search, and their ranks; `tokenize` splits texts into terms;
+//!   `namespaces` selects namespaces. These modules are pure, and every adapter uses them.
 //! * `scan`: the queries of all adapters with an ordered document scan.
-//! * [`disk`] and [`volatile`]: the adapters. The PostgreSQL adapter is in the module of that
-//!   store.
+//! * [`disk`] and [`volatile`]: the adapters. The PostgreSQL adapter is in the module of the
+//!   PostgreSQL store.
 
 pub mod disk;
 pub(crate) mod document;

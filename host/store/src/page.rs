@@ -1,4 +1,4 @@
-//! Pages of lists: as many items as fit into a number of items and into bytes of JSON.
+//! Pages of lists. A page is limited by its number of items and by its bytes of JSON.
 
 use std::ops::RangeInclusive;
 
@@ -72,22 +72,23 @@ impl<T> PageBuilder<T> {
         self.is_truncated || self.left == 0
     }
 
-    /// Completes the page before the end of the list.
+    /// Ends the page although the list continues.
     pub(crate) fn truncate(&mut self) {
         self.is_truncated = true;
     }
 
-    /// Returns how many further items fit into the number of the page.
+    /// Returns how many further items the limit on the number of items allows.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// Returns how many bytes of further items fit, if the page has an item.
+    /// Returns how many bytes of further items fit. The first item of a page may exceed this
+    /// number.
     pub(crate) fn bytes_left(&self) -> u64 {
         self.bytes_left
     }
 
-    /// Returns the page. It is the last one unless it was cut.
+    /// Returns the page. The page is the last page of its list unless an item did not fit.
     pub(crate) fn finish(self) -> ListPage<T> {
         ListPage { items: self.items, is_last: !self.is_truncated }
     }
@@ -108,7 +109,7 @@ impl EventPage {
         Self(PageBuilder::new(limit, PAGE_EVENT_BYTES))
     }
 
-    /// Returns how many further events fit into the number of the page.
+    /// Returns how many further events the limit on the number of events allows.
     pub(crate) fn left(&self) -> usize {
         self.0.left()
     }
@@ -123,8 +124,9 @@ impl EventPage {
         self.0.is_full()
     }
 
-    /// Adds those events of a packed list that have one of the sequence numbers, as many as fit.
-    /// Lists are added in the order of the log. Their size is known before they are decoded.
+    /// Adds the events of a packed list that have one of the sequence numbers `seqs`, as many as
+    /// fit. The caller adds lists in the order of the log. Checks the size of the list before
+    /// decoding it.
     pub(crate) fn add(
         &mut self,
         packed: &[u8],
@@ -141,7 +143,8 @@ impl EventPage {
         }
         for event in unpack::<Vec<Event>>(EVENTS, packed)? {
             if seqs.contains(&event.seq) {
-                // The first event takes the bytes of the whole list.
+                // The first event counts the bytes of the whole list, and further events count zero
+                // bytes.
                 let bytes = std::mem::take(&mut bytes);
                 if !page.fits(bytes) {
                     break;
@@ -152,7 +155,7 @@ impl EventPage {
         Ok(())
     }
 
-    /// Adds events of a list that is larger than a page. Decodes only those that fit.
+    /// Adds events of a list that is larger than a page. Decodes only the events that fit.
     fn add_part(&mut self, packed: &[u8], seqs: &RangeInclusive<u64>) -> Result<(), StoreError> {
         let Self(page) = self;
         let json = unpack_json(EVENTS, packed)?;
@@ -176,8 +179,8 @@ impl EventPage {
     }
 }
 
-/// Iterates over the elements of a JSON list of events without decoding them. Each comes with its
-/// sequence number.
+/// Iterates over the elements of a JSON list of events without decoding them. Yields the sequence
+/// number and the JSON of each element.
 struct Elements<'a> {
     /// The part of the list that was not read, with the bracket or the comma before it.
     rest: &'a [u8],
@@ -197,7 +200,7 @@ impl<'a> Iterator for Elements<'a> {
         let element = match std::mem::replace(&mut self.rest, LIST_END) {
             b"]" | b"[]" => return None,
             [b'[' | b',', element @ ..] => element,
-            _ => return Some(Err(corrupt(EVENTS, "they are not a list of JSON"))),
+            _ => return Some(Err(corrupt(EVENTS, "they are not a JSON list"))),
         };
         let mut values = serde_json::Deserializer::from_slice(element).into_iter::<EventSeq>();
         let event = match values.next() {

@@ -22,7 +22,7 @@ pub(crate) struct PendingRuns {
 }
 
 impl PendingRuns {
-    /// Adds a run after all others and returns its position.
+    /// Adds a run after all other pending runs and returns its position.
     pub(crate) fn push(&mut self, run: &RunRecord) -> u64 {
         let position = self.last_position + 1;
         self.insert(position, run);
@@ -89,7 +89,7 @@ impl PendingRuns {
         }
     }
 
-    /// Returns the pending runs that match, in order.
+    /// Returns the pending runs that match a query, in the order of their positions.
     pub(crate) fn list(&self, query: &PendingQuery) -> Vec<PendingRun> {
         let after = query.after.map_or(0, |after| after.saturating_add(1));
         let is_due = |run: &&PendingRun| query.due_by_ms.is_none_or(|by_ms| run.due_ms <= by_ms);
@@ -108,7 +108,7 @@ impl PendingRuns {
     }
 }
 
-/// Checks that a record is that of a pending run with its specification.
+/// Checks that a run record has the status `pending` and a run specification.
 pub(crate) fn check_pending(run: &RunRecord) -> Result<(), StoreError> {
     if run.status == RunStatus::Pending && run.spec.is_some() {
         return Ok(());

@@ -21,19 +21,19 @@ const OP_COMPACT: &str = "compact its file";
 
 const OP_REOPEN: &str = "reopen its file";
 
-/// Message of an error while a file that failed is not open again.
+/// Message of errors from the failure of a file until the file is reopened.
 pub(crate) const NOT_REOPENED: &str =
     "an earlier operation on its file failed, and the file has not been reopened yet";
 
 /// Maximum time for which an attempt to get exclusive access blocks new reads and batches: longer
-/// than almost every read takes, and hardly noticeable.
+/// than almost every read, and too short for a user to notice.
 const EXCLUSIVE_WAIT: Duration = Duration::from_millis(40);
 
 /// Interval between two checks whether earlier reads have ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Maximum number of compaction passes. One pass makes room that the next one uses; more passes
-/// gain nothing.
+/// Maximum number of compaction passes. One pass frees space that the next pass uses. Further
+/// passes free no more space.
 const MAX_PASSES: usize = 4;
 
 /// An open file.
@@ -79,12 +79,12 @@ impl Handle {
 }
 
 /// Shared handle to a redb file. A reader holds an `Arc` for the duration of its read. A compaction
-/// or a reopening starts when no reader holds one.
+/// or a reopening starts when no reader holds an `Arc`.
 pub(crate) struct SharedFile {
     path: PathBuf,
     kind: &'static FileKind,
     handle: RwLock<Arc<Handle>>,
-    /// Whether the file failed at a read and the writer has not noticed the failure yet.
+    /// Whether the file failed at a read and the writer has not handled the failure yet.
     has_failed: AtomicBool,
 }
 
@@ -100,12 +100,12 @@ impl SharedFile {
         &self.path
     }
 
-    /// Returns the open file. Blocks while it is compacted or reopened.
+    /// Returns the open file. Blocks while the file is compacted or reopened.
     pub(crate) fn handle(&self) -> Arc<Handle> {
         self.handle.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the open file, or `None` while it is compacted or reopened.
+    /// Returns the open file, or `None` while the file is compacted or reopened.
     pub(crate) fn try_handle(&self) -> Option<Arc<Handle>> {
         match self.handle.try_read() {
             Ok(handle) => Some(handle.clone()),
@@ -131,7 +131,8 @@ impl SharedFile {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Returns whether the file failed at a read since the last call. The caller must reopen it.
+    /// Returns whether the file failed at a read since the last call. The caller must reopen the
+    /// file.
     pub(crate) fn take_failure(&self) -> bool {
         self.has_failed.swap(false, Ordering::AcqRel)
     }
@@ -168,8 +169,8 @@ impl SharedFile {
     }
 
     /// Reopens the database file after a failure. Until the file is open again, reads use a
-    /// read-only view of it. A read that still uses the view afterwards is aborted if it does not
-    /// end in time.
+    /// read-only view of the file. Reads that still use the view after the reopening are aborted
+    /// after [`EXCLUSIVE_WAIT`].
     ///
     /// # Errors
     ///

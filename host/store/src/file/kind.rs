@@ -1,5 +1,5 @@
-//! What the two redb files of a data folder have in common: how they are opened, their format
-//! number, and the error for a file that is not one of them.
+//! The common parts of the two redb files of a data folder: the opening, the format number, and the
+//! error for a file that neither kind accepts.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -21,9 +21,10 @@ pub(crate) const META_FORMAT: &str = "format";
 
 /// A kind of redb file: the checkpoint store or the long-term memory.
 pub(crate) struct FileKind {
-    /// Name in messages.
+    /// Name of the kind in messages.
     pub(crate) name: &'static str,
-    /// What the host does after the operator has moved a damaged file away.
+    /// What the host does after the operator has moved a damaged file away, as a verb phrase for
+    /// messages.
     pub(crate) without_file: &'static str,
     /// Size of redb's page cache in bytes.
     pub(crate) cache_bytes: usize,
@@ -36,8 +37,8 @@ impl FileKind {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if redb did not write it or if it is damaged;
-    /// [`StoreError::Backend`] if it is in use or cannot be opened.
+    /// [`StoreError::Corrupt`] if redb did not write the file or if the file is damaged;
+    /// [`StoreError::Backend`] if the file is in use or cannot be opened.
     pub(crate) fn open(&self, path: &Path) -> Result<Database, StoreError> {
         let mut builder = Builder::new();
         builder.set_cache_size(self.cache_bytes);
@@ -60,7 +61,7 @@ impl FileKind {
             DatabaseError::DatabaseAlreadyOpen => marker::in_use_error(path),
             error if is_damage(&error) => self.unusable_error(path, error),
             DatabaseError::UpgradeRequired(version) => {
-                let message = format!("redb {version} wrote it, which is too old to be read");
+                let message = format!("the file format of redb {version} is too old to be read");
                 self.unusable_error(path, message)
             }
             error => backend(OP_OPEN, format!("`{}`: {error}", path.display())),
@@ -71,7 +72,7 @@ impl FileKind {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if it has tables but no format number.
+    /// [`StoreError::Corrupt`] if the file has tables but no format number.
     pub(crate) fn format(
         &self,
         path: &Path,
@@ -105,7 +106,8 @@ impl FileKind {
         )
     }
 
-    /// Adds the damage of a file, and advice, to the reason why it cannot be rebuilt.
+    /// Builds the error for a damaged file that cannot be rebuilt: the damage, the reason, and
+    /// advice for the operator.
     pub(crate) fn not_rebuilt_error(
         &self,
         path: &Path,

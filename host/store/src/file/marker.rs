@@ -13,7 +13,7 @@ use crate::folders::BLOBS_FOLDER;
 
 const OP_OPEN: &str = "open its file";
 
-/// Content of a marker, which explains it to the operator.
+/// Content of a marker: an explanation for the operator.
 const CONTENT: &str = "\
 A store was created in the file that has this name without `.made`. If that file is missing or \
 empty, wattle refuses to start,
@@ -38,8 +38,8 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Refuses a file that is missing or empty, if its marker shows that it was created before. Also
-/// refuses a file whose restore is not finished, and an empty file in a folder with blobs.
+/// Fails if a file is missing or empty although its marker exists. Also fails if the restore of the
+/// file is not finished, or if an empty file is in a folder with blobs.
 ///
 /// # Errors
 ///
@@ -104,8 +104,8 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The lock of a file while it is opened. It keeps other processes from opening the file while the
-/// file is checked, and possibly replaced.
+/// The lock that a process holds while it opens a file. The lock prevents other processes from
+/// opening the file while the file is checked, and possibly replaced.
 #[derive(Debug)]
 pub(crate) struct OpenLock(#[expect(dead_code, reason = "held for its lock")] File);
 

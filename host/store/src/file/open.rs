@@ -11,21 +11,23 @@ use crate::file::marker::{self, OpenLock};
 use crate::file::view::{Integrity, check_integrity};
 
 /// Maximum size in bytes of a file whose pages are compared with their checksums at every opening.
-/// The comparison reads the whole file, so for a larger one the start would take too long. Damage
-/// of a larger file is found when it is read, and by `wattle store verify`.
+/// The comparison reads the whole file, so with a larger file the start would take too long. Reads
+/// and `wattle store verify` detect the damage of a larger file.
 pub const CHECKED_AT_START_BYTES: u64 = 256 * 1024 * 1024;
 
 const OP_OPEN: &str = "open its file";
 
 /// Opens a file, and creates it if it does not exist. Compares the pages of a file of at most
-/// `checked_bytes` bytes with their checksums first, and those of a larger file only if it cannot
-/// be opened. Calls `rebuild` with a description of the damage; `rebuild` replaces the damaged file
-/// by an intact one. Calls `open` with `true` if all pages of the file are known to be intact.
+/// `checked_bytes` bytes with their checksums first, and the pages of a larger file only if the
+/// file cannot be opened. Calls `rebuild` with a description of the damage; `rebuild` replaces the
+/// damaged file by an intact one. Calls `open` with `true` if all pages of the file are known to be
+/// intact.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if the file is missing, but its marker shows that it was created before.
-/// [`StoreError::Backend`] if another process has it open. Also the errors of `rebuild` and `open`.
+/// [`StoreError::Corrupt`] if the file is missing although its marker exists.
+/// [`StoreError::Backend`] if another process has the file open. Also the errors of `rebuild` and
+/// `open`.
 pub(crate) fn open_or_rebuild<T>(
     path: &Path,
     checked_bytes: u64,
@@ -52,8 +54,8 @@ pub(crate) fn open_or_rebuild<T>(
     Ok(opened)
 }
 
-/// Returns the damage of a file of at most `checked_bytes` bytes; `None` if it has none or is
-/// larger.
+/// Returns the damage of a file of at most `checked_bytes` bytes; `None` if the file has no damage
+/// or is larger.
 ///
 /// # Errors
 ///

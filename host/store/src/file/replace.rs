@@ -14,7 +14,8 @@ pub(crate) fn unused_name(path: &Path) -> PathBuf {
 
 /// Moves a file to `aside` and a new file to its path.
 pub(crate) fn replace(path: &Path, new: &Path, aside: &Path) -> io::Result<()> {
-    // With a hard link to the damaged file, the path never lacks a file.
+    // A hard link leaves the damaged file at `path` until the rename replaces it, so `path` always
+    // exists.
     fs::hard_link(path, aside).or_else(|_| fs::rename(path, aside))?;
     fs::rename(new, path)?;
     sync_folder(path)

@@ -21,15 +21,15 @@ type Entry<'t, K, V> = Result<(AccessGuard<'t, K>, AccessGuard<'t, V>), StorageE
 pub(crate) struct TableScan {
     /// Number of visited entries, each counted once.
     pub(crate) visited: u64,
-    /// Number of entries that the table claims, if it can be read.
+    /// Number of entries according to the metadata of the table, if the metadata can be read.
     pub(crate) claimed: Option<u64>,
     /// The part that cannot be read.
     pub(crate) gap: Option<Gap>,
 }
 
 impl TableScan {
-    /// Returns the number of entries that the table claims, if all entries were read and their
-    /// number differs.
+    /// Returns the number of entries according to the metadata of the table, if all entries were
+    /// read and their number differs.
     pub(crate) fn miscount(&self) -> Option<u64> {
         self.claimed.filter(|claimed| self.gap.is_none() && *claimed != self.visited)
     }
@@ -63,7 +63,7 @@ pub(crate) fn scan_table<K: Key + 'static, V: Value + 'static>(
         forwards.run(entries, None, &mut visit)
     }))?;
     if damage.is_some() {
-        // The damage from this side is not needed.
+        // The damage that ends the pass from the end is not needed.
         damage_of(guarded(operation, || {
             let entries = table.iter().map_err(redb_error(operation))?;
             backwards.run(entries.rev(), forwards.last.as_deref(), &mut visit)

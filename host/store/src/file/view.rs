@@ -1,7 +1,8 @@
 //! A read-only view of a redb file in any state.
 //!
-//! redb repairs what a crash left and marks the file as open, so it would write a damaged file
-//! before the damage is known. A view keeps everything that redb writes in memory.
+//! When redb opens a file, it repairs the file after a crash and marks the file as open. So redb
+//! would write to a damaged file before the damage is known. A view keeps in memory everything that
+//! redb writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +22,7 @@ use crate::error::{self, corrupt, redb_error};
 use crate::file::guarded;
 use crate::lock::lock;
 
-/// Page cache of a view.
+/// Size of the page cache of a view in bytes.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Size of a block of the overlay: a page of redb.
@@ -97,12 +98,12 @@ impl ReadOnlyView {
     }
 }
 
-/// Opens a read-only view of a file, also of one that was not closed. Of a file with damaged pages
-/// or unreadable blocks, the view has what can be read. Later writes are not visible.
+/// Opens a read-only view of a file, even if the file was not closed. If the file has damaged pages
+/// or unreadable blocks, the view contains the rest. Later writes are not visible.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if its header cannot be read.
+/// [`StoreError::Corrupt`] if the header of the file cannot be read.
 pub(crate) fn open_view(path: &Path) -> Result<ReadOnlyView, StoreError> {
     let backend = OverlayBackend::open(path, true).map_err(|error| failed(path, &error))?;
     open_view_on(path, backend)
@@ -115,7 +116,8 @@ where
     let is_closed = backend.is_closed.clone();
     let opened = guarded(OP_READ, || {
         let mut builder = Builder::new();
-        // In this mode, redb needs neither the list of free pages nor a file that was closed.
+        // In this mode, redb does not need the list of free pages, and opens a file that was not
+        // closed.
         builder.set_cache_size(CACHE_BYTES).set_concurrency_mode(ConcurrencyMode::SingleWriter);
         builder.open_read_only_with_backend(backend).map_err(|error| {
             if is_damage(&error) {
@@ -144,8 +146,9 @@ struct Overlay<F> {
     /// Length of the file in bytes.
     file_bytes: u64,
     bytes: u64,
-    /// Whether bytes beyond the end, and bytes that cannot be read, are read as zeros. After an
-    /// error of the file redb reads nothing more, although the rest of the file may be intact.
+    /// Whether bytes beyond the end, and bytes that cannot be read, are read as zeros. With an
+    /// error in place of the zeros, redb would refuse all further reads, although the rest of the
+    /// file may be intact.
     is_padded: bool,
     /// Written blocks, by block number.
     written: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
@@ -394,7 +397,7 @@ mod tests {
             let from = self.file.stream_position()?;
             let block = self.block * BLOCK_BYTES as u64;
             if from < block + BLOCK_BYTES as u64 && block < from + out.len() as u64 {
-                return Err(io::Error::other("the disk cannot read it"));
+                return Err(io::Error::other("the disk reports a read error"));
             }
             self.file.read(out)
         }

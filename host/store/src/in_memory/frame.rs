@@ -52,7 +52,7 @@ impl ChannelPart {
 
 impl Frame {
     /// Creates a frame that follows the seal `previous` and the event `after_seq`. Adds the blobs
-    /// that it mentions to `packer`. The error says why it cannot be stored.
+    /// that the frame mentions to `packer`. The error says why the frame cannot be stored.
     pub(super) fn new(
         packer: &mut Packer,
         previous: Option<Digest>,
@@ -119,7 +119,7 @@ impl Frame {
         BatchSummary { base, after_seq, last_seq, checkpoints_made, checkpoint }
     }
 
-    /// Returns the frame as exports see it.
+    /// Returns the frame as the batch of an export.
     pub(super) fn batch(&self) -> StoredBatch {
         let parts = self.checkpoint.iter().flat_map(|stored| &stored.parts);
         let value = |part: &ChannelPart| match part.delta_items() {

@@ -18,7 +18,7 @@ pub(super) struct RewriteTarget<'a> {
     pub(super) runs: &'a [RunRecord],
     /// New ids of runs, by old id. Runs without an entry keep their ids.
     pub(super) names: &'a HashMap<RunId, RunId>,
-    /// Whether the seals of the thread continue the old ones.
+    /// Whether the seals of the thread continue the seals of the old thread.
     pub(super) continues_seals: bool,
 }
 

@@ -60,7 +60,7 @@ impl State {
         self.pending.check_batch(id, batch, is_known)
     }
 
-    /// Applies a batch. Returns the batch if its thread has changed since it was checked.
+    /// Applies a batch. Returns the batch if its thread has changed since [`State::resolve_batch`].
     pub(super) fn append(
         &mut self,
         id: &ThreadId,

@@ -84,8 +84,8 @@ pub(super) fn resolve_batch(
 }
 
 impl ResolvedBatch {
-    /// Encodes the batch, which shows whether it can be stored. This takes long and does not access
-    /// the thread.
+    /// Encodes the batch, which shows whether it can be stored. The encoding can take long and does
+    /// not access the thread.
     pub(super) fn encode(self, id: &ThreadId, batch: &Batch) -> Result<EncodedBatch, StoreError> {
         let Self { expected_end, checkpoint } = self;
         let refusal = |message: String| invalid(id, message);
@@ -315,7 +315,7 @@ impl Thread {
         self.head.log_bytes + json_bytes(&self.head.record)
     }
 
-    /// Returns the frames as plans see them.
+    /// Returns the summaries of the frames that retention plans read.
     pub(super) fn summaries(&self) -> Vec<BatchSummary> {
         self.frames.iter().map(Frame::summary).collect()
     }

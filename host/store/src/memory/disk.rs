@@ -78,14 +78,14 @@ impl fmt::Debug for RedbMemory {
 }
 
 impl RedbMemory {
-    /// Opens the file, or creates it in an existing folder. Rebuilds a damaged file from what can
-    /// be read of it, and keeps the damaged file in the same folder.
+    /// Opens the file, or creates it in an existing folder. Rebuilds a damaged file from the
+    /// documents that can be read, and keeps the damaged file in the same folder.
     ///
     /// # Errors
     ///
-    /// `broken` if nothing in the file can be read or if it is not a long-term memory,
-    /// `unavailable` if it cannot be opened or was written by a newer Wattle. The message names the
-    /// cause and the remedy.
+    /// `broken` if nothing in the file can be read or if the file is not a long-term memory,
+    /// `unavailable` if the file cannot be opened or was written by a newer Wattle. The message
+    /// names the cause and the remedy.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
         Self::open_as(path.as_ref(), None)
     }
@@ -95,7 +95,7 @@ impl RedbMemory {
     ///
     /// # Errors
     ///
-    /// As [`RedbMemory::open`], and `broken` for a file that is refused.
+    /// The errors of [`RedbMemory::open`], and `broken` for a file that is refused.
     pub fn open_with(
         path: impl AsRef<Path>,
         essential: &EssentialDocuments,
@@ -124,7 +124,7 @@ impl RedbMemory {
     /// # Errors
     ///
     /// `broken` if the file was created before and is missing, or if its documents cannot be
-    /// listed; `unavailable` if a process has it open. The message names the remedy.
+    /// listed; `unavailable` if a process has the file open. The message names the remedy.
     pub fn survey_file(path: impl AsRef<Path>) -> Result<Vec<Damage>, Failure> {
         open::survey(path.as_ref()).map_err(failure)
     }
@@ -135,7 +135,7 @@ impl RedbMemory {
     ///
     /// # Errors
     ///
-    /// As [`RedbMemory::survey_file`], and `broken` if nothing can be read.
+    /// The errors of [`RedbMemory::survey_file`], and `broken` if nothing can be read.
     pub fn repair_file(path: impl AsRef<Path>) -> Result<Option<(Vec<Damage>, PathBuf)>, Failure> {
         open::repair(path.as_ref()).map_err(failure)
     }
@@ -171,8 +171,8 @@ impl RedbMemory {
         Ok(stored.filter(|stored: &StoredDocument| stored.is_alive(now_ms)))
     }
 
-    /// Extends the sliding expiry of documents that a read returns. The read waits for it, so that
-    /// no later read finds the documents expired.
+    /// Extends the sliding expiry of documents that a read returns. The read waits for the
+    /// extension, so that no later read finds the documents expired.
     async fn refresh_expiry(&self, doc_keys: Vec<DocumentKey>, now_ms: i64) -> Result<(), Failure> {
         if !doc_keys.is_empty() {
             self.write(Change::RefreshExpiry { doc_keys, now_ms }).await?;
@@ -180,8 +180,8 @@ impl RedbMemory {
         Ok(())
     }
 
-    /// Passes the result of a read through. If the file failed, the writer reopens it before the
-    /// next change.
+    /// Returns the result of a read unchanged. If the read shows that the file has failed, the
+    /// writer reopens it before the next change.
     fn note_failure<T>(&self, read: Result<T, Failure>) -> Result<T, Failure> {
         read.inspect_err(|failure| {
             self.0.file.note_failure(failure);

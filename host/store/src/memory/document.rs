@@ -7,8 +7,8 @@ use wattle_run::ports::memory::{Item, PutItem};
 
 use crate::memory::path;
 
-/// A read extends the expiry only after this fraction of the TTL has passed, so that frequent reads
-/// cause few writes.
+/// A read extends a sliding expiry only after the TTL divided by this number has passed, so that
+/// frequent reads cause few writes.
 const REFRESH_DIVISOR: u64 = 16;
 
 /// The path and the key of a document.
@@ -29,7 +29,7 @@ pub(crate) struct StoredDocument {
     pub document: String,
 }
 
-/// Returns the bytes that a document counts.
+/// Returns the number of bytes of a document that the usage of the memory counts.
 pub(crate) fn stored_bytes(path: &[u8], key: &str, document: &str) -> u64 {
     MEMORY_ROW_BYTES + (path.len() + key.len() + document.len()) as u64
 }
@@ -41,12 +41,12 @@ pub(crate) enum CompareOutcome {
     Write,
     /// The document already has the requested state, so nothing is written.
     AlreadyDone,
-    /// The document differs from the expected one, so nothing is written.
+    /// The stored document differs from the expected document, so nothing is written.
     Conflict,
 }
 
 impl StoredDocument {
-    /// Returns the record with which a put replaces the old one.
+    /// Returns the stored form of a document after a put that replaces `old`.
     pub(crate) fn after_put(old: Option<&Self>, put: &PutItem, now_ms: i64) -> Self {
         let old = old.filter(|old| old.is_alive(now_ms));
         Self {
@@ -63,7 +63,7 @@ impl StoredDocument {
         self.expires_ms.is_none_or(|expires_ms| expires_ms > now_ms)
     }
 
-    /// Returns the new expiry after a read; `None` if the read does not write one.
+    /// Returns the new expiry after a read; `None` if the read does not change the expiry.
     pub(crate) fn refreshed_expiry(&self, now_ms: i64) -> Option<i64> {
         let (expires_ms, refresh_ms) = (self.expires_ms?, self.refresh_ms?);
         let fresh_ms = now_ms.saturating_add_unsigned(refresh_ms);
@@ -107,7 +107,7 @@ impl StoredDocument {
     ///
     /// # Errors
     ///
-    /// `broken` if it is damaged.
+    /// `broken` if the document is damaged.
     pub(crate) fn value(&self) -> Result<Value, Failure> {
         serde_json::from_str(&self.document).map_err(|error| {
             let text = format!("a document of the long-term memory cannot be read: {error}");
@@ -115,11 +115,11 @@ impl StoredDocument {
         })
     }
 
-    /// Converts the document to the type of the port.
+    /// Converts the document to an [`Item`].
     ///
     /// # Errors
     ///
-    /// `broken` if it is damaged.
+    /// `broken` if the document is damaged.
     pub(crate) fn item(&self, path: &[u8], key: &str) -> Result<Item, Failure> {
         Ok(Item {
             namespace: path::decode(path)?,

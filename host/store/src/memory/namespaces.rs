@@ -57,8 +57,8 @@ impl<'l> NamespaceCollector<'l> {
                 namespace.truncate(*depth);
                 path::after_prefix(&path::encode(self.scope, &namespace))
             }
-            // Longer namespaces, which are cut to this one, come after it and must not be listed
-            // again.
+            // Skips the longer namespaces that follow: `max_depth` would cut each of them to this
+            // namespace, which is already listed.
             Some(depth) if *depth == namespace.len() => path::after_prefix(path),
             _ => path::successor(path),
         };

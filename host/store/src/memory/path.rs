@@ -4,7 +4,7 @@
 //!
 //! A scope is the byte `0`, or the byte `1` and the tenant as a part. The host's own scopes have
 //! the bytes `2` and `3` instead. A part is its UTF-8 with each byte raised by one, then a `0`. So
-//! no part contains the byte that ends it, even if its text has a NUL, and none contains
+//! no part contains the byte that ends the part, even if its text has a NUL. No part contains
 //! [`MAX_BYTE`], since UTF-8 has no byte above `0xf4`.
 
 use std::ops::Range;
@@ -41,15 +41,14 @@ pub(crate) fn encode(scope: &MemoryScope, namespace: &[String]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// `broken` if [`encode`] does not return these bytes for any namespace.
+/// `broken` if the bytes are not the encoding of a namespace.
 pub(crate) fn decode(path: &[u8]) -> Result<Vec<String>, Failure> {
     let broken =
         || Failure::new(code::BROKEN, "a namespace of the long-term memory cannot be read");
     split(path).map(|(_, namespace)| namespace).ok_or_else(broken)
 }
 
-/// Returns the bytes of the scope and of all namespaces that are prefixes of a namespace, itself
-/// included.
+/// Returns the paths of the scope and of all prefixes of a namespace, the whole namespace included.
 pub(crate) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == PART_END).map(|(at, _)| at + 1);
     // The first byte is that of the scope, which may be equal to `PART_END`.
@@ -57,7 +56,7 @@ pub(crate) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     ends.filter_map(|end| path.get(..end))
 }
 
-/// Names a document in messages.
+/// Returns the name of a document for messages.
 pub(crate) fn document_name(path: &[u8], key: &str) -> String {
     match split(path) {
         Some((Some(tenant), namespace)) => {
@@ -80,7 +79,7 @@ fn split(path: &[u8]) -> Option<(Option<String>, Vec<String>)> {
     Some((tenant, parts.collect::<Option<_>>()?))
 }
 
-/// Returns the range of all paths that begin with `prefix`, itself included.
+/// Returns the range of all paths that begin with `prefix`, including `prefix`.
 pub(crate) fn prefix_range(prefix: &[u8]) -> Range<Vec<u8>> {
     prefix.to_vec()..with_byte(prefix, MAX_BYTE)
 }

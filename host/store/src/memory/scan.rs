@@ -1,4 +1,4 @@
-//! The queries of all adapters with an ordered document scan.
+//! The queries of the adapters that can scan documents in order.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(crate) trait DocumentScan {
     ///
     /// # Errors
     ///
-    /// As [`DocumentScan::scan`].
+    /// The errors of [`DocumentScan::scan`].
     fn scan_after(&self, doc_key: &DocumentKey, visit: &mut Visitor<'_>) -> Result<(), Failure>;
 }
 
@@ -36,7 +36,7 @@ pub(crate) trait DocumentScan {
 ///
 /// # Errors
 ///
-/// Those of [`DocumentScan::scan`] and `limit`.
+/// The errors of [`DocumentScan::scan`], and `limit` if too many documents would be read.
 pub(crate) fn search(
     documents: &impl DocumentScan,
     scope: &MemoryScope,
@@ -54,7 +54,8 @@ pub(crate) fn search(
     collector.finish()
 }
 
-/// Collects a page of one namespace by key, bounded by number and bytes.
+/// Collects a page of the documents of one namespace in the order of their keys. The page is
+/// limited by the number and the bytes of its documents.
 pub(crate) struct PageCollector {
     path: Vec<u8>,
     limit: usize,
@@ -69,12 +70,12 @@ impl PageCollector {
         Self { path, limit, now_ms, bytes: 0, items: Vec::new() }
     }
 
-    /// Adds the next document. Returns [`ScanStep::Stop`] if it belongs to another namespace or the
-    /// page is full.
+    /// Adds the next document. Returns [`ScanStep::Stop`] if the document belongs to another
+    /// namespace or the page is full.
     ///
     /// # Errors
     ///
-    /// `broken` if it is damaged.
+    /// `broken` if the document is damaged.
     pub(crate) fn push(
         &mut self,
         path: &[u8],
@@ -103,7 +104,7 @@ impl PageCollector {
 ///
 /// # Errors
 ///
-/// Those of [`DocumentScan::scan_after`].
+/// The errors of [`DocumentScan::scan_after`].
 pub(crate) fn list(
     documents: &impl DocumentScan,
     after: &DocumentKey,
@@ -119,7 +120,7 @@ pub(crate) fn list(
 ///
 /// # Errors
 ///
-/// Those of [`DocumentScan::scan`] and `limit`.
+/// The errors of [`DocumentScan::scan`], and `limit` if too many documents would be read.
 pub(crate) fn namespaces(
     documents: &impl DocumentScan,
     scope: &MemoryScope,

@@ -16,8 +16,8 @@ pub(crate) struct SearchCollector<'s> {
     search: &'s MemorySearch,
     query: Option<QueryTerms>,
     now_ms: i64,
-    /// The best matches so far. Further matches are added until there are twice as many; only the
-    /// best ones are then kept.
+    /// The best matches so far. Holds up to twice as many matches as the search needs, and then
+    /// drops the worse half.
     hits: Vec<Hit>,
     budget: ScanBudget,
 }
@@ -96,7 +96,7 @@ impl<'s> SearchCollector<'s> {
     }
 
     fn max_hits(&self) -> usize {
-        // A search reads no more documents than this.
+        // A search reads at most `MEMORY_SCANNED` documents, so it cannot have more matches.
         self.search.offset.saturating_add(self.search.limit).min(MEMORY_SCANNED)
     }
 

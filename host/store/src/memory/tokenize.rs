@@ -1,8 +1,8 @@
 //! Splits texts into terms, for ranking.
 //!
-//! A term is a word: a run of letters and digits, in lower case. Scripts that are written without
-//! spaces have no such runs. There, every pair of adjacent letters is a term, and in documents
-//! every single letter as well.
+//! A term is a word: a run of letters and digits, in lower case. Texts in scripts that are written
+//! without spaces have no such runs. In these texts, every pair of adjacent letters is a term. In
+//! documents, every single letter is a term too.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,8 +22,8 @@ impl QueryTerms {
         Self(terms.into_iter().zip(0..).collect())
     }
 
-    /// Returns the share of the terms that a document contains in its key, field names or values;
-    /// `None` if it contains none of them.
+    /// Returns the share of the terms of the query that a document contains in its key, field names
+    /// or values; `None` if it contains none of them.
     pub(crate) fn score(&self, key: &str, value: &Value) -> Option<f64> {
         let mut found = vec![false; self.0.len()];
         let mut visit = |term: &str| {
@@ -83,7 +83,8 @@ fn for_each_term(text: &str, single_chars: SingleChars, visit: &mut impl FnMut(&
     }
 }
 
-/// Calls `visit` for each pair of adjacent letters, and for single letters where these count.
+/// Calls `visit` for each pair of adjacent letters, and for single letters if `single_chars`
+/// includes them.
 fn for_each_bigram(part: &str, single_chars: SingleChars, visit: &mut impl FnMut(&str)) {
     let offsets: Vec<usize> = part.char_indices().map(|(at, _)| at).chain([part.len()]).collect();
     for pair in offsets.windows(3) {

@@ -1,4 +1,4 @@
-//! Failures of the file, in the form that callers of the memory get.
+//! Conversion of errors of the file into the failures that callers of the memory get.
 
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::store::StoreError;
@@ -12,7 +12,8 @@ pub(super) const OP_READ: &str = "read its file";
 pub(super) fn failure(error: StoreError) -> Failure {
     match error {
         StoreError::Corrupt { what, message } => {
-            // Code that both kinds of files share names the checkpoint store.
+            // Code that the checkpoint store and the memory share names the checkpoint store in its
+            // errors.
             let what = what.replace("checkpoint store", "long-term memory");
             Failure::new(code::BROKEN, format!("{what} cannot be read: {message}"))
         }

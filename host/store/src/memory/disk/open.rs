@@ -30,13 +30,13 @@ pub(super) static FILE: FileKind = FileKind {
 
 const OP_MIGRATE: &str = "migrate its file to the newest format";
 
-/// Opens or creates the file. Rebuilds a damaged one without the documents that cannot be read,
+/// Opens or creates the file. Rebuilds a damaged file without the documents that cannot be read,
 /// unless all essential documents may be lost.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] that names the remedy, and [`StoreError::Backend`] if it cannot be
-/// opened.
+/// [`StoreError::Corrupt`], with the remedy, if the file is damaged and not rebuilt.
+/// [`StoreError::Backend`] if the file cannot be opened.
 pub(super) fn open(
     path: &Path,
     essential: Option<&EssentialDocuments>,
@@ -54,7 +54,7 @@ pub(super) fn open(
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if the file was created before and is missing, or if its documents
-/// cannot be listed; [`StoreError::Backend`] if a process has it open.
+/// cannot be listed; [`StoreError::Backend`] if a process has the file open.
 pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
     marker::ensure_not_lost(path)?;
     if !is_filled(path) {
@@ -79,7 +79,7 @@ fn table_damage(path: &Path, may_be_new: bool) -> Result<Vec<Damage>, StoreError
 ///
 /// # Errors
 ///
-/// Those of [`survey()`], and [`StoreError::Corrupt`] if none of its documents can be read.
+/// The errors of [`survey()`], and [`StoreError::Corrupt`] if none of its documents can be read.
 pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, StoreError> {
     marker::ensure_not_lost(path)?;
     if !is_filled(path) {

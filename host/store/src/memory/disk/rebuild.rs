@@ -34,7 +34,7 @@ pub struct EssentialDocuments {
     pub scope: MemoryScope,
     /// Namespace of the documents.
     pub namespace: Vec<String>,
-    /// What the loss of all essential documents means, as a sentence for the operator.
+    /// The consequence of the loss of all essential documents, as a sentence for the operator.
     pub meaning: &'static str,
 }
 
@@ -55,13 +55,13 @@ impl DamagedFile {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if its header cannot be read, and [`StoreError::Backend`] if a newer
-    /// Wattle wrote it.
+    /// [`StoreError::Corrupt`] if the header of the file cannot be read, and
+    /// [`StoreError::Backend`] if a newer Wattle wrote it.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let view = view::open_view(path)?;
         let transaction =
             guarded(OP_REBUILD, || view.begin_read().map_err(redb_error(OP_REBUILD)))?;
-        // A damaged page may hide the format number. The tables show the format as well.
+        // A damaged page may hide the format number. The names of the tables also show the format.
         match guarded(OP_REBUILD, || read_format(&transaction)) {
             Ok(Some(found)) if found > FORMAT => Err(newer_format_error(path, found)),
             _ => Ok(Self { transaction, _view: view }),
@@ -113,8 +113,9 @@ pub(super) fn at_start(
     replace_file(path, &file.transaction).map(drop)
 }
 
-/// Rebuilds a file from what can be read of it, if anything is lost or if `damage` names a damage
-/// of the file. Returns the damage and the new path of the damaged file.
+/// Rebuilds a file from the documents that can be read, if documents are lost or if `damage` is
+/// damage of the file. Returns `None` if neither is the case. Returns the damage and the new path
+/// of the damaged file.
 ///
 /// # Errors
 ///
@@ -136,7 +137,7 @@ pub(super) fn repair(
     Ok(Some((damage.into_iter().chain(found.damage()).collect(), aside)))
 }
 
-/// Refuses to replace a damaged memory by an empty one.
+/// Fails if a rebuild would replace a damaged memory by an empty memory.
 fn ensure_not_empty(found: &SurveyResult) -> Result<(), StoreError> {
     if found.intact > 0 || found.is_intact() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Checks all documents of a file that may be damaged, and names what is lost.
+//! Checks all documents of a file that may be damaged, and reports the documents that are lost.
 //!
 //! The table is read from its beginning and, if a page is damaged, also from its end. All documents
 //! between the first and the last damaged page are lost.
@@ -82,7 +82,7 @@ impl SurveyResult {
             || self.gap.as_ref().is_some_and(|gap| gap.overlaps(paths))
     }
 
-    /// Returns the damage in the type of the port.
+    /// Returns the damage that the check found.
     pub(super) fn damage(&self) -> Vec<Damage> {
         let damage = |((path, key), reason): &(DocumentKey, String)| Damage {
             subject: path::document_name(path, key),
@@ -92,7 +92,7 @@ impl SurveyResult {
     }
 }
 
-/// Checks all documents, and adds what earlier rebuilds lost.
+/// Checks all documents, and adds the losses of earlier rebuilds.
 ///
 /// # Errors
 ///
@@ -122,8 +122,7 @@ pub(super) struct EarlierLoss {
 }
 
 impl EarlierLoss {
-    /// Returns the loss in the type of the port; `None` once an operator has deleted the damaged
-    /// file.
+    /// Returns the loss as damage; `None` once an operator has deleted the damaged file.
     fn damage(self, path: &Path) -> Option<Damage> {
         let Self { file, subject, reason } = self;
         path.with_file_name(&file).exists().then(|| Damage {
@@ -133,7 +132,7 @@ impl EarlierLoss {
     }
 }
 
-/// Returns what earlier rebuilds lost.
+/// Returns the losses of earlier rebuilds.
 ///
 /// # Errors
 ///
@@ -163,7 +162,7 @@ pub(super) fn earlier_losses(
 ///
 /// # Errors
 ///
-/// Errors of `visit`, and those of [`survey`].
+/// The errors of `visit` and of [`survey`].
 pub(super) fn survey_documents(
     transaction: &ReadTransaction,
     visit: &mut IntactVisitor<'_>,

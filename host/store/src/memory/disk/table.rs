@@ -29,10 +29,10 @@ pub(crate) const UNCHECKED_FORMAT: u64 = 1;
 /// Properties of the file.
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
 
-/// Path and key.
+/// The key of a row: the path and the key of the document.
 pub(crate) type Key = (&'static [u8], &'static str);
 
-/// Created, updated, expires, refresh, checksum, document.
+/// A row: created, updated, expires, refresh, checksum, document.
 pub(crate) type Row<'r> = (i64, i64, Option<i64>, Option<u64>, u64, &'r str);
 
 /// A row of format 1: created, updated, expires, refresh, document.
@@ -94,7 +94,7 @@ pub(crate) fn to_row<'r>(doc_key: (&[u8], &str), stored: &'r StoredDocument) -> 
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if it does not match its checksum.
+/// [`StoreError::Corrupt`] if the row does not match its checksum.
 pub(crate) fn from_row(doc_key: (&[u8], &str), row: Row<'_>) -> Result<StoredDocument, StoreError> {
     let (created_ms, updated_ms, expires_ms, refresh_ms, written, document) = row;
     let stored = StoredDocument::from((created_ms, updated_ms, expires_ms, refresh_ms, document));
@@ -104,8 +104,8 @@ pub(crate) fn from_row(doc_key: (&[u8], &str), row: Row<'_>) -> Result<StoredDoc
     Err(corrupt(path::document_name(doc_key.0, doc_key.1), "it does not match its checksum"))
 }
 
-/// Returns the checksum of a document. It covers path and key, so that a row under another key does
-/// not match.
+/// Returns the checksum of a document. The checksum also covers the path and the key, so a row
+/// under another key does not match.
 fn row_checksum((path, key): (&[u8], &str), stored: &StoredDocument) -> u64 {
     let expires = stored.expires_ms.map(i64::to_le_bytes);
     let refresh = stored.refresh_ms.map(u64::to_le_bytes);
@@ -145,7 +145,7 @@ impl DocumentSnapshot {
     ///
     /// # Errors
     ///
-    /// `broken` if it is damaged, and those of [`DocumentSnapshot::open`].
+    /// `broken` if the document is damaged, and the errors of [`DocumentSnapshot::open`].
     pub(crate) fn get(&self, doc_key: &DocumentKey) -> Result<Option<StoredDocument>, Failure> {
         let found = get(&self.0, doc_key).map_err(redb_failure(OP_READ))?;
         found.transpose().map_err(failure)
@@ -155,7 +155,7 @@ impl DocumentSnapshot {
     ///
     /// # Errors
     ///
-    /// Those of [`DocumentSnapshot::open`].
+    /// The errors of [`DocumentSnapshot::open`].
     pub(crate) fn bytes_in(&self, paths: &Range<Vec<u8>>) -> Result<u64, Failure> {
         let range = (paths.start.as_slice(), "")..(paths.end.as_slice(), "");
         let mut bytes = 0;
@@ -167,7 +167,7 @@ impl DocumentSnapshot {
     }
 }
 
-/// Returns the bytes that a document counts.
+/// Returns the number of bytes of a document that the usage of the memory counts.
 pub(crate) fn bytes_of((path, key): (&[u8], &str), row: Row<'_>) -> u64 {
     let (.., document) = row;
     stored_bytes(path, key, document)

@@ -27,11 +27,11 @@ struct Counts {
 
 /// The bytes under one prefix.
 struct Count {
-    /// Distinguishes this count from an earlier or a later one.
+    /// Distinguishes this count from earlier and later counts under the same prefix.
     id: u64,
     /// `None` while the documents are counted.
     bytes: Option<u64>,
-    /// By how many bytes the writer has changed the documents since the count began.
+    /// Difference in bytes by the changes that the writer has committed since the count began.
     changed: i64,
 }
 
@@ -41,12 +41,12 @@ impl Usage {
         lock(&self.0).of.get(prefix)?.bytes
     }
 
-    /// Begins to count. No commit happens while `begin_read` runs, so each commit is either part of
-    /// what is read or counted as a change. Returns the id of the count.
+    /// Begins to count. No commit happens while `begin_read` runs, so the effect of each commit is
+    /// either in the bytes that the count reads or in `changed`. Returns the id of the count.
     ///
     /// # Errors
     ///
-    /// Those of `begin_read`.
+    /// The errors of `begin_read`.
     pub(crate) fn begin<T, E>(
         &self,
         prefix: &[u8],
@@ -64,7 +64,8 @@ impl Usage {
         Ok((id, begun))
     }
 
-    /// Ends a count with the bytes that were read. Returns the bytes with the changes since then.
+    /// Ends a count with the bytes that were read. Returns the bytes including the changes since
+    /// the count began.
     pub(crate) fn finish(&self, prefix: &[u8], id: u64, read: u64) -> u64 {
         let mut counts = lock(&self.0);
         let Some(count) = counts.of.get_mut(prefix).filter(|count| count.id == id) else {
@@ -77,15 +78,15 @@ impl Usage {
     ///
     /// # Errors
     ///
-    /// Those of `commit`. All counts are then discarded, because the content of the file is
-    /// unknown.
+    /// The errors of `commit`. After an error, all counts are discarded, because the content of the
+    /// file is unknown.
     pub(crate) fn commit<E>(
         &self,
         changes: Vec<ByteChange>,
         commit: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         let mut counts = lock(&self.0);
-        // Taken, so that nothing is known after an error or a panic.
+        // Removes all counts first, so that no count remains after an error or a panic.
         let mut of = mem::take(&mut counts.of);
         commit()?;
         if !of.is_empty() {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_count_from_the_beginning_of_a_count() {
+    fn count_includes_changes_since_its_beginning() {
         let usage = Usage::default();
         change(&usage, &["a", "b"], 100, Ok(()));
         let id = begin(&usage, &["a"]);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_after_a_failed_commit() {
+    fn failed_commit_discards_all_counts() {
         let usage = Usage::default();
         let id = begin(&usage, &["a"]);
         usage.finish(&path(&["a"]), id, 5);

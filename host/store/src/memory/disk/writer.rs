@@ -35,8 +35,8 @@ const MIN_REOPEN_DELAY: Duration = Duration::from_secs(1);
 /// A queued change with the sender of its result.
 pub(crate) struct QueuedChange {
     pub change: Change,
-    /// Receives the number of deleted documents once that is durable; for a conditional change, 1
-    /// if the document now has the requested state, and 0 otherwise.
+    /// Receives the number of deleted documents once the deletion is durable; for a conditional
+    /// change, 1 if the document now has the requested state, and 0 otherwise.
     pub reply: oneshot::Sender<Result<usize, Failure>>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Change {
     PutIf {
         /// Path of the document; the key is in `item`.
         path: Vec<u8>,
-        /// The expected document; `None` if none is expected.
+        /// The expected document; `None` if the caller expects that no document exists.
         known: Option<Value>,
         item: PutItem,
         now_ms: i64,
@@ -146,8 +146,8 @@ impl Writer {
     }
 }
 
-/// Applies all changes in one transaction. Returns the result of each, as [`QueuedChange::reply`]
-/// documents it.
+/// Applies all changes in one transaction. Returns the result of each change, see
+/// [`QueuedChange::reply`].
 fn commit(database: &Database, usage: &Usage, group: &[QueuedChange]) -> Result<Vec<usize>, Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
@@ -214,7 +214,7 @@ impl<'t> Tables<'t> {
         }
     }
 
-    /// Returns a document if it is intact. A damaged one is overwritten.
+    /// Returns a document if it is intact. Puts overwrite a damaged document.
     fn intact_document(&self, doc_key: &DocumentKey) -> Result<Option<StoredDocument>, Error> {
         Ok(get(&self.documents, doc_key)?.and_then(Result::ok))
     }
@@ -246,7 +246,8 @@ impl<'t> Tables<'t> {
         Ok(0)
     }
 
-    /// Records how a change of a document changes its bytes. A damaged document counts as well.
+    /// Records how a change of a document changes its bytes. The bytes of a damaged document are
+    /// included.
     fn note_change(&mut self, path: &[u8], before: Option<u64>, after: Option<u64>) {
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
         if before != after {
