@@ -62,8 +62,8 @@ use writer::{Command, WRITER_CONNECTIONS, WriterPool};
 
 /// A store in a PostgreSQL database. Clones share it.
 ///
-/// It runs in tasks of the tokio runtime in which it was opened. Dropping the last clone lets these
-/// tasks write all queued batches and end.
+/// The writers of the store are tasks of the tokio runtime in which the store was opened. After the
+/// last clone is dropped, these tasks write all queued batches and end.
 #[derive(Clone)]
 pub struct PostgresStore(Arc<PostgresStoreInner>);
 
@@ -71,7 +71,7 @@ struct PostgresStoreInner {
     database: Database,
     writers: WriterPool,
     notifier: Notifier,
-    /// The newest write of `check_writable` that succeeded.
+    /// The newest successful write by `check_writable`.
     recent_write: Mutex<RecentWrite>,
     /// Stops receiving notifications when the store is dropped.
     _listener_tasks: ListenerTasks,
@@ -109,7 +109,7 @@ impl PostgresStore {
     }
 
     /// Returns the error if the database is temporarily not available: the server is down or
-    /// starting, or has no room for another connection. Returns `None` if the server responds.
+    /// starting, or accepts no further connection. Returns `None` if the server responds.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// As [`PostgresStore::open`].
+    /// The errors of [`PostgresStore::open`].
     pub async fn check(config: &PostgresConfig) -> Result<bool, StoreError> {
         schema::exists(&Database::new(config, WRITER_CONNECTIONS)?).await
     }
@@ -233,7 +233,7 @@ impl Store for PostgresStore {
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         let newest = self.0.notifier.watch(&self.0.database, thread);
-        // The writer may hold batches back that were appended before the watch began.
+        // The writer may hold batches that were appended before the watch began.
         self.0.writers.request_flush(thread);
         newest
     }

@@ -74,19 +74,19 @@ pub(crate) struct Pin {
     version: Digest,
 }
 
-/// Adds the version of one record. A damaged record makes the result incomplete.
+/// Adds the version of one record. If the record is damaged, marks `pinned` as incomplete.
 pub(crate) fn add_pin(pinned: &mut PinnedVersions, pin: Result<Pin, StoreError>) {
     match pin {
         Ok(Pin { app, version }) => drop(pinned.versions.insert((app, version))),
         Err(error) => {
-            tracing::error!(%error, "cannot read the version that a damaged thread is pinned to");
+            tracing::error!(%error, "cannot read to which version a damaged thread is pinned");
             pinned.is_complete = false;
         }
     }
 }
 
 /// Returns matching threads in the order of a query and from its offset on, each with the value
-/// that came with its summary.
+/// that `matching` has for the thread.
 pub(crate) fn sort_and_skip<T>(
     query: &ThreadQuery,
     mut matching: Vec<(ThreadFields, T)>,
@@ -118,7 +118,8 @@ pub(crate) fn checkpoint_matches(query: &CheckpointQuery, meta: &CheckpointMeta)
         && query.filter.iter().all(|(key, wanted)| field_eq(meta, key, wanted))
 }
 
-/// Compares a key as text and never interprets it, so a key reaches only the metadata of its name.
+/// Compares a field of a checkpoint with a value. A key that is not the name of a field selects the
+/// metadata under exactly this key.
 fn field_eq(meta: &CheckpointMeta, key: &str, wanted: &Value) -> bool {
     match key {
         "source" => wanted.as_str() == Some(source_name(meta.source)),

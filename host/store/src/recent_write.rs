@@ -1,9 +1,9 @@
-//! The newest successful write. For a moment, it proves that the store can be written.
+//! The newest successful write. For [`MAX_AGE`], this write proves that the store can be written.
 
 use std::time::{Duration, Instant};
 
-/// Age up to which a write proves that the store can be written. It bounds the write probes of
-/// frequent checks.
+/// Age up to which a write proves that the store can be written. So frequent checks cause at most
+/// one write per second.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The newest write that succeeded.

@@ -16,18 +16,19 @@ pub(crate) struct BatchSummary {
     pub(crate) after_seq: u64,
     /// Sequence number of the thread's newest event with the batch.
     pub(crate) last_seq: u64,
-    /// Root checkpoints that its events record, with the sequence numbers of these events.
+    /// Root checkpoints that the events of the batch record, with the sequence numbers of these
+    /// events.
     pub(crate) checkpoints_made: Vec<(CheckpointId, u64)>,
     pub(crate) checkpoint: Option<CheckpointSummary>,
 }
 
-/// A checkpoint as a plan sees it.
+/// The fields of a checkpoint that a retention plan reads.
 #[derive(Debug)]
 pub(crate) struct CheckpointSummary {
     pub(crate) id: CheckpointId,
     pub(crate) namespace: Namespace,
     pub(crate) run: RunId,
-    /// Newest checkpoints of the subgraphs that keep their state.
+    /// Newest checkpoints of the subgraphs that keep their state between invocations.
     pub(crate) subgraph_checkpoints: Vec<CheckpointId>,
     /// True if nodes run next.
     pub(crate) has_next: bool,
@@ -74,7 +75,7 @@ pub(crate) struct RetentionPlan {
 }
 
 impl RetentionPlan {
-    /// Keeps everything.
+    /// Returns a plan that keeps all events and checkpoints.
     pub(crate) fn keep_all(log: &[BatchSummary], current: Option<CheckpointId>) -> Self {
         Self {
             keep: checkpoints(log).map(|checkpoint| checkpoint.id).collect(),
@@ -83,9 +84,9 @@ impl RetentionPlan {
         }
     }
 
-    /// Keeps the newest checkpoint of each namespace, the current checkpoint and the checkpoints
-    /// that unfinished runs reopen on failure. Keeps all events since the oldest event that belongs
-    /// to one of these root checkpoints, so that the log has no gap.
+    /// Returns a plan that keeps the newest checkpoint of each namespace, the current checkpoint
+    /// and the checkpoints that unfinished runs reopen on failure. The plan keeps all events since
+    /// the oldest event that belongs to one of these root checkpoints, so that the log has no gap.
     pub(crate) fn keep_latest(
         log: &[BatchSummary],
         current: Option<CheckpointId>,
@@ -106,8 +107,8 @@ impl RetentionPlan {
         let own = log.iter().filter(|batch| {
             batch.last_seq > batch.after_seq && batch.base.is_some_and(|base| roots.contains(&base))
         });
-        // A run that stores only its last checkpoint writes what is pending on it with an earlier
-        // base.
+        // If a run stores only its last checkpoint, the pending events of this checkpoint have an
+        // earlier base.
         let made = log.iter().flat_map(|batch| &batch.checkpoints_made);
         let made = made.filter(|(id, _)| roots.contains(id)).map(|(_, seq)| seq - 1);
         let first = own.map(|batch| batch.after_seq).chain(made).min();
@@ -121,7 +122,7 @@ impl RetentionPlan {
         Self { keep, current, after, ..Self::default() }
     }
 
-    /// Drops the events and the checkpoints of some runs.
+    /// Returns a plan that drops the events and the checkpoints of some runs.
     pub(crate) fn drop_runs(
         log: &[BatchSummary],
         current: Option<CheckpointId>,
@@ -201,7 +202,7 @@ impl RetentionPlan {
 }
 
 /// Returns the record and the runs of a copy of a thread. `names` maps the run ids to those of the
-/// copy. The incarnation has an id of its own, because a thread may have no run.
+/// copy. The incarnation of the copy is a separate id, because a thread may have no run.
 pub(crate) fn copied_records(
     record: &ThreadRecord,
     mut runs: Vec<RunRecord>,
@@ -209,7 +210,7 @@ pub(crate) fn copied_records(
     incarnation: &RunId,
     names: &HashMap<RunId, RunId>,
 ) -> (ThreadRecord, Vec<RunRecord>) {
-    // Pending runs of the original are not requested a second time.
+    // Pending runs of the original are not copied, so that no run is requested twice.
     runs.retain(|run| run.status != RunStatus::Pending);
     let name = |run: &RunId| names.get(run).unwrap_or(run).clone();
     for run in &mut runs {
@@ -262,9 +263,9 @@ pub(crate) struct ValueIndex<F> {
 /// Where the values of an older version are stored for a rewritten checkpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Placement<F> {
-    /// One frame has all of them.
+    /// One frame has all values.
     InFrame(F),
-    /// No single frame has all of them, so the frame of the checkpoint carries them.
+    /// No single frame has all values, so the frame of the checkpoint gets a copy of each value.
     Carry,
 }
 

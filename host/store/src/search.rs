@@ -137,7 +137,7 @@ fn is_after(thread: &Selectors<'_>, position: &ThreadCursor) -> bool {
     ThreadCursor::sort_key(thread.updated_ms, thread.id) > position
 }
 
-/// Returns whether a condition holds for any text in a value. Names of fields are no texts.
+/// Returns whether a condition holds for any string in a value. Names of fields are not compared.
 fn any_text(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => has(text),
@@ -147,7 +147,7 @@ fn any_text(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
     }
 }
 
-/// What is left of the budget of a search.
+/// The remaining budget of a search.
 #[derive(Debug)]
 struct BudgetLeft {
     budget: SearchBudget,
@@ -159,8 +159,8 @@ impl BudgetLeft {
         Self { budget, is_untouched: true }
     }
 
-    /// Takes a record with a number of bytes of JSON. Returns false if the budget is exhausted. The
-    /// first record may have any size.
+    /// Deducts a record with `bytes` bytes of JSON from the budget. Returns false if the budget is
+    /// exhausted. The first record may have any size.
     fn take(&mut self, bytes: u64) -> bool {
         let SearchBudget { threads, bytes: bytes_left } = &mut self.budget;
         if !self.is_untouched && (*threads == 0 || *bytes_left < bytes) {
@@ -173,10 +173,10 @@ impl BudgetLeft {
     }
 }
 
-/// What reads the threads of a search one after another.
+/// Examines the threads of a search one after another.
 pub(crate) trait Examiner {
-    /// Examines the next thread, whose record has a number of bytes of JSON. Returns false if the
-    /// result was complete before it, or if the budget is exhausted.
+    /// Examines the next thread, whose record has `bytes` bytes of JSON. Returns false if the
+    /// result was complete before this thread, or if the budget is exhausted.
     fn examine(&mut self, thread: ThreadSummary, bytes: u64) -> bool;
 }
 
@@ -236,7 +236,7 @@ impl Examiner for SearchPage {
     }
 }
 
-/// The counts of a search that are being made.
+/// The counts of a search in progress.
 #[derive(Debug)]
 pub(crate) struct SearchCounts {
     matcher: ThreadMatcher,
@@ -245,7 +245,7 @@ pub(crate) struct SearchCounts {
 }
 
 impl SearchCounts {
-    /// Creates counts of no threads.
+    /// Creates counts that are zero.
     pub(crate) fn new(search: &ThreadSearch) -> Self {
         Self {
             matcher: ThreadMatcher::of_counts(search),
@@ -256,8 +256,9 @@ impl SearchCounts {
 
     /// Counts a thread if it matches. Returns false if the budget is exhausted.
     ///
-    /// `read` returns the summary of the thread and the number of bytes of its record. It is called
-    /// only if the fields of the thread match and the search compares texts or metadata as well.
+    /// `read` returns the summary of the thread and the number of bytes of its record. `read` is
+    /// called only if the fields of the thread match and the search also compares texts or
+    /// metadata.
     pub(crate) fn count<'a>(
         &mut self,
         thread: impl Into<Selectors<'a>>,

@@ -1,8 +1,8 @@
 //! Deletes blobs that no thread mentions.
 //!
-//! A blob is put before anything mentions it, so a young one is left alone: its writer has a
-//! grace period to write the reference into a thread. Putting the same bytes again restarts the
-//! period.
+//! A blob is put before a thread mentions it, so a sweep does not delete a young blob: its writer
+//! has a grace period to write the mention into a thread. Putting the same bytes again restarts the
+//! grace period.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::StoreError;
 
-/// How long a blob that no thread mentions is kept. This is far longer than any node may take from
-/// its put to the end of its task.
+/// How long a blob that no thread mentions is kept. This period is far longer than the time from
+/// the put of a node to the end of its task.
 pub const GRACE_PERIOD: Duration = Duration::from_hours(1);
 
 /// A store that can find the blobs that its threads mention.
 #[async_trait]
 pub trait Mentions: Send + Sync {
-    /// Returns those of `blobs` that no thread mentions. Returns none if the mentions of some
-    /// threads cannot be read.
+    /// Returns the blobs among `blobs` that no thread mentions. Returns no blob if the mentions of
+    /// some threads cannot be read.
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError>;
 }
 
@@ -29,11 +29,13 @@ pub trait Sweepable: Send + Sync {
     /// Returns the blobs that were last put at least `age` ago.
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure>;
 
-    /// Deletes those of `blobs` that have still not been put for `age`, and returns their number.
+    /// Deletes the blobs among `blobs` that were last put at least `age` ago, and returns their
+    /// number.
     async fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure>;
 }
 
-/// Why a sweep did not finish. Its deletions persist, and the next sweep deletes the rest.
+/// Why a sweep did not finish. The blobs that it deleted stay deleted, and the next sweep deletes
+/// the rest.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SweepError {
     /// The store could not read the mentions.
@@ -47,7 +49,8 @@ pub enum SweepError {
 /// Deletes blobs older than `age` (use [`GRACE_PERIOD`]) that no thread mentions, and returns their
 /// number.
 ///
-/// Call it regularly, for example once an hour. It reads every blob and every mention.
+/// Call this function regularly, for example once an hour. Each call lists all blobs and may read
+/// all mentions.
 ///
 /// # Errors
 ///

@@ -49,7 +49,7 @@ pub(crate) fn batch(
     check_checkpoint_exists(thread, "current", batch.current, last_checkpoint)?;
     match &batch.checkpoint {
         Some(_) if batch.current.is_some() => {
-            Err(invalid(thread, "it has a new checkpoint and makes an earlier one current"))
+            Err(invalid(thread, "it has a new checkpoint and makes an earlier checkpoint current"))
         }
         Some(checkpoint) => check_checkpoint(thread, last_checkpoint, checkpoint),
         None => Ok(()),
@@ -66,7 +66,7 @@ pub(crate) fn out_of_turn_error(thread: &ThreadId, run: &RunId) -> StoreError {
     StoreError::OutOfTurn { thread: thread.clone(), run: run.clone() }
 }
 
-/// Returns the error for a record that is not one of a pending run.
+/// Returns the error for a run record that is not pending or has no run specification.
 pub(crate) fn not_pending_error(run: &RunRecord) -> StoreError {
     invalid(&run.thread, format!("run `{}` is not pending, or has no specification", run.id))
 }
@@ -104,11 +104,11 @@ pub(crate) fn thread_exists_error(thread: &ThreadId) -> StoreError {
     invalid(thread, "a thread with this id exists already; copy to another id")
 }
 
-/// Refuses to copy a thread with an active run. The run of the copy would never end.
+/// Fails if a thread that is to be copied has an active run. The run of the copy would never end.
 pub(crate) fn ensure_not_running(record: &ThreadRecord) -> Result<(), StoreError> {
     match record.status {
         ThreadStatus::Running => {
-            Err(invalid(&record.id, "a run is active on it; copy it after the run has ended"))
+            Err(invalid(&record.id, "the thread has an active run; copy the thread after that run"))
         }
         _ => Ok(()),
     }
@@ -166,7 +166,7 @@ fn check_checkpoint(
     }
     check_checkpoint_exists(thread, "parent", meta.parent, last)?;
     if let Some((name, version)) = meta.versions.iter().find(|(_, version)| **version > meta.id) {
-        let message = format!("channel `{name}` has version {version}, after its checkpoint");
+        let message = format!("version {version} of channel `{name}` is newer than the checkpoint");
         return Err(invalid(thread, message));
     }
     match checkpoint.values.keys().find(|name| !meta.versions.contains_key(*name)) {

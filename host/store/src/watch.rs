@@ -8,8 +8,8 @@ use wattle_graph::id::ThreadId;
 
 use crate::lock::lock;
 
-/// From this number of entries on, those without a watcher are dropped. Otherwise the map would
-/// keep an entry of every thread that was ever watched.
+/// Number of entries at which the entries without a watcher are dropped. Otherwise the map would
+/// keep an entry for every thread that was ever watched.
 const MAX_IDLE_ENTRIES: usize = 1024;
 
 /// One watch channel per watched thread.
@@ -17,8 +17,8 @@ const MAX_IDLE_ENTRIES: usize = 1024;
 pub(crate) struct WatchRegistry(Mutex<HashMap<ThreadId, watch::Sender<u64>>>);
 
 impl WatchRegistry {
-    /// Watches a thread. `newest` runs under the lock, so a write that becomes durable meanwhile is
-    /// announced afterwards and none is missed.
+    /// Watches a thread. `newest` runs under the lock, so a write that becomes durable during
+    /// `newest` is announced after it, and no write is missed.
     pub(crate) fn subscribe(
         &self,
         thread: &ThreadId,

@@ -16,7 +16,7 @@ use crate::postgres::stage::{Body, BodyValue};
 use crate::postgres::thread_row::{checkpoint_id, digest, unsigned, utf8};
 use crate::postgres::write_set::ChainStats;
 
-/// Batches that one statement reads.
+/// Number of batches that one statement reads.
 const PAGE_BATCHES: i64 = 64;
 
 const BATCHES: &str = "
@@ -41,7 +41,7 @@ pub(super) struct ScannedBatch {
     pub(super) seal: Option<Digest>,
 }
 
-/// Returns a page of batches from a position on; empty at the end.
+/// Returns a page of batches from a position on. The page is empty if no batch follows.
 pub(super) async fn page(
     transaction: &mut PgTransaction,
     number: i64,

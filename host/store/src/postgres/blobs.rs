@@ -23,28 +23,29 @@ use crate::postgres::retry::{RetryState, TxError, sqlx_error};
 use crate::postgres::schema;
 use crate::sweep::Sweepable;
 
-/// Size of a chunk: large enough for few round trips, small enough to read a small range cheaply.
+/// Size of a chunk in bytes. Larger chunks need fewer round trips, and smaller chunks make reads of
+/// small ranges cheaper.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks that one statement reads.
+/// Number of chunks that one statement reads.
 const READ_CHUNKS: i64 = 16;
 
-/// Bytes that one statement reads.
+/// Number of bytes that one statement reads.
 const PAGE_BYTES: u64 = READ_CHUNKS.cast_unsigned() * CHUNK_BYTES as u64;
 
-/// Blobs that one statement deletes or looks up.
+/// Number of blobs that one statement deletes or looks up.
 const BLOBS_PER_STATEMENT: usize = 1000;
 
 const PUT: &str = "put a blob";
 
-/// Updates the time of a blob that exists. The row is locked, so a concurrent sweep waits and
-/// checks the time again.
+/// Inserts the row of a blob, or updates the time of an existing row. The statement locks the row,
+/// so a concurrent sweep waits and checks the time again.
 const TOUCH: &str = "
     INSERT INTO blobs AS blob (blob, size, media_type, put) VALUES ($1, $2, $3, clock_timestamp())
     ON CONFLICT (blob) DO UPDATE SET size = excluded.size, put = clock_timestamp()
     RETURNING (xmax = 0) AS is_new";
 
-/// Leaves an intact chunk unchanged.
+/// Writes a chunk unless the stored chunk is equal.
 const PUT_CHUNK: &str = "
     INSERT INTO blob_chunks AS old (blob, chunk, bytes) VALUES ($1, $2, $3)
     ON CONFLICT (blob, chunk) DO UPDATE SET bytes = excluded.bytes
@@ -54,7 +55,7 @@ const DELETE_CHUNKS: &str = "DELETE FROM blob_chunks WHERE blob = $1 AND chunk >
 
 const SIZES: &str = "SELECT blob, size FROM blobs WHERE blob = ANY($1)";
 
-/// Also selects a stamp that changes whenever a chunk is written: the sum of the ids of the
+/// Selects a blob with a stamp that changes whenever a chunk is written: the sum of the ids of the
 /// transactions that wrote the chunks.
 const STAT: &str = "
     SELECT size, media_type, (
@@ -101,8 +102,8 @@ impl PostgresBlobs {
     ///
     /// # Errors
     ///
-    /// As [`PostgresStore::open`](crate::PostgresStore::open), and [`StoreError::Backend`] if the
-    /// tables do not exist.
+    /// The errors of [`PostgresStore::open`](crate::PostgresStore::open), and
+    /// [`StoreError::Backend`] if the tables do not exist.
     pub async fn connect(config: &PostgresConfig) -> Result<Self, StoreError> {
         let database = Database::new(config, 1)?;
         if schema::exists(&database).await? {
@@ -160,11 +161,13 @@ impl PostgresBlobs {
         Ok(StoredBlob { info: BlobInfo { blob, size, media_type }, stamp })
     }
 
-    /// Returns a blob that was swept, put again or repaired since it was found.
+    /// Finds a blob again after its bytes did not match its digest. A concurrent sweep or put may
+    /// have changed the blob since it was found.
     ///
     /// # Errors
     ///
-    /// `not-found`; `broken` if the blob has not changed, so that its bytes are damaged.
+    /// `not-found` if the blob no longer exists; `broken` if the blob has not changed, which shows
+    /// that its bytes are damaged.
     async fn find_changed(&self, found: &StoredBlob) -> Result<StoredBlob, Failure> {
         let now = self.find(found.info.blob).await?;
         if now == *found {
@@ -173,8 +176,8 @@ impl PostgresBlobs {
         Ok(now)
     }
 
-    /// Returns true if the chunks match the digest of the blob. Reads all chunks unless they have
-    /// been checked recently.
+    /// Returns true if the chunks match the digest of the blob. Reads all chunks unless the chunks
+    /// have been checked recently.
     async fn verify(&self, found: &StoredBlob) -> Result<bool, Failure> {
         let BlobInfo { blob, size, .. } = found.info;
         if self.verified.contains(blob, &found.stamp) {
@@ -239,8 +242,7 @@ impl PostgresBlobs {
         Ok(are_complete.then(|| bytes.slice(start as usize..end as usize)))
     }
 
-    /// Returns the bytes of the chunks `first` to `last`, up to the end of the first incomplete
-    /// page.
+    /// Returns the bytes of the chunks `first` to `last`. Stops after a page with missing chunks.
     async fn chunks(&self, blob: BlobRef, first: i64, last: i64) -> Result<BytesMut, Failure> {
         let digest = blob.0.as_bytes().as_slice();
         let mut bytes = BytesMut::new();
@@ -346,7 +348,9 @@ impl Sweepable for PostgresBlobs {
 
 fn reference(row: &sqlx::postgres::PgRow) -> Result<BlobRef, Failure> {
     let bytes: &[u8] = row.try_get("blob").map_err(decode_failure)?;
-    let bytes = bytes.try_into().map_err(|_| Failure::internal("a blob has no digest"))?;
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| Failure::internal("the stored digest of a blob does not have 32 bytes"))?;
     Ok(BlobRef(Digest::from_bytes(bytes)))
 }
 

@@ -25,7 +25,8 @@ use crate::postgres::history;
 use crate::postgres::thread_row::{thread_head, utf8};
 use crate::postgres::value::{self, Version, assemble};
 
-/// Rows of up to this size are decoded on the calling task. Larger ones would delay other tasks.
+/// Maximum size in bytes of a row that is decoded on the calling task. Larger rows would delay
+/// other tasks.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// Selects a thread, one of its checkpoints, the pending events, and the delta chains of channel
@@ -214,7 +215,7 @@ fn decode_outline(row: &PgRow) -> Result<CheckpointOutline, StoreError> {
     Ok(CheckpointOutline { head: thread_head(row)?, tuple })
 }
 
-/// The content of a row.
+/// The decoded content of a row.
 enum QueryResult {
     /// The checkpoint does not exist.
     Missing,
@@ -224,7 +225,7 @@ enum QueryResult {
     Tuple(Box<CheckpointTuple>),
 }
 
-/// Decodes a row. A large one is decoded on the blocking pool.
+/// Decodes a row. A large row is decoded on the blocking pool.
 async fn decode_row<T: Send + 'static>(
     row: PgRow,
     decode: fn(&PgRow) -> Result<T, StoreError>,

@@ -11,8 +11,8 @@ use wattle_run::ports::store::LEASE_MS;
 
 use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY};
 
-/// Allowed lease durations. With a shorter one a slow disk or network would expire all leases; with
-/// a longer one the takeover from a dead host would take too long.
+/// Allowed lease durations. With a shorter duration, leases would expire during a delay of the disk
+/// or the network. With a longer duration, the takeover from a dead host would take too long.
 const LEASE_RANGE: RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_hours(1);
 
 /// Maximum length of a schema name in PostgreSQL.
@@ -40,7 +40,7 @@ impl PostgresConfig {
         Self { url: url.into(), password: None, schema, lease, commit_delay: DEFAULT_COMMIT_DELAY }
     }
 
-    /// Sets the password, in place of one in the URL.
+    /// Sets the password, which replaces a password in the URL.
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
@@ -61,9 +61,10 @@ impl PostgresConfig {
         self
     }
 
-    /// Sets the commit delay: how long batches that no caller awaits may wait for others to share
-    /// their transaction. At most [`MAX_COMMIT_DELAY`](crate::commit_delay::MAX_COMMIT_DELAY), by
-    /// default [`DEFAULT_COMMIT_DELAY`].
+    /// Sets the commit delay: how long batches that no caller awaits may wait for other batches to
+    /// share their transaction. At most
+    /// [`MAX_COMMIT_DELAY`](crate::commit_delay::MAX_COMMIT_DELAY), by default
+    /// [`DEFAULT_COMMIT_DELAY`].
     pub fn with_commit_delay(mut self, commit_delay: Duration) -> Self {
         self.commit_delay = commit_delay;
         self
@@ -121,7 +122,7 @@ fn check_schema(schema: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{schema}` is not valid as its schema: use up to {MAX_SCHEMA_NAME_BYTES} of `a` to `z`, \
+        "`{schema}` is not a valid schema name: use up to {MAX_SCHEMA_NAME_BYTES} of `a` to `z`, \
          digits and `_`, beginning with a letter and not with `pg_`"
     ))
 }

@@ -17,24 +17,25 @@ use crate::error::backend;
 use crate::postgres::config::{PostgresConfig, display_url};
 use crate::postgres::retry::{RetryState, is_transient, sqlx_error, to_store_error};
 
-/// Connections for reads, and for writes other than appends.
+/// Number of connections for reads, and for writes other than appends.
 const READ_CONNECTIONS: u32 = 8;
 
-/// One connection for `LISTEN`, and one for `NOTIFY`.
+/// Number of connections for notifications: one for `LISTEN`, and one for `NOTIFY`.
 const NOTIFY_CONNECTIONS: u32 = 2;
 
-/// Timeout for a connection from the pool, which includes the start of the server.
+/// Timeout for a connection from the pool. The timeout includes the time for which the pool waits
+/// for a server that is starting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection that was idle for longer is pinged before it is used.
+/// A connection that was idle for longer than this is pinged before it is used.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 
 /// Timeout of a ping. The operating system takes a quarter of an hour to notice that the network
 /// dropped a connection.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// `statement_timeout` of every connection. No statement of the store comes near it; it ends a
-/// statement that hangs.
+/// `statement_timeout` of every connection. All statements of the store take far less time, so the
+/// timeout only ends statements that hang.
 const STATEMENT_TIMEOUT_SECONDS: u64 = 60;
 
 /// Timeout for the reply to a statement. The server has ended the statement by then, so no reply
@@ -42,7 +43,8 @@ const STATEMENT_TIMEOUT_SECONDS: u64 = 60;
 pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(STATEMENT_TIMEOUT_SECONDS + 5);
 
 /// `lock_timeout` of every connection: a fifth of the shortest lease. A statement sees the live
-/// hosts as of its start, so one that timed out is sent again with a fresh view.
+/// hosts as of its start. A statement that timed out is sent again and then sees the current live
+/// hosts.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// `idle_in_transaction_session_timeout` is the lease duration divided by this number. A host that
@@ -67,8 +69,8 @@ const WRITER_SETTINGS: &str = "
     SET plan_cache_mode TO force_generic_plan; SET jit TO off; SET enable_seqscan TO off;
     SET enable_hashjoin TO off; SET enable_mergejoin TO off";
 
-/// Settings of other connections. JIT compilation would take longer than their statements, whatever
-/// the server expects.
+/// Settings of other connections. JIT compilation would take longer than the statements of these
+/// connections, whatever costs the planner estimates.
 const READER_SETTINGS: &str = "SET jit TO off";
 
 /// An open transaction, which also serves as a read snapshot.
@@ -238,7 +240,7 @@ pub(super) async fn unavailable_error(
     config: &PostgresConfig,
 ) -> Result<Option<StoreError>, StoreError> {
     let options = config.options().map_err(|reason| backend("open its database", reason))?;
-    // A pooler may accept a client while it reaches no server.
+    // A connection pooler may accept a client although it cannot reach the server.
     let probe = async {
         let mut connection = options.connect().await?;
         connection.execute("SELECT 1").await?;

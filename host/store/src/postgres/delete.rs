@@ -24,13 +24,14 @@ const DELETE_RECORDS: &str = "
     WITH run AS (DELETE FROM runs WHERE thread = $1)
     DELETE FROM mentions WHERE thread = $1";
 
-/// Batches that one statement deletes. It bounds the duration of the statement.
+/// Maximum number of batches that one statement deletes. The limit bounds the duration of the
+/// statement.
 const MAX_BATCHES: i64 = 4096;
 
 const DELETE_UNLEASED: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL";
 
 /// Resets the row, so that the lease holder keeps the lease. The thread gets a new number, because
-/// a writer may have cached the old one.
+/// a writer may have cached the old number.
 const RESET: &str = "
     UPDATE threads SET number = nextval('thread_numbers'), record = NULL, app = NULL,
         status = NULL, tenant = NULL, updated_ms = NULL, expires_ms = NULL, ttl_ends_ms = NULL,

@@ -3,7 +3,7 @@
 //! The host that holds the lease is the only writer of a thread, so the writer task caches the
 //! state of the thread. The statement compares the cached state with the row, and writes nothing if
 //! they differ. The group then takes the slow path, which locks and reads the rows first. A stale
-//! cache costs time, never correctness.
+//! cache costs time, but never causes a wrong write.
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use tokio::task::spawn_blocking;
@@ -15,8 +15,8 @@ use crate::postgres::stage::CommitGroup;
 use crate::postgres::writer::{AppendError, AppendResult, Batches, OPERATION, Writer, stage_all};
 
 impl Writer {
-    /// Appends a group with one statement. Returns `None` if that was not possible; nothing is
-    /// written then.
+    /// Appends a group with one statement. Returns `None`, and writes nothing, if the group needs
+    /// the slow path.
     pub(super) async fn write_fast_path(
         &mut self,
         batches: &Batches,

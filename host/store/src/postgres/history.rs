@@ -25,19 +25,19 @@ use crate::postgres::thread_row::{SELECT_HEAD, checkpoint_id, thread_head};
 use crate::postgres::value::{self, Chains};
 use crate::query::checkpoint_matches;
 
-/// Checkpoints whose `CheckpointMeta` one statement reads.
+/// Number of checkpoints whose `CheckpointMeta` one statement reads.
 const META_PAGE: usize = 128;
 
-/// Checkpoints whose values one statement reads.
+/// Number of checkpoints whose values one statement reads.
 const VALUE_PAGE: usize = 32;
 
-/// Batches whose events one statement reads.
+/// Number of batches whose events one statement reads.
 const EVENT_PAGE: usize = 128;
 
 const NUMBER: &str = "SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL";
 
-/// Selects the newest checkpoint, and those before it while all of them together have at most `$6`
-/// bytes of JSON.
+/// Selects the newest checkpoint, and earlier checkpoints as long as the total length of all
+/// selected checkpoints is at most `$6` bytes of JSON.
 const CHECKPOINTS: &str = concat!(
     "SELECT meta FROM (
         SELECT checkpoint, meta, row_number() OVER newest AS nth,
@@ -57,8 +57,9 @@ const CHECKPOINTS: &str = concat!(
     WHERE bytes <= $6 OR nth = 1 ORDER BY checkpoint DESC"
 );
 
-/// Selects the events since checkpoints. Sends those of the checkpoint `$4`, and those of the next
-/// ones while all of them together have at most `$3` bytes of JSON.
+/// Selects the events since checkpoints. Sends the events of the checkpoint `$4`, and the events of
+/// earlier checkpoints as long as the total length of all sent events is at most `$3` bytes of
+/// JSON.
 const PENDING: &str = concat!(
     "SELECT base, CASE WHEN bytes <= $3 OR base = $4 THEN events END AS events FROM (
         SELECT base, place, events, (sum(",
@@ -72,8 +73,8 @@ const PENDING: &str = concat!(
     ORDER BY place"
 );
 
-/// Selects the first batch after an event, and those after it while all of them together have at
-/// most `$4` bytes of JSON.
+/// Selects the first batch after an event, and later batches as long as the total length of all
+/// selected batches is at most `$4` bytes of JSON.
 const EVENTS: &str = concat!(
     "SELECT last_seq, events FROM (
         SELECT last_seq, events, row_number() OVER log AS nth,
@@ -91,7 +92,7 @@ const EVENTS: &str = concat!(
     WHERE bytes <= $4 OR nth = 1 ORDER BY last_seq"
 );
 
-/// Selects threads, and what they are listed by. For [`page_statement`].
+/// Selects threads with the columns of their order, as the records of a [`page_statement`].
 const THREADS: &str = "
     SELECT id, updated_ms, record FROM threads
     WHERE record IS NOT NULL AND id > $4 AND ($5::text IS NULL OR app = $5)
@@ -100,19 +101,21 @@ const THREADS: &str = "
         AND ($8::bigint IS NULL OR expires_ms <= $8)
         AND ($9::bigint IS NULL OR ttl_ends_ms <= $9)";
 
-/// Order of threads by their last update, newest first. For [`page_statement`].
+/// Order of threads by their last update, newest first, as the order of a [`page_statement`].
 pub(super) const BY_UPDATE: &str = "updated_ms DESC, id";
 
-/// Selects the runs of a thread, and what they are listed by. For [`page_statement`].
+/// Selects the runs of a thread with the column of their order, as the records of a
+/// [`page_statement`].
 const RUNS: &str = "
     SELECT place, record FROM runs
     WHERE thread = (SELECT number FROM threads WHERE id = $4 AND record IS NOT NULL)";
 
 const RUN: &str = "SELECT record FROM runs WHERE id = $1";
 
-/// Returns the statement that selects a page of records in an order, and the number of those within
-/// its limit `$1` after its offset `$2`. The server sends the first record, and those after it
-/// while all of them together have at most `$3` bytes. The statement consists of constants only.
+/// Returns the statement that selects a page of `records` in an order. The column `listed` is the
+/// number of records within the limit `$1` after the offset `$2`. The server sends the first of
+/// these records, and further records as long as the total size of all sent records is at most `$3`
+/// bytes. The statement contains no text of a caller, so it is safe from SQL injection.
 pub(super) fn page_statement(records: &'static str, order: &'static str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "SELECT record, listed FROM (
@@ -139,7 +142,7 @@ pub(super) async fn threads(
     database: &Database,
     query: &ThreadQuery,
 ) -> Result<ListPage<ThreadSummary>, StoreError> {
-    // No id is empty.
+    // Without a start, an empty key precedes all ids, since no id is empty.
     let after = query.after.as_ref().map_or(&[][..], |after| after.as_str().as_bytes());
     let order = match query.order {
         ThreadOrder::Update => BY_UPDATE,
@@ -164,8 +167,8 @@ pub(super) async fn threads(
     })
 }
 
-/// Reads the rows of a page, see [`page_statement`]. `add` adds a packed record to the page, and
-/// returns whether it fits.
+/// Reads the rows of a [`page_statement`]. `add` adds a packed record to the page, and returns
+/// whether the record fits.
 fn read_page<T>(
     rows: &[PgRow],
     limit: usize,
@@ -358,8 +361,8 @@ struct CheckpointFilter<'a> {
 /// A `CheckpointMeta` with its length in bytes of JSON.
 type Meta = (CheckpointMeta, u64);
 
-/// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit`, and at least one if
-/// there is one.
+/// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit` checkpoints, and at
+/// least one if any checkpoint matches.
 async fn checkpoint_metas(
     snapshot: &mut PgTransaction,
     number: i64,
@@ -386,8 +389,8 @@ fn meta(row: &PgRow) -> Result<Meta, StoreError> {
     Ok((unpack("checkpoint", packed)?, unpacked_bytes(packed)))
 }
 
-/// Reads the values and the pending events of checkpoints, newest first. Adds to a page as many of
-/// them as fit. Their sizes are known before they are decoded.
+/// Reads the values and the pending events of checkpoints, newest first. Adds as many checkpoints
+/// to a page as fit. The sizes are compared with the limit before anything is decoded.
 async fn add_tuples(
     snapshot: &mut PgTransaction,
     number: i64,
@@ -475,13 +478,15 @@ struct PendingEvents {
     /// For each base checkpoint, the rows of the batches that follow it, oldest first, and the
     /// total length of their events in bytes of JSON.
     batches: BTreeMap<CheckpointId, (Vec<PgRow>, u64)>,
-    /// Checkpoints whose events the server did not send, because they exceed `max_bytes`.
+    /// Checkpoints whose events the server did not send, because the total length exceeds
+    /// `max_bytes`.
     omitted: BTreeSet<CheckpointId>,
 }
 
 impl PendingEvents {
-    /// Reads the events since checkpoints, of the newest ones as long as they have at most
-    /// `max_bytes` bytes of JSON. Those of `first` may have more.
+    /// Reads the events since checkpoints, from the newest checkpoint on, as long as the total
+    /// length of the events is at most `max_bytes` bytes of JSON. The events of `first` may exceed
+    /// the limit.
     async fn read(
         snapshot: &mut PgTransaction,
         number: i64,
@@ -515,7 +520,8 @@ impl PendingEvents {
         Ok(pending)
     }
 
-    /// Returns the number of checkpoints, newest first, whose events the server sent.
+    /// Returns how many checkpoints at the beginning of `metas` have events that the server sent in
+    /// full.
     fn complete(&self, metas: &[Meta]) -> usize {
         let omitted = metas.iter().position(|(meta, _)| self.omitted.contains(&meta.id));
         omitted.unwrap_or(metas.len())

@@ -16,14 +16,14 @@ const LOCK: &str = "SELECT 1 FROM threads WHERE id = $1 FOR UPDATE";
 const PROBE: &str = "
     SELECT EXISTS (SELECT 1 FROM batches WHERE thread = $1 AND place = $2 AND seal = $3)";
 
-/// Skips a position, which stays empty.
+/// Skips a position, so that no batch ever has this position.
 const SKIP_POSITION: &str = "UPDATE threads SET last_place = last_place + 1 WHERE id = $1";
 
 /// Commits. If the reply is lost, queries how the transaction ended.
 ///
 /// # Errors
 ///
-/// [`TxError::Database`] if nothing was written, otherwise those of [`has_committed`].
+/// [`TxError::Database`] if nothing was written, otherwise the errors of [`has_committed`].
 pub(super) async fn commit(
     database: &Database,
     mut transaction: PgTransaction,
@@ -63,7 +63,10 @@ pub(super) async fn has_committed(
             Some("in progress") if retry.backoff().await => {}
             status => {
                 let status = status.unwrap_or("unknown");
-                return Err(backend(OPERATION, format!("the server reports it as {status}")));
+                return Err(backend(
+                    OPERATION,
+                    format!("the status of the transaction is `{status}`"),
+                ));
             }
         }
     }

@@ -17,12 +17,13 @@ use crate::postgres::retry::sqlx_error;
 use crate::postgres::stage::ThreadRow;
 use crate::postgres::thread_row::{record, thread_row};
 
-/// A lease request renews the heartbeat of its host only if that is older than this fraction of the
-/// lease. Otherwise concurrent requests of one host would block one another on its row of
-/// `holders`.
+/// A lease request renews the heartbeat of its host only if the heartbeat is older than the lease
+/// duration divided by this number. Otherwise concurrent requests of one host would block one
+/// another on the row of the host in `holders`.
 const HEARTBEAT_DIVISOR: i64 = 5;
 
-/// Attempts to acquire a lease that is released while its holder is looked up.
+/// Maximum number of attempts to acquire a lease. An attempt is repeated if the lease is released
+/// while its holder is looked up.
 const MAX_ATTEMPTS: usize = 3;
 
 const HEARTBEAT: &str = "
@@ -49,7 +50,8 @@ const UPSERT_LEASE: &str = "
 
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1 AND holder IS NOT NULL";
 
-/// Waits for a transaction that is acquiring the lease.
+/// Selects the row of a thread with a lease epoch. Waits for a transaction that is acquiring the
+/// lease.
 const SELECT_LEASE: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2 FOR SHARE";
 
 const RELEASE: &str = "
@@ -66,8 +68,8 @@ const LEASED: &str = "
 
 /// Selects running threads that no other live host has leased. The status
 /// [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) is a literal, so that the
-/// server uses the partial index on running threads. Sends the first record, and those after it
-/// while all of them together have at most `$4` bytes.
+/// server uses the partial index on running threads. Sends the first record, and further records as
+/// long as the total size of all sent records is at most `$4` bytes.
 const ORPHANED: &str = "
     SELECT record FROM (
         SELECT id, record, row_number() OVER page AS nth,
@@ -192,7 +194,7 @@ pub(super) async fn acquire(
     }
     Err(backend(
         OPERATION,
-        format!("the lease of `{thread}` changed during {MAX_ATTEMPTS} attempts"),
+        format!("the lease of `{thread}` changed during each of {MAX_ATTEMPTS} attempts"),
     ))
 }
 

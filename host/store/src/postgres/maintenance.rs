@@ -1,4 +1,4 @@
-//! Maintenance: sizes, mentions of blobs, proofs of writability, and compaction.
+//! Maintenance: sizes, mentions of blobs, checks whether the store can be written, and compaction.
 
 use std::collections::HashSet;
 
@@ -20,11 +20,12 @@ const SIZE: &str = "
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
     WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind = 'r'";
 
-/// Rewrites the only row of the table.
+/// Rewrites the only row of the table `format`.
 const UPDATE_FORMAT: &str = "UPDATE format SET number = number";
 
-/// Attempts at a proof, each as long as the lock timeout: four seconds in all. The proofs of all
-/// hosts lock the same row, and a readiness probe waits for five seconds.
+/// Maximum number of attempts of [`check_writable`], which lock the same row on all hosts. Each
+/// attempt waits at most for the lock timeout, so all attempts take at most four seconds. A
+/// readiness probe waits for five seconds.
 const MAX_PROBE_ATTEMPTS: u32 = 10;
 
 const TABLES: [&str; 8] =
@@ -52,10 +53,11 @@ const MENTIONED: &str = "
     SELECT page.id, mentions.blob FROM page LEFT JOIN mentions ON mentions.thread = page.number
     ORDER BY page.id";
 
-/// Threads whose mentions one statement reads. Most threads have few.
+/// Number of threads whose mentions one statement reads. Most threads have few mentions.
 const MENTIONED_THREADS: i64 = 256;
 
-/// Sends the first record, and those after it while all of them together have at most `$3` bytes.
+/// Sends the first record, and further records as long as the total size of all sent records is at
+/// most `$3` bytes.
 const PINNED: &str = "
     SELECT id, record FROM (
         SELECT id, record, row_number() OVER page AS nth,
@@ -67,36 +69,36 @@ const PINNED: &str = "
         WINDOW page AS (ORDER BY id)) AS thread
     WHERE bytes <= $3 OR nth = 1 ORDER BY id";
 
-/// Records that one statement reads.
+/// Maximum number of records that one statement reads.
 const PINNED_THREADS: i64 = 256;
 
 const UNMENTIONED: &str = "
     SELECT blob FROM unnest($1::bytea[]) AS blob
     WHERE NOT EXISTS (SELECT 1 FROM mentions WHERE mentions.blob = blob.blob)";
 
-/// Blobs that one statement looks up.
+/// Maximum number of blobs that one statement looks up.
 const BLOBS_PER_STATEMENT: usize = 10_000;
 
-/// Rewrites a row without a change. Retries only after a lock timeout, since any other error is one
-/// that a write would meet now. See
-/// [`Store::check_writable`](wattle_run::ports::Store::check_writable).
+/// Rewrites a row without a change. Retries only after a lock timeout, since any other error would
+/// also fail a write. See [`Store::check_writable`](wattle_run::ports::Store::check_writable).
 pub(super) async fn check_writable(database: &Database) -> Result<(), StoreError> {
     let mut retry = RetryState::on_lock_timeout(MAX_PROBE_ATTEMPTS);
     loop {
         match sqlx::query(UPDATE_FORMAT).execute(&database.read_pool).await {
             Ok(_) => return Ok(()),
-            Err(error) => retry.wait_or_fail("prove that it can be written", error).await?,
+            Err(error) => retry.wait_or_fail("verify that it can be written", error).await?,
         }
     }
 }
 
 /// See [`Store::compact`](wattle_run::ports::Store::compact). Autovacuum does the same from time to
-/// time: it makes room for new rows, and returns free pages at the end of a table.
+/// time: it frees space for new rows, and returns free pages at the end of a table.
 pub(super) async fn compact(database: &Database) -> Result<CompactionReport, StoreError> {
     let before_bytes = size(database).await?;
     let trying = sqlx_error("compact its tables");
     let mut connection = database.read_pool.acquire().await.map_err(&trying)?;
-    // A vacuum may take any time. The connection is closed afterwards.
+    // A vacuum may take any time, so the timeouts of this connection are disabled. The connection
+    // is closed after the vacuum.
     connection.close_on_drop();
     connection.execute("SET statement_timeout TO 0").await.map_err(&trying)?;
     connection.execute("SET lock_timeout TO 0").await.map_err(&trying)?;

@@ -22,14 +22,15 @@ use crate::memory::search::SearchCollector;
 use crate::postgres::database::Database;
 use crate::postgres::retry::sqlx_error;
 
-/// Documents that one statement reads. Even large ones stay far below the limits of a search.
+/// Number of documents that one statement reads. Even this number of large documents is far below
+/// the limits of a search.
 const PAGE: i64 = 100;
 
-/// Namespaces that one statement reads.
+/// Number of namespaces that one statement reads.
 const NAMESPACE_PAGE: i64 = 1_000;
 
-/// Maximum number of documents that one statement deletes. It bounds how long other statements
-/// wait.
+/// Maximum number of documents that one statement deletes. The limit bounds how long other
+/// statements wait.
 const MAX_DELETES: i64 = 1_000;
 
 /// Maximum TTL of a sliding expiry in milliseconds. The sum of a time and a TTL must not overflow.
@@ -134,8 +135,8 @@ impl PostgresMemory {
         row.as_ref().map(document).transpose()
     }
 
-    /// Extends the sliding expiry of documents that a read returns. The read waits for it, so that
-    /// no later read finds the documents expired.
+    /// Extends the sliding expiry of documents that a read returns. The read waits for the
+    /// extension, so that no later read finds the documents expired.
     async fn refresh_expiry(&self, doc_keys: &[DocumentKey], now_ms: i64) -> Result<(), Failure> {
         if doc_keys.is_empty() {
             return Ok(());

@@ -1,9 +1,9 @@
 //! Notifications between hosts, by `LISTEN` and `NOTIFY`.
 //!
-//! They are sent in a transaction of their own, because PostgreSQL serializes commits that carry
-//! notifications, and commits of batches would no longer share a flush. A notification is lost if
-//! its host ends right after a commit. Each host therefore polls all threads that are watched
-//! there.
+//! Notifications are sent in a separate transaction. PostgreSQL serializes commits of transactions
+//! with notifications, so commits of batches with notifications could not share a flush. A
+//! notification is lost if its host ends right after a commit. Each host therefore polls all
+//! threads that have a watcher on this host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,11 +22,12 @@ use wattle_run::ports::store::{LeaseHolder, Notification, StoreError};
 use crate::postgres::database::Database;
 use crate::watch::WatchRegistry;
 
-/// Capacity of the queue of notifications. A poll finds the events of those that do not fit.
+/// Capacity of the queue of notifications. If the queue is full, notifications of events are
+/// dropped, and a poll finds the events.
 const QUEUE_CAPACITY: usize = 4096;
 
-/// Capacity of the channel of received notifications. If it is full, the oldest are lost, and
-/// their senders repeat them.
+/// Capacity of the channel of received notifications. If the channel is full, the oldest
+/// notifications are lost, and their senders repeat them.
 const NOTIFICATION_CAPACITY: usize = 1024;
 
 /// Interval between two polls of all watched threads.
@@ -35,11 +36,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before the next attempt to listen.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// Interval between two `NOTIFY` statements, so that one statement carries the notifications of
+/// Interval between two `NOTIFY` statements, so that one statement sends the notifications of
 /// several commits.
 const NOTIFY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Threads that one statement polls.
+/// Number of threads that one statement polls.
 const PAGE_THREADS: usize = 1000;
 
 const NOTIFY: &str = "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news";
@@ -47,20 +48,20 @@ const NOTIFY: &str = "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news
 const LAST_SEQS: &str =
     "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND record IS NOT NULL";
 
-/// The payload of a notification. It is sent as JSON, which contains no zero bytes. With the
-/// longest id it is still far shorter than the 8000 bytes that PostgreSQL allows.
+/// The payload of a notification. It is sent as JSON, which contains no zero bytes. Even with the
+/// longest id, a payload is far shorter than the 8000 bytes that PostgreSQL allows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Payload {
     /// A thread and its newest event; `None` if the thread was deleted.
     Thread(ThreadId, Option<u64>),
-    /// The host that executes the run cancels it.
+    /// Requests that the host that executes the run cancel the run.
     Cancel {
         cancel: RunId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<Principal>,
     },
-    /// The host that executes the run drains it.
+    /// Requests that the host that executes the run drain the run.
     Drain { drain: RunId },
     /// A run of a thread was enqueued, with its due time, its caller and the host that starts it.
     Enqueued {
@@ -97,8 +98,8 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts the tasks that send notifications to other hosts and receive theirs. Dropping the
-    /// returned [`ListenerTasks`] stops the receiving tasks.
+    /// Starts the tasks that send notifications to other hosts and receive notifications of other
+    /// hosts. Dropping the returned [`ListenerTasks`] stops the receiving tasks.
     pub(super) fn open(database: &Database) -> (Self, ListenerTasks) {
         let watches = Arc::new(WatchRegistry::default());
         let notifications = broadcast::Sender::new(NOTIFICATION_CAPACITY);
@@ -181,7 +182,8 @@ async fn notify_loop(database: Database, mut queue: mpsc::Receiver<Payload>) {
     }
 }
 
-/// Serializes payloads: the newest one of each thread, and every other one once.
+/// Serializes payloads: for each thread only the newest payload, and all other payloads without
+/// duplicates.
 fn payloads(queued: impl Iterator<Item = Payload>) -> Vec<String> {
     let (mut threads, mut others) = (BTreeMap::new(), BTreeSet::new());
     for payload in queued {
@@ -215,7 +217,7 @@ async fn listen_until_error(
     let mut listener = PgListener::connect_with(&database.notify_pool).await?;
     listener.eager_reconnect(false);
     listener.listen(&database.schema).await?;
-    // A poll finds what was announced before `LISTEN`.
+    // Notifications before `LISTEN` are lost, so this poll reads the newest events.
     watches.drop_idle();
     if let Err(error) = poll_last_seqs(database, watches, &watches.watched()).await {
         tracing::debug!(%error, "watched threads cannot be read");
@@ -248,8 +250,8 @@ async fn poll_loop(database: Database, watches: Arc<WatchRegistry>) {
     }
 }
 
-/// Reads the newest events of threads. A thread that had more events before was deleted, even if
-/// another thread has its id now.
+/// Reads the newest events of threads. If a thread now has fewer events than before, the watched
+/// thread was deleted and another thread has its id.
 async fn poll_last_seqs(
     database: &Database,
     watches: &WatchRegistry,

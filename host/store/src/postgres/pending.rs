@@ -1,5 +1,6 @@
 //! Pending runs in the database. A transaction that enqueues or dequeues a run locks the row of its
-//! thread and changes the ledger number, so that the writer of the thread detects it on any host.
+//! thread and changes the ledger number, so that the writer of the thread, on any host, detects the
+//! change.
 
 use sqlx::Row as _;
 use wattle_graph::event::RunStatus;
@@ -192,7 +193,7 @@ fn thread_id(bytes: &[u8]) -> Result<ThreadId, StoreError> {
     ThreadId::new(text(bytes)?).map_err(|error| corrupt("thread", error))
 }
 
-/// Reads a caller. A host of an earlier version stores none.
+/// Reads a caller. Hosts of earlier versions store no caller.
 fn caller(bytes: Option<&[u8]>) -> Result<CallerId, StoreError> {
     let Some(bytes) = bytes else { return Ok(CallerId::default()) };
     CallerId::from_bytes(bytes)

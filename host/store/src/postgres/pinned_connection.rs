@@ -8,16 +8,17 @@ use sqlx::postgres::Postgres;
 
 use crate::postgres::database::ping;
 
-/// A connection that was idle for longer is pinged before it is used. Resolving a statement whose
-/// reply was lost takes far longer than a ping.
+/// A connection that was idle for longer than this is pinged before it is used. Resolving a
+/// statement whose reply was lost takes far longer than a ping.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 
-/// The connection that one writer keeps. It saves the acquisition from the pool.
+/// The connection that one writer keeps, so that it need not acquire a connection from the pool for
+/// each group.
 #[derive(Debug, Default)]
 pub(super) struct PinnedConnection(Option<(PoolConnection<Postgres>, Instant)>);
 
 impl PinnedConnection {
-    /// Takes the kept connection if it works, and otherwise one of the pool.
+    /// Takes the kept connection if it responds, and otherwise acquires a connection from the pool.
     pub(super) async fn acquire(
         &mut self,
         pool: &PgPool,

@@ -1,5 +1,5 @@
-//! Reads what staging needs of the history of threads. A writer caches most of it, so these reads
-//! happen after a start, after an append by another host, and for a new run.
+//! Reads the rows of the history of threads that staging needs. A writer caches most of these rows,
+//! so these reads happen after a start, after an append by another host, and for a new run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -33,8 +33,8 @@ const RUNS: &str = "SELECT id, thread, record FROM runs WHERE id = ANY($1)";
 /// The rows that a group needs.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    /// Thread and checkpoint, and whether the versions of its channels are needed as well: a
-    /// channel may have the version of a deleted checkpoint.
+    /// Thread and checkpoint, and whether the lookup also reads the versions of the channels of the
+    /// checkpoint: a channel may have the version of a deleted checkpoint.
     checkpoints: BTreeSet<(i64, CheckpointId, bool)>,
     lists: BTreeSet<(i64, ChannelName, CheckpointId)>,
     runs: BTreeSet<RunId>,
@@ -43,7 +43,7 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// Returns what `batches` need and the cache does not contain.
+    /// Returns the rows that `batches` need and that the cache does not contain.
     pub(super) fn of(
         threads: &HashMap<ThreadId, CachedThread>,
         batches: &[(ThreadId, Batch)],
@@ -56,7 +56,7 @@ impl Lookups {
         lookups
     }
 
-    /// Returns true if only the owners of runs are missing. The fast path does not look them up,
+    /// Returns true if only the owners of runs are missing. The fast path does not need the owners,
     /// because the table rejects a run of another thread.
     pub(super) fn needs_only_run_owners(&self) -> bool {
         self.checkpoints.is_empty() && self.lists.is_empty() && self.pending.is_empty()

@@ -7,18 +7,19 @@ use wattle_run::ports::store::StoreError;
 
 use crate::error::backend;
 
-/// Attempts at an operation that may be repeated, if the connection fails.
+/// Maximum number of attempts at an operation that may be repeated, if the connection fails.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Delay before the second attempt. It doubles each time up to the last of [`MAX_ATTEMPTS`], so
-/// that a server has three seconds to come back.
+/// Delay before the second attempt. The delay doubles with each of [`MAX_ATTEMPTS`], so a server
+/// has three seconds to become available again.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 
 /// The SQLSTATE of a lock timeout.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// Attempts at a statement for which another transaction holds the lock. Each waits for the lock
-/// timeout, so all of them take twenty seconds, in which a large thread is rewritten.
+/// Maximum number of attempts at a statement while another transaction holds the lock. Each attempt
+/// waits for the lock timeout, so all attempts take twenty seconds. A rewrite of a large thread
+/// ends within this time.
 pub(super) const MAX_LOCK_ATTEMPTS: u32 = 50;
 
 /// SQLSTATE codes of transient errors, besides connection exceptions: shutdown and start of the
@@ -30,17 +31,17 @@ const TRANSIENT_CODES: [&str; 8] =
 /// Counts the attempts at an operation that may be repeated.
 #[derive(Debug)]
 pub(super) struct RetryState {
-    /// Delays so far.
+    /// Number of delays so far.
     backoffs: u32,
     limit: RetryLimit,
-    /// Further attempts after a lock timeout.
+    /// Number of further attempts after lock timeouts.
     lock_timeouts_left: u32,
 }
 
 /// When the attempts end.
 #[derive(Debug)]
 enum RetryLimit {
-    /// After this number of attempts, with a delay before each but the first one.
+    /// After this number of attempts, with a delay before each attempt except the first.
     Count(u32),
     /// At this time.
     Time(Instant),
@@ -66,12 +67,12 @@ impl RetryState {
         }
     }
 
-    /// Retries for a duration, also while no connection becomes free.
+    /// Retries for a duration, even if no connection becomes free.
     pub(super) fn for_duration(timeout: Duration) -> Self {
         Self { limit: RetryLimit::Time(Instant::now() + timeout), ..Self::default() }
     }
 
-    /// Waits for the next attempt. Returns the error if none follows.
+    /// Waits for the next attempt. Returns the error if no attempt follows.
     pub(super) async fn wait_or_fail(
         &mut self,
         operation: &'static str,
@@ -84,8 +85,8 @@ impl RetryState {
         }
     }
 
-    /// Waits for the next attempt. Returns false if none follows, or if it would fail in the same
-    /// way.
+    /// Waits for the next attempt. Returns false if no attempt follows, or if the next attempt
+    /// would fail in the same way.
     pub(super) async fn wait_if_retryable(&mut self, error: &sqlx::Error) -> bool {
         // No further delay is needed, since the attempt has waited for the lock.
         if is_lock_timeout(error) && self.lock_timeouts_left > 0 {
@@ -101,7 +102,7 @@ impl RetryState {
         is_retried
     }
 
-    /// Waits for the next attempt. Returns false if none follows.
+    /// Waits for the next attempt. Returns false if no attempt follows.
     pub(super) async fn backoff(&mut self) -> bool {
         self.backoffs += 1;
         let delay = FIRST_BACKOFF * 2_u32.pow(self.backoffs.min(MAX_ATTEMPTS - 1) - 1);
@@ -138,8 +139,8 @@ impl From<StoreError> for TxError {
     }
 }
 
-/// Returns true for a transient error: the connection or the server failed, the server has no room
-/// for another connection, or two transactions conflicted.
+/// Returns true for a transient error: the connection or the server failed, the server accepts no
+/// further connection, or two transactions conflicted.
 pub(super) fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => true,
@@ -147,7 +148,7 @@ pub(super) fn is_transient(error: &sqlx::Error) -> bool {
             .code()
             .is_some_and(|code| code.starts_with("08") || TRANSIENT_CODES.contains(&&*code)),
         // A proxy without a server behind it accepts a connection and closes it, at any point of
-        // the handshake or of a reply. The one other protocol error is that of a server with an
+        // the handshake or of a reply. The only other protocol error is the error for an
         // unsupported authentication method.
         sqlx::Error::Protocol(message) => !message.contains("authentication method"),
         sqlx::Error::Tls(error) => error.downcast_ref::<std::io::Error>().is_some(),
@@ -155,9 +156,9 @@ pub(super) fn is_transient(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Returns true if no connection became free, or none could be opened: the server refuses them or
-/// has no room for another one. A caller that cannot wait long does not retry, since the timeout of
-/// the pool has passed.
+/// Returns true if no connection became free and no connection could be opened, because the server
+/// refuses connections or accepts no further connection. A caller that cannot wait long does not
+/// retry, since the timeout of the pool has passed.
 pub(super) fn has_no_connection(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::PoolTimedOut)
 }
@@ -168,7 +169,7 @@ pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| code == LOCK_NOT_AVAILABLE)
 }
 
-/// Converts an error of the server to the type of the port.
+/// Converts an error of the server to a [`StoreError`].
 pub(super) fn to_store_error(operation: &'static str, error: &sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::PoolClosed => StoreError::Closed,

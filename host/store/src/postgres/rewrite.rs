@@ -2,9 +2,9 @@
 //!
 //! The kept batches are written under a new thread number, in order and with new seals, and the
 //! rows of the old number are deleted. All of this is one transaction of many short statements:
-//! however large the thread is, readers see either the old or the new one, and other threads are
-//! not locked. A value is carried if a kept checkpoint refers to it and its batch is deleted: it is
-//! written in full with the oldest of these checkpoints.
+//! however large the thread is, readers see either the old or the new thread, and other threads are
+//! not locked. If a kept checkpoint refers to a value whose batch is deleted, the rewrite carries
+//! the value: it writes the full value with the oldest kept checkpoint that refers to it.
 
 mod copy;
 
@@ -37,10 +37,11 @@ pub(super) use copy::copy;
 
 const OPERATION: &str = "rewrite a thread";
 
-/// Rows are written once they have this size, so that statements are few and none is long.
+/// The rewrite writes its rows once they have this size in bytes, so that it sends few statements
+/// and no statement takes long.
 const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
 
-/// Rows are also written once they have this number of batches.
+/// The rewrite also writes its rows once they contain this number of batches.
 const MAX_PART_BATCHES: usize = 1024;
 
 const SELECT_RECORD: &str = "
@@ -94,7 +95,7 @@ pub(super) enum RewriteKind<'a> {
     KeepLatest,
 }
 
-/// Prunes a thread or deletes runs of it. Returns true if the thread itself is deleted.
+/// Prunes a thread or deletes runs of it. Returns true if this deletes the thread.
 pub(super) async fn apply(
     database: &Database,
     thread: &ThreadId,
@@ -205,7 +206,7 @@ impl LogBatch {
     }
 }
 
-/// Locks and reads a thread. Refuses a thread that a live host has leased.
+/// Locks and reads a thread. Fails if a live host has leased the thread.
 pub(super) async fn read(
     transaction: &mut PgTransaction,
     thread: &ThreadId,
@@ -338,7 +339,8 @@ impl ThreadRewriter {
         BatchHeader { base, after_seq, last_seq, checkpoint }
     }
 
-    /// Reads the values that must be carried, and those whose base version is deleted.
+    /// Reads the values that must be carried, and the list deltas whose base version is deleted as
+    /// full values.
     async fn load_values(
         &mut self,
         transaction: &mut PgTransaction,
@@ -404,7 +406,8 @@ impl ThreadRewriter {
         push_batch(&mut self.write_set, &mut self.row, header, body);
     }
 
-    /// Returns the values of a kept batch, with the carried values that no batch before it has.
+    /// Returns the values of a kept batch, with the carried values that no earlier kept batch
+    /// contains.
     fn values(
         &mut self,
         own: Vec<BodyValue>,

@@ -1,5 +1,5 @@
-//! The tables and their migrations. Migrations are numbered and applied under a lock, so that many
-//! hosts may start concurrently.
+//! The tables and their migrations. Migrations are numbered and applied under a lock, so that any
+//! number of hosts can start concurrently.
 
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_run::ports::store::StoreError;
@@ -22,7 +22,7 @@ const MIGRATIONS: [&str; 7] = [
 /// The newest format.
 const FORMAT: u32 = MIGRATIONS.len() as u32;
 
-/// Oldest server that supports `pg_current_xact_id`.
+/// Version number of the oldest server that supports `pg_current_xact_id`.
 const MIN_SERVER_VERSION: i32 = 130_000;
 
 /// Advisory lock under which one host at a time creates tables. The number is the word "wattle" in
@@ -35,8 +35,8 @@ const OPERATION: &str = "prepare its tables";
 ///
 /// # Errors
 ///
-/// [`StoreError::NewerFormat`] if a newer Wattle created it, [`StoreError::Backend`] if the server
-/// fails or the user has no permission.
+/// [`StoreError::NewerFormat`] if a newer Wattle created the schema, [`StoreError::Backend`] if the
+/// server fails or the user has no permission.
 pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     check_server(database).await?;
     if format(database).await? == FORMAT {
@@ -44,7 +44,8 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     }
     let mut transaction = database.transaction(OPERATION).await?;
     let trying = sqlx_error(OPERATION);
-    // Another host may take any time to create the tables.
+    // This host waits for the lock without a timeout, since another host may take any time to
+    // create the tables.
     transaction.execute("SET LOCAL lock_timeout TO 0").await.map_err(&trying)?;
     transaction.execute(LOCK).await.map_err(&trying)?;
     // Another host may have created all tables while this one waited for the lock.
@@ -73,7 +74,7 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
 ///
 /// # Errors
 ///
-/// As [`migrate`].
+/// The errors of [`migrate`].
 pub(super) async fn exists(database: &Database) -> Result<bool, StoreError> {
     check_server(database).await?;
     format(database).await.map(|format| format > 0)
@@ -91,7 +92,7 @@ async fn check_server(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the format of the schema; 0 if it does not exist.
+/// Returns the format of the schema; 0 if the schema has no tables.
 async fn format(database: &Database) -> Result<u32, StoreError> {
     let table = format!("\"{}\".format", database.schema);
     let exists = || sqlx::query("SELECT to_regclass($1) IS NOT NULL").bind(&table);

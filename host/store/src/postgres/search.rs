@@ -1,6 +1,6 @@
 //! Searches of threads: the server selects by the columns of a thread, the host by its record. The
-//! table has no columns for further conditions, because hosts of the version before do not write
-//! them.
+//! table has no columns for further conditions, because hosts of the previous version would not
+//! write them.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -21,10 +21,10 @@ use crate::search::{Examiner, SearchCounts, SearchPage};
 
 const OPERATION: &str = "search threads";
 
-/// Threads that one statement of a search reads, if the host compares their records.
+/// Number of threads that one statement of a search reads, if the host compares their records.
 const SEARCH_ROWS: usize = 500;
 
-/// Selects the threads after a position. For [`page_statement`].
+/// Selects the threads after a position, as the records of a [`page_statement`].
 const SEARCHED: &str = "
     SELECT id, updated_ms, record FROM threads
     WHERE record IS NOT NULL AND updated_ms BETWEEN $4 AND $5
@@ -76,8 +76,9 @@ pub(super) async fn count(
     Ok(counts.finish())
 }
 
-/// Reads threads in the order of a search until the examiner has enough of them. Each statement
-/// sees the newest state, so a thread that is updated meanwhile may be missed, but none comes twice.
+/// Reads threads in the order of a search until the examiner needs no further threads. Each
+/// statement sees the newest state, so a thread that is updated meanwhile may be missed, but no
+/// thread is read twice.
 async fn examine_all<E: Examiner + Send + 'static>(
     database: &Database,
     search: &ThreadSearch,
@@ -129,7 +130,8 @@ async fn rows_after(
     database.rows(OPERATION, list).await
 }
 
-/// Examines rows in order. Returns the position of the last one; `None` if the examiner has enough.
+/// Examines rows in order. Returns the position of the last row; `None` if the examiner needs no
+/// further threads.
 fn examine<E: Examiner>(
     mut examiner: E,
     rows: &[PgRow],

@@ -1,7 +1,8 @@
 //! Sizes that the server computes, so that it does not send rows that exceed the limit of a read.
 
-/// The SQL expression for the first bytes of the packed record in a column. They contain the length
-/// of its JSON. The server reads no more of a value that it stores outside of its row.
+/// The SQL expression for the first bytes of the packed record in a column. These bytes contain the
+/// length of the JSON of the record. If the server stores the value outside of its row, it reads
+/// only the beginning of the value.
 macro_rules! record_start {
     ($column:literal) => {
         concat!("substring(", $column, " FROM 1 FOR 5)")

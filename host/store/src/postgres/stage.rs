@@ -1,5 +1,6 @@
-//! Validates batches and converts them to rows. Each batch is checked against its thread with the
-//! batches before it, and is staged completely or not at all. Nothing here waits for the server.
+//! Validates batches and converts them to rows. A batch is validated against the state of its
+//! thread after the batches that are staged before it. A batch is staged completely or not at all.
+//! No function of this module waits for the server.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -52,7 +53,7 @@ pub(super) struct RowLease {
 pub(super) struct HistoryCache {
     /// Versions that channels may have: checkpoints that exist or existed.
     pub(super) versions: BTreeSet<CheckpointId>,
-    /// Checkpoints that exist, and whether each is one of the root graph.
+    /// Checkpoints that exist, and whether each checkpoint belongs to the root graph.
     pub(super) checkpoints: BTreeMap<CheckpointId, bool>,
     pub(super) lists: HashMap<(ChannelName, CheckpointId), ChainStats>,
     pub(super) runs: BTreeSet<RunId>,
@@ -65,8 +66,8 @@ pub(super) struct HistoryCache {
 const MAX_CACHED_ENTRIES: usize = 1024;
 
 impl HistoryCache {
-    /// Returns true if the history is too large to stay in the cache. It is read again when it is
-    /// needed.
+    /// Returns true if the history is too large to stay in the cache. Parts that batches need are
+    /// then read again.
     pub(super) fn is_large(&self) -> bool {
         self.versions.len().max(self.lists.len()).max(self.runs.len()) > MAX_CACHED_ENTRIES
     }
@@ -133,7 +134,7 @@ impl CommitGroup {
         check_references(thread, cached, batch)?;
         let encoded =
             encode_batch(&cached.history, batch).map_err(|message| invalid(thread, message))?;
-        // Nothing fails from here on.
+        // No statement after this point fails.
         let cached = self.threads.entry(thread.clone()).or_default();
         let (number, expected) = (cached.row.number, cached.row.expected());
         self.write_set.mentions.extend(encoded.mentions.iter().map(|digest| (number, *digest)));
@@ -193,7 +194,7 @@ impl ThreadRow {
 }
 
 impl WriteSet {
-    /// Records the state of a thread. `expected` counts only for the first batch of the thread in
+    /// Records the state of a thread. `expected` is used only with the first batch of the thread in
     /// the group.
     pub(super) fn upsert_thread(
         &mut self,
@@ -221,8 +222,8 @@ impl WriteSet {
     }
 }
 
-/// Checks the lease of a batch. Returns true if the batch ends the lease: it releases its own, or
-/// it comes without one and the host of the lease is not live.
+/// Checks the lease of a batch. Returns true if the batch ends the lease: the batch releases its
+/// lease, or the batch has no lease and the host of the existing lease is not live.
 fn check_lease(thread: &ThreadId, row: &ThreadRow, batch: &Batch) -> Result<bool, StoreError> {
     match (batch.epoch, row.lease) {
         // An expired lease stays valid until another host takes it over.
@@ -245,7 +246,7 @@ fn check_queue_condition(
     let HistoryCache { runs, pending, .. } = &cached.history;
     let are_due = || match pending {
         Some(pending) => pending.values().any(|due_ms| *due_ms <= run.started_ms),
-        // Pending runs are not read if there are none. Otherwise they are read before this check.
+        // Pending runs are read before this check, unless the thread has no pending run.
         None => cached.row.pending > 0,
     };
     let is_pending = || pending.as_ref().is_some_and(|pending| pending.contains_key(&run.id));
@@ -260,7 +261,7 @@ fn check_queue_condition(
     }
 }
 
-/// Refuses numbers that do not fit a `bigint`, because PostgreSQL has no unsigned integers.
+/// Fails if a number does not fit a `bigint`, because PostgreSQL has no unsigned integers.
 fn check_column_ranges(thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
     let event = batch.events.last().map(|event| event.seq);
     let checkpoint = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id.0);
@@ -314,10 +315,11 @@ pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<R
     })
 }
 
-/// The name of the status of a stopped thread in its column. Other such threads are idle.
+/// The value of the status column of a thread that is stopped. Other threads with the status `idle`
+/// have the value `idle`.
 const STOPPED: &str = "stopped";
 
-/// Returns the names in the column of the status that a query matches; `None` for all.
+/// Returns the values of the status column that match a query; `None` if all values match.
 pub(super) fn status_names(query: &ThreadQuery) -> Option<Vec<&'static str>> {
     let status = query.status?;
     let mut names = vec![status_name(status)];
@@ -329,7 +331,7 @@ pub(super) fn status_names(query: &ThreadQuery) -> Option<Vec<&'static str>> {
     Some(names)
 }
 
-/// Returns the status that a value of the status column means; `None` for an unknown value.
+/// Returns the status for a value of the status column; `None` for an unknown value.
 pub(super) fn status_of(name: &str) -> Option<ThreadStatus> {
     match name {
         "idle" | STOPPED => Some(ThreadStatus::Idle),
@@ -381,7 +383,8 @@ struct DeltaItems<'a> {
     items: Vec<&'a Value>,
 }
 
-/// Returns the list delta of a value, if it can be stored as one and a full value is not due.
+/// Returns the list delta of a value, if the value can be stored as a list delta and no full value
+/// is due.
 fn list_delta(delta: ListDelta, base: ChainStats, value: &ChannelValue) -> Option<DeltaItems<'_>> {
     let items = value.list()?.tail(delta.prefix_len as usize)?;
     let keeps_items = delta.prefix_len > 0 && u64::from(delta.prefix_len) <= base.items?;
@@ -409,7 +412,7 @@ impl BodyValue {
         Ok(Self { channel: channel.clone(), version, delta: None, json, packed, chain })
     }
 
-    /// Returns the same list delta after a base with other chain sizes.
+    /// Returns the same list delta with the chain sizes that follow from the sizes of `base`.
     pub(super) fn with_base(mut self, base: ChainStats) -> Self {
         let delta_bytes = base.delta_bytes + self.packed.len() as u64;
         self.chain =

@@ -41,12 +41,12 @@ impl ThreadCache {
         let position = |row: &ThreadRow| (row.number, row.last_position);
         known
             .filter(|cached| position(&cached.row) == position(row))
-            // Pending runs may have changed since.
+            // Pending runs may have changed since the history was cached.
             .map_or_else(HistoryCache::default, |it| HistoryCache { pending: None, ..it.history })
     }
 
-    /// Removes and returns the threads of a group, if all are cached with the lease epochs of their
-    /// batches and nothing has to be looked up.
+    /// Removes and returns the threads of a group, if all threads are cached with the lease epochs
+    /// of their batches and no row has to be looked up.
     pub(super) fn take_group(&mut self, batches: &[(ThreadId, Batch)]) -> Option<CommitGroup> {
         let is_known = |(thread, batch): &(ThreadId, Batch)| {
             let lease = self.0.get(thread).and_then(|cached| cached.row.lease);

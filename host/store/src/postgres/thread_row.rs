@@ -1,4 +1,4 @@
-//! Locks and reads the rows of threads, and decodes columns, also those of other tables.
+//! Locks and reads the rows of threads, and decodes columns of these rows and of other tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,8 +17,9 @@ use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::thread_row::{checkpoint_id, unsigned, utf8};
 
-/// All list deltas of a chain lie between its full value and the wanted version. Sends no value if
-/// all of them together have more than `$4` bytes of JSON.
+/// Selects the chains of the wanted values. All list deltas of a chain have versions between the
+/// version of its full value and the wanted version. Sends no values if the total length of all
+/// values is more than `$4` bytes of JSON.
 const CHAINS: &str = concat!(
     "SELECT channel, version, CASE WHEN bytes <= $4 THEN value END AS value, base, keep, items
     FROM (
@@ -66,12 +67,13 @@ pub(super) async fn load(
 #[derive(Default)]
 pub(super) struct Chains {
     rows: Vec<PgRow>,
-    /// Length in bytes of JSON, and base, of each full value or list delta.
+    /// The length in bytes of JSON and the base of each full value or list delta.
     parts: HashMap<Version, (u64, Option<CheckpointId>)>,
 }
 
 impl Chains {
-    /// Reads the chains of values. Returns `None` if they have more than `max_bytes` bytes of JSON.
+    /// Reads the chains of values. Returns `None` if the chains have more than `max_bytes` bytes of
+    /// JSON.
     pub(super) async fn read(
         transaction: &mut PgTransaction,
         thread: i64,
@@ -97,12 +99,13 @@ impl Chains {
         Ok(Some(Self { rows, parts }))
     }
 
-    /// Returns the length of a value in bytes of JSON; that of a list is the length of its chain.
+    /// Returns the length of a value in bytes of JSON. The length of a list is the length of its
+    /// chain.
     pub(super) fn bytes(&self, version: &Version) -> u64 {
         let (mut at, mut sum) = (version.clone(), 0_u64);
         while let Some((bytes, base)) = self.parts.get(&at) {
             sum = sum.saturating_add(*bytes);
-            // A base is older than its deltas, unless it is damaged.
+            // A base is older than its deltas. Otherwise the chain is damaged, and the loop ends.
             let Some(base) = base.filter(|base| *base < at.1) else { break };
             at.1 = base;
         }
@@ -156,7 +159,8 @@ fn chain_link(row: &PgRow) -> Result<Option<ChainLink<'_>>, StoreError> {
     read().map_err(|error: sqlx::Error| corrupt("value", error))
 }
 
-/// Assembles the wanted values, older versions first, because newer ones build on them.
+/// Assembles the wanted values, older versions first, because newer versions build on older
+/// versions.
 pub(super) fn assemble(
     chain_links: &HashMap<Version, ChainLink<'_>>,
     wanted: &BTreeSet<Version>,
@@ -188,7 +192,10 @@ fn build(
             .ok_or_else(|| corrupt(what(), format!("its version {} is missing", at.1)))?;
         let Some(delta) = chain_link.delta else { break unpack(&what(), chain_link.packed)? };
         if delta.base >= at.1 {
-            return Err(corrupt(what(), format!("version {} has a later one as its base", at.1)));
+            return Err(corrupt(
+                what(),
+                format!("version {} has a later version as its base", at.1),
+            ));
         }
         deltas.push((delta, chain_link));
         at.1 = delta.base;

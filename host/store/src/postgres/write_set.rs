@@ -1,4 +1,5 @@
-//! The write set of one group of batches, column by column. One statement writes all of it.
+//! The write set of one group of batches, column by column. One statement writes the whole write
+//! set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,11 @@ use wattle_run::caller_id::CallerId;
 
 /// Inserts all rows if every thread is in its expected state; otherwise changes nothing and returns
 /// no row. The statement locks the rows of the threads first, in the order of their ids, so that
-/// two writers never deadlock, and compares a row again if it had to wait for the lock. So it is
-/// safe without a statement before it and without a transaction around it.
+/// two writers never deadlock, and compares a row again if it had to wait for the lock. So the
+/// statement needs neither a read before it nor a transaction around it.
 ///
-/// It returns the id of the transaction, by which its outcome can be checked.
+/// The statement returns the id of the transaction, by which the outcome of the transaction can be
+/// checked.
 const WRITE: &str = "
     WITH new AS MATERIALIZED (
         SELECT * FROM unnest($28::bytea[], $29::bigint[], $30::bigint[], $31::bigint[],
@@ -173,7 +175,7 @@ pub(super) struct RunRow {
     pub(super) id: RunId,
     pub(super) thread: i64,
     pub(super) packed: Vec<u8>,
-    /// Time before which a pending run does not begin; `None` for other runs.
+    /// Due time of a pending run; `None` for other runs.
     pub(super) due_ms: Option<i64>,
     /// Caller of a pending run; `None` for other runs.
     pub(super) caller: Option<CallerId>,
@@ -191,7 +193,7 @@ fn digest(digest: &Digest) -> &[u8] {
 }
 
 impl WriteSet {
-    /// Adds a run record, or replaces the one that the group already has of this run.
+    /// Adds a run record, or replaces the record that the group already has of this run.
     pub(super) fn upsert_run(&mut self, row: RunRow) {
         match self.runs.iter_mut().find(|existing| existing.id == row.id) {
             Some(existing) => *existing = row,
@@ -208,7 +210,7 @@ impl WriteSet {
         batches + values.map(|row| row.packed.len()).sum::<usize>()
     }
 
-    /// Returns the statement that writes everything.
+    /// Returns the statement that writes the whole write set.
     pub(super) fn statement(&self) -> Query<'static, Postgres, PgArguments> {
         let query = self.bind_batches(sqlx::query(WRITE));
         let query = self.bind_values(query);

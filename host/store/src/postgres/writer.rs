@@ -1,8 +1,8 @@
 //! Writer tasks: each commits all batches in its queue in one transaction.
 //!
-//! A thread belongs to one task, so its batches become durable in order. Several tasks let commits
-//! overlap, since most of their time is latency of the network and of the server's disk. Batches
-//! that no caller awaits wait for the commit delay.
+//! One task writes all batches of a thread, so these become durable in order. The commits of
+//! several tasks overlap, since most of the time of a commit is latency of the network and of the
+//! server's disk. Batches that no caller awaits wait for the commit delay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,21 +28,22 @@ use crate::postgres::stage::{CachedThread, CommitGroup, ThreadRow};
 use crate::postgres::thread_cache::ThreadCache;
 use crate::postgres::thread_row;
 
-/// Number of writer tasks. More tasks overlap more round trips, but have smaller groups.
+/// Number of writer tasks. With more tasks, more round trips overlap, but groups are smaller.
 pub(super) const WRITER_TASKS: usize = 4;
 
-/// Connections of the writer tasks: one that each task keeps, and one for the slow path.
+/// Number of connections of the writer tasks. Each task keeps one connection for the fast path, and
+/// needs one for the slow path.
 pub(super) const WRITER_CONNECTIONS: u32 = 2 * WRITER_TASKS as u32;
 
 /// Capacity of a queue. If it is full, [`append`](wattle_run::ports::Store::append) waits.
 const QUEUE_CAPACITY: usize = 1024;
 
-/// Maximum number of batches in one transaction: enough to make the commit cheap for each, few
-/// enough that the first does not wait long for the last.
+/// Maximum number of batches in one transaction: enough that the cost of the commit per batch is
+/// low, and few enough that no batch waits long for the transaction to fill.
 const MAX_GROUP_BATCHES: usize = 256;
 
 /// A transaction takes no further batches once its rows have this size, so that a few large values
-/// do not delay the small ones after them.
+/// do not delay the small values after them.
 const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) const OPERATION: &str = "append";
@@ -50,13 +51,13 @@ pub(super) const OPERATION: &str = "append";
 /// The newest sequence number of the thread, or the error of the batch.
 pub(super) type AppendResult = Result<u64, StoreError>;
 
-/// Resolves a ticket.
+/// The sender that resolves a ticket.
 pub(super) type TicketSender = oneshot::Sender<Result<(), StoreError>>;
 
 /// A command for a writer task.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Writes a batch. The number is that of the batch in [`FlushRequests`].
+    /// Writes a batch. The number is the number that [`FlushRequests`] assigned to the batch.
     Append(ThreadId, Box<Batch>, TicketSender, u64),
     /// Resolves once all commands before it are done.
     Flush(ThreadId, TicketSender),
@@ -130,7 +131,7 @@ impl WriterPool {
         signal.wake.notify_one();
     }
 
-    /// Queues another command. Waits for a free slot if the queue is full.
+    /// Queues a command other than a batch. Waits for a free slot if the queue is full.
     pub(super) async fn send(&self, command: Command) -> Result<(), StoreError> {
         self.handle(command.thread()).commands.send(command).await.map_err(|_| StoreError::Closed)
     }
@@ -166,7 +167,8 @@ pub(super) enum AppendError {
 }
 
 impl AppendError {
-    /// Classifies the error of a transaction that could not begin, of which no batch is the cause.
+    /// Classifies the error of a transaction that could not begin. No batch is the cause of such an
+    /// error.
     fn on_begin(error: sqlx::Error) -> Self {
         if is_transient(&error) || has_no_connection(&error) {
             return Self::Transient(error);
@@ -177,7 +179,8 @@ impl AppendError {
 
 impl From<sqlx::Error> for AppendError {
     fn from(error: sqlx::Error) -> Self {
-        // Another host inserted the same row or run first, and the next attempt sees it.
+        // Another host inserted the same row or run first, and the next attempt sees the row or
+        // run.
         let database = error.as_database_error();
         let is_duplicate = database.is_some_and(sqlx::error::DatabaseError::is_unique_violation);
         if is_lock_timeout(&error) {
@@ -309,7 +312,7 @@ impl Writer {
         batches: &Batches,
         locked: &mut BTreeSet<ThreadId>,
     ) -> Vec<Option<AppendResult>> {
-        // Later batches of a locked thread must wait as well.
+        // Later batches of a locked thread must also wait.
         if !locked.is_empty() {
             return self.write_each(batches, locked).await;
         }
@@ -324,7 +327,7 @@ impl Writer {
         }
     }
 
-    /// Writes each batch in a separate transaction, except those of locked threads.
+    /// Writes each batch in a separate transaction, except the batches of locked threads.
     async fn write_each(
         &mut self,
         batches: &Batches,
@@ -384,7 +387,7 @@ impl Writer {
         Ok(results.into_iter().next().unwrap_or(Err(StoreError::Closed)))
     }
 
-    /// Writes the first batches of a group in one transaction, as many as it takes.
+    /// Writes the first batches of a group in one transaction, as many as the transaction takes.
     async fn write_group_once(
         &mut self,
         batches: &Batches,
@@ -436,7 +439,7 @@ impl Writer {
         Ok((group, results))
     }
 
-    /// Locks the threads of a group, and reads what staging needs of them.
+    /// Locks the threads of a group, and reads the rows of the threads that staging needs.
     async fn read(
         &mut self,
         transaction: &mut PgTransaction,

@@ -83,7 +83,7 @@ fn parse_events(contents: &ThreadContents) -> Result<Vec<Vec<Event>>, StoreError
     contents.log.iter().map(LogBatch::events).collect()
 }
 
-/// Returns all run ids that occur in a thread, some more than once.
+/// Returns all run ids that occur in a thread. An id may be returned more than once.
 fn runs<'a>(
     contents: &'a ThreadContents,
     log: &'a [Vec<Event>],
@@ -93,7 +93,7 @@ fn runs<'a>(
     records.chain(metas).chain(log.iter().flatten().map(|event| &event.run))
 }
 
-/// Refuses runs of which one exists already.
+/// Fails if one of the runs exists already.
 async fn ensure_runs_new(
     transaction: &mut PgTransaction,
     to: &ThreadId,
