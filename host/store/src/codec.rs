@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn too_deep_records_are_rejected() {
+    fn too_deeply_nested_records_are_rejected() {
         let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
         let mut packer = Packer::default();
         let packed = packer.pack(&nested(MAX_DEPTH)).unwrap();

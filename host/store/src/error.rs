@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_and_mistyped_tables_are_damage() {
+    fn missing_or_mistyped_tables_are_reported_as_damage() {
         for error in [
             redb::Error::TableDoesNotExist("log".to_owned()),
             redb::Error::TableIsMultimap("log".to_owned()),

@@ -28,7 +28,7 @@ pub(crate) async fn batches_are_appended_in_order(store: &dyn Store) {
     assert_eq!(seqs(&store.events(&thread, 0, 10).await.unwrap()), [1, 2, 3]);
 }
 
-pub(crate) async fn gap_or_repeat_is_a_conflict(store: &dyn Store) {
+pub(crate) async fn gap_or_repetition_of_sequence_numbers_is_a_conflict(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, events(1, 2)).await.unwrap();
     assert!(is_conflict(append(store, &thread, events(4, 4)).await, 2, 4));
@@ -38,7 +38,7 @@ pub(crate) async fn gap_or_repeat_is_a_conflict(store: &dyn Store) {
     append(store, &thread, events(3, 3)).await.unwrap();
 }
 
-pub(crate) async fn batches_after_a_conflict_conflict(store: &dyn Store) {
+pub(crate) async fn batches_queued_behind_a_conflict_conflict(store: &dyn Store) {
     let (thread, other) = (create(store, "t").await, create(store, "other").await);
     append(store, &thread, events(1, 1)).await.unwrap();
     let stale = store.append(&thread, events(1, 2)).await;
@@ -50,7 +50,7 @@ pub(crate) async fn batches_after_a_conflict_conflict(store: &dyn Store) {
     assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 1);
 }
 
-/// Its writer does not know yet that the store has refused its events.
+/// The writer appended the batch before it knew that the store had refused its previous batch.
 pub(crate) async fn batch_without_events_after_a_conflict_conflicts(store: &dyn Store) {
     let thread = create(store, "t").await;
     let (before, changed) = (record(&thread), ThreadRecord { updated_ms: 99, ..record(&thread) });
@@ -94,7 +94,7 @@ pub(crate) async fn refused_batch_writes_nothing(store: &dyn Store) {
     assert_eq!(store.stored_bytes(&thread).await.unwrap(), before);
 }
 
-pub(crate) async fn first_batch_needs_a_record(store: &dyn Store) {
+pub(crate) async fn first_batch_of_a_thread_needs_a_thread_record(store: &dyn Store) {
     let thread = thread_id("t");
     assert!(is_invalid(append(store, &thread, events(1, 1)).await));
     assert_eq!(store.thread(&thread).await.unwrap(), None);
@@ -109,21 +109,30 @@ pub(crate) async fn invalid_batches_are_refused(store: &dyn Store) {
     let gap = vec![event(1, json!(1)), event(3, json!(3))];
     let mut unversioned = checkpoint(6, Some(5), &[("a", json!(1))], &[]);
     unversioned.meta.versions.clear();
-    // On the heap, because a batch is large.
+    // A `Vec` and not an array, because batches are too large for the stack.
     let refused = vec![
-        ("gap inside", Batch { events: gap.into(), ..Batch::default() }),
-        ("foreign record", Batch { record: Some(record(&other)), ..Batch::default() }),
-        ("foreign run", Batch { run: Some(run(&other, "r")), ..Batch::default() }),
-        ("reused number", batch(checkpoint(5, None, &[], &[]))),
-        ("lower number", batch(checkpoint(4, None, &[], &[]))),
-        ("parent to come", batch(checkpoint(6, Some(6), &[], &[]))),
-        ("version to come", batch(checkpoint(6, Some(5), &[], &[("a", 7)]))),
-        ("version never written", batch(checkpoint(6, Some(5), &[], &[("a", 3)]))),
+        ("gap between the events", Batch { events: gap.into(), ..Batch::default() }),
+        ("record of another thread", Batch { record: Some(record(&other)), ..Batch::default() }),
+        ("run of another thread", Batch { run: Some(run(&other, "r")), ..Batch::default() }),
+        ("checkpoint id in use", batch(checkpoint(5, None, &[], &[]))),
+        ("lower checkpoint id", batch(checkpoint(4, None, &[], &[]))),
+        ("parent does not exist yet", batch(checkpoint(6, Some(6), &[], &[]))),
+        ("version does not exist yet", batch(checkpoint(6, Some(5), &[], &[("a", 7)]))),
+        ("version was never written", batch(checkpoint(6, Some(5), &[], &[("a", 3)]))),
         ("value without version", batch(unversioned)),
-        ("base to come", Batch { base: Some(id(6)), ..events(1, 1) }),
-        ("current to come", Batch { current: Some(id(6)), ..Batch::default() }),
-        ("current never written", Batch { current: Some(id(2)), ..Batch::default() }),
-        ("two currents", Batch { current: Some(id(5)), ..batch(checkpoint(6, Some(5), &[], &[])) }),
+        ("base does not exist yet", Batch { base: Some(id(6)), ..events(1, 1) }),
+        (
+            "current checkpoint does not exist yet",
+            Batch { current: Some(id(6)), ..Batch::default() },
+        ),
+        (
+            "current checkpoint was never written",
+            Batch { current: Some(id(2)), ..Batch::default() },
+        ),
+        (
+            "two current checkpoints",
+            Batch { current: Some(id(5)), ..batch(checkpoint(6, Some(5), &[], &[])) },
+        ),
     ];
     for (what, batch) in refused {
         assert!(is_invalid(append(store, &thread, batch).await), "{what}");
@@ -173,7 +182,7 @@ pub(crate) async fn large_values_round_trip(store: &dyn Store) {
     assert_eq!(seqs(&store.events(&thread, 1, 10).await.unwrap()), [2]);
 }
 
-pub(crate) async fn too_deep_values_are_refused(store: &dyn Store) {
+pub(crate) async fn too_deeply_nested_values_are_refused(store: &dyn Store) {
     let thread = create(store, "t").await;
     let nested = |depth: usize| (0..depth).fold(json!(0), |value: Value, _| json!([value]));
     let batch = |value| Batch { events: vec![event(1, value)].into(), ..Batch::default() };

@@ -17,7 +17,7 @@ use wattle_store::{FileBlobs, InMemoryBlobs, InMemoryStore, RedbStore};
 use crate::fixtures::{append, batch, checkpoint, create, event, incompressible_text, record};
 use crate::postgres::Server;
 
-/// Mentions in events, values and records exist as long as their thread.
+/// Mentions in events, values and records are stored until their thread is deleted.
 pub(crate) async fn mentions_are_indexed_per_thread(store: &dyn Store) {
     let [in_event, in_value, in_record, nowhere] =
         ["event", "value", "record", "nowhere"].map(|name| BlobRef(Digest::of(name.as_bytes())));
@@ -76,7 +76,8 @@ where
     S: Store + Mentions,
     B: BlobStore + Sweepable,
 {
-    /// Age of an old blob. The sweep has to reach the young blob within this time.
+    /// Age from which the sweep deletes a blob. The sweep must reach the young blob before that
+    /// blob has this age.
     const OLD: Duration = Duration::from_secs(2);
     let mut put = Vec::new();
     for name in ["event", "value", "record", "free", "young"] {
@@ -240,7 +241,7 @@ async fn damaged_postgresql_blob_is_broken_until_a_put_repairs_it() {
             assert!(failure.message.contains(&blob.to_string()), "{failure}");
         }
         assert_eq!(blobs.stat(blob).await.unwrap_err().code, code::BROKEN, "{damage}");
-        // Another host has cached nothing.
+        // Another host has no cached result.
         let other = store.blobs();
         assert_eq!(other.stat(blob).await.unwrap_err().code, code::BROKEN, "{damage}");
         assert_eq!(blobs.put(whole.clone(), "image/png").await.unwrap(), blob);
@@ -282,8 +283,8 @@ async fn blob_without_a_media_type_is_swept() {
     assert!(blobs.older_than(Duration::ZERO).await.unwrap().is_empty());
 }
 
-/// A symbolic link to itself cannot be opened. It stands for other causes, such as too many open
-/// files.
+/// A symbolic link to itself cannot be opened. The link simulates all causes for which an intact
+/// file cannot be opened, such as too many open files.
 #[cfg(unix)]
 #[tokio::test]
 async fn unopenable_blob_is_not_reported_as_damaged() {

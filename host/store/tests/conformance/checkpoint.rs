@@ -130,7 +130,7 @@ pub(crate) async fn dropped_channel_has_no_value(store: &dyn Store) {
     let first = checkpoint(1, None, &[("a", json!(1)), ("b", json!(1))], &[]);
     append(store, &thread, batch(first)).await.unwrap();
     append(store, &thread, batch(checkpoint(2, Some(1), &[], &[("a", 1)]))).await.unwrap();
-    // A channel with a version and without a value is empty.
+    // A channel without a value has a version but no value in the checkpoint.
     let mut third = checkpoint(3, Some(2), &[], &[]);
     third.meta.versions.insert(channel("a"), id(3));
     append(store, &thread, batch(third)).await.unwrap();
@@ -167,7 +167,7 @@ pub(crate) async fn pending_events_belong_to_their_base(store: &dyn Store) {
     let step = Batch { base: Some(id(1)), checkpoint: Some(second), ..events(5, 5) };
     append(store, &thread, step).await.unwrap();
     append(store, &thread, Batch { base: Some(id(2)), ..events(6, 6) }).await.unwrap();
-    // An event on the first checkpoint again.
+    // A second event whose base is the first checkpoint.
     append(store, &thread, Batch { base: Some(id(1)), ..events(7, 7) }).await.unwrap();
     let pending = async |number| seqs(&read(store, &thread, Some(number)).await.unwrap().events);
     assert_eq!(pending(1).await, [3, 4, 5, 7]);
@@ -302,7 +302,7 @@ async fn check_latest(store: &dyn Store, thread: &ThreadId) {
     assert_eq!(latest.run.map(|run| run.id), run);
 }
 
-pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
+pub(crate) async fn thread_snapshot_matches_separate_reads(store: &dyn Store) {
     assert_eq!(store.thread_snapshot(&thread_id("missing")).await.unwrap(), None);
     let thread = create(store, "t").await;
     check_latest(store, &thread).await;
@@ -324,7 +324,7 @@ pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
         .await
         .unwrap();
     check_latest(store, &thread).await;
-    // A fork: the newest versions belong to the other branch.
+    // The fourth checkpoint is a fork: the newest versions belong to the other branch.
     append(store, &thread, batch(checkpoint(4, Some(2), &[], &[("a", 2), ("b", 1)])))
         .await
         .unwrap();
@@ -332,7 +332,7 @@ pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
     let state =
         store.thread_snapshot(&thread).await.unwrap().unwrap().tuple.unwrap().checkpoint.state();
     assert_eq!(state, json!({ "a": [1, 2], "b": "b1" }));
-    // A subgraph with the same channel names.
+    // The fifth checkpoint belongs to a subgraph with the same channel names.
     let mut nested = checkpoint(5, None, &[("a", json!([5]))], &[]);
     nested.meta.namespace = Namespace::new("child");
     append(store, &thread, batch(nested)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The commit delay holds back batches that no caller awaits, and no others.
+//! The commit delay applies only to batches that no caller awaits.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use wattle_store::{PostgresStore, RedbStore};
 use crate::fixtures::{append, create, events, seqs};
 use crate::postgres::Server;
 
-/// Number of batches. They would take as many seconds if each of them waited for the longest delay,
-/// which is one second.
+/// Number of batches. If each batch waited for the maximum delay, which is one second, the batches
+/// would take this many seconds.
 const BATCHES: u64 = 120;
 
-/// Timeout of a test. It is a third of the time that the batches would take if each pair of them
-/// waited for one delay, and far more than a slow disk needs.
+/// Timeout of a test. If each pair of batches waited for the maximum delay, the batches would take
+/// three times as long. A slow disk needs far less time.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The test detects a batch that waits only if the store has the longest delay.
+/// The test detects a batch that waits only if the store has the maximum commit delay.
 async fn awaited_batches_skip_the_commit_delay(store: &dyn Store) {
     let thread = create(store, "waited for").await;
     let waits = async {
         for seq in 1..=BATCHES {
-            // The first of each pair is not awaited by itself.
+            // The test awaits only the second batch of each pair.
             if seq % 2 == 1 {
                 drop(store.append(&thread, events(seq, seq)).await);
             } else {
                 append(store, &thread, events(seq, seq)).await.unwrap();
                 let written = store.thread(&thread).await.unwrap().unwrap();
-                assert_eq!(written.last_seq, seq, "a batch is durable with all before it");
+                assert_eq!(written.last_seq, seq, "all earlier batches are durable too");
             }
         }
     };
@@ -43,7 +43,7 @@ async fn unawaited_batches_are_committed_after_the_delay(store: &dyn Store) {
     for seq in 1..=3 {
         drop(store.append(&thread, events(seq, seq)).await);
     }
-    // A watch would request a flush.
+    // The test polls the thread, since a watch would request a flush.
     let written = async {
         while store.thread(&thread).await.unwrap().unwrap().last_seq < 3 {
             tokio::task::yield_now().await;
@@ -53,7 +53,8 @@ async fn unawaited_batches_are_committed_after_the_delay(store: &dyn Store) {
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
 }
 
-/// A watcher sees its batch at once, even while the writer holds back a batch of another thread.
+/// A watcher sees a batch of its thread at once, even while the writer holds a batch of another
+/// thread.
 async fn watched_threads_skip_the_commit_delay(store: &dyn Store) {
     let (thread, other) = (create(store, "watched").await, create(store, "not watched").await);
     let mut newest = store.watch(&thread);
@@ -91,12 +92,12 @@ async fn lease_requests_do_not_wait_for_batches_of_other_threads(store: &dyn Sto
         drop(store.append(&other, events(seq, seq)).await);
         let epoch = store.acquire_lease(&thread, &holder).await.unwrap();
         store.release_lease(&thread, epoch).await.unwrap();
-        // The delay may be over on a busy machine, but hardly each time.
+        // On a busy machine, the delay may be over before this read, but hardly in every iteration.
         if store.thread(&other).await.unwrap().unwrap().last_seq < seq {
             return;
         }
     }
-    panic!("each request waited for the batch");
+    panic!("each lease request waited for the batch of the other thread");
 }
 
 async fn lease_requests_wait_for_batches_of_their_thread(store: &dyn Store) {
@@ -131,7 +132,7 @@ async fn redb_groups_unawaited_batches() {
 }
 
 #[tokio::test]
-async fn batches_are_committed_without_a_delay() {
+async fn batches_are_committed_with_a_commit_delay_of_zero() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("wattle.redb");
     let store = RedbStore::open_with(&file, Duration::ZERO).unwrap();
@@ -151,7 +152,7 @@ async fn postgres_groups_unawaited_batches() {
 }
 
 #[tokio::test]
-async fn too_long_delay_is_refused() {
+async fn too_long_commit_delay_is_refused() {
     let folder = TempDir::new().unwrap();
     let long = MAX_COMMIT_DELAY + Duration::from_millis(1);
     let refused = RedbStore::open_with(folder.path().join("wattle.redb"), long).unwrap_err();

@@ -27,7 +27,7 @@ async fn copy(store: &dyn Store, from: &ThreadId, to: &str) -> Result<ThreadId, 
     store.copy_thread(from, &to, &incarnation(&to), &renamed).await.map(|()| to)
 }
 
-pub(crate) async fn copy_has_everything(store: &dyn Store) {
+pub(crate) async fn copy_has_the_whole_history(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let blob = BlobRef(Digest::of(b"blob"));
     let next = checkpoint(4, Some(3), &[("a", json!(blob.to_string()))], &[("list", 3)]);
@@ -59,7 +59,7 @@ pub(crate) async fn copy_has_everything(store: &dyn Store) {
     store.verify(&copied).await.unwrap().unwrap();
     let again = copy(store, &copied, "third").await.unwrap();
     let head = store.thread(&again).await.unwrap().unwrap();
-    assert_eq!(head.record.origin(), &thread, "the first original");
+    assert_eq!(head.record.origin(), &thread, "the original of the original");
     let runs = all_runs(store, &again).await;
     assert!(runs.iter().all(|run| renamed(&renamed(run.origin())) == run.id));
 }
@@ -132,7 +132,7 @@ pub(crate) async fn active_thread_is_not_copied(store: &dyn Store) {
     let error = copy(store, &thread, "copy").await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { .. }), "{error}");
     store.release_lease(&thread, epoch).await.unwrap();
-    // The host of the run has died, and no other host has recovered the run yet.
+    // The thread has a run whose host has died and that no other host has recovered yet.
     let running = ThreadRecord { status: ThreadStatus::Running, ..record(&thread) };
     append(store, &thread, Batch { record: Some(running), ..Batch::default() }).await.unwrap();
     let error = copy(store, &thread, "copy").await.unwrap_err();

@@ -1,4 +1,5 @@
-//! A process that is killed while it writes: all batches that it reported as durable must exist.
+//! A process is killed while it writes. All batches that the process reported as durable must
+//! exist.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -82,7 +83,7 @@ fn write_and_kill(path: &Path, batches: usize) -> [u64; THREADS as usize] {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut durable = [0; THREADS as usize];
     let mut note = |line: String| {
-        // The test harness may print something of its own before the report.
+        // The test harness may print text before the report.
         let report = line.split_once("durable ").map(|(_, report)| report.to_owned());
         if let Some((number, seq)) = report.as_deref().and_then(|report| report.split_once(' ')) {
             durable[number.parse::<usize>().unwrap()] = seq.parse().unwrap();
@@ -96,7 +97,7 @@ fn write_and_kill(path: &Path, batches: usize) -> [u64; THREADS as usize] {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // Reports from before the kill count as well, except a torn last line.
+    // Reports that the process wrote before the kill are valid, except an incomplete last line.
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     let whole = rest.len().saturating_sub(1);
     for line in rest.into_iter().take(whole) {

@@ -1,4 +1,4 @@
-//! Damaged files: each damage is reported and sets threads aside, or is harmless, and all other
+//! Damaged files: each damage either is reported and sets threads aside, or is harmless. All other
 //! threads work.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,16 +24,16 @@ use crate::fixtures::{
 };
 use crate::pending::{names, pending_run};
 
-/// Number of damages to try; see `host/docs/testing.md`.
+/// Name of the variable with the number of damages to try; see `host/docs/testing.md`.
 pub(crate) const DAMAGES: &str = "WATTLE_DAMAGES";
 
-/// Damages and threads without settings.
+/// Default numbers of damages and of threads.
 const ORDINARY: (u64, u64) = (40, 60);
 
-/// Number of threads of the store.
+/// Name of the variable with the number of threads of the store.
 const THREADS: &str = "WATTLE_DAMAGED_THREADS";
 
-/// Threads if only the number of damages is set.
+/// Number of threads if only the number of damages is set.
 const MANY_THREADS: u64 = 1000;
 
 /// Size of a redb page, in bytes.
@@ -48,7 +48,7 @@ fn pending(number: u64) -> String {
     format!("pending-{number}")
 }
 
-/// Returns true if a pending run is that of a thread.
+/// Returns true if a pending run belongs to a thread.
 fn is_of(run: &str, thread: &ThreadId) -> bool {
     run.strip_prefix("pending-") == thread.as_str().strip_prefix("thread-")
 }
@@ -59,7 +59,8 @@ async fn all_pending(store: &RedbStore) -> Vec<String> {
 }
 
 /// Creates a store of many threads with runs, events, checkpoints, lists and blobs, and returns its
-/// blobs. Every third thread has a pending run; those of the last threads were enqueued first.
+/// blobs. Every third thread has a pending run. The pending runs of the last threads are enqueued
+/// first.
 async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
     let store = RedbStore::open(path).unwrap();
     let mut tickets = Vec::new();
@@ -88,7 +89,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
             tickets.push(store.append(&thread, batch).await);
         }
     }
-    // A thread that is long enough for marks.
+    // This thread is long enough for marks.
     for seq in 4..=200 {
         tickets.push(store.append(&name(0), events(seq, seq)).await);
     }
@@ -103,7 +104,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
     put
 }
 
-/// Returns all that can be read of a thread, or the error.
+/// Returns all data of a thread as text, or the error of reading it.
 async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreError> {
     let latest = store.thread_snapshot(thread).await?;
     let events = store.events(thread, 0, usize::MAX).await?;
@@ -192,12 +193,18 @@ impl Trial {
         match RedbStore::open(&self.path) {
             Ok(store) => {
                 let damaged = self.compare(&store, &how, survey.as_ref().ok()).await;
-                assert!(damaged == 0 || is_found, "{how}: {damaged} threads, and nothing is found");
+                assert!(
+                    damaged == 0 || is_found,
+                    "{how}: {damaged} threads are damaged, and the survey found no damage"
+                );
                 outcomes.threads_set_aside += damaged;
                 *(if damaged > 0 { &mut outcomes.set_aside } else { &mut outcomes.harmless }) += 1;
             }
             Err(error) => {
-                assert!(is_found, "{how}: it is refused, and nothing is found: {error}");
+                assert!(
+                    is_found,
+                    "{how}: the file is refused, and the survey found no damage: {error}"
+                );
                 assert!(matches!(error, StoreError::Corrupt { .. }), "{how}: {error}");
                 assert!(error.to_string().contains("backup"), "{how}: {error}");
                 self.repair(&how, outcomes).await;
@@ -223,7 +230,8 @@ impl Trial {
     }
 
     /// Compares all threads with their state before the damage, and returns the number of damaged
-    /// ones. Each of them must be reported, or else the tables that named it.
+    /// threads. The survey must report each damaged thread, or the damage of the tables that
+    /// contained the id of the thread.
     async fn compare(&self, store: &RedbStore, how: &str, survey: Option<&DamageReport>) -> u64 {
         let subjects: BTreeSet<&str> = survey
             .map(|survey| survey.damaged.iter().map(|damage| damage.subject.as_str()).collect())
@@ -235,7 +243,7 @@ impl Trial {
             let is_named = subjects.contains(format!("thread `{thread}`").as_str());
             match content(store, thread).await {
                 Ok(now) if now == *before => {
-                    assert!(!is_named, "{how}: {thread} is whole and was named");
+                    assert!(!is_named, "{how}: {thread} is intact and was reported");
                     if written < 3 {
                         let next = store.thread(thread).await.unwrap().unwrap().last_seq + 1;
                         append(store, thread, events(next, next)).await.unwrap();
@@ -248,7 +256,7 @@ impl Trial {
                     pending.retain(|run| !is_of(run, thread));
                 }
                 Err(error) => {
-                    assert!(is_named, "{how}: {thread} was not named: {error}");
+                    assert!(is_named, "{how}: {thread} was not reported: {error}");
                     assert!(error.to_string().contains(thread.as_str()), "{how}: {error}");
                     damaged += 1;
                     pending.retain(|run| !is_of(run, thread));
@@ -364,7 +372,7 @@ async fn changed_byte_sets_one_thread_aside() {
     assert!(store.find_damage().await.unwrap().damaged.is_empty());
 }
 
-/// It is unknown what a damaged thread mentions, and the thread may be restored.
+/// The store cannot read the mentions of a damaged thread, and the thread may be restored.
 #[tokio::test]
 async fn no_blob_is_swept_while_a_thread_is_set_aside() {
     let dir = TempDir::new().unwrap();
@@ -395,7 +403,8 @@ async fn no_blob_is_swept_while_a_thread_is_set_aside() {
     assert!(blobs.stat(put[1]).await.is_err());
 }
 
-/// After a failed read, redb refuses all further reads of a file. No thread is damaged by that.
+/// After a failed read, redb refuses all further reads of a file. Such an error is not damage of a
+/// thread.
 #[tokio::test]
 async fn survey_of_an_unreadable_file_fails() {
     let dir = TempDir::new().unwrap();

@@ -18,7 +18,7 @@ use crate::fixtures::{append, create, event, events, thread_id};
 /// Size of a redb page, in bytes.
 const PAGE: usize = 4096;
 
-/// The first byte of a page that contains entries of a table.
+/// The first byte of a leaf page, which contains entries of a table.
 const LEAF: u8 = 1;
 
 /// Number of threads. Their heads and mentions take several pages.
@@ -37,7 +37,8 @@ fn mention(seq: u64, number: u64) -> Batch {
     Batch { events: vec![event(seq, json!({ "blob": blob(number) }))].into(), ..Batch::default() }
 }
 
-/// Creates a file of threads that mention a blob each, and its folder.
+/// Creates a file of threads, each of which mentions a blob. Returns the path and the folder of the
+/// file.
 async fn filled() -> (PathBuf, TempDir) {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
@@ -57,7 +58,7 @@ fn holds(page: &[u8], bytes: &[u8]) -> bool {
     page.windows(bytes.len()).any(|window| window == bytes)
 }
 
-/// Zeroes pages with entries, in a file that may be open.
+/// Zeroes the leaf pages for which `is_hit` returns true, in a file that may be open.
 fn wipe(path: &Path, is_hit: impl Fn(&[u8]) -> bool) {
     let whole = fs::read(path).unwrap();
     let mut file = fs::File::options().write(true).open(path).unwrap();
@@ -92,7 +93,7 @@ async fn damaged_page_fails_only_batches_that_need_it() {
     let error = append(&store, &broken, events(3, 3)).await.unwrap_err();
     assert!(is_damage(&error) || error.to_string().contains("was not written"), "{error}");
     append(&store, &intact, events(4, 4)).await.unwrap();
-    // The thread can be read, and appended to where its page is not needed.
+    // The thread can be read, and accepts batches that do not need the damaged page.
     append(&store, &broken, events(2, 2)).await.unwrap();
     assert!(store.damaged_threads().await.unwrap().is_empty());
     drop(store);

@@ -20,10 +20,10 @@ use crate::pending::{begins, begun, names, pending_run};
 
 const FOLDER: &str = "WATTLE_STORE_FULL_FOLDER";
 
-/// The signal of a write beyond the limit.
+/// The signal that a process gets for a write beyond the limit.
 const SIGXFSZ: i32 = 25;
 
-/// Bytes of each event. A few events fill the free space of the file.
+/// Size of each event in bytes. A few events fill the free space of the file.
 const LARGE: usize = 300_000;
 
 /// Number of attempts, a tenth of a second apart.
@@ -81,12 +81,12 @@ async fn on_a_full_disk() {
         }
     };
     assert_backend_error(&full);
-    // A further append fails for the same reason, not with a conflict.
+    // A further append fails with the same error, and not with a conflict.
     assert_backend_error(
         &append(&store, &thread, events(newest + 2, newest + 2)).await.unwrap_err(),
     );
 
-    // No further byte can be written.
+    // From here on, the process cannot write any byte.
     limit(Some(0));
     assert_backend_error(
         &append(&store, &thread, events(newest + 1, newest + 1)).await.unwrap_err(),
@@ -106,7 +106,7 @@ async fn on_a_full_disk() {
     assert_eq!(seq, newest);
     append(&store, &thread, events(seq + 1, seq + 2)).await.unwrap();
 
-    // A refused batch does not prove that the file can be written.
+    // A refused batch must not count as a successful write.
     limit(Some(0));
     let mut tries = 0;
     while store.check_writable().await.is_ok() {
@@ -119,7 +119,7 @@ async fn on_a_full_disk() {
     can_be_written(&store).await;
     pending_runs_match_the_file(&store, &other).await;
 
-    // A failed compaction counts as well: nothing begins until the file is open again.
+    // After a failed compaction too, no lease is granted until the file is open again.
     limit(Some(0));
     assert_backend_error(&store.compact().await.unwrap_err());
     assert_backend_error(&store.acquire_lease(&other, &holder).await.unwrap_err());
@@ -134,7 +134,7 @@ async fn on_a_full_disk() {
     memory_reports_a_full_disk(&folder).await;
 }
 
-/// Checks the pending runs after a failed commit, also while the file cannot be opened again.
+/// Checks the pending runs after a failed commit, before and after the file is opened again.
 async fn pending_runs_match_the_file(store: &RedbStore, thread: &ThreadId) {
     let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
     let (waits, ghost) = (pending_run(thread, "waits", 0), pending_run(thread, "ghost", 0));

@@ -1,5 +1,5 @@
-//! The file store beyond the conformance suite: it outlives its process, and refuses files that it
-//! cannot read.
+//! Tests of the file store alone: data survives a restart, and files that cannot be read are
+//! refused.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ async fn threads_survive_a_reopen() {
     assert_eq!(store.run(&run_id("r")).await.unwrap(), Some(run(&thread, "r")));
     assert_eq!(store.threads(&ThreadQuery::default()).await.unwrap().items.len(), 2);
     assert_eq!(*store.watch(&thread).borrow(), 200);
-    // The next batch continues where the last process stopped, channels included.
+    // The next batch continues the log and the channels of the previous process.
     store.delete_thread(&thread_id("gone")).await.unwrap();
     create(&store, "new").await;
     append(&store, &thread, events(201, 201)).await.unwrap();
@@ -154,7 +154,7 @@ fn missing_folder_is_named_in_the_error() {
 }
 
 #[tokio::test]
-async fn truncated_file_is_a_typed_error() {
+async fn truncated_file_is_refused_or_rebuilt() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -199,7 +199,7 @@ async fn space_of_deleted_threads_is_reused() {
 }
 
 #[tokio::test]
-async fn epochs_are_not_reused_after_a_reopen() {
+async fn lease_epochs_are_not_reused_after_a_reopen() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let (thread, holder) = (thread_id("t"), LeaseHolder("host".into()));
@@ -277,7 +277,7 @@ async fn verify_detects_external_changes() {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// Returns the answer of a user.
+/// Returns the event by which a user answers an interrupt.
 fn answered_by(seq: u64, user: &str) -> Event {
     let answered = Answered {
         interrupt: InterruptId::new("question").unwrap(),
@@ -288,7 +288,7 @@ fn answered_by(seq: u64, user: &str) -> Event {
     Event { kind: EventKind::Answered(answered), ..event(seq, json!(null)) }
 }
 
-/// Returns a checkpoint whose value is in the file as text.
+/// Returns a batch with a checkpoint whose value is stored as plain text.
 fn batch_of(number: u64) -> Batch {
     let parent = (number > 1).then(|| number - 1);
     batch(checkpoint(number, parent, &[("a", json!(format!("value {number}")))], &[]))
@@ -313,7 +313,7 @@ fn change(path: &Path, old: &[u8], new: &[u8]) {
 }
 
 #[tokio::test]
-async fn damaged_frames_are_typed_errors() {
+async fn damaged_frames_are_detected_without_a_panic() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -332,8 +332,8 @@ async fn damaged_frames_are_typed_errors() {
         damage(&path, 2, at);
         let store = RedbStore::open(&path).unwrap();
         let verified = store.verify(&thread).await;
-        assert!(!matches!(verified, Ok(Some(_))), "a change at {at} is not seen");
-        // The results do not matter, but each call returns.
+        assert!(!matches!(verified, Ok(Some(_))), "a change at {at} is not detected");
+        // Each call may succeed or fail, but must not panic.
         let root = Namespace::root();
         let _ = store.checkpoint(&thread, &root, None).await;
         let _ = store.checkpoint(&thread, &root, Some(id(2))).await;
@@ -368,7 +368,7 @@ async fn too_large_superstep_is_not_decoded() {
     for seq in max_events..max_events + 4 {
         append(&store, &thread, next(seq)).await.unwrap();
     }
-    // The file has a hundredth of that size.
+    // The file is far smaller than the events, because they are compressed.
     assert!(fs::metadata(&path).unwrap().len() < 16 << 20);
     for refused in [
         store.thread_snapshot(&thread).await.map(drop),
@@ -422,7 +422,7 @@ fn set_format(path: &Path, format: u64) {
 }
 
 #[tokio::test]
-async fn a_long_batch_of_a_log_waits_for_a_turn() {
+async fn commit_of_a_large_state_waits_for_a_turn_of_long_work() {
     let held = hold_all_turns().await;
     let (store, _guard) = crate::redb();
     let thread = create(&*store, "t").await;

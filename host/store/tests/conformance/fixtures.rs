@@ -35,7 +35,7 @@ pub(crate) fn id(number: u64) -> CheckpointId {
     CheckpointId(number)
 }
 
-/// Builds a value from JSON, so that a test omits fields that do not matter to it.
+/// Builds a value from JSON, so that a test can omit fields that are not relevant.
 pub(crate) fn from_json<T: DeserializeOwned>(json: Value) -> T {
     serde_json::from_value(json).unwrap()
 }
@@ -78,7 +78,8 @@ pub(crate) fn events(first: u64, last: u64) -> Batch {
     Batch { events: (first..=last).map(|seq| event(seq, json!(seq))).collect(), ..Batch::default() }
 }
 
-/// Returns a checkpoint with values for the channels of `changed`, and older versions of others.
+/// Returns a checkpoint with values for the channels of `changed`, and older versions of other
+/// channels.
 pub(crate) fn checkpoint(
     number: u64,
     parent: Option<u64>,
@@ -132,7 +133,7 @@ pub(crate) async fn create(store: &dyn Store, name: &str) -> ThreadId {
     thread
 }
 
-/// Reads the newest checkpoint of the root graph, or the one with a number.
+/// Reads the checkpoint with a number, or the newest checkpoint of the root graph.
 pub(crate) async fn read(
     store: &dyn Store,
     thread: &ThreadId,
@@ -171,7 +172,8 @@ pub(crate) fn seqs(events: &[Event]) -> Vec<u64> {
     events.iter().map(|event| event.seq).collect()
 }
 
-/// Returns text that hardly compresses: eight hexadecimal digits for each of `words`.
+/// Returns text that compression hardly shortens: eight hexadecimal digits for each of `words`
+/// words.
 pub(crate) fn incompressible_text(words: u32) -> String {
     (0..words).fold(String::new(), |mut text, n| {
         text.push_str(&format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)));
@@ -179,8 +181,8 @@ pub(crate) fn incompressible_text(words: u32) -> String {
     })
 }
 
-/// Holds all turns for long work until the result is dropped. Only one test holds them: two that
-/// wait for the rest of the turns would wait for one another.
+/// Holds all turns for long work until the result is dropped. Only one test at a time holds turns:
+/// two tests that each hold some of the turns would wait for one another.
 pub(crate) async fn hold_all_turns() -> (Vec<Sender<()>>, MutexGuard<'static, ()>) {
     static ALONE: Mutex<()> = Mutex::const_new(());
     let alone = ALONE.lock().await;

@@ -1,4 +1,4 @@
-//! Leases: one writer at a time, so that no thread forks.
+//! Leases: each thread has only one writer at a time, so the log of a thread never forks.
 
 use serde_json::json;
 use wattle_run::ports::Store;
@@ -12,7 +12,7 @@ fn holder(name: &str) -> LeaseHolder {
     LeaseHolder(name.to_owned())
 }
 
-pub(crate) async fn live_lease_is_exclusive(store: &dyn Store) {
+pub(crate) async fn lease_of_a_live_host_is_exclusive(store: &dyn Store) {
     let thread = thread_id("not there yet");
     store.heartbeat(&holder("a")).await.unwrap();
     let epoch = store.acquire_lease(&thread, &holder("a")).await.unwrap();
@@ -32,7 +32,7 @@ pub(crate) async fn concurrent_writers_do_not_fork_a_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
     let old = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     append(store, &thread, Batch { epoch: Some(old), ..events(1, 1) }).await.unwrap();
-    // The host restarts under its old name and acquires the lease again.
+    // The host restarts under the same name and acquires the lease again.
     let new = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     assert!(new > old, "{old:?} came before {new:?}");
     let late = Batch { epoch: Some(old), ..events(2, 2) };
@@ -57,7 +57,7 @@ pub(crate) async fn append_without_the_lease_is_fenced(store: &dyn Store) {
     append(store, &thread, events(1, 1)).await.unwrap();
 }
 
-pub(crate) async fn batches_before_a_release_are_written(store: &dyn Store) {
+pub(crate) async fn batches_before_a_release_of_the_lease_are_written(store: &dyn Store) {
     let thread = create(store, "t").await;
     let epoch = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     let mut tickets = Vec::new();

@@ -46,7 +46,7 @@ async fn runs_of_dead_hosts_are_listed(server: &Server) {
     assert!(lapse > MINUTE / 2 && lapse <= MINUTE, "{lapse:?}");
     assert_eq!(b.orphaned_threads(&holder("b"), None).await.unwrap(), []);
 
-    // With the lease duration of B, the lease of A would have expired.
+    // The lease of A is still valid, but would have expired with the lease duration of B.
     let silent = "UPDATE holders SET beat = beat - interval '20 s' WHERE holder = 'a'";
     server.execute_as_admin("cut", silent).await;
     let error = b.acquire_lease(&thread, &holder("b")).await.unwrap_err();

@@ -54,7 +54,7 @@ pub(crate) async fn newest_checkpoints_come_first(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn namespace_before_and_limit_restrict_the_list(store: &dyn Store) {
+pub(crate) async fn namespace_position_and_limit_restrict_the_list(store: &dyn Store) {
     history(store).await;
     let all = CheckpointQuery::default;
     let root = Some(Namespace::root());
@@ -96,7 +96,7 @@ pub(crate) async fn hostile_filter_keys_match_nothing(store: &dyn Store) {
 pub(crate) async fn checkpoint_pages_are_bounded_in_bytes(store: &dyn Store) {
     let thread = create(store, "t").await;
     let text = json!("x".repeat(HISTORY_BYTES as usize / 5 * 2));
-    // Two channels fit into a page, three do not.
+    // The values of two channels fit into a page, and the values of three channels do not.
     let channels = [
         (vec!["a"], vec![]),
         (vec!["b"], vec![("a", 1)]),
@@ -132,7 +132,7 @@ pub(crate) async fn checkpoint_pages_are_bounded_in_bytes(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn pending_events_are_listed(store: &dyn Store) {
+pub(crate) async fn pending_events_are_listed_with_their_checkpoint(store: &dyn Store) {
     let thread = history(store).await;
     append(store, &thread, Batch { base: Some(id(8)), ..events(1, 2) }).await.unwrap();
     append(store, &thread, Batch { base: Some(id(3)), ..events(3, 3) }).await.unwrap();
@@ -147,9 +147,8 @@ pub(crate) async fn pending_events_are_listed(store: &dyn Store) {
     }
 }
 
-/// A thread that returns to earlier checkpoints gets events of them while a client reads its
-/// history.
-pub(crate) async fn events_that_come_between_two_pages_are_listed(store: &dyn Store) {
+/// Events with earlier base checkpoints are appended while a client reads the history.
+pub(crate) async fn events_appended_between_two_pages_are_listed(store: &dyn Store) {
     let thread = history(store).await;
     let mut query = CheckpointQuery { limit: Some(3), ..CheckpointQuery::default() };
     let mut listed = Vec::new();
@@ -177,7 +176,7 @@ pub(crate) async fn events_that_come_between_two_pages_are_listed(store: &dyn St
     assert_eq!(listed, expected);
 }
 
-pub(crate) async fn every_filter_combination_matches_the_plain_list(store: &dyn Store) {
+pub(crate) async fn filters_select_from_the_unfiltered_list(store: &dyn Store) {
     let thread = history(store).await;
     let plain = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap().items;
     let namespaces = [None, Some(Namespace::root()), Some(Namespace::new("child"))];

@@ -33,7 +33,8 @@ pub(crate) async fn every_version_of_a_list_round_trips(store: &dyn Store) {
     append(store, &thread, batch(checkpoint(1, None, &[("list", json!(list))], &[])))
         .await
         .unwrap();
-    // The list grows, loses its end, changes in the middle, stays equal, and becomes empty.
+    // In these versions, the list grows, loses its last items, changes in the middle, stays equal,
+    // and becomes empty.
     let changes: [(usize, usize); 9] =
         [(3, 1), (4, 4), (8, 0), (5, 2), (2, 3), (5, 1), (1, 0), (0, 2), (2, 0)];
     for (number, (keep, new)) in (2..).zip(changes) {
@@ -67,7 +68,7 @@ pub(crate) async fn list_deltas_can_follow_older_versions(store: &dyn Store) {
     let mut fourth = checkpoint(4, Some(3), &values, &[]);
     fourth.list_deltas = BTreeMap::from([list_delta("list", 2, 2), list_delta("other", 1, 1)]);
     append(store, &thread, batch(fourth)).await.unwrap();
-    // A fork from the second checkpoint.
+    // The fifth checkpoint is a fork from the second checkpoint.
     let mut fork = checkpoint(5, Some(2), &[("list", json!([1, 5]))], &[("other", 1)]);
     fork.list_deltas = BTreeMap::from([list_delta("list", 2, 1)]);
     append(store, &thread, batch(fork)).await.unwrap();
@@ -121,14 +122,14 @@ fn step(number: u64, list: &[Value]) -> Batch {
     Batch { events: vec![finished].into(), ..batch(next) }
 }
 
-pub(crate) async fn growing_list_is_stored_once(store: &dyn Store) {
+pub(crate) async fn items_of_a_growing_list_are_stored_once(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(0, None, &[("list", json!([]))], &[]))).await.unwrap();
     let text = incompressible_text(20_000);
     let mut list = Vec::new();
     let mut log_bytes = 0;
     for number in 1..=200_u64 {
-        // 1 KB that compression hardly shortens.
+        // Each item has 1 KB that compression hardly shortens.
         list.push(json!(format!("{number} {}", &text[number as usize * 640..][..1000])));
         let step = step(number, &list);
         log_bytes += step.events.json().unwrap().len();

@@ -20,16 +20,17 @@ use crate::fixtures::{
 };
 use crate::retention::all;
 
-/// Checkpoints of a long thread: several times the number that one commit deletes.
+/// Number of checkpoints of a long thread: several times the number of frames that one commit
+/// deletes.
 const LONG: u64 = 2200;
 
 const FILE: &str = "WATTLE_STORE_LONG_FILE";
 
-/// Checkpoints from one version of the list to the next.
+/// Number of checkpoints from one version of the list to the next version.
 const STRIDE: u64 = 50;
 
-/// Creates a thread with a checkpoint and an event per step. `n` always changes, `list` grows
-/// sometimes, `first` never changes.
+/// Creates a thread with a checkpoint and an event per step. Channel `n` changes in each step,
+/// `list` grows every [`STRIDE`] steps, and `first` never changes.
 async fn create_long(store: &dyn Store, name: &str, length: u64) -> ThreadId {
     let thread = create(store, name).await;
     let mut list = Vec::new();
@@ -141,7 +142,7 @@ async fn appends_proceed_during_a_rewrite() {
         changing.copy_thread(&from, &to, &run_id("incarnation"), &renamed).await.unwrap();
     });
     let other = create(&store, "while it is copied").await;
-    // At least one batch for each part of the rewrite, of which there are four.
+    // The rewrite has four parts, and at least one batch is committed for each part.
     let written = append_until(&store, &other, copying).await;
     assert!(written >= 4, "{written} batches while a thread was copied");
     let changing = store.clone();
@@ -175,7 +176,7 @@ async fn concurrent_appends_survive_a_prune() {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// Updates of records must survive like appends of events.
+/// A prune must not undo updates of records either.
 #[tokio::test]
 async fn concurrent_record_updates_survive_a_prune() {
     let dir = TempDir::new().unwrap();
@@ -265,8 +266,9 @@ async fn count(store: &RedbStore, thread: &ThreadId) -> u64 {
     all
 }
 
-/// Runs a process that changes threads until it has written this number of batches of another
-/// thread, and kills it. Returns the newest event that it reported, or `None` if it was done.
+/// Runs a process that changes threads, and kills it after it has written this number of batches of
+/// another thread. Returns the newest event that the process reported, or `None` if the process had
+/// finished all changes.
 fn change_and_kill(path: &Path, batches: usize) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["long_threads::changing_process", "--exact", "--ignored", "--nocapture"])
@@ -305,7 +307,7 @@ async fn compaction_shrinks_a_pruned_store() {
     for number in 0..THREADS {
         let thread = create(&store, &format!("t{number}")).await;
         for n in 1..=CHECKPOINTS {
-            // Different text each time, because equal text would compress.
+            // Each text is different, because equal texts would be compressed.
             let text = incompressible_text(128 + number)[..1024].replace('0', &n.to_string());
             let parent = (n > 1).then(|| n - 1);
             let next = checkpoint(n, parent, &[("text", json!(text))], &[]);

@@ -1,6 +1,6 @@
 //! The conformance suite of the checkpoint stores, for all adapters, and tests of single adapters.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod append;
 mod backup;
@@ -42,7 +42,7 @@ use tempfile::TempDir;
 use wattle_run::ports::Store;
 use wattle_store::{InMemoryStore, RedbStore};
 
-/// What a store needs during a test; dropped at the end of the test.
+/// Resources that a store needs during a test, such as its folder. Dropped at the end of the test.
 type Guard = Box<dyn Any + Send>;
 
 /// Creates an empty store in a file, and its folder.
@@ -70,7 +70,8 @@ macro_rules! conformance {
         conformance!(@store redb $($group: $($check)*;)*);
         conformance!(@server $($group: $($check)*;)*);
     };
-    // A server takes a while to start, so each group shares one, with a schema for each check.
+    // The start of a server takes a while, so all checks of a group share one server. Each check
+    // has a separate schema.
     (@server $($group:ident: $($check:ident)*;)*) => {
         mod on_postgres {$(
             #[tokio::test]
@@ -101,16 +102,16 @@ macro_rules! conformance {
 conformance! {
     append:
         batches_are_appended_in_order
-        gap_or_repeat_is_a_conflict
-        batches_after_a_conflict_conflict
+        gap_or_repetition_of_sequence_numbers_is_a_conflict
+        batches_queued_behind_a_conflict_conflict
         batch_without_events_after_a_conflict_conflicts
         refused_batch_writes_nothing
-        first_batch_needs_a_record
+        first_batch_of_a_thread_needs_a_thread_record
         invalid_batches_are_refused
         tickets_resolve_in_order
         dropping_a_ticket_does_not_undo_its_batch
         large_values_round_trip
-        too_deep_values_are_refused
+        too_deeply_nested_values_are_refused
         any_text_is_a_valid_thread_id;
     blobs:
         mentions_are_indexed_per_thread;
@@ -131,9 +132,9 @@ conformance! {
         current_checkpoint_can_move_back
         fork_reads_values_of_an_older_checkpoint
         subgraphs_do_not_move_the_current_checkpoint
-        latest_matches_separate_reads;
+        thread_snapshot_matches_separate_reads;
     copy:
-        copy_has_everything
+        copy_has_the_whole_history
         copy_is_independent_of_its_original
         pruned_thread_can_be_copied
         copy_of_a_missing_thread_creates_nothing
@@ -149,30 +150,30 @@ conformance! {
         watch_receives_the_newest_event
         watch_ends_with_its_thread;
     lease:
-        live_lease_is_exclusive
+        lease_of_a_live_host_is_exclusive
         concurrent_writers_do_not_fork_a_thread
         append_without_the_lease_is_fenced
-        batches_before_a_release_are_written
+        batches_before_a_release_of_the_lease_are_written
         batch_releases_its_lease_once_it_is_written
         leased_thread_is_neither_pruned_nor_deleted;
     list:
         newest_checkpoints_come_first
-        namespace_before_and_limit_restrict_the_list
+        namespace_position_and_limit_restrict_the_list
         all_filters_must_match
         hostile_filter_keys_match_nothing
         checkpoint_pages_are_bounded_in_bytes
-        pending_events_are_listed
-        events_that_come_between_two_pages_are_listed
-        every_filter_combination_matches_the_plain_list;
+        pending_events_are_listed_with_their_checkpoint
+        events_appended_between_two_pages_are_listed
+        filters_select_from_the_unfiltered_list;
     long_threads:
         long_thread_is_copied_and_pruned;
     owner:
-        size_of_an_owner_is_that_of_its_threads
+        size_of_an_owner_is_the_size_of_its_threads
         mentions_of_an_owner_are_paged;
     pending:
         pending_runs_keep_their_order
-        pending_runs_name_their_callers
-        run_is_enqueued_once_and_for_an_existing_thread
+        pending_runs_are_listed_with_their_callers
+        run_is_enqueued_only_once_and_only_for_an_existing_thread
         run_is_enqueued_without_a_lease
         pending_run_begins_once
         dequeued_run_never_begins
@@ -181,7 +182,7 @@ conformance! {
         blobs_of_pending_runs_are_mentioned;
     retention:
         deleting_a_run_deletes_its_events_and_checkpoints
-        thread_moves_back_when_its_checkpoint_is_deleted
+        deleting_the_current_checkpoint_makes_an_earlier_one_current
         thread_that_moves_back_to_a_cancelled_run_is_stopped
         thread_that_moves_back_to_a_failed_run_has_its_failure
         thread_without_checkpoints_is_deleted_with_its_runs
@@ -190,47 +191,47 @@ conformance! {
         pruning_keeps_the_newest_checkpoint_of_each_namespace
         pruned_thread_accepts_further_batches
         pruning_keeps_current_and_reopenable_checkpoints
-        pruning_can_delete_the_thread
+        prune_with_the_strategy_delete_deletes_the_thread
         deleting_a_run_keeps_checkpoints_that_subgraphs_need
         pruning_keeps_events_of_a_checkpoint_persisted_later
         pruning_a_thread_without_checkpoints_keeps_everything
-        pages_span_deleted_events
+        event_pages_skip_deleted_events
         blobs_of_deleted_data_are_not_mentioned;
     search:
         threads_are_found_by_each_field
-        texts_match_in_either_case
-        metadata_matches_its_parts
+        text_search_ignores_case
+        metadata_condition_matches_a_part_of_the_metadata
         all_conditions_must_hold
         search_continues_after_its_position
         positions_stay_valid_while_threads_change
-        search_ends_with_its_budget
+        search_stops_at_its_budget
         search_pages_are_bounded_in_bytes
-        counts_follow_the_conditions;
+        counts_include_matching_threads_only;
     seals:
         seals_can_be_recomputed_from_an_export
         lists_are_exported_as_list_deltas
         exports_are_paged
-        remaining_batches_of_a_thread_are_exported
+        batches_kept_by_a_rewrite_are_exported
         every_batch_changes_the_seal;
     list_deltas:
         every_version_of_a_list_round_trips
         list_deltas_can_follow_older_versions
         invalid_delta_hints_are_ignored
-        growing_list_is_stored_once
+        items_of_a_growing_list_are_stored_once
         long_delta_chains_stay_small_and_readable;
     thread:
         records_are_replaced
-        threads_are_listed_by_update
+        threads_are_listed_in_order_of_their_updates
         stopped_threads_are_listed_as_idle_or_as_interrupted
         thread_pages_are_bounded_in_bytes
         running_threads_are_listed_in_pages
-        versions_are_listed_once
+        pinned_versions_are_listed_once
         runs_are_listed_oldest_first
         newest_runs_are_read_in_pages
         run_pages_are_bounded_in_bytes
         run_walks_return_each_run_once
         run_belongs_to_one_thread
-        deletion_covers_everything_of_one_thread
+        deletion_covers_all_data_of_one_thread_only
         deleting_a_missing_thread_changes_nothing
         deleted_thread_id_can_be_reused;
 }

@@ -15,10 +15,11 @@ use wattle_store::RedbMemory;
 
 use crate::damage::{DAMAGES, Numbers, clear_beside, damage};
 
-/// Damages without settings.
+/// Default number of damages.
 const ORDINARY: u64 = 20;
 
-/// Documents of the file: some of agents, some of the host. Some expire.
+/// Number of documents of the file. Some documents belong to agents and some to the host, and some
+/// expire.
 const DOCUMENTS: usize = 600;
 
 /// The current time, which does not advance.
@@ -71,8 +72,8 @@ async fn fill(path: &Path) {
     }
 }
 
-/// Compares all documents with their values before the damage, and returns the number of lost ones.
-/// No document may differ or be damaged.
+/// Compares all documents with their values before the damage, and returns the number of lost
+/// documents. Fails if a document has another value or is damaged.
 async fn compare(memory: &RedbMemory, how: &str) -> usize {
     let mut lost = 0;
     for number in 0..DOCUMENTS {
@@ -120,10 +121,10 @@ async fn damaged(path: &Path, how: &str, bytes: &[u8], outcomes: &mut Outcomes) 
     if lost == 0 {
         outcomes.harmless += 1;
     } else {
-        assert!(is_found, "{how}: {lost} documents are lost, and nothing is found");
+        assert!(is_found, "{how}: {lost} documents are lost, and the survey found no damage");
         assert!(
             !memory.find_damage().await.unwrap().is_empty(),
-            "{how}: what is lost is not named"
+            "{how}: the lost documents are not reported"
         );
         outcomes.rebuilt += 1;
         outcomes.documents_lost += lost;

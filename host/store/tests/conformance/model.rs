@@ -1,4 +1,5 @@
-//! Random histories: the file store behaves as the in-memory store does, reopened or not.
+//! Random histories: the file store behaves like the in-memory store, whether it is reopened or
+//! not.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +39,7 @@ pub(crate) enum Step {
     Reopen,
 }
 
-/// A batch relative to the position of its thread. Most are valid.
+/// A batch relative to the position of its thread. Most of these batches are valid.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     record: bool,
@@ -252,7 +253,7 @@ fn unsealed(head: Option<ThreadHead>) -> Option<ThreadHead> {
     head.map(|head| ThreadHead { seal: None, pruned_seal: None, log_bytes: 0, ..head })
 }
 
-/// Compares seals, which are equal only if both stores wrote the same.
+/// Compares seals, which are equal only if both stores wrote the same batches.
 async fn same_bytes(memory: &InMemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
     for name in THREADS {
         let thread = thread_id(name);
@@ -317,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_stores_behave_alike(steps in vec(step(), 1..60)) {
+    fn file_store_behaves_like_the_in_memory_store(steps in vec(step(), 1..60)) {
         let dir = TempDir::new().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(replay(steps, &dir.path().join("wattle.redb")))?;

@@ -14,7 +14,7 @@ use wattle_store::{FileBlobs, InMemoryBlobs};
 use crate::fixtures::{append, batch, checkpoint, record, thread_id};
 use crate::postgres::Server;
 
-/// Number of threads: more than one page.
+/// Number of threads: more than fit into one page of mentions.
 const THREADS: usize = 300;
 
 fn app(name: &str) -> AppName {
@@ -46,7 +46,7 @@ async fn bytes(store: &dyn Store, threads: &[&str]) -> u64 {
     bytes
 }
 
-pub(crate) async fn size_of_an_owner_is_that_of_its_threads(store: &dyn Store) {
+pub(crate) async fn size_of_an_owner_is_the_size_of_its_threads(store: &dyn Store) {
     thread(store, "one", ("demo", Some("acme")), json!("x".repeat(1_000))).await;
     thread(store, "two", ("other", Some("acme")), json!(2)).await;
     thread(store, "three", ("demo", None), json!(3)).await;

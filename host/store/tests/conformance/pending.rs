@@ -1,4 +1,4 @@
-//! Pending runs: they keep the order of the requests, and begin once or not at all.
+//! Pending runs keep the order of the requests for them, and each begins at most once.
 
 use serde_json::json;
 use wattle_graph::event::RunStatus;
@@ -78,7 +78,7 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     assert_eq!(store.thread(&one).await.unwrap().unwrap().record.run, None);
 }
 
-pub(crate) async fn pending_runs_name_their_callers(store: &dyn Store) {
+pub(crate) async fn pending_runs_are_listed_with_their_callers(store: &dyn Store) {
     let (one, other) = (create(store, "one").await, create(store, "other").await);
     let mut of_jane = pending_run(&one, "r1", 1);
     let jane = Principal { user: Some("jane".into()), ..Principal::default() };
@@ -95,7 +95,7 @@ pub(crate) async fn pending_runs_name_their_callers(store: &dyn Store) {
     assert_eq!(own[0].caller, callers[0]);
 }
 
-pub(crate) async fn run_is_enqueued_once_and_for_an_existing_thread(store: &dyn Store) {
+pub(crate) async fn run_is_enqueued_only_once_and_only_for_an_existing_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
     assert!(store.enqueue(&pending_run(&thread, "r", 1)).await.unwrap());
     assert!(!store.enqueue(&pending_run(&thread, "r", 2)).await.unwrap());
@@ -142,7 +142,7 @@ pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
     assert!(!store.dequeue(&second.id, None).await.unwrap());
     let facts = Batch { run: Some(ended(&second)), ..Batch::default() };
     append(store, &thread, facts).await.unwrap();
-    // Runs keep their positions among all runs of the thread.
+    // Runs keep their positions in the list of all runs of the thread.
     let runs = all_runs(store, &thread).await;
     assert_eq!(runs, [first, ended(&second)]);
 }

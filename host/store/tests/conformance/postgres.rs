@@ -32,7 +32,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server. Without PostgreSQL, the test is left out.
+    /// Starts a server. The test is left out if PostgreSQL is not installed.
     pub(crate) fn start() -> Result<Self, LeftOut> {
         Ok(Self { postgres: Postgres::for_test()? })
     }
@@ -59,7 +59,7 @@ fn holder(name: &str) -> LeaseHolder {
     LeaseHolder(name.into())
 }
 
-/// Opens two hosts on one store.
+/// Opens a store twice, as two hosts do.
 async fn pair(server: &Server, schema: &str) -> (PostgresStore, PostgresStore) {
     (server.store(schema).await, server.store(schema).await)
 }
@@ -91,7 +91,7 @@ async fn hosts_share_threads_without_forks() {
 async fn check_writable_executes_a_write(server: &Server) {
     let store = server.store("proof").await;
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
-    // The lock blocks writes, but no reads.
+    // The lock blocks writes, but not reads.
     other.execute("BEGIN; LOCK TABLE proof.format IN EXCLUSIVE MODE").await.unwrap();
     let error = store.check_writable().await.unwrap_err();
     assert!(matches!(error, StoreError::Backend { .. }), "{error}");
@@ -106,8 +106,8 @@ async fn check_writable_waits_for_another_host(server: &Server) {
     other.execute("BEGIN; UPDATE proofs.format SET number = number").await.unwrap();
     let mut watch = PgConnection::connect(&server.postgres.url()).await.unwrap();
     let unlock = async {
-        // A session that waits for a row has the lock of its tuple. The second attempt begins after
-        // the lock timeout of the first one.
+        // A session that waits for a row has the lock of the tuple. The second attempt begins after
+        // the lock timeout of the first attempt.
         let waiting = "SELECT query_start::text FROM pg_locks JOIN pg_stat_activity USING (pid)
             WHERE locktype = 'tuple' AND relation = 'proofs.format'::regclass";
         let mut attempts = BTreeSet::new();
@@ -161,7 +161,8 @@ async fn host_takes_over_an_expired_lease(server: &Server) {
     append(&a, &thread, events(4, 4)).await.unwrap();
 }
 
-/// The result must not be outdated when the caller receives it.
+/// The check waits for the takeover, so that the result is not outdated when the caller receives
+/// it.
 async fn lease_check_waits_for_a_concurrent_takeover(server: &Server) {
     let a = server.store("asked").await;
     let thread = create(&a, "t").await;
@@ -229,7 +230,8 @@ async fn watch_receives_appends_of_another_host(server: &Server) {
     assert_eq!(seqs(&b.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
     let mut late = b.watch(&thread);
     late.wait_for(|seq| *seq == 3).await.unwrap();
-    // Closes the listening connections. Appends before they reconnect are still found.
+    // Closes the listening connections. Appends before the connections are restored are still
+    // found.
     server
         .execute_as_admin(
             "news",
@@ -253,10 +255,10 @@ async fn live_hosts_are_listed_with_their_reports(server: &Server) {
         is_stopping,
     };
     a.report(&holder("a"), &report(1, false)).await.unwrap();
-    assert_eq!(b.hosts().await.unwrap(), [], "it has sent no heartbeat");
+    assert_eq!(b.hosts().await.unwrap(), [], "the host has sent no heartbeat");
     a.heartbeat(&holder("a")).await.unwrap();
     b.heartbeat(&holder("b")).await.unwrap();
-    assert_eq!(b.hosts().await.unwrap(), [], "none has reported");
+    assert_eq!(b.hosts().await.unwrap(), [], "no host has reported");
     a.report(&holder("a"), &report(1, false)).await.unwrap();
     b.report(&holder("b"), &report(2, false)).await.unwrap();
     b.report(&holder("b"), &report(3, true)).await.unwrap();
@@ -338,7 +340,7 @@ async fn host_continues_after_another_hosts_append(server: &Server) {
     }
 }
 
-/// A writer appends with its cached state of a thread. The server detects whether that is stale.
+/// A writer appends with its cached state of a thread. The server detects a stale state.
 async fn stale_thread_cache_is_detected(server: &Server) {
     let (a, b) = pair(server, "belief").await;
     let thread = create(&a, "t").await;
@@ -360,11 +362,11 @@ async fn stale_thread_cache_is_detected(server: &Server) {
     let newest = a.acquire_lease(&thread, &holder("a")).await.unwrap();
     let record = Some(record(&thread));
     append(&a, &thread, Batch { record, ..under(newest, 1) }).await.unwrap();
-    // The same deletion, but under the lease of this host.
+    // The other host deletes the thread again, while this host has the lease.
     b.delete_thread(&thread).await.unwrap();
     let error = append(&a, &thread, under(newest, 2)).await.unwrap_err();
     assert!(matches!(error, StoreError::Conflict { newest: 0, .. }), "{error}");
-    // A run of another thread is refused, cached or not.
+    // A run of another thread is refused, whether the cache contains the run or not.
     let other = create(&b, "other").await;
     let run = Some(crate::fixtures::run(&other, "r"));
     append(&b, &other, Batch { run: run.clone(), ..Batch::default() }).await.unwrap();
@@ -421,7 +423,7 @@ async fn verify_detects_changed_rows(server: &Server) {
     }
 }
 
-/// The server rejects one row. The other batches of the group are written.
+/// If the server rejects a row of one batch, the other batches of the group are written.
 async fn rejected_batch_does_not_fail_its_group(server: &Server) {
     let store = server.store("refused").await;
     server

@@ -56,7 +56,8 @@ async fn connections_that_a_proxy_closes_are_retried() {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
     let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
     let thread = create(&store, "t").await;
-    // Open connections are kept, so only a larger number of concurrent reads opens others.
+    // The pool reuses open connections, so it opens further connections only for many concurrent
+    // reads.
     proxy.close_next(3);
     let reads = (0..32).map(|_| store.thread(&thread));
     for read in futures::future::join_all(reads).await {
@@ -65,7 +66,7 @@ async fn connections_that_a_proxy_closes_are_retried() {
     assert_eq!(proxy.to_close(), 0);
 }
 
-/// Far longer than the server is unavailable.
+/// A lease duration far longer than the time for which the server is unavailable.
 const LEASE: Duration = Duration::from_mins(5);
 
 #[tokio::test]
@@ -80,11 +81,11 @@ async fn append_retries_for_the_lease_duration() {
     append(&store, &known, Batch { epoch, ..events(1, 1) }).await.unwrap();
     link.turn_away();
     let tickets = [
-        // One on the fast path, one on the slow path.
+        // The first batch takes the fast path, the second batch takes the slow path.
         store.append(&known, Batch { epoch, ..events(2, 2) }).await,
         store.append(&unknown, events(1, 1)).await,
     ];
-    // A read fails soon.
+    // Reads fail early, since they do not retry for the lease duration.
     for _ in 0..2 {
         let error = store.thread(&known).await.unwrap_err();
         assert!(matches!(error, StoreError::Backend { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! A proxy that breaks connections at the worst moment: around a commit.
+//! A proxy that breaks connections immediately before or after a commit.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Marks a statement to which the fault of a commit applies.
+/// Text in a statement that makes the fault of a commit apply to the statement.
 pub(crate) const FAULT_MARKER: &str = "fault marker";
 
 /// The fault of the next commit.
@@ -29,7 +29,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy for a local port. It ends with the runtime.
+    /// Starts a proxy for a local port. The proxy ends with the runtime.
     pub(crate) async fn start(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let fault = Arc::new(AtomicU8::new(0));
@@ -40,7 +40,7 @@ impl Proxy {
             while let Ok((mut client, _)) = listener.accept().await {
                 let one_less = |left: u8| left.checked_sub(1);
                 if closed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
-                    // A close with unread bytes would be a reset.
+                    // Reads first, since closing a connection with unread bytes would reset it.
                     let _ = client.read(&mut [0; 64]).await;
                     continue;
                 }
@@ -90,7 +90,7 @@ async fn forward(client: TcpStream, server: TcpStream, fault: Arc<AtomicU8>) {
         let is_commit = has(b"COMMIT\0") || has(FAULT_MARKER.as_bytes());
         let fault = if is_commit { fault.swap(0, Ordering::SeqCst) } else { 0 };
         if fault != 0 {
-            // From here on the client receives nothing.
+            // From now on, the client receives no bytes.
             back.abort();
         }
         if fault == CommitFault::CommitLost as u8

@@ -27,8 +27,8 @@ fn event_of(run: &str, seq: u64) -> Event {
     Event { run: run_id(run), ..event(seq, json!(seq)) }
 }
 
-/// Creates a thread with three runs. Each run creates a checkpoint, which changes a channel of its
-/// own and a list. Then it appends a pending event, whose base is this checkpoint.
+/// Creates a thread with three runs. Each run creates a checkpoint, which changes a channel of this
+/// run only and a list of all runs. Then it appends a pending event, whose base is this checkpoint.
 pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
     let thread = create(store, name).await;
     let mut list: Vec<Value> = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) async fn deleting_a_run_deletes_its_events_and_checkpoints(store: &dy
     assert_eq!(left[0].checkpoint, before[0].checkpoint);
     assert_eq!(left[0].events, before[0].events);
     assert_eq!(left[1].checkpoint, before[2].checkpoint);
-    assert_eq!(seqs(&left[1].events), [2], "without the first event of the deleted run");
+    assert_eq!(seqs(&left[1].events), [2], "without the event of the deleted run");
     assert_eq!(run_ids(store, &thread).await, [run_id("t one"), run_id("t three")]);
     let newest = store.newest_runs(&thread, 1, 2).await.unwrap().items;
     assert_eq!(newest.into_iter().map(|run| run.id).collect::<Vec<_>>(), [run_id("t one")]);
@@ -106,7 +106,9 @@ pub(crate) async fn deleting_a_run_deletes_its_events_and_checkpoints(store: &dy
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-pub(crate) async fn thread_moves_back_when_its_checkpoint_is_deleted(store: &dyn Store) {
+pub(crate) async fn deleting_the_current_checkpoint_makes_an_earlier_one_current(
+    store: &dyn Store,
+) {
     let thread = three_runs(store, "t").await;
     store.delete_runs(&[run_id("t three"), run_id("t two")]).await.unwrap();
     let head = store.thread(&thread).await.unwrap().unwrap();
@@ -229,7 +231,7 @@ pub(crate) async fn pruned_thread_accepts_further_batches(store: &dyn Store) {
     let left = store.thread(&thread).await.unwrap().unwrap().log_bytes;
     assert!((1..log_bytes).contains(&left), "{left} of {log_bytes}");
     assert_eq!(store.thread_snapshot(&thread).await.unwrap().unwrap().head.log_bytes, left);
-    // The new seals continue the old ones.
+    // The new seals continue the old seals.
     let verified = store.verify(&thread).await.unwrap().unwrap();
     assert_eq!((verified.sealed_after, verified.last_seq), (5, 6));
     assert!(verified.seal.is_some() && verified.seal != seal);
@@ -268,7 +270,7 @@ pub(crate) async fn pruning_keeps_current_and_reopenable_checkpoints(store: &dyn
     append(store, &thread, Batch { current: Some(id(2)), ..Batch::default() }).await.unwrap();
 }
 
-pub(crate) async fn pruning_can_delete_the_thread(store: &dyn Store) {
+pub(crate) async fn prune_with_the_strategy_delete_deletes_the_thread(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     store.prune(&thread, PruneStrategy::Delete).await.unwrap();
     assert_eq!(store.thread(&thread).await.unwrap(), None);
@@ -307,8 +309,8 @@ pub(crate) async fn deleting_a_run_keeps_checkpoints_that_subgraphs_need(store: 
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// A run that stores only its last checkpoint. The log has the pending events of that checkpoint
-/// under the checkpoint with which the run began.
+/// A run that stores only its last checkpoint. In the log, the base of the pending events of that
+/// checkpoint is the checkpoint with which the run began.
 pub(crate) async fn pruning_keeps_events_of_a_checkpoint_persisted_later(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
@@ -333,7 +335,7 @@ pub(crate) async fn pruning_a_thread_without_checkpoints_keeps_everything(store:
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
 }
 
-pub(crate) async fn pages_span_deleted_events(store: &dyn Store) {
+pub(crate) async fn event_pages_skip_deleted_events(store: &dyn Store) {
     let thread = create(store, "t").await;
     for number in 1..=300_u64 {
         // Every hundredth event belongs to the run that is kept.

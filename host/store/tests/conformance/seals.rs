@@ -107,7 +107,7 @@ pub(crate) async fn exports_are_paged(store: &dyn Store) {
     for seq in 1..=20 {
         append(store, &thread, events(seq, seq)).await.unwrap();
         if seq % 4 == 0 {
-            // Batches without events are exported as well, and only once.
+            // Batches without events are exported too, each exactly once.
             let next = batch(checkpoint(seq, None, &[("a", json!(seq))], &[]));
             append(store, &thread, next).await.unwrap();
         }
@@ -138,7 +138,7 @@ async fn is_whole(store: &dyn Store, thread: &ThreadId) -> Vec<StoredBatch> {
     batches
 }
 
-pub(crate) async fn remaining_batches_of_a_thread_are_exported(store: &dyn Store) {
+pub(crate) async fn batches_kept_by_a_rewrite_are_exported(store: &dyn Store) {
     let thread = three_runs(store, "pruned").await;
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
     let batches = is_whole(store, &thread).await;
@@ -164,7 +164,7 @@ pub(crate) async fn every_batch_changes_the_seal(store: &dyn Store) {
     seals.push(seal().await.unwrap());
     append(store, &thread, Batch { base: Some(id(1)), ..events(2, 2) }).await.unwrap();
     seals.push(seal().await.unwrap());
-    // A change of the head alone is not sealed.
+    // Seals do not cover a batch that changes only the head.
     append(store, &thread, Batch { current: Some(id(1)), ..Batch::default() }).await.unwrap();
     assert_eq!(seal().await, seals.last().copied());
     seals.dedup();

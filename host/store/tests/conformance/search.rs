@@ -114,7 +114,7 @@ pub(crate) async fn threads_are_found_by_each_field(store: &dyn Store) {
     assert_eq!(list(store, ThreadSearch { updated_ms: 61..=i64::MAX, ..all() }).await, "");
 }
 
-pub(crate) async fn texts_match_in_either_case(store: &dyn Store) {
+pub(crate) async fn text_search_ignores_case(store: &dyn Store) {
     six_threads(store).await;
     for (wanted, found) in [
         ("RUN-OF-B", "b"),
@@ -134,7 +134,7 @@ pub(crate) async fn texts_match_in_either_case(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn metadata_matches_its_parts(store: &dyn Store) {
+pub(crate) async fn metadata_condition_matches_a_part_of_the_metadata(store: &dyn Store) {
     six_threads(store).await;
     for (key, value, found) in [
         ("customer", json!({ "id": 30 }), "cd"),
@@ -173,7 +173,7 @@ pub(crate) async fn search_continues_after_its_position(store: &dyn Store) {
         updated_ms: i64::MIN..=newest,
         ..ThreadSearch::default()
     };
-    // The thread of a position need not exist.
+    // The thread that a position names need not exist.
     assert_eq!(list(store, search(30, "cc", i64::MAX)).await, "dba");
     assert_eq!(list(store, search(90, "x", 50)).await, "ecdba");
     assert_eq!(list(store, search(i64::MIN, "x", i64::MAX)).await, "");
@@ -184,7 +184,8 @@ pub(crate) async fn positions_stay_valid_while_threads_change(store: &dyn Store)
     let first = ThreadSearch { limit: 2, ..ThreadSearch::default() };
     let page = store.search_threads(&first).await.unwrap();
     assert_eq!(page.next, page.items.last().map(ThreadCursor::from));
-    // The last thread of the page moves to the front, another one comes, and one is deleted.
+    // The last thread of the page moves to the front, a new thread is created, and a thread is
+    // deleted.
     touch(store, &thread_id("e"), 70).await;
     write(store, ThreadRecord { updated_ms: 80, ..record(&thread_id("g")) }).await;
     store.delete_thread(&thread_id("d")).await.unwrap();
@@ -193,7 +194,7 @@ pub(crate) async fn positions_stay_valid_while_threads_change(store: &dyn Store)
     assert_eq!(list(store, ThreadSearch::default()).await, "gefcba");
 }
 
-pub(crate) async fn search_ends_with_its_budget(store: &dyn Store) {
+pub(crate) async fn search_stops_at_its_budget(store: &dyn Store) {
     six_threads(store).await;
     let rare = |threads, bytes| {
         let budget = SearchBudget { threads, bytes };
@@ -240,7 +241,7 @@ pub(crate) async fn search_pages_are_bounded_in_bytes(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn counts_follow_the_conditions(store: &dyn Store) {
+pub(crate) async fn counts_include_matching_threads_only(store: &dyn Store) {
     let count = async |search: ThreadSearch| store.count_threads(&search).await.unwrap();
     let all = ThreadSearch::default;
     assert_eq!(count(all()).await, ThreadCounts::default());
@@ -260,7 +261,7 @@ pub(crate) async fn counts_follow_the_conditions(store: &dyn Store) {
     assert_eq!(count(ThreadSearch { status, ..all() }).await, by_status(2, 0, 0, 0));
     assert_eq!(count(ThreadSearch { created_ms: 2..=3, ..all() }).await, by_status(0, 1, 1, 1));
     assert_eq!(count(metadata("customer", json!({ "id": 50 }))).await, by_status(0, 0, 0, 1));
-    // A count covers the whole list, whatever page is shown.
+    // The counts include all matching threads, whatever page the search requests.
     let after = Some(ThreadCursor { updated_ms: 30, thread: thread_id("c") });
     assert_eq!(count(ThreadSearch { after, limit: 1, ..all() }).await.total(), 6);
     let after = Some(ThreadCursor { updated_ms: 30, thread: thread_id("c") });

@@ -37,8 +37,8 @@ pub(crate) async fn records_are_replaced(store: &dyn Store) {
     assert_eq!((head.record, head.last_seq), (changed, 1));
 }
 
-/// The threads fill more than one page of a store that reads their versions page by page.
-pub(crate) async fn versions_are_listed_once(store: &dyn Store) {
+/// A store that reads the pinned versions in pages needs more than one page for these threads.
+pub(crate) async fn pinned_versions_are_listed_once(store: &dyn Store) {
     let none = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
     assert_eq!(store.pinned_versions().await.unwrap(), none);
     let version = |number: usize| Digest::of(format!("version {}", number % 3).as_bytes());
@@ -60,7 +60,7 @@ pub(crate) async fn versions_are_listed_once(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn threads_are_listed_by_update(store: &dyn Store) {
+pub(crate) async fn threads_are_listed_in_order_of_their_updates(store: &dyn Store) {
     for (name, updated_ms) in [("a", 5), ("b", 9), ("c", 5), ("d", 7)] {
         let mut record = record(&thread_id(name));
         record.updated_ms = updated_ms;
@@ -231,7 +231,7 @@ pub(crate) async fn run_pages_are_bounded_in_bytes(store: &dyn Store) {
         }
     }
     assert_eq!(pages, ["a", "b", "c", "de"]);
-    // Summaries have no inputs. A failure may be large.
+    // Run summaries have no inputs, but a failure may be large.
     let (mut pages, mut skip) = (Vec::new(), 0);
     loop {
         let page = store.runs(&thread, skip, 9).await.unwrap();
@@ -249,7 +249,7 @@ pub(crate) async fn run_pages_are_bounded_in_bytes(store: &dyn Store) {
 
 pub(crate) async fn run_walks_return_each_run_once(store: &dyn Store) {
     let thread = create(store, "t").await;
-    // One more than the first page of the newest runs.
+    // One more run than fits into the first page of the newest runs.
     let names: Vec<String> = (0..=WALK_RUN_RECORDS).map(|number| format!("r{number}")).collect();
     let mut tickets = Vec::new();
     for name in &names {
@@ -288,7 +288,7 @@ pub(crate) async fn run_belongs_to_one_thread(store: &dyn Store) {
     let theirs = Batch { run: Some(run(&other, "r")), ..events(1, 1) };
     let mine = store.append(&thread, mine).await;
     let theirs = store.append(&other, theirs).await;
-    // Either may come first, because only batches of one thread have an order.
+    // Either batch may be written first, because only batches of the same thread have an order.
     let (owner, refused) = match (mine.await, theirs.await) {
         (Ok(()), Err(refused)) => (thread, refused),
         (Err(refused), Ok(())) => (other, refused),
@@ -298,7 +298,7 @@ pub(crate) async fn run_belongs_to_one_thread(store: &dyn Store) {
     assert_eq!(store.run(&run_id("r")).await.unwrap().unwrap().thread, owner);
 }
 
-pub(crate) async fn deletion_covers_everything_of_one_thread(store: &dyn Store) {
+pub(crate) async fn deletion_covers_all_data_of_one_thread_only(store: &dyn Store) {
     for name in ["keep", "gone"] {
         let thread = create(store, name).await;
         for number in 1..=100 {

@@ -1,5 +1,5 @@
-//! Damaged files: what can be read is kept, what is lost is named, and no damaged document is
-//! returned.
+//! Damaged files: a rebuild keeps the readable documents, reports the lost documents, and no read
+//! returns a damaged document.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::fixtures::{NOW_MS, get, item, no_tenant, parts, put, under};
 
 type Key<'k> = (&'k [u8], &'k str);
 
-/// Created, updated, expires, refresh, checksum, document.
+/// A row: created, updated, expires, refresh, checksum, document.
 type Row<'r> = (i64, i64, Option<i64>, Option<u64>, u64, &'r str);
 
 /// The row of a file of format 1, which has no checksum.
@@ -84,7 +84,7 @@ async fn damaged_page_loses_only_its_documents() {
     drop(memory);
     // The loss is reported until the damaged file is deleted.
     assert_eq!(RedbMemory::survey_file(&path).unwrap(), named);
-    assert!(RedbMemory::repair_file(&path).unwrap().is_none(), "what is there is whole");
+    assert!(RedbMemory::repair_file(&path).unwrap().is_none(), "the rebuilt file is intact");
     fs::remove_file(aside).unwrap();
     assert!(RedbMemory::survey_file(&path).unwrap().is_empty());
     let memory = RedbMemory::open(&path).unwrap();
@@ -103,7 +103,7 @@ async fn memory_file_that_may_have_lost_all_essential_documents_is_refused() {
     };
     let open = || RedbMemory::open_with(&path, &essential);
     let whole = fs::read(&path).unwrap();
-    // Damage of other documents is no reason to refuse the file.
+    // The file is not refused for damage of other documents.
     wipe(&path, &text("notes", 200)).unwrap();
     drop(open().unwrap());
     fs::remove_file(dir.path().join("memory.redb.damaged-1")).unwrap();
@@ -195,7 +195,8 @@ async fn damaged_document_is_broken_until_replaced_or_deleted() {
     assert!(memory.find_damage().await.unwrap().is_empty());
 }
 
-/// The expiry of a damaged document is unknown, so its entry in `expiries` is not deleted.
+/// The expiry of a damaged document is unknown, so a put that replaces the document leaves the old
+/// entry in `expiries`.
 #[tokio::test]
 async fn replacement_of_a_damaged_document_has_its_own_expiry() {
     let (path, _dir) = file();

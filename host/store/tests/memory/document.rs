@@ -111,11 +111,12 @@ pub(crate) async fn tenants_are_isolated(memory: &dyn Memory) {
     let left = memory.search(&tenant("acme"), &under(&[]), NOW_MS).await.unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(keys(memory, &under(&[])).await.len(), 2);
-    // The name of a tenant is not a part of any namespace without a tenant.
+    // The name of a tenant must not act as a namespace of requests without a tenant.
     assert_eq!(keys(memory, &under(&["acme"])).await, Vec::<String>::new());
 }
 
-/// An agent that uses the namespace and key of a document of the host neither sees nor changes it.
+/// An agent that uses the namespace and the key of a document of the host neither reads nor changes
+/// that document.
 pub(crate) async fn host_scope_is_isolated(memory: &dyn Memory) {
     for agents in [no_tenant(), tenant("acme")] {
         let host = MemoryScope::Host(agents.tenant().cloned());
@@ -137,7 +138,7 @@ pub(crate) async fn host_scope_is_isolated(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn clear_deletes_exactly_the_prefix(memory: &dyn Memory) {
+pub(crate) async fn clear_deletes_only_documents_under_the_prefix(memory: &dyn Memory) {
     for namespace in [&["a"][..], &["a", "b"], &["a", "b", "c"], &["ab"], &["a\0"]] {
         put(memory, namespace, "k", empty()).await;
     }
@@ -172,7 +173,7 @@ pub(crate) async fn usage_follows_every_change_under_a_prefix(memory: &dyn Memor
     memory.put(&tenant("acme"), item(&["a"], "k", json!(1)), NOW_MS).await.unwrap();
     assert!(usage(&tenant("acme"), &["a"]).await > MEMORY_ROW_BYTES);
 
-    // The usage of a prefix does not depend on whether it was requested before.
+    // The usage of a prefix does not depend on whether the usage was requested before.
     let keys: Vec<String> = (0..40).map(|key| key.to_string()).collect();
     join_all(keys.iter().map(|key| put(memory, &["a", "c", "d"], key, json!(key)))).await;
     let soon = PutItem { ttl_ms: Some(1), ..item(&["a", "c", "d"], "soon", json!(1)) };

@@ -11,7 +11,8 @@ fn expiring(key: &str, ttl_ms: u64) -> PutItem {
     PutItem { ttl_ms: Some(ttl_ms), ..item(&["a"], key, json!({ "n": 1 })) }
 }
 
-/// Returns what is visible of namespace `a` at a time: by key, by search, by namespace.
+/// Returns which documents of namespace `a` are visible at a time: whether a read by key finds
+/// `key`, and the numbers of documents and namespaces that a search and a listing find.
 async fn visible(memory: &dyn Memory, key: &str, now_ms: i64) -> (bool, usize, usize) {
     let found = memory.get(&no_tenant(), &parts(&["a"]), key, now_ms).await.unwrap();
     let items = memory.search(&no_tenant(), &under(&["a"]), now_ms).await.unwrap();

@@ -1,4 +1,4 @@
-//! The file: its content after a restart, and which files are refused.
+//! The file of the long-term memory: its content after a restart, and the files that are refused.
 
 use std::path::Path;
 

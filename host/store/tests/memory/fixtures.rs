@@ -6,7 +6,7 @@ use wattle_run::ports::memory::{
     Item, ListNamespaces, MemoryScope, MemorySearch, PutItem, parse_filter,
 };
 
-/// The current time, where it does not matter.
+/// The current time of tests that do not depend on the time.
 pub(crate) const NOW_MS: i64 = 1_700_000_000_000;
 
 /// The scope of requests without a tenant.
@@ -38,7 +38,7 @@ pub(crate) async fn get(memory: &dyn Memory, namespace: &[&str], key: &str) -> O
     memory.get(&no_tenant(), &parts(namespace), key, NOW_MS).await.unwrap()
 }
 
-/// Searches everything under a prefix.
+/// Returns a search for all documents under a prefix.
 pub(crate) fn under(prefix: &[&str]) -> MemorySearch {
     MemorySearch { prefix: parts(prefix), limit: 1_000, ..MemorySearch::default() }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn keys(memory: &dyn Memory, search: &MemorySearch) -> Vec<Stri
     found.into_iter().map(|item| item.key).collect()
 }
 
-/// Lists all namespaces with a prefix and a suffix.
+/// Returns a listing of all namespaces with a prefix and a suffix.
 pub(crate) fn list(prefix: &[&str], suffix: &[&str]) -> ListNamespaces {
     let (prefix, suffix) = (parts(prefix), parts(suffix));
     ListNamespaces { prefix, suffix, limit: 1_000, ..ListNamespaces::default() }

@@ -1,6 +1,6 @@
 //! The conformance suite of the long-term memory, for all adapters, and tests of the file alone.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod damage;
 mod document;
@@ -76,7 +76,7 @@ conformance! {
         deletion_is_idempotent
         tenants_are_isolated
         host_scope_is_isolated
-        clear_deletes_exactly_the_prefix
+        clear_deletes_only_documents_under_the_prefix
         usage_follows_every_change_under_a_prefix
         concurrent_puts_are_all_kept;
     expiry:
@@ -87,17 +87,17 @@ conformance! {
         read_extends_a_sliding_expiry
         peek_does_not_extend_expiry;
     search:
-        prefix_matches_whole_parts
+        prefix_matches_whole_namespace_parts
         newest_documents_come_first
         all_conditions_must_match
         special_characters_match_literally
-        results_are_ranked_by_words
-        pages_are_contiguous
+        results_are_ranked_by_matching_words
+        pages_of_a_search_are_contiguous
         search_over_the_scan_limit_fails;
     namespaces:
         namespaces_are_listed_once_in_order
         namespaces_match_patterns_and_depths
-        pages_are_contiguous
+        pages_of_namespaces_are_contiguous
         namespaces_without_documents_are_not_listed;
     put_if:
         put_if_replaces_the_expected_document

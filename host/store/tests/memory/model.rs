@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
-/// Changes of one history.
+/// Number of changes of one history.
 const CHANGES: usize = 120;
 
 #[derive(Clone, Debug)]

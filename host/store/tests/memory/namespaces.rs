@@ -50,7 +50,7 @@ pub(crate) async fn namespaces_match_patterns_and_depths(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn pages_are_contiguous(memory: &dyn Memory) {
+pub(crate) async fn pages_of_namespaces_are_contiguous(memory: &dyn Memory) {
     fill(memory).await;
     let page = |offset, limit| ListNamespaces { offset, limit, ..list(&["users"], &[]) };
     assert_eq!(paths(memory, &page(0, 2)).await, ["users", "users/1/facts"]);

@@ -21,10 +21,13 @@ async fn keys_after(memory: &dyn Memory, after: &str, limit: usize) -> Vec<Strin
 pub(crate) async fn put_if_replaces_the_expected_document(memory: &dyn Memory) {
     let new = |value: Value| item(&["a"], "k", value);
     let (one, two) = (json!({ "n": 1, "f": 0.1 }), json!({ "n": 2 }));
-    assert!(!put_if(memory, Some(&one), new(two.clone()), NOW_MS).await, "there is none");
+    assert!(!put_if(memory, Some(&one), new(two.clone()), NOW_MS).await, "no document exists");
     assert!(put_if(memory, None, new(one.clone()), NOW_MS).await);
-    assert!(!put_if(memory, None, new(two.clone()), NOW_MS).await, "there is one");
-    assert!(!put_if(memory, Some(&two), new(json!(3)), NOW_MS).await, "it is another");
+    assert!(!put_if(memory, None, new(two.clone()), NOW_MS).await, "a document exists");
+    assert!(
+        !put_if(memory, Some(&two), new(json!(3)), NOW_MS).await,
+        "the stored document differs"
+    );
     assert_eq!(get(memory, &["a"], "k").await.unwrap().value, one);
     assert!(put_if(memory, Some(&one), new(two.clone()), NOW_MS + 5).await);
     let found = get(memory, &["a"], "k").await.unwrap();
@@ -42,16 +45,16 @@ pub(crate) async fn delete_if_deletes_the_expected_document(memory: &dyn Memory)
         memory.compare_and_delete(&no_tenant(), &parts(&["a"]), "k", known, now_ms).await.unwrap()
     };
     let one = json!({ "n": 1, "f": 0.1 });
-    assert!(delete_if(&one, NOW_MS).await, "there is none");
+    assert!(delete_if(&one, NOW_MS).await, "no document exists");
     put(memory, &["a"], "k", one.clone()).await;
-    assert!(!delete_if(&json!({ "n": 2 }), NOW_MS).await, "it is another");
+    assert!(!delete_if(&json!({ "n": 2 }), NOW_MS).await, "the stored document differs");
     assert_eq!(get(memory, &["a"], "k").await.unwrap().value, one);
     assert!(delete_if(&one, NOW_MS).await);
     assert!(get(memory, &["a"], "k").await.is_none());
     assert!(delete_if(&one, NOW_MS).await, "a repetition after a lost reply");
     let kept = PutItem { ttl_ms: Some(100), ..item(&["a"], "k", json!(1)) };
     assert!(put_if(memory, None, kept, NOW_MS).await);
-    assert!(delete_if(&one, NOW_MS + 100).await, "it has expired");
+    assert!(delete_if(&one, NOW_MS + 100).await, "the document has expired");
 }
 
 pub(crate) async fn put_if_treats_expired_documents_as_absent(memory: &dyn Memory) {
@@ -107,7 +110,7 @@ pub(crate) async fn listing_is_ordered_by_key(memory: &dyn Memory) {
     }
     assert_eq!(found, keys.into_iter().collect::<Vec<_>>());
     assert_eq!(keys_after(memory, "005", 2).await, ["006", "007"]);
-    assert_eq!(keys_after(memory, "0055", 1).await, ["006"], "whether there is such a key or not");
+    assert_eq!(keys_after(memory, "0055", 1).await, ["006"], "the key `0055` need not exist");
 }
 
 pub(crate) async fn listing_is_bounded_by_bytes(memory: &dyn Memory) {

@@ -8,7 +8,7 @@ use wattle_run::ports::memory::MemorySearch;
 
 use crate::fixtures::{NOW_MS, empty, item, keys, no_tenant, put, under, with_filter};
 
-pub(crate) async fn prefix_matches_whole_parts(memory: &dyn Memory) {
+pub(crate) async fn prefix_matches_whole_namespace_parts(memory: &dyn Memory) {
     for (namespace, key) in [
         (&["users"][..], "a"),
         (&["users", "4"], "b"),
@@ -65,7 +65,7 @@ pub(crate) async fn special_characters_match_literally(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn results_are_ranked_by_words(memory: &dyn Memory) {
+pub(crate) async fn results_are_ranked_by_matching_words(memory: &dyn Memory) {
     put(memory, &["q"], "drinks", json!({ "text": "She likes green tea, not coffee" })).await;
     put(memory, &["q"], "tea", json!({ "text": "the kettle" })).await;
     put(memory, &["q"], "dog", json!({ "text": "a small dog" })).await;
@@ -77,7 +77,7 @@ pub(crate) async fn results_are_ranked_by_words(memory: &dyn Memory) {
     assert_eq!(keys(memory, &query("")).await, Vec::<String>::new());
 }
 
-pub(crate) async fn pages_are_contiguous(memory: &dyn Memory) {
+pub(crate) async fn pages_of_a_search_are_contiguous(memory: &dyn Memory) {
     for n in 0..7 {
         put(memory, &["p"], &n.to_string(), empty()).await;
     }
