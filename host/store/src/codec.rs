@@ -135,7 +135,7 @@ impl Encoded {
     }
 }
 
-/// Packs the records of one batch and collects the blobs that they mention.
+/// Packs the records of one batch and collects the blobs that the records mention.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
     /// Digests of all blobs mentioned so far.

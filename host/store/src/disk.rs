@@ -88,7 +88,7 @@ const COMPACT_TIMEOUT: Duration = Duration::from_mins(1);
 /// Delay between two attempts to compact the file. Reads and batches proceed during the delay.
 const COMPACT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// A store in a file. Clones share it. Dropping the last one writes all queued batches and closes
+/// A store in a file. Clones share it. Dropping the last clone writes all queued batches and closes
 /// the file.
 ///
 /// Reads that may be long run on the blocking threads of tokio, so the methods must be called from

@@ -21,7 +21,7 @@ where
         redb::Error::Io(error) if is_damage(error.kind()) => {
             corrupt("checkpoint store", format!("{error}; restore it from a backup"))
         }
-        // A store has all of its tables, each of one type, so the page that lists the tables is
+        // Every store has all tables with the expected types, so the page that lists the tables is
         // damaged.
         error @ (redb::Error::TableTypeMismatch { .. }
         | redb::Error::TypeDefinitionChanged { .. }

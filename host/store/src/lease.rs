@@ -115,7 +115,7 @@ impl Leases {
         Ok(epoch)
     }
 
-    /// Releases a lease, unless a newer one has replaced it.
+    /// Releases a lease, unless a newer lease has replaced it.
     pub(crate) fn release(&mut self, thread: &ThreadId, epoch: LeaseEpoch) {
         if self.held.get(thread).is_some_and(|lease| lease.epoch == epoch) {
             self.held.remove(thread);

@@ -7,7 +7,7 @@
 //! | [`Memory`](wattle_run::ports::Memory) | [`RedbMemory`] | [`PostgresMemory`] | [`VolatileMemory`] |
 //!
 //! All stores behave alike. The logic that they share (the validation of batches, the matching of
-//! filters, the retention plans) is written once, and one conformance suite runs over all of them.
+//! filters, the retention plans) is written once, and one conformance suite tests all stores.
 //!
 //! # Layout
 //!

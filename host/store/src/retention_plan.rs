@@ -201,8 +201,8 @@ impl RetentionPlan {
     }
 }
 
-/// Returns the record and the runs of a copy of a thread. `names` maps the run ids to those of the
-/// copy. The incarnation of the copy is a separate id, because a thread may have no run.
+/// Returns the record and the runs of a copy of a thread. `names` maps the run ids to the run ids
+/// of the copy. The incarnation of the copy is a separate id, because a thread may have no run.
 pub(crate) fn copied_records(
     record: &ThreadRecord,
     mut runs: Vec<RunRecord>,
@@ -280,7 +280,8 @@ impl<F: Copy + PartialEq> ValueIndex<F> {
         let mut frame = None;
         for channel in channels {
             match self.get(channel, version) {
-                // A written checkpoint without a value for a channel never had one.
+                // A written checkpoint without a value for a channel never had a value for the
+                // channel.
                 None if self.written.contains_key(&version) => {}
                 Some(found) if frame.is_none_or(|frame| frame == found) => frame = Some(found),
                 _ => return Placement::Carry,

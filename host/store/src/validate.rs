@@ -21,8 +21,8 @@ pub(crate) struct LogPosition {
     pub(crate) last_checkpoint: Option<CheckpointId>,
 }
 
-/// Checks everything about a batch that does not need the history of the thread. `position` is
-/// `None` for a thread that does not exist yet.
+/// Makes all checks of a batch that do not need the history of the thread. `position` is `None` for
+/// a thread that does not exist yet.
 pub(crate) fn batch(
     thread: &ThreadId,
     position: Option<LogPosition>,

@@ -1,8 +1,9 @@
 //! Blobs as files: `<dir>/<first two digits>/<64 digits>`, each with a `.json` sidecar file.
 //!
 //! A file is written under a temporary name, flushed and renamed, so a file with its final name is
-//! complete. The sidecar file is written first, so every blob has one. The modification time of a
-//! blob is the time of its last put, which a sweep compares with the grace period.
+//! complete. The sidecar file is written before the file of the bytes, so every blob has a sidecar
+//! file. The modification time of a blob is the time of its last put, which a sweep compares with
+//! the grace period.
 //!
 //! The name of a file is the digest of its bytes, and every read compares the bytes with the
 //! digest. A read of a file with other bytes fails. A put of the original bytes writes the file
@@ -260,7 +261,7 @@ impl BlobDir {
         let whole = self.refuse_damaged(blob, &file);
         let whole = whole.unwrap_or_else(|error| Err(io_failure("read", blob, &error)));
         let found = whole.and_then(|()| read_sidecar(blob, sidecar));
-        // A sweep may have deleted the blob meanwhile.
+        // Ignores the damage if a sweep has deleted the blob in the meantime.
         Ok(found.err().filter(|_| path.exists()).map(|failure| failure.message))
     }
 

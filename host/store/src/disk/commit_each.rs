@@ -35,8 +35,8 @@ impl Writer {
     /// # Errors
     ///
     /// Returns the error if it concerns the whole file, so that the other batches of the group
-    /// would fail with it as well. The caller then stops, because each further attempt would reopen
-    /// the file and read all of it. An error that concerns only this batch completes its ticket,
+    /// would fail with the same error. The caller then stops, because each further attempt would
+    /// reopen and read the whole file. An error that concerns only this batch completes its ticket,
     /// and the function returns `Ok`.
     fn commit_one(&mut self, queued_write: QueuedWrite) -> Result<(), StoreError> {
         let handle = self.file.handle();

@@ -26,7 +26,7 @@ impl DecodedFrame {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if the bytes are not such a frame.
+    /// [`StoreError::Corrupt`] if the bytes are not a valid frame.
     pub fn read(number: u64, bytes: &[u8]) -> Result<Self, StoreError> {
         let header = Header::read(number, bytes)?;
         let frame = Frame::new(header.clone(), bytes.to_vec())?;

@@ -2,8 +2,8 @@
 //! blobs, and compression.
 //!
 //! The callers of [`append`](wattle_run::ports::Store::append) encode their batches in parallel,
-//! while the writer thread, which all of them share, commits earlier ones. The writer thread only
-//! validates, seals and writes.
+//! while the writer thread, which all of them share, commits earlier batches. The writer thread
+//! only validates, seals and writes.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(crate) struct EncodedBatch {
     pub(crate) record: Option<Vec<u8>>,
     /// The packed record of the run.
     pub(crate) run: Option<Vec<u8>>,
-    /// All events, packed as one list; empty without any.
+    /// All events, packed as one list; empty without events.
     pub(crate) events: Vec<u8>,
     /// The [`CheckpointMeta`](wattle_graph::checkpoint::CheckpointMeta).
     pub(crate) meta: Option<Encoded>,

@@ -1,7 +1,7 @@
 //! A frame of the log: the events and the checkpoint that a batch adds to the history of a thread.
 //!
-//! A frame has a header, so that a walk along the chain of a thread decodes nothing else, and a
-//! body of packed records, so that one channel can be read without the others. `FORMAT.md`
+//! A frame has a header, so that a walk along the chain of a thread decodes only headers, and a
+//! body of packed records, so that one channel can be read without the other channels. `FORMAT.md`
 //! describes the layout.
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ const IS_DELTA: u32 = 1 << 31;
 pub(crate) struct Header {
     /// Number of log entries that the frame takes.
     pub(crate) chunks: u32,
-    /// Number of the thread's previous frame; 0 for the first one.
+    /// Number of the thread's previous frame; 0 for the first frame.
     pub(crate) previous: u64,
     /// Base checkpoint of the frame's events.
     pub(crate) base: Option<CheckpointId>,
@@ -162,7 +162,7 @@ impl Header {
 /// The packed records of a new frame.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
-    /// All events, packed as one list; empty without any.
+    /// All events, packed as one list; empty without events.
     pub(crate) events: Vec<u8>,
     /// The packed `CheckpointMeta`; empty without a checkpoint.
     pub(crate) meta: Vec<u8>,
@@ -308,7 +308,7 @@ impl Frame {
         }
     }
 
-    /// Returns the packed events; `None` without any.
+    /// Returns the packed events; `None` if the frame has no events.
     pub(crate) fn packed_events(&self) -> Result<Option<&[u8]>, StoreError> {
         if !self.header.has_events() {
             return Ok(None);

@@ -17,7 +17,7 @@ pub(crate) struct FrameBuilder {
 }
 
 impl FrameBuilder {
-    /// Begins a frame that follows the one with the seal `previous`.
+    /// Begins a frame that follows the frame with the seal `previous`.
     pub(crate) fn new(previous: Option<Digest>, base: Option<CheckpointId>) -> Self {
         Self { sealer: Sealer::new(previous, base), body: Body::default() }
     }

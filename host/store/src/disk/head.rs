@@ -18,7 +18,7 @@ pub(crate) struct Head {
     pub(crate) last_checkpoint: Option<CheckpointId>,
     /// Current checkpoint.
     pub(crate) current: Option<CheckpointId>,
-    /// Number of the newest frame; 0 without any.
+    /// Number of the newest frame; 0 if the thread has no frame.
     pub(crate) frame: u64,
     /// Number of frames.
     pub(crate) frames: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Head {
     /// Sequence number of the newest event that was removed: the oldest kept event follows it.
     #[serde(default)]
     pub(crate) pruned_seq: u64,
-    /// Seal of the newest frame that has one.
+    /// Seal of the newest frame that has a seal.
     #[serde(default)]
     pub(crate) seal: Option<Digest>,
     /// Seal before that of the oldest frame: the newest seal that the last rewrite removed.

@@ -268,12 +268,12 @@ pub(crate) fn checkpoints(
     Ok(page)
 }
 
-/// Which checkpoints a walk selects, and what it reads of them.
+/// The checkpoints that a walk selects, and the parts of them that it reads.
 struct CheckpointFilter<H, M> {
     /// The walk ends at this checkpoint.
     oldest: Option<CheckpointId>,
-    /// The walk selects only checkpoints before this one. The walk compares the header of a frame,
-    /// so newer checkpoints are not loaded.
+    /// The walk selects only checkpoints before this checkpoint. The walk compares the header of a
+    /// frame, so newer checkpoints are not loaded.
     before: Option<CheckpointId>,
     limit: usize,
     parts: CheckpointParts,

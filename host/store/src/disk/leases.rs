@@ -7,7 +7,7 @@
 //! holder reads everything that was written under the lease before. Writes of other threads delay
 //! no request.
 //!
-//! While the file cannot be written, requests for leases go through the queue as well, so that the
+//! While the file cannot be written, requests for leases also go through the queue, so that the
 //! writer opens the file again or refuses them. Heartbeats always go through the queue: the reply
 //! to a heartbeat shows that the writer is running.
 

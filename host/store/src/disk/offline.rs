@@ -17,7 +17,7 @@ impl RedbStore {
         open::check(path.as_ref())
     }
 
-    /// Reads everything in a file that no process has open, without changing it: compares all pages
+    /// Reads a whole file that no process has open, without changing the file: compares all pages
     /// with their checksums, and verifies every thread.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ const OP_OPEN: &str = "open its file";
 pub(crate) struct OpenedFile {
     pub(crate) database: Database,
     pub(crate) stager: Stager,
-    /// Number of openings of the file, this one included.
+    /// Number of openings of the file, including this opening.
     pub(crate) opening: u64,
 }
 
@@ -87,7 +87,7 @@ fn read_table<K: Key + 'static, V: Value + 'static>(
     Ok(())
 }
 
-/// Reads everything in a file that no process has open, and returns the damage.
+/// Reads a whole file that no process has open, and returns the damage.
 pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
     marker::ensure_not_lost(path)?;
     if !path.exists() {

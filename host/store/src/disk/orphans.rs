@@ -43,7 +43,7 @@ type Waiter = Option<oneshot::Sender<Result<(), StoreError>>>;
 pub(crate) struct Orphans {
     /// Thread numbers, each with the caller that waits until it is reclaimed.
     waiters: BTreeMap<u64, Waiter>,
-    /// Time of the next attempt, after one that failed.
+    /// Time of the next attempt, after an attempt that failed.
     next_attempt: Option<Instant>,
 }
 
@@ -160,8 +160,8 @@ fn reclaim(file: &SharedFile, number: u64) -> Result<bool, StoreError> {
     Ok(is_left)
 }
 
-/// Deletes entries of the log, and if these were the last ones, rows of other tables. Returns
-/// whether more is left.
+/// Deletes entries of the log, and after the last entry of the thread number, rows of other tables.
+/// Returns whether more is left.
 fn delete_part(
     transaction: &WriteTransaction,
     number: u64,

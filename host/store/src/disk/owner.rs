@@ -1,4 +1,4 @@
-//! The size of the threads of one owner, and the blobs that they mention.
+//! The size of the threads of one owner, and the blobs that these threads mention.
 
 use redb::ReadableTable;
 use wattle_graph::id::{Digest, ThreadId};
@@ -19,7 +19,7 @@ impl Snapshot {
         let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         for entry in records.iter().map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
-            // Lists of threads log a damaged record.
+            // Skips a damaged record, which lists of threads log.
             let Ok(thread) =
                 read::<ThreadFields>(RECORD, (RECORDS_NAME, key.value()), packed.value())
             else {
@@ -49,7 +49,7 @@ impl Snapshot {
         let first = from.unwrap_or_default().as_bytes();
         for entry in records.range(first..).map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
-            // Lists of threads log a damaged record.
+            // Skips a damaged record, which lists of threads log.
             let Ok(thread) =
                 read::<ThreadFields>(RECORD, (RECORDS_NAME, key.value()), packed.value())
             else {

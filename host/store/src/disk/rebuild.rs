@@ -35,7 +35,7 @@ const MAX_NAMED: usize = 20;
 /// number is far above any real number, so that no lease epoch is assigned twice.
 const OPENINGS_UNKNOWN: u64 = 1 << 31;
 
-/// Reads everything in a file that no process has open for writing, and returns the damage.
+/// Reads a whole file that no process has open for writing, and returns the damage.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ fn describe(found: &SurveyResult) -> String {
     words
 }
 
-/// Replaces a damaged file by a new one. Returns the new path of the damaged file.
+/// Replaces a damaged file by a rebuilt file. Returns the new path of the damaged file.
 fn replace_file(
     path: &Path,
     snapshot: &Snapshot,

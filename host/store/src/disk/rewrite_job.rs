@@ -1,9 +1,9 @@
 //! Rewrites of threads: prunes, deletions of runs, copies.
 //!
 //! A blocking thread writes the kept frames under a new thread number, in parts that the writer
-//! commits between batches. One commit then replaces the old thread. If a batch was appended
-//! meanwhile, the rewrite is repeated. If a rewrite ends early, for whatever reason, the old thread
-//! stays in the file, and the parts that were written are deleted.
+//! commits between batches. One commit then replaces the old thread. If a batch was appended during
+//! the rewrite, the rewrite is repeated. If a rewrite ends early, for whatever reason, the old
+//! thread stays in the file, and the parts that were written are deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::retention_plan::{RetentionPlan, copied_records};
 use crate::validate;
 
 /// Maximum number of attempts at one rewrite. An attempt fails if a batch is appended to the thread
-/// meanwhile.
+/// during the attempt.
 const MAX_ATTEMPTS: usize = 5;
 
 const OP_REWRITE: &str = "rewrite a thread";
@@ -90,8 +90,8 @@ impl RewriteJob {
         Err(backend(OP_REWRITE, message))
     }
 
-    /// Attempts the rewrite once. Returns [`SwapOutcome::Conflict`] if a batch was appended
-    /// meanwhile.
+    /// Attempts the rewrite once. Returns [`SwapOutcome::Conflict`] if a batch was appended during
+    /// the attempt.
     fn run_once(
         &self,
         thread: &ThreadId,
@@ -136,7 +136,7 @@ impl RewriteJob {
     }
 
     /// Writes the frames that the retention plan keeps, in several commits, and replaces the old
-    /// thread in the last one.
+    /// thread in the last commit.
     fn write_and_swap(
         &self,
         (snapshot, frame_list, plan): (&Snapshot, &FrameList, &RetentionPlan),

@@ -30,8 +30,8 @@ const OP_REWRITE: &str = "rewrite a thread";
 /// milliseconds, for which batches wait.
 const MAX_PART_BYTES: usize = 2 * 1024 * 1024;
 
-/// Number of log entries at which a part is committed: many small entries take longer than a few
-/// large ones of the same size.
+/// Number of log entries at which a part is committed: a commit of many small entries takes longer
+/// than a commit of a few large entries of the same total size.
 const MAX_PART_FRAMES: usize = 512;
 
 /// The frames of a thread, oldest first, with summaries for retention plans.
@@ -106,7 +106,7 @@ pub(crate) struct RewriteTarget {
 }
 
 /// Stages the kept frames of a thread, from the log entry `next_entry` on. Passes each full part to
-/// `part` and returns the last one, which has the head.
+/// `part` and returns the last part, which has the head.
 pub(crate) fn rewrite<P>(
     snapshot: &Snapshot,
     frame_list: &FrameList,
@@ -172,7 +172,7 @@ fn new_part() -> WriteSet {
 }
 
 impl Rewriter<'_> {
-    /// Returns the current part and begins the next one, if the part is large enough for a commit.
+    /// Returns the current part and begins the next part, if the part is large enough for a commit.
     fn take_full_part(&mut self) -> Option<WriteSet> {
         let is_due = self.write_set.log_bytes >= MAX_PART_BYTES
             || self.write_set.log.len() >= MAX_PART_FRAMES;

@@ -177,7 +177,7 @@ pub(crate) fn is_new_run(
 }
 
 /// Checks that a checkpoint exists and belongs to the root graph, so that it may become the current
-/// one.
+/// checkpoint.
 fn ensure_root(
     group: &mut CommitGroup,
     thread: &ThreadId,

@@ -90,7 +90,7 @@ impl Stager {
         let is_new = cached.is_none();
         let mut cached = cached.unwrap_or_default();
         let sealed = seal_batch(group, thread, &cached, batch, encoded, self.next_entry)?;
-        // From here on nothing fails.
+        // No statement after this point fails.
         if is_new {
             self.last_thread_no += 1;
             cached.head.number = self.last_thread_no;

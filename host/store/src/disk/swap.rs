@@ -63,7 +63,7 @@ pub(crate) struct Replacement {
 pub(crate) enum SwapOutcome {
     /// The thread was replaced. The receiver resolves when the old frames are reclaimed.
     Swapped(Option<Reclaimed>),
-    /// A batch was appended to the old thread meanwhile.
+    /// A batch was appended to the old thread during the rewrite.
     Conflict,
 }
 
@@ -132,7 +132,7 @@ impl Writer {
         self.commit(&write_set)
     }
 
-    /// Replaces the old thread by the rewritten one, if the old thread is still in the expected
+    /// Replaces the old thread by the rewritten thread, if the old thread is still in the expected
     /// state. Otherwise abandons the rewrite.
     pub(crate) fn swap(&mut self, replacement: Replacement) -> Result<SwapOutcome, StoreError> {
         let (number, is_written) = (replacement.number, replacement.is_written);

@@ -57,7 +57,7 @@ pub(crate) fn verify(
     Ok(Some(SealReport { sealed_after, last_seq: head.last_seq, seal }))
 }
 
-/// Computes the seal of a frame that follows the one with the seal `previous`.
+/// Computes the seal of a frame that follows the frame with the seal `previous`.
 fn compute_seal(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError> {
     let mut sealer = Sealer::new(previous, frame.header().base);
     match frame.packed_events()? {

@@ -105,7 +105,7 @@ impl Pass {
         Self { operation, order, visited: 0, last: None }
     }
 
-    /// Visits all entries up to the one with the key `stop`, which another pass has visited.
+    /// Visits all entries before the entry with the key `stop`, which another pass has visited.
     fn run<'t, K: Key + 'static, V: Value + 'static>(
         &mut self,
         entries: impl Iterator<Item = Entry<'t, K, V>>,

@@ -386,7 +386,7 @@ mod tests {
         assert!(fs::read(&path).unwrap() == before);
     }
 
-    /// A file with one block that the disk cannot read.
+    /// A file with a block that cannot be read.
     struct Flaky {
         file: File,
         block: u64,

@@ -1,4 +1,4 @@
-//! A frame: what one batch adds to a thread in memory.
+//! A frame: the events and the checkpoint that one batch adds to a thread in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) struct StoredCheckpoint {
 #[derive(Clone, Debug)]
 pub(super) struct ChannelPart {
     pub(super) value: ChannelValue,
-    /// The list delta, if one was written in place of the full value.
+    /// The list delta, if the store keeps a list delta in place of the full value.
     pub(super) delta: Option<ListDelta>,
 }
 

@@ -94,7 +94,7 @@ impl State {
 
 /// Runs, prunes and copies.
 impl State {
-    /// Inserts a thread, or replaces the one with the same id.
+    /// Inserts a thread, or replaces the thread with the same id.
     fn insert_thread(&mut self, id: &ThreadId, mut thread: Thread) {
         self.last_thread_no += 1;
         thread.number = self.last_thread_no;

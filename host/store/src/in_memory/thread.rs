@@ -24,7 +24,7 @@ use crate::validate::{self, LogPosition};
 /// A thread with its history.
 #[derive(Debug)]
 pub(super) struct Thread {
-    /// Thread number; a rewrite assigns a new one.
+    /// Thread number; a rewrite assigns a new number.
     pub(super) number: u64,
     pub(super) head: ThreadHead,
     /// Runs of the thread, oldest first.
@@ -54,7 +54,7 @@ pub(super) struct LogEnd {
     last_seq: u64,
 }
 
-/// A batch that was checked and encoded, and of which nothing is applied yet.
+/// A batch that is validated and encoded, but not applied.
 #[derive(Debug)]
 pub(super) struct EncodedBatch {
     /// Where the event log of the thread must end when the batch is applied.

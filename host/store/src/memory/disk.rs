@@ -20,7 +20,8 @@
 //! # Damage
 //!
 //! Opening a damaged file rebuilds it from all documents that can be read. A document that does not
-//! match its checksum is never returned: reads of it fail with `broken`, and a put replaces it.
+//! match its checksum is never returned: reads of the document fail with `broken`, and a put
+//! replaces the document.
 
 mod failure;
 mod open;

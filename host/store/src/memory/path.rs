@@ -24,7 +24,7 @@ const TENANT_FLAG: u8 = 1;
 /// Flag in the first byte of a path: the path belongs to a scope of the host itself.
 const HOST_FLAG: u8 = 2;
 
-/// Returns the bytes of a namespace or of a prefix of one.
+/// Returns the bytes of a namespace or of a prefix of a namespace.
 pub(crate) fn encode(scope: &MemoryScope, namespace: &[String]) -> Vec<u8> {
     let mut path = Vec::with_capacity(64);
     let tenant = scope.tenant();

@@ -23,7 +23,7 @@ impl QueryTerms {
     }
 
     /// Returns the share of the terms of the query that a document contains in its key, field names
-    /// or values; `None` if it contains none of them.
+    /// or values; `None` if the document contains no term of the query.
     pub(crate) fn score(&self, key: &str, value: &Value) -> Option<f64> {
         let mut found = vec![false; self.0.len()];
         let mut visit = |term: &str| {

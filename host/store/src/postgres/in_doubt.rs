@@ -83,7 +83,7 @@ pub(super) struct WriteProbe {
 }
 
 impl WriteProbe {
-    /// Returns the probe of a write set. Either all rows of a write set are written or none, so one
+    /// Returns the probe of a write set. A write set is written completely or not at all, so one
     /// row is enough.
     pub(super) fn of(write_set: &WriteSet) -> Self {
         let batch = write_set.batches.last();

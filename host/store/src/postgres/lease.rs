@@ -104,7 +104,7 @@ const DELETE_HOLDERS: &str =
     "DELETE FROM holders WHERE beat < clock_timestamp() - interval '1 day'";
 
 /// Deletes rows that existed only for the lease of a host that is not live. A lease that is
-/// acquired meanwhile has another epoch.
+/// acquired while the statement runs has another epoch.
 const DELETE_EMPTY_LEASES: &str = "
     DELETE FROM threads USING (
         SELECT id, epoch FROM threads AS idle WHERE record IS NULL

@@ -48,7 +48,7 @@ const PUT: &str = "
         created_ms = CASE WHEN old.expires_ms <= $3 THEN $3 ELSE old.created_ms END,
         updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6";
 
-/// Inserts a document, or replaces an expired one.
+/// Inserts a document, or replaces an expired document.
 const PUT_NEW: &str = "
     INSERT INTO memory AS old
         (path, key, created_ms, updated_ms, expires_ms, refresh_ms, document)

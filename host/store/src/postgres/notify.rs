@@ -125,7 +125,7 @@ impl Notifier {
         let _ = self.queue.try_send(Payload::Thread(thread.clone(), None));
     }
 
-    /// Sends a notification to all hosts, this one included.
+    /// Sends a notification to all hosts, including this host.
     pub(super) fn send(&self, notification: Notification) {
         // If the queue is full, the caller sends the notification again.
         let _ = self.queue.try_send(Payload::of(notification));

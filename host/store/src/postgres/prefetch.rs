@@ -194,7 +194,7 @@ async fn read_lists(
     Ok(())
 }
 
-/// Returns the owners of those runs that belong to threads outside of the group.
+/// Returns the owners of the runs that belong to threads outside of the group.
 async fn read_runs(
     transaction: &mut PgTransaction,
     threads: &mut HashMap<i64, &mut CachedThread>,

@@ -156,9 +156,9 @@ pub(super) fn is_transient(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Returns true if no connection became free and no connection could be opened, because the server
-/// refuses connections or accepts no further connection. A caller that cannot wait long does not
-/// retry, since the timeout of the pool has passed.
+/// Returns true if the pool timed out: no connection became free, or no connection could be opened
+/// because the server refuses connections or accepts no further connection. A caller that cannot
+/// wait long does not retry, since the timeout of the pool has passed.
 pub(super) fn has_no_connection(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::PoolTimedOut)
 }

@@ -8,7 +8,8 @@ use crate::error::backend;
 use crate::postgres::database::Database;
 use crate::postgres::retry::sqlx_error;
 
-/// Each migration leads from the format of its index to the next; the first one creates format 1.
+/// The migration with index `n` migrates the schema from format `n` to format `n + 1`. The first
+/// migration creates format 1.
 const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/0001_threads.sql"),
     include_str!("migrations/0002_memory.sql"),
@@ -48,7 +49,7 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     // create the tables.
     transaction.execute("SET LOCAL lock_timeout TO 0").await.map_err(&trying)?;
     transaction.execute(LOCK).await.map_err(&trying)?;
-    // Another host may have created all tables while this one waited for the lock.
+    // Another host may have created all tables while this host waited for the lock.
     let found = format(database).await?;
     if found == 0 {
         let schema = &database.schema;

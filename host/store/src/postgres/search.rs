@@ -77,8 +77,8 @@ pub(super) async fn count(
 }
 
 /// Reads threads in the order of a search until the examiner needs no further threads. Each
-/// statement sees the newest state, so a thread that is updated meanwhile may be missed, but no
-/// thread is read twice.
+/// statement sees the newest state, so a thread that is updated between two statements may be
+/// missed, but no thread is read twice.
 async fn examine_all<E: Examiner + Send + 'static>(
     database: &Database,
     search: &ThreadSearch,

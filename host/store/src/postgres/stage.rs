@@ -85,7 +85,7 @@ pub(super) struct CachedThread {
 pub(super) struct CommitGroup {
     /// All threads of the group.
     pub(super) threads: HashMap<ThreadId, CachedThread>,
-    /// Owners of those runs of the group that belong to other threads.
+    /// Owners of the runs of the group that belong to threads outside of the group.
     pub(super) run_owners: HashMap<RunId, ThreadId>,
     pub(super) write_set: WriteSet,
 }

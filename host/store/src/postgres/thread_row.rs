@@ -108,7 +108,7 @@ pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
     })
 }
 
-/// Decodes the packed record of a row, or a part of it.
+/// Decodes the packed record of a row, or a part of the record.
 pub(super) fn record<T: DeserializeOwned>(row: &PgRow) -> Result<T, StoreError> {
     let packed: &[u8] = row.try_get("record").map_err(|error| corrupt("thread", error))?;
     unpack("thread", packed)

@@ -43,7 +43,7 @@ const CHAINS: &str = concat!(
 
 const OPERATION: &str = "read values";
 
-/// A channel and a version of it.
+/// A channel and one of its versions.
 pub(super) type Version = (ChannelName, CheckpointId);
 
 /// Values by channel and version.

@@ -162,7 +162,7 @@ pub(super) enum AppendError {
     LockTimeout(sqlx::Error),
     /// Nothing was written, and a batch may be the cause.
     Rejected(StoreError),
-    /// The server is not available, or it is unknown whether anything was written.
+    /// The server is not available, or the outcome of the transaction is unknown.
     Unavailable(StoreError),
 }
 

@@ -16,7 +16,7 @@ use crate::fixtures::{checkpoint, create, events, id, read, seqs, thread_id};
 const FILE: &str = "WATTLE_STORE_CRASH_FILE";
 const THREADS: u64 = 3;
 
-/// The process that [`acknowledged_batches_survive_sigkill`] starts, not a test of its own.
+/// The process that [`acknowledged_batches_survive_sigkill`] starts. It is not an independent test.
 #[tokio::test]
 #[ignore = "started by another test, which kills it"]
 async fn writer_process() {

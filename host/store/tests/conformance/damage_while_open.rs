@@ -89,7 +89,7 @@ async fn damaged_page_fails_only_batches_that_need_it() {
     let error = failed.await.unwrap_err();
     assert!(is_damage(&error), "{error}");
     after.await.unwrap();
-    // A batch that follows the refused one is refused for the same reason.
+    // A batch that follows the refused batch is refused for the same reason.
     let error = append(&store, &broken, events(3, 3)).await.unwrap_err();
     assert!(is_damage(&error) || error.to_string().contains("was not written"), "{error}");
     append(&store, &intact, events(4, 4)).await.unwrap();

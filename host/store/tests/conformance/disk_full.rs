@@ -55,7 +55,8 @@ fn size(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// The process that the other test starts, not a test of its own.
+/// The process that [`full_disk_is_reported_and_writes_resume`] starts. It is not an independent
+/// test.
 #[tokio::test]
 #[ignore = "started by another test, in a process whose files are limited"]
 async fn on_a_full_disk() {

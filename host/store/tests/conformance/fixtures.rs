@@ -111,7 +111,7 @@ pub(crate) fn list_delta(name: &str, base: u64, keep: u32) -> (ChannelName, List
     (channel(name), ListDelta { base: id(base), prefix_len: keep })
 }
 
-/// Returns a batch with nothing but a checkpoint.
+/// Returns a batch with only a checkpoint.
 pub(crate) fn batch(checkpoint: Checkpoint) -> Batch {
     Batch { checkpoint: Some(checkpoint), ..Batch::default() }
 }

@@ -197,8 +197,8 @@ async fn concurrent_record_updates_survive_a_prune() {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// The process that [`sigkill_during_a_rewrite_keeps_threads_intact`] starts, not a test of its
-/// own.
+/// The process that [`sigkill_during_a_rewrite_keeps_threads_intact`] starts. It is not an
+/// independent test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by another test, which kills it"]
 async fn changing_process() {

@@ -126,7 +126,7 @@ impl Plan {
 }
 
 impl NewCheckpoint {
-    /// Builds a checkpoint after an earlier one, with its channels.
+    /// Builds a checkpoint whose parent is an earlier checkpoint, with the channels of its parent.
     async fn build(
         &self,
         thread: &ThreadId,

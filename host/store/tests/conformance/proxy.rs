@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Text in a statement that makes the fault of a commit apply to the statement.
+/// Text that marks a statement. The fault of the next commit also applies to a marked statement.
 pub(crate) const FAULT_MARKER: &str = "fault marker";
 
 /// The fault of the next commit.
@@ -20,7 +20,7 @@ pub(crate) enum CommitFault {
     CommitLost = 2,
 }
 
-/// Forwards everything until a fault.
+/// A proxy that forwards all bytes until a fault.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     fault: Arc<AtomicU8>,

@@ -181,7 +181,7 @@ async fn damaged_document_is_broken_until_replaced_or_deleted() {
     assert_eq!(get(&memory, &["notes"], "k0002").await.unwrap().key, "k0002");
     let named = memory.find_damage().await.unwrap();
     assert_eq!((named.len(), named[0].subject.as_str()), (1, name));
-    // The damaged document may differ from the expected one.
+    // The damaged document may differ from the expected document.
     let value = json!({ "text": text("notes", 1) });
     assert!(!memory.compare_and_delete(&scope, &notes, "k0001", &value, NOW_MS).await.unwrap());
     put(&memory, &["notes"], "k0001", value.clone()).await;

@@ -15,8 +15,9 @@ use wattle_run::ports::store::CheckpointQuery;
 
 use crate::lock::lock;
 
-/// Maximum number of cursors. A reader of a history has one at a time. At the limit, the least
-/// recently used cursor is dropped, and the next page of its reader walks from the newest frame.
+/// Maximum number of cursors. A reader of a history has one cursor at a time. At the limit, the
+/// least recently used cursor is dropped, and the next page of its reader walks from the newest
+/// frame.
 const MAX_CURSORS: usize = 256;
 
 /// Maximum number of passed frames in a cursor, so that all cursors take at most 4 MiB. A thread
@@ -57,7 +58,7 @@ impl CursorKey {
     }
 }
 
-/// The cursors of a store, the last used one at the end.
+/// The cursors of a store, ordered by their last use.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors(Mutex<VecDeque<(CursorKey, Cursor)>>);
 

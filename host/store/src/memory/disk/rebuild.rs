@@ -1,5 +1,5 @@
-//! Rebuilds a damaged file from all documents that can be read. The new file lists what is lost,
-//! and the damaged file stays in the same folder.
+//! Rebuilds a damaged file from all documents that can be read. The new file lists the losses, and
+//! the damaged file stays in the same folder.
 
 use std::fs;
 use std::ops::Range;
@@ -145,7 +145,7 @@ fn ensure_not_empty(found: &SurveyResult) -> Result<(), StoreError> {
     Err(corrupt("long-term memory", "none of its documents can be read"))
 }
 
-/// Writes a new file and replaces the damaged one. Returns the new path of the damaged file.
+/// Writes a new file and replaces the damaged file. Returns the new path of the damaged file.
 fn replace_file(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, StoreError> {
     let (new, aside) = (with_suffix(path, "rebuilt"), unused_name(path));
     let failed =

@@ -158,7 +158,7 @@ pub(super) fn earlier_losses(
     })
 }
 
-/// Checks all documents, and passes the intact ones to `visit`.
+/// Checks all documents, and passes the intact documents to `visit`.
 ///
 /// # Errors
 ///

@@ -151,7 +151,7 @@ impl DocumentSnapshot {
         found.transpose().map_err(failure)
     }
 
-    /// Returns the bytes of all documents in a range of paths, damaged ones included.
+    /// Returns the bytes of all documents in a range of paths, including damaged documents.
     ///
     /// # Errors
     ///

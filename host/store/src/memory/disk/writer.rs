@@ -24,7 +24,8 @@ use crate::memory::document::{CompareOutcome, DocumentKey, StoredDocument};
 /// queue is full. Since documents are small, the number of changes bounds the size of a commit.
 pub(crate) const QUEUE_CAPACITY: usize = 64;
 
-/// Maximum number of documents that one change deletes. It bounds how long other changes wait.
+/// Maximum number of documents that one change deletes. The limit bounds how long other changes
+/// wait.
 pub(crate) const MAX_DELETES: usize = 1_000;
 
 const OP_COMMIT: &str = "commit";
@@ -197,7 +198,7 @@ impl<'t> Tables<'t> {
             Change::DeleteIf { doc_key, known, now_ms } => {
                 let outcome = match get(&self.documents, doc_key)?.transpose() {
                     Ok(old) => StoredDocument::compare_for_delete(old.as_ref(), known, *now_ms),
-                    // The expected document cannot be compared with a damaged one.
+                    // The expected document cannot be compared with a damaged document.
                     Err(_damaged) => CompareOutcome::Conflict,
                 };
                 if outcome == CompareOutcome::Write {

@@ -69,9 +69,9 @@ CREATE INDEX batches_by_base ON batches (thread, base, place)
     WHERE base IS NOT NULL AND events IS NOT NULL;
 
 -- Values of channels. A row is a full value, or a list delta: the items that follow the first
--- `keep` items of version `base`. `root` is the version of the full value of the delta chain; for a
--- full value, its own version. All versions of a chain lie between the two. `place` is the position
--- of the batch that wrote the value.
+-- `keep` items of version `base`. `root` is the version of the full value of the delta chain, which
+-- equals `version` in the row of the full value. All versions of a chain lie between `root` and the
+-- newest version of the chain. `place` is the position of the batch that wrote the value.
 CREATE TABLE channel_values (
     thread bigint NOT NULL,
     channel bytea NOT NULL,
@@ -81,8 +81,8 @@ CREATE TABLE channel_values (
     base bigint,
     keep bigint,
     root bigint NOT NULL,
-    -- For a list: its length, number and bytes of the list deltas since the full value, and the
-    -- bytes of the full value.
+    -- For a list: the number of its items, the number and the bytes of the list deltas since the
+    -- full value, and the bytes of the full value.
     items bigint,
     tails bigint NOT NULL DEFAULT 0,
     tail_bytes bigint NOT NULL DEFAULT 0,

@@ -1,4 +1,4 @@
--- Lease duration of each host. Hosts of earlier versions do not set it, and mean 15 seconds.
+-- Lease duration of each host. Hosts of earlier versions do not set the column and use 15 seconds.
 ALTER TABLE holders ADD COLUMN lease_ms bigint NOT NULL DEFAULT 15000;
 
 -- Live hosts, and when their leases expire. The view compares with the start of the statement,
