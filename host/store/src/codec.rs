@@ -244,7 +244,10 @@ pub(crate) fn unpack_json<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u
             let (size, block) = lz4_flex::block::uncompressed_size(compressed)
                 .map_err(|error| corrupt(what, error))?;
             if size > MAX_RECORD_BYTES || size > block.len() * MAX_LZ4_RATIO {
-                return Err(corrupt(what, format!("it claims to have {size} bytes")));
+                return Err(corrupt(
+                    what,
+                    format!("its decompressed length cannot be {size} bytes"),
+                ));
             }
             lz4_flex::block::decompress(block, size)
                 .map(Cow::Owned)
@@ -302,7 +305,7 @@ mod tests {
     fn impossible_sizes_are_rejected_before_allocation() {
         let packed = [&[LZ4][..], &(256_u32 << 20).to_le_bytes(), b"0123"].concat();
         let error = unpack::<Value>("thing", &packed).unwrap_err().to_string();
-        assert!(error.contains("claims to have 268435456 bytes"), "{error}");
+        assert!(error.contains("decompressed length cannot be 268435456 bytes"), "{error}");
         // Data with the best compression ratio are accepted.
         let zeros = vec![0; 100_000];
         let packed = compress(&zeros);

@@ -31,7 +31,7 @@ pub(crate) fn guarded<T>(
     done.unwrap_or_else(|panic| {
         let message = format!(
             "a page of its file is damaged, as an attempt to {operation} shows ({}); \
-             `wattle store verify` lists what is affected",
+             `wattle store verify` lists the damage",
             panic_message(&*panic)
         );
         Err(corrupt("checkpoint store", message))

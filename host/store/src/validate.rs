@@ -96,7 +96,10 @@ pub(crate) fn no_checkpoint_error(thread: &ThreadId, id: CheckpointId) -> StoreE
 
 /// Returns the error for a current checkpoint that belongs to a subgraph.
 pub(crate) fn not_root_error(thread: &ThreadId, id: CheckpointId) -> StoreError {
-    invalid(thread, format!("checkpoint {id} belongs to a subgraph and cannot be the current one"))
+    invalid(
+        thread,
+        format!("checkpoint {id} belongs to a subgraph and cannot be the current checkpoint"),
+    )
 }
 
 /// Returns the error for a copy whose thread id is in use.
@@ -157,7 +160,7 @@ fn check_checkpoint(
 ) -> Result<(), StoreError> {
     let meta = &checkpoint.meta;
     if last.is_some_and(|last| meta.id <= last) {
-        let message = format!("checkpoint number {} was assigned already", meta.id);
+        let message = format!("checkpoint id {} is already assigned", meta.id);
         return Err(invalid(thread, message));
     }
     if meta.namespace.as_str().len() > MAX_NAMESPACE_BYTES {

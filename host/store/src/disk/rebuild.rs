@@ -68,7 +68,7 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
     let found = survey(&snapshot)?;
     if !found.tables.is_complete {
         let message = format!(
-            "{}; `wattle store repair` writes what can be read into a new file and loses the rest",
+            "{}; `wattle store repair` writes the readable data into a new file and loses the rest",
             describe(&found)
         );
         return Err(corrupt(format!("checkpoint store `{}`", path.display()), message));

@@ -101,7 +101,7 @@ fn check_frame(
     };
     for (version, frame_no) in frame.frame_index()? {
         if !holds(version, frame_no) {
-            return Err(mismatch("the frame index maps a version to a frame without it"));
+            return Err(mismatch("the frame index maps a version to a frame without that version"));
         }
     }
     for part in frame.parts()? {

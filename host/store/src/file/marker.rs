@@ -69,7 +69,7 @@ pub(crate) fn ensure_not_lost(path: &Path) -> Result<(), StoreError> {
     let (reason, remedy) = if marker.exists() {
         (
             format!("{what}, although `{}` shows that it was created", marker.display()),
-            "delete that marker too",
+            "delete the marker too",
         )
     } else if what == "empty" && has_blobs() {
         ("empty, although its folder contains blobs".to_owned(), "delete the empty file")

@@ -363,7 +363,7 @@ impl Memory for PostgresMemory {
         let paths = path::prefix_range(&path::encode(scope, prefix));
         let row_bytes = MEMORY_ROW_BYTES.cast_signed();
         let usage = || sqlx::query(USAGE).bind(&paths.start).bind(&paths.end).bind(row_bytes);
-        let bytes = count(self.0.row("measure documents", usage).await?)?;
+        let bytes = count(self.0.row("read the sizes of documents", usage).await?)?;
         Ok(u64::try_from(bytes).unwrap_or_default())
     }
 
@@ -385,7 +385,7 @@ impl Memory for PostgresMemory {
         let sweep = || sqlx::query(SWEEP).bind(now_ms).bind(MAX_DELETES);
         let mut removed = 0;
         loop {
-            let part = count(self.0.row("sweep documents", sweep).await?)?;
+            let part = count(self.0.row("delete expired documents", sweep).await?)?;
             removed += part;
             if part < MAX_DELETES {
                 return Ok(usize::try_from(removed).unwrap_or(usize::MAX));

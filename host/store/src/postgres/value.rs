@@ -211,7 +211,7 @@ fn build(
         if chain_link.items != Some(items.len() as u64) {
             return Err(corrupt(
                 what(),
-                format!("it has {} items, which is not the stored number", items.len()),
+                format!("its number of items, {}, differs from the stored number", items.len()),
             ));
         }
     }

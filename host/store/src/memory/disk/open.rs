@@ -22,7 +22,7 @@ use crate::memory::document::StoredDocument;
 /// The kind of the file.
 pub(super) static FILE: FileKind = FileKind {
     name: "long-term memory",
-    without_file: "start with an empty one",
+    without_file: "start with an empty memory",
     // Room for a few thousand documents.
     cache_bytes: 16 * 1024 * 1024,
     meta_table: META,

@@ -105,7 +105,7 @@ pub(super) fn at_start(
         && found.may_lack(&paths)
     {
         let message = format!(
-            "{}. `wattle store repair` writes what can be read into a new file",
+            "{}. `wattle store repair` writes the readable documents into a new file",
             essential.meaning
         );
         return Err(corrupt("long-term memory", message));
