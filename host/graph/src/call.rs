@@ -10,8 +10,8 @@ use crate::id::CallKey;
 use crate::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 use crate::tool::{ToolOutput, ToolRequest};
 
-/// A host function that projections distinguish. The log holds the names of functions; all other
-/// functions have no kind.
+/// A host function that projections treat specially. The log holds the names of all functions; only
+/// the functions of this enum have a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum CallKind {
     /// Requests a completion from a model.
@@ -77,8 +77,8 @@ impl CallStarted {
         CallKind::of(&self.function)
     }
 
-    /// Returns true if the call requests text for a person. Only a call of the node itself does;
-    /// completions that a tool requests, and structured output, are not part of a conversation.
+    /// Returns true if the call requests text for a person. A completion that a tool requests is
+    /// not text for a person, and structured output is not either.
     pub fn is_speech(&self) -> bool {
         self.kind().is_some_and(CallKind::is_completion)
             && !self.is_structured
@@ -97,7 +97,7 @@ impl Called {
         CallKind::of(&self.function)
     }
 
-    /// Returns the route of a model call. The log keeps the route of a request that it truncates.
+    /// Returns the route of a model call. The route of a truncated request is known, too.
     pub fn route(&self) -> Option<&str> {
         self.kind().filter(|kind| kind.is_model_call())?;
         self.request.get("route")?.as_str()
@@ -105,7 +105,7 @@ impl Called {
 
     /// Returns the request for a completion. Returns `None` for a call of another kind, and for a
     /// request that the log holds only in part or that does not parse. All accessors of requests
-    /// and results do the same.
+    /// and results return `None` in the same cases.
     pub fn completion_request(&self) -> Option<CompletionRequest> {
         self.deserialize_if(CallKind::is_completion, Some(&self.request))
     }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn call_requests_and_results_are_decoded_only_as_their_own_kind() {
+    fn accessors_of_another_kind_of_call_return_none() {
         let request = json!({ "tool": "t/find", "call_id": "c1", "arguments": { "q": 1 } });
         let output = json!({ "content": [{ "text": "found" }] });
         let tool = called(CallKind::CallTool, request.clone(), output.clone());

@@ -2,7 +2,8 @@
 //!
 //! A channel has at most one value. Its reducer combines that value with all writes of a superstep,
 //! in task order. Each family of reducers has a file in `channel/`. A write with `overwrite`
-//! bypasses the reducer: it replaces the value that the other writes are combined with.
+//! bypasses the reducer: the reducer then combines the other writes with the overwrite, and not
+//! with the old value.
 
 mod append;
 mod last_value;
@@ -58,9 +59,9 @@ pub enum Reducer {
 }
 
 impl Reducer {
-    /// Returns true if a write is combined with the value as a whole, in time proportional to its
-    /// size. A list is not: its reducers leave the items alone that do not change. The reducer of
-    /// messages reads all of them once, in a list that it did not make.
+    /// Returns true if the reducer reads the whole value, in time proportional to its size. The
+    /// reducers `append` and `messages` do not read the items of a list that do not change, with
+    /// one exception: `messages` reads all items of a list that it did not make.
     pub fn reads_whole(&self, value: &ChannelValue) -> bool {
         match self {
             Self::Merge | Self::Plugin { .. } => true,
@@ -120,9 +121,10 @@ pub struct Channel {
     pub name: ChannelName,
     /// The rule that combines writes with the value.
     pub reducer: Reducer,
-    /// Value on a new thread; without a default, the channel has none.
+    /// Value on a new thread; `None` if the channel starts without a value.
     pub default: Option<Value>,
-    /// `None` if the channel accepts every value; its writes then need no validation.
+    /// Schema of the values; `None` if the channel accepts every value, so that no write needs
+    /// validation.
     schema: Option<Arc<Schema>>,
 }
 
@@ -195,8 +197,8 @@ impl Channel {
 
     /// Combines the writes of one superstep, in task order, with the current value.
     ///
-    /// `nodes` are the writers, in the same order. Writes of an input have no writer, so `nodes`
-    /// can be shorter than `writes`. The channels of a superstep share `budget`.
+    /// `nodes` are the writers, in the order of their writes. Writes of an input have no writer, so
+    /// `nodes` can be shorter than `writes`. The channels of a superstep share `budget`.
     ///
     /// # Errors
     ///
@@ -226,7 +228,8 @@ impl Channel {
             valid.map_err(|misfit| self.refused(None, misfit))?;
         }
         if overwrite.is_some() {
-            // The reducer appended to the overwrite, not to the old value.
+            // The first items of the new value are those of the overwrite, and not those of the old
+            // value.
             combined.unchanged_prefix = None;
         }
         Ok(combined)
@@ -252,8 +255,8 @@ impl Channel {
         self.split_overwrite(writes, nodes).map(drop)
     }
 
-    /// Returns the value of the overwrite, which can be at any position among the writes, and the
-    /// other writes.
+    /// Returns the value of the overwrite, if there is one, and the other writes. The overwrite can
+    /// be at any position among the writes.
     fn split_overwrite<'w>(
         &self,
         writes: &[&'w Write],
@@ -275,7 +278,7 @@ impl Channel {
         Ok((replaced, rest))
     }
 
-    /// Combines writes with the value of the channel, or with that of an overwrite.
+    /// Combines writes with the value of the channel, or with the value of an overwrite.
     fn combine(&self, start: Option<&ChannelValue>, writes: &[&Value]) -> Result<Reduced, String> {
         let whole = |reduce: fn(Option<&Value>, &[&Value]) -> Result<Value, String>| {
             let start = start.map(ChannelValue::value);
@@ -314,8 +317,8 @@ impl Channel {
     }
 }
 
-/// Returns the list that a reducer adds to, which is empty if there is no value; `None` if the
-/// value is not a list.
+/// Returns the list to which a reducer adds items: an empty list if there is no value, and `None`
+/// if the value is not a list.
 fn list_of(current: Option<&ChannelValue>) -> Option<SharedList> {
     match current.map(ChannelValue::content) {
         Some(Content::List(list)) => Some(list.clone()),

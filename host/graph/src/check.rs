@@ -36,8 +36,8 @@ pub fn check_toml(
     check(file, SourceDocument::toml(text), plugins, Age::New)
 }
 
-/// Checks the graphs of an archived version, in a TOML file. Leaves out the checks that are younger
-/// than the oldest archives, so that threads that are pinned to the version can go on.
+/// Checks the graphs of an archived version, in a TOML file. Omits the checks that were added after
+/// the first archived version, so that a thread that is pinned to an archived version can continue.
 ///
 /// # Errors
 ///

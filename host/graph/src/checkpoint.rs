@@ -47,7 +47,8 @@ pub struct Trigger {
     /// Input of the task in place of the state; only a send has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Arc<Value>>,
-    /// Timeout of one attempt in milliseconds, in place of the node's own; only a send has one.
+    /// Timeout of one attempt in milliseconds, in place of the timeout of the node; only a send has
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -91,9 +92,9 @@ pub struct CheckpointMeta {
     /// triggered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deferred: Vec<Trigger>,
-    /// Number of tasks that the run has finished up to this checkpoint. A checkpoint of the root
-    /// graph includes the tasks of all graphs of the run. A checkpoint of a subgraph includes only
-    /// the tasks of that subgraph.
+    /// Number of tasks that the run has finished up to this checkpoint. The number of a checkpoint
+    /// of the root graph includes the tasks of all graphs of the run. The number of a checkpoint of
+    /// a subgraph includes only the tasks of that subgraph.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tasks: u64,
     /// Nodes whose tasks or edits created the checkpoint, in order; empty for an input.
@@ -107,9 +108,9 @@ pub struct CheckpointMeta {
     pub parent_graphs: BTreeMap<Namespace, CheckpointId>,
     /// Version of each channel: the checkpoint that last wrote it.
     pub versions: BTreeMap<ChannelName, CheckpointId>,
-    /// Sequence number of the `checkpointed` event. It is set only if the checkpoint was persisted
-    /// later than that event (durability `exit`). The log has the events between that event and the
-    /// persistence under the checkpoint at which the run started.
+    /// Sequence number of the `checkpointed` event, set only if the checkpoint was persisted later
+    /// than that event (durability `exit`). In the log, the events between that event and
+    /// the persistence belong to the checkpoint at which the run started.
     #[serde(rename = "made_seq", default, skip_serializing_if = "Option::is_none")]
     pub event_seq: Option<u64>,
     /// Metadata set by the client that makes an edit, for filtering the history. Filters by

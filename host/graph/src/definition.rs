@@ -1,6 +1,6 @@
 //! Graph definitions as an author writes them, in TOML or as the same document in JSON.
 //!
-//! These types hold the document as it is written. [`crate::check`] validates it.
+//! These types hold the document without checks. [`crate::check`] validates it.
 
 mod duration;
 mod shorthand;
@@ -110,7 +110,7 @@ pub struct ChannelDef {
     /// The rule that combines writes with the value.
     #[serde(default, skip_serializing_if = "ReducerDef::is_last")]
     pub reducer: ReducerDef,
-    /// Value on a new thread; none if not given.
+    /// Value on a new thread; the channel starts without a value if not given.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -245,7 +245,7 @@ pub struct NodeDef {
     /// the subgraph changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphName>,
-    /// What that graph keeps between invocations; see [`SubgraphState`].
+    /// State that the subgraph keeps between invocations; see [`SubgraphState`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<SubgraphState>,
     /// True if the node runs only once no other node is triggered.
@@ -258,7 +258,7 @@ pub struct NodeDef {
     /// timeout an attempt may be idle until the run timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeoutDef>,
-    /// When an earlier outcome replaces an execution of the node; never if not given.
+    /// When a cached outcome replaces an execution of the node; never if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheDef>,
     /// Node that runs in place of a task that failed permanently; the run fails if not given.
@@ -285,17 +285,17 @@ pub struct NodeDef {
     pub doc: String,
 }
 
-/// What a subgraph keeps between invocations.
+/// The state that a subgraph keeps between invocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubgraphState {
-    /// Nothing. The checkpoints of an invocation are stored with those of its thread.
+    /// No state. The checkpoints of an invocation are stored with the checkpoints of the thread.
     #[default]
     Inherit,
     /// The state of the subgraph: an invocation continues with the state of the previous one on the
     /// thread.
     Own,
-    /// Nothing, not even checkpoints. After a crash or an interrupt the subgraph runs from its
+    /// Neither state nor checkpoints. After a crash or an interrupt the subgraph runs from its
     /// beginning again, and its calls return their journaled results.
     None,
 }
@@ -349,7 +349,7 @@ impl HeartbeatSource {
     }
 }
 
-/// The cache policy of a node: when an earlier outcome replaces an execution.
+/// The cache policy of a node: when a cached outcome replaces an execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheDef {
@@ -382,7 +382,7 @@ pub struct RetryDef {
     /// True if delays are shortened at random, so that many tasks do not retry at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<bool>,
-    /// Failure codes that are retried; every retryable failure if not given.
+    /// Failure codes on which the policy retries; every retryable failure if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<BTreeSet<String>>,
 }

@@ -12,11 +12,11 @@ use crate::id::Digest;
 pub struct Elicitation {
     /// The questions, by the names that the server gave them; at least one.
     pub questions: BTreeMap<String, ElicitedQuestion>,
-    /// Opaque state that the server expects back with the answers.
+    /// Opaque state that the server expects in the next request, together with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Name of the call, if the server keeps its side of the call open until the answers arrive. `None` if the server
-    /// has ended its side of the call; the host then makes the call again with the answers.
+    /// Name of the held call, which the server keeps open until the answers arrive. `None` if the
+    /// server has ended the call; the host then makes the call again with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
@@ -42,7 +42,8 @@ pub struct Elicited {
     pub server: String,
     /// Name of the tool on the server.
     pub tool: String,
-    /// Name of the host for which the server holds the call open; `None` if it does not hold it.
+    /// Name of the host for which the server holds the call open; `None` for a call that the server
+    /// does not hold open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The questions of the round.

@@ -1,4 +1,5 @@
-//! Events of a thread: the source of truth, of which journal, streams and traces are projections.
+//! Events of a thread. The event log is the source of truth; the journal, streams and traces are
+//! projections of the log.
 
 mod anonymous;
 mod call;
@@ -84,7 +85,7 @@ pub enum EventKind {
     Settled(Settled),
     /// The thread was moved to another version of its graph and components.
     Migrated(Migrated),
-    /// A guest emitted an event of its own.
+    /// A guest emitted an event that the guest defines.
     Custom(Custom),
     /// A node reported its progress.
     Progress(Progress),
@@ -201,7 +202,7 @@ pub struct Send {
     pub node: NodeName,
     /// Input of the task, in place of the state.
     pub input: Value,
-    /// Timeout of one attempt in milliseconds, in place of the node's own.
+    /// Timeout of one attempt in milliseconds, in place of the timeout of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -375,11 +376,11 @@ pub struct Reopened {
     pub to: CheckpointId,
     /// Interrupts that are pending again.
     pub interrupts: Vec<InterruptId>,
-    /// Tasks whose results are discarded, since a subgraph that they ran raised such an interrupt.
+    /// Tasks whose results are discarded, because their subgraphs raised these interrupts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskId>,
-    /// Failure of the resumed run whose answers this event takes back; `None` if the event does not
-    /// record it.
+    /// Failure of the resumed run. This event removes the answers of that run. `None` if the event
+    /// does not record the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }

@@ -41,7 +41,7 @@ pub enum EvalError {
     /// The evaluation failed, with a message for people.
     #[error("{0}")]
     Failed(String),
-    /// The evaluation takes more steps than are left.
+    /// The evaluation takes more steps than the budget has left.
     #[error("{0}")]
     Limit(Exceeded),
 }
@@ -106,7 +106,7 @@ impl Condition {
     /// # Errors
     ///
     /// [`EvalError`] if the evaluation fails, does not return a boolean or takes more steps than
-    /// are left.
+    /// the budget has left.
     pub fn eval(&self, state: &Values, budget: &ConditionBudget) -> Result<bool, EvalError> {
         let result = self.decide(state, budget);
         budget.check(&self.text).map_err(EvalError::Limit)?;

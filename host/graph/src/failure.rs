@@ -31,7 +31,7 @@ pub mod code {
     }
 
     codes! {
-        /// The call needs a grant; the message names the line to add.
+        /// The call needs a grant; the message names the line to add to `wattle.toml`.
         DENIED = "denied";
         /// This host does not implement the feature yet; `details.feature` names it.
         UNSUPPORTED = "unsupported";

@@ -25,8 +25,9 @@ use crate::schema::{Misfit, Schema};
 pub use self::retry::RetryPolicy;
 pub use self::timeout::TimeoutPolicy;
 
-/// Default maximum number of supersteps of one run. It is far above what real graphs take, and low
-/// enough that an endless loop of model calls stops before it is expensive.
+/// Default maximum number of supersteps of one run. The limit is far above the number of
+/// supersteps that real graphs take, and low enough to stop an endless loop of model calls before it
+/// is expensive.
 pub const DEFAULT_RECURSION_LIMIT: u32 = 1000;
 
 /// A checked graph.
@@ -34,11 +35,11 @@ pub const DEFAULT_RECURSION_LIMIT: u32 = 1000;
 pub struct Graph {
     /// Name of the graph in its app.
     pub name: GraphName,
-    /// Digest of the canonical definition and the name. Equal graphs have equal digests, however
-    /// their definitions are written.
+    /// Digest of the canonical definition and the name. Graphs with the same name whose definitions
+    /// have the same content have equal digests, in TOML and in JSON.
     pub digest: Digest,
     pub(crate) definition: GraphDef,
-    /// Compiled from the definition; `None` accepts any run context.
+    /// Schema of the run context, compiled from the definition; `None` accepts any run context.
     pub(crate) context: Option<Schema>,
     pub(crate) channels: BTreeMap<ChannelName, Channel>,
     pub(crate) nodes: BTreeMap<NodeName, Node>,
@@ -49,14 +50,15 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Returns the graph with other limits. They are not part of the definition, so the digest
+    /// Returns the graph with other limits. Limits are not part of the definition, so the digest
     /// stays the same.
     pub fn with_limits(mut self, limits: GraphLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Returns the limits. That of the tasks of a run's root graph applies to all tasks of the run.
+    /// Returns the limits. The limit `run_tasks` of a root graph applies to all tasks of its runs,
+    /// including those of subgraphs.
     pub fn limits(&self) -> GraphLimits {
         self.limits
     }
@@ -172,7 +174,8 @@ pub struct Node {
     /// Channels that the node reads; `None` for the whole state. Nodes with the same function share
     /// the set.
     pub reads: Option<Arc<BTreeSet<ChannelName>>>,
-    /// Configuration of the node; `null` if there is none. Every call of the node passes its text.
+    /// Configuration of the node; `null` if there is none. Every call of the node gets the text of
+    /// the configuration.
     pub config: Arc<JsonWithText>,
     /// Description of the node, from the graph or else from the plugin.
     pub doc: String,

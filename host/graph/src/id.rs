@@ -1,4 +1,5 @@
-//! Identifiers: a newtype for each, parsed at the edge and trusted inside.
+//! Identifiers: one newtype for each kind. An identifier is validated when it is parsed, so that
+//! other code can rely on its form.
 
 mod blob;
 mod call_key;
@@ -79,7 +80,7 @@ macro_rules! identifiers {
             }
         }
 
-        // Not derived with `into = "String"`, which copies the text.
+        // Not derived with `into = "String"`, because that would copy the text.
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(&self.0)
@@ -192,8 +193,8 @@ pub fn call_path(scope: &[u32], call: u32) -> String {
     path.join(".")
 }
 
-/// Returns the [path of a host call](call_path) as numbers. It is the scope of the calls inside of
-/// the call.
+/// Returns the [path of a host call](call_path) as numbers. The path of a tool call is the scope of
+/// the calls that the tool makes.
 pub fn path_of_call(scope: &[u32], call: u32) -> Vec<u32> {
     scope.iter().copied().chain([call]).collect()
 }
@@ -201,9 +202,10 @@ pub fn path_of_call(scope: &[u32], call: u32) -> Vec<u32> {
 /// Returns the id of the message that a completion becomes. The streamed deltas and the state use
 /// the same id.
 ///
-/// `again` distinguishes the starts of the call; `restarts` counts how often the model has
-/// restarted its output since. The output after a restart has another id, because a client must not
-/// append its deltas to the discarded ones.
+/// `again` is the number of the start of the call; see
+/// [`CallStarted::start_number`](crate::event::CallStarted::start_number). `restarts` is the number
+/// of times that the model has restarted its output since that start. The output after a restart
+/// has another id, because a client must not append its deltas to the discarded deltas.
 pub fn completion_message_id(
     task: &TaskId,
     scope: &[u32],

@@ -20,7 +20,7 @@ pub struct Interrupt {
     pub raised_seq: u64,
     /// The run in which the interrupt was raised.
     pub run: RunId,
-    /// The answer; `None` until there is one.
+    /// The answer; `None` while the interrupt has no answer.
     pub answer: Option<Value>,
 }
 

@@ -1,5 +1,5 @@
-//! JSON values as text: their length without the text in memory, values that keep their text, and
-//! writers with a limit.
+//! JSON values as text: the length of the text without building it, values that cache their text,
+//! and writers with a limit.
 
 use std::io::{self, Write};
 use std::ops::Deref;
@@ -19,14 +19,14 @@ pub fn length<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<u64> {
     Ok(text.written())
 }
 
-/// Returns true if a value has at most `most` bytes as JSON text. Stops writing the text at the
-/// first byte above.
+/// Returns true if a value has at most `most` bytes as JSON text. Serialization stops at the first
+/// byte above the limit.
 pub fn has_at_most(value: &Value, most: u64) -> bool {
     serde_json::to_writer(LimitedWriter::new(io::sink(), most), value).is_ok()
 }
 
-/// A JSON value that keeps its text. The text is written when it is first needed, so that a value
-/// that many guests get is written once.
+/// A JSON value that caches its text. The value is serialized when the text is first needed, so
+/// that a value that many guests get is serialized once.
 #[derive(Debug, Default)]
 pub struct JsonWithText {
     value: Value,
@@ -60,8 +60,8 @@ impl Serialize for JsonWithText {
     }
 }
 
-/// A writer that counts what it passes on, and fails with [`io::ErrorKind::FileTooLarge`] above a
-/// limit.
+/// A writer that counts the bytes that it passes on, and fails with [`io::ErrorKind::FileTooLarge`]
+/// above a limit.
 #[derive(Debug)]
 pub struct LimitedWriter<W> {
     inner: W,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_value_is_written_once() {
+    fn a_value_is_serialized_once() {
         let value = json!({ "z": "ü\n", "a": [1.5, null] });
         let kept = JsonWithText::from(value.clone());
         assert_eq!(kept.text(), value.to_string());
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn limited_writer_passes_on_what_is_within_its_limit() {
+    fn limited_writer_passes_on_bytes_up_to_its_limit() {
         let mut writer = LimitedWriter::new(Vec::new(), 5);
         writer.write_all(b"abc").unwrap();
         let refused = writer.write_all(b"def").unwrap_err();

@@ -25,8 +25,8 @@ pub const DOCUMENT_TEXT_BYTES: usize = 4 << 20;
 /// document of the largest size could have millions.
 pub const DOCUMENT_PROBLEMS: usize = 1_000;
 
-/// Maximum number of known names among which a similar one is searched for a hint. A graph has some
-/// ten nodes. Each problem of a document can have a hint.
+/// Maximum number of known names among which a similar one is searched for a hint. A typical graph
+/// has about ten nodes. The limit is needed because each problem of a document can have a hint.
 pub const SUGGESTED_FROM: usize = 250;
 
 /// Maximum length of a name for which a similar one is searched, in characters. A comparison takes
@@ -37,11 +37,12 @@ pub const SUGGESTION_CHARS: usize = 40;
 /// of large types have some ten KiB.
 pub const SCHEMA_BYTES: u64 = 256 << 10;
 
-/// Maximum number of JSON values in a schema. Compilation takes time and memory in proportion.
+/// Maximum number of JSON values in a schema. Compilation takes time and memory proportional to
+/// this number.
 pub const SCHEMA_NODES: u64 = 20_000;
 
 /// Maximum length of the paths of all JSON values of a schema, in bytes. The compiled schema holds
-/// the path of each value. In a generated schema of 256 KiB they have some MiB.
+/// the path of each value. The paths of a generated schema of 256 KiB have some MiB in total.
 pub const SCHEMA_PATHS_BYTES: u64 = 8 << 20;
 
 /// Maximum nesting of a schema, in levels. Compilation is recursive.
@@ -63,15 +64,15 @@ pub const SCHEMA_RECURSION: u64 = 500;
 /// Maximum number of different patterns in a schema.
 pub const SCHEMA_PATTERNS: u64 = 100;
 
-/// Maximum size of all compiled patterns of a schema, in bytes. Compiling them takes time in
-/// proportion. It is enough for some forty patterns such as `^.{1,300}$`.
+/// Maximum size of all compiled patterns of a schema, in bytes. Compilation takes time proportional
+/// to this size. The limit allows some forty patterns such as `^.{1,300}$`.
 pub const SCHEMA_PATTERNS_COMPILED_BYTES: u64 = 8 << 20;
 
 /// Maximum length of a pattern, in bytes.
 pub const PATTERN_BYTES: u64 = 1_000;
 
 /// Maximum number of escapes in a pattern that the validator translates (`\d`, `\s`, `\w`, their
-/// negations and `\cA`). The translation reads the pattern once for each of them. Patterns of dates
+/// negations and `\cA`). The translation reads the pattern once for each escape. Patterns of dates
 /// have about twenty.
 pub const PATTERN_ESCAPES: u64 = 50;
 
@@ -82,8 +83,8 @@ pub const PATTERN_COMPILED_BYTES: u64 = 1 << 20;
 /// Maximum number of steps of the validations of one outcome, input, edit, set of answers,
 /// superstep or migration, or of the defaults of one graph; see [`crate::schema`]. A run context,
 /// the arguments of a tool call, a structured output and the configuration of a node each have a
-/// budget of their own of the same size. A step takes some ten nanoseconds. A list of 200,000
-/// numbers of which each may have two types needs 1.6 million steps.
+/// budget of their own of the same size. A step takes some ten nanoseconds. Validating a list of
+/// 200,000 numbers, each of which may have one of two types, takes 1.6 million steps.
 pub const SCHEMA_STEPS: u64 = 10_000_000;
 
 /// Maximum number of steps of a validation whose error describes each violation. The memory of the
@@ -102,7 +103,8 @@ pub const CONDITION_STEPS: u64 = 1_000_000;
 /// state.
 pub const CONDITION_MESSAGE_BYTES: usize = 2_000;
 
-/// Maximum number of sends of one task. A map over some thousand items fits.
+/// Maximum number of sends of one task. A node can thus send one task for each of some thousand
+/// items.
 pub const TASK_SENDS: u64 = 10_000;
 
 /// Maximum number of tasks of one superstep. All of them are planned and kept in memory until their
@@ -121,13 +123,13 @@ pub const RUN_TASKS: u64 = 100_000;
 /// [`GraphLimits::run_tasks`]. Planning takes memory in proportion to these limits.
 pub const MOST_TASKS: u64 = 10_000_000;
 
-/// Maximum [weight](crate::weight) of the state of one graph, in bytes. Each view of a
-/// thread has the whole state in memory. Checkpoints share what did not change between them, such
-/// as the items of a list. A conversation of some ten thousand messages fits.
+/// Maximum [weight](crate::weight) of the state of one graph, in bytes. Each view of a thread has
+/// the whole state in memory. Checkpoints share what did not change between them, such as the items
+/// of a list. The limit allows a conversation of some ten thousand messages.
 pub const STATE_BYTES: u64 = 64 << 20;
 
 /// Maximum [weight](crate::weight) of the outcomes of one superstep, in bytes. All of them are in
-/// memory until they are applied. Sixteen outcomes of the largest size fit.
+/// memory until they are applied. The limit allows sixteen outcomes of the maximum size.
 pub const STEP_OUTCOME_BYTES: u64 = 64 << 20;
 
 /// Maximum value of [`GraphLimits::state_bytes`] and [`GraphLimits::step_outcome_bytes`]. A store
@@ -171,11 +173,11 @@ pub fn run_tasks(graph: &GraphName, allowed: u64) -> Exceeded {
     Exceeded::new("run_tasks", allowed, message)
 }
 
-/// Returns the error for a superstep whose tasks return too much together.
+/// Returns the error for a superstep whose outcomes exceed the limit together.
 pub fn step_outcome_bytes(graph: &GraphName, allowed: u64) -> Exceeded {
     let message = format!(
         "the outcomes of the tasks of one superstep of graph `{graph}` take more than {allowed} \
-         bytes of memory together: run fewer tasks in a superstep, return less from each, put \
+         bytes of memory together: run fewer tasks in a superstep, return less from each task, put \
          large things into blobs, or raise `limits.step_outcome_bytes` in wattle.toml"
     );
     Exceeded::new("step_outcome_bytes", allowed, message)

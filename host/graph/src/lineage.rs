@@ -1,8 +1,8 @@
 //! State of one namespace of a thread, folded from events.
 //!
 //! A lineage is a checkpoint and the events since it, folded: finished and failed tasks, and
-//! interrupts. Events become state only here. Time travel is a lineage at an earlier checkpoint
-//! with the events that belong to it.
+//! interrupts. Events become state only here. Time travel creates a lineage at an earlier
+//! checkpoint and folds the events that belong to that checkpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,7 +146,8 @@ impl Lineage {
         }
     }
 
-    /// Records an interrupt. A re-execution that raises it again keeps its answer.
+    /// Records an interrupt. If a re-execution raises the interrupt again, the interrupt keeps its
+    /// answer.
     fn record_interrupt(&mut self, raised: &InterruptRaised, event: &Event) {
         self.interrupts.entry(raised.interrupt.clone()).or_insert_with(|| Interrupt {
             raised: raised.clone(),
@@ -166,8 +167,8 @@ impl Lineage {
         }
     }
 
-    /// Removes the answers with which a run started, and everything that the tasks of these
-    /// interrupts did afterwards in that run.
+    /// Removes the answers with which a run started. Also removes the results, failures and
+    /// interrupts that the tasks of the answered interrupts produced in that run.
     fn reopen(&mut self, reopened: &Reopened, run: &RunId) {
         self.is_current = reopened.to == self.checkpoint.meta.id;
         if !self.is_current {

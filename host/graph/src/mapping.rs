@@ -1,4 +1,5 @@
-//! Projections that an app defines: the event log as a stream of its own, and as files.
+//! Projections that an app defines: the event log as a stream in the app's own format, and as
+//! files.
 //!
 //! An app defines a projection in TOML. This module applies the rules event by event and performs
 //! no I/O. A projection cannot fail: an expression that fails yields `null`.
@@ -28,7 +29,7 @@ pub struct RunInfo {
     pub settings: Value,
 }
 
-/// Values that expressions can use about one event.
+/// Values that expressions can use in addition to one event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventContext<'a> {
     /// Time of the event in the host's time zone, as RFC 3339 with second precision.
@@ -37,7 +38,7 @@ pub struct EventContext<'a> {
     pub state: &'a Value,
 }
 
-/// Returns the JSON form of an event that expressions see.
+/// Returns the event as JSON, as the variable `event` of expressions.
 fn event_json(event: &Event) -> Value {
     serde_json::to_value(event.shown()).unwrap_or_default()
 }

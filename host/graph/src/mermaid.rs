@@ -6,8 +6,8 @@ use std::fmt::{self, Write};
 use crate::graph::{Branch, Graph, Node, NodeKind};
 use crate::id::{GraphName, NodeName};
 
-/// Maximum number of subgraphs that one diagram expands. Each may contain several others, so their
-/// number grows exponentially with the depth.
+/// Maximum number of subgraphs that one diagram expands. A subgraph may contain several others, so
+/// the number of subgraphs can grow exponentially with the depth.
 const OPENED_LIMIT: usize = 64;
 
 /// Finds the graphs of an app by name.
@@ -129,7 +129,8 @@ impl Diagram<'_> {
 }
 
 impl Subdiagram<'_> {
-    /// Returns an id that cannot collide with a keyword of Mermaid: the number of the node.
+    /// Returns an id that contains the number of the node, so that it cannot be a keyword of
+    /// Mermaid.
     fn id(&self, node: &NodeName) -> String {
         match self.graph.nodes().keys().position(|name| name == node) {
             Some(number) => format!("{}n{number}", self.prefix),

@@ -35,7 +35,7 @@ impl<'v> MessageView<'v> {
         self.text_field("role").unwrap_or_default()
     }
 
-    /// Returns the id. A message without one gets it at the end of the superstep at the latest.
+    /// Returns the id. A message without an id gets one when the superstep ends, at the latest.
     pub fn id(self) -> Option<&'v str> {
         self.text_field("id").filter(|id| !id.is_empty())
     }
@@ -80,7 +80,7 @@ impl<'v> MessageView<'v> {
         self.text_field("tool_call_id")
     }
 
-    /// Returns the arguments with which a tool was called, if a person changed them.
+    /// Returns the arguments of the tool call, if a person changed them.
     pub fn arguments(self) -> Option<&'v Value> {
         self.0.get("arguments")
     }

@@ -46,8 +46,8 @@ pub enum Change {
         /// The channel.
         channel: ChannelName,
     },
-    /// A node that runs next starts from the beginning. What it has done since the last checkpoint
-    /// is discarded.
+    /// The task of a node that runs next starts from the beginning. Its journal since the last
+    /// checkpoint is discarded.
     TaskRestarted {
         /// The node.
         node: NodeName,
@@ -91,7 +91,7 @@ impl std::fmt::Display for Obstacle {
             ),
             Self::ValueInvalid { channel, message } => write!(
                 f,
-                "the value of channel `{channel}` does not fit: {message}; set another one"
+                "the value of channel `{channel}` does not fit: {message}; set another value"
             ),
             Self::NodeGone { node } => write!(
                 f,

@@ -78,7 +78,8 @@ pub enum Plan {
 }
 
 /// Index of the error handler of the first task of a superstep. The handler of the second task has
-/// the next index, and so on. No superstep has as many tasks, so no other task has such an index.
+/// the next index, and so on. No superstep has that many tasks, so only error handlers have such
+/// indexes.
 const FIRST_HANDLER_INDEX: u32 = 1 << 31;
 
 /// Plans the next superstep. Tasks are ordered by node name, then by index. Task ids derive from
@@ -154,7 +155,7 @@ struct TaskSlot<'l> {
     graph: &'l Graph,
     thread: &'l ThreadId,
     lineage: &'l Lineage,
-    /// Index of the slot in the superstep.
+    /// Index of the slot, which is the index of its trigger among all triggers of the superstep.
     slot_index: u32,
     /// The trigger of the task; `None` once an error handler replaces the task.
     trigger: Option<&'l Trigger>,
@@ -233,7 +234,7 @@ impl<'l> First<'l> {
         let mut first: BTreeMap<&NodeName, u32> = BTreeMap::new();
         for slot in slots {
             let is_finished = slot.lineage.finished.contains_key(&slot.id);
-            // An unfinished task comes after a finished one, whatever its index.
+            // Every unfinished task of the node counts as coming after a finished task.
             let index = if is_finished { 0 } else { slot.index.saturating_add(1) };
             let lowest = first.entry(slot.node).or_insert(index);
             *lowest = index.min(*lowest);
@@ -252,8 +253,8 @@ fn id(thread: &ThreadId, lineage: &Lineage, node: &NodeName, index: u32) -> Task
     TaskId::derive(thread, &meta.namespace, meta.id, node, index)
 }
 
-/// Returns the triggers in order, each with its index among those of its node. A node that several
-/// edges trigger runs once; a node with several sends runs once for each of them.
+/// Returns the triggers in order, each with its index among the triggers of the same node. A node
+/// that several edges trigger runs once; a node with several sends runs once for each of them.
 fn with_indexes(next: &[Trigger]) -> Vec<(&Trigger, u32)> {
     let mut ordered: Vec<&Trigger> = next.iter().collect();
     ordered.sort_by_key(|trigger| (&trigger.node, trigger.input.is_some()));

@@ -1,4 +1,4 @@
-//! Principals: who made the requests that the event log records.
+//! Principals: the authors of the requests that the event log records.
 //!
 //! An event that a request causes contains the principal of the request: an answer, an edit, a
 //! fork, a settled call, a cancelled run, the start of a run. The seal covers the event, and with
@@ -23,7 +23,8 @@ pub struct Principal {
     /// system as `uid:<number>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The app whose web handler received the request and made another one while it served it.
+    /// The app whose web handler, while it served the principal's request, made the request that is
+    /// recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
     /// Whether a command opened the store directly, so that no server checked a key.
@@ -32,7 +33,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Returns the principal, or `None` if nothing is known.
+    /// Returns the principal; `None` if all of its fields are empty.
     pub fn known(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }

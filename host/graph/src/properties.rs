@@ -45,8 +45,8 @@ fn names(set: Names) -> Vec<String> {
 }
 
 /// Generates a definition with random edges, barriers, branches, error handlers and deferred nodes.
-/// Every node declares all nodes as `goto` targets, so that none is unreachable. The error handler
-/// of a node has a greater number than the node.
+/// Every node declares all nodes as `goto` targets, so that no node is unreachable. The error
+/// handler of a node has a greater number than the node.
 fn definition() -> impl Strategy<Value = Value> {
     let nodes = || btree_set(0..NODES, 1..3);
     let edges = vec((nodes(), nodes()), 0..6);
@@ -96,7 +96,7 @@ fn built(definition: &Value) -> Graph {
     graphs.expect("a sound definition").remove(0)
 }
 
-/// Returns the result of a task as a function of a seed and the task alone.
+/// Returns a function from a task to its result. The result depends only on the seed and the task.
 fn act(seed: u8) -> impl Fn(&Task) -> ScriptedResult {
     move |task| {
         let digit = u32::from(task.id.as_str().as_bytes()[0]) + u32::from(seed);
@@ -429,7 +429,7 @@ proptest! {
     }
 
     #[test]
-    fn check_never_panics(text in "\\PC{0,80}", document in json_value()) {
+    fn check_of_arbitrary_text_never_panics(text in "\\PC{0,80}", document in json_value()) {
         let _ = check_toml("graph.toml", &text, &AnyPlugin);
         let _ = check_json("graph.json", &text, &AnyPlugin);
         let nested = json!({ "graphs": { "h": document.clone(), "g": {

@@ -6,9 +6,10 @@
 //!
 //! [`Schema::compile`] bounds the schema itself: its bytes, nodes, nesting and patterns, and the
 //! number of subschemas that apply to one location of a value. References stay within the document.
-//! Patterns are matched by an engine that does not backtrack; look-around is rewritten as patterns
-//! without look-around. Each pattern is compiled once for its size, which takes a fraction of what
-//! the validator then takes, so that a schema that is too large is rejected early.
+//! An engine without backtracking matches the patterns; look-around is rewritten as patterns
+//! without look-around. Each pattern is compiled once to measure its size, before the validator
+//! compiles it. This takes a fraction of the time of the validator, so a schema that is too large
+//! is rejected early.
 //!
 //! [`Schema::validate`] counts the steps before it validates. One step is one keyword applied to
 //! one value; keywords that read a whole value (`uniqueItems`, `enum`, `pattern`) count more. The
@@ -62,9 +63,9 @@ impl fmt::Debug for Schema {
 /// Whether a schema enforces its formats (`email`, `date` and the like).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Formats {
-    /// As its draft says. Most drafts do not enforce them.
+    /// As the draft of the schema requires. Most drafts do not enforce formats.
     OfDraft,
-    /// Always.
+    /// All formats are enforced.
     Enforced,
 }
 
@@ -85,7 +86,7 @@ pub enum Misfit {
     /// The value violates the schema. The message describes the violation and its location.
     #[error("{0}")]
     Invalid(String),
-    /// The validation takes more steps than are allowed.
+    /// The validation takes more steps than its budget has left.
     #[error("{0}")]
     Limit(Exceeded),
 }
@@ -135,7 +136,7 @@ impl Schema {
     }
 
     /// Returns the approximate maximum memory of the compiled schema, in bytes, if one thread uses
-    /// it. A pattern counts with the memory that matching it may take.
+    /// it. The result includes the memory for matching the patterns.
     pub fn memory(&self) -> u64 {
         self.outline.memory
     }
@@ -183,8 +184,8 @@ impl Schema {
         })
     }
 
-    /// Returns the violations as errors of the validator, for callers that repair values. `None` if
-    /// the value is invalid and too large to describe its violations.
+    /// Returns the violations as errors of the validator, for callers that repair values. Returns
+    /// `None` if the value is invalid but too large for a description of its violations.
     ///
     /// # Errors
     ///
@@ -214,7 +215,7 @@ impl Schema {
 
 enum Verdict {
     Fits,
-    /// The value is invalid, and the validator may describe the violations.
+    /// The value is invalid, and its violations can be described within the limit.
     Explained,
     Unexplained,
 }
@@ -229,7 +230,7 @@ fn refused(error: &ValidationError<'_>) -> SchemaError {
         (ValidationErrorKind::Format { format }, Value::String(pattern)) if format == "regex" => {
             pattern::unusable(pattern)
         }
-        // The description of the validator would name keywords of the schema of schemas.
+        // The message of the validator would name keywords of the metaschema.
         (ValidationErrorKind::AnyOf { .. }, value) => {
             let pointer = error.instance_path().to_string();
             let is_type = pointer.ends_with("/type");

@@ -1,7 +1,7 @@
 //! Seals: a hash chain over the stored batches of a thread, which makes changes evident.
 //!
 //! A seal is the digest of a batch and of the previous seal. Changing an old batch invalidates
-//! every later seal, and a copy of a later seal, kept elsewhere, shows the change.
+//! every later seal, so a copy of a later seal in another place reveals the change.
 
 use crate::checkpoint::ListDelta;
 use crate::id::{CheckpointId, Digest};

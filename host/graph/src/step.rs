@@ -83,7 +83,7 @@ pub fn check_writes(
     }
 }
 
-/// Checks the writes of a node to the state, within the steps of `budget`.
+/// Checks the writes of a node to the state, and takes the steps from `budget`.
 fn check_node_writes(
     graph: &Graph,
     node: &NodeName,
@@ -138,7 +138,7 @@ pub fn advance(
     Ok(state.into_checkpoint(meta))
 }
 
-/// Returns the number of tasks that a run has finished, including `more` new ones.
+/// Returns the number of tasks that a run has finished, including `more` new tasks.
 fn done(base: &Checkpoint, run: &RunId, more: usize) -> u64 {
     let before = if base.meta.run == *run { base.meta.tasks } else { 0 };
     before.saturating_add(more as u64)
@@ -155,8 +155,9 @@ fn check_tasks(graph: &Graph, done: u64, next: &NextTriggers) -> Result<(), Step
     Err(StepError::Limit(limit::run_tasks(&graph.name, allowed)))
 }
 
-/// Returns a copy of a checkpoint from which a run can continue. What was pending on the checkpoint
-/// is not part of the copy: its tasks start from the beginning and raise their interrupts again.
+/// Returns a copy of a checkpoint from which a run can continue. Finished tasks and pending
+/// interrupts of the superstep after the checkpoint are not part of the copy: the tasks start from
+/// the beginning and raise their interrupts again.
 pub fn fork(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
     let meta = CheckpointMeta {
         id: at.id,
@@ -174,7 +175,7 @@ pub fn fork(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
 }
 
 /// Returns the [`CheckpointMeta`] of the checkpoint after `base`; without a base, that of the first
-/// checkpoint. It has no triggers and no writers.
+/// checkpoint of a thread. The result has no triggers and no writers.
 fn next_meta(
     base: Option<&Checkpoint>,
     namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! Hints for names that do not exist: a similar name, and the names that there are.
+//! Hints for names that do not exist: a similar name, and the known names.
 
 use crate::limit::{SUGGESTED_FROM, SUGGESTION_CHARS};
 
@@ -9,7 +9,8 @@ const LISTED: usize = 10;
 /// swapped with the next one.
 const TYPING_ERRORS: usize = 3;
 
-/// Characters of a name for each typing error. A shorter name with an error is another name.
+/// Number of characters of a name for each accepted typing error. A shorter name that differs
+/// counts as another name.
 const CHARS_PER_ERROR: usize = 3;
 
 /// Returns the known name that `wanted` most likely means; `None` if no name is similar enough for
@@ -48,7 +49,7 @@ pub fn did_you_mean<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) 
 }
 
 /// Returns the hint for a name that does not exist: the most similar name, if there is one, and the
-/// known names. `what` says what they are, such as `nodes of this graph`.
+/// known names. `what` describes the known names, such as `nodes of this graph`.
 pub fn hint<'k>(
     wanted: &str,
     what: &str,
@@ -62,7 +63,7 @@ pub fn hint<'k>(
 }
 
 /// Returns [`did_you_mean`] for the message of a deserializer about an unknown field or variant.
-/// The message lists the known ones itself.
+/// The message itself lists the known names.
 pub fn of_message(message: &str) -> Option<String> {
     let kinds = ["unknown field `", "unknown variant `"];
     let rest = kinds.iter().find_map(|kind| message.strip_prefix(kind))?;
@@ -99,7 +100,7 @@ mod tests {
             ("publish-report", Some("publish_report")),
             ("publsh_raport", Some("publish_report")),
             ("EMD", Some("END")),
-            // Other names, and not the same one with an error.
+            // These are other names, and not misspellings.
             ("b", None),
             ("summarize", None),
             ("", None),

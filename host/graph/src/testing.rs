@@ -70,7 +70,7 @@ pub(crate) struct ScriptedResult {
     pub(crate) writes: Vec<(String, Value)>,
     pub(crate) goto: Option<Vec<NodeName>>,
     pub(crate) sends: Vec<Send>,
-    /// Whether the node fails instead, if it has an error handler.
+    /// Whether a node with an error handler fails instead of returning the result.
     pub(crate) fails: bool,
 }
 

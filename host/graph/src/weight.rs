@@ -1,7 +1,8 @@
 //! Weight: the approximate memory of JSON values.
 //!
 //! Limits on what the host holds in memory count the weight of values and not the length of their
-//! text. In a list, a number of one digit has two bytes of text and takes [`VALUE_BYTES`].
+//! text. For example, a number of one digit in a list has two bytes of text and a weight of
+//! [`VALUE_BYTES`].
 
 mod outcome;
 
@@ -13,18 +14,18 @@ pub use self::outcome::outcome_weight;
 /// The weight is the same on every machine, so that all machines reach a limit at the same point.
 pub const VALUE_BYTES: u64 = 72;
 
-/// Weight of a name without its text, in bytes: a string, its hash, and its place in an index. The
-/// key of an object is a name.
+/// Weight of a name without its text, in bytes: a string, its hash, and its entry in an index. Keys
+/// of objects are names.
 pub const NAME_BYTES: u64 = 48;
 
 /// Bytes that an item of a channel's list takes in addition to its weight: an allocation of its own
 /// with counts of references, and its place in the list. Versions of the list share the item. The
-/// limits of a graph do not count these bytes, so a replay reaches them at the same point whatever
-/// form the host keeps lists in.
+/// limits of a graph do not count these bytes, so a replay reaches the limits at the same point
+/// even if a later host stores lists in another form.
 pub const SHARED_ITEM_BYTES: u64 = 40;
 
 /// Returns the weight of a value, in bytes. The time is proportional to the number of nested
-/// values: texts are not read.
+/// values, because strings are not read.
 pub fn weight(value: &Value) -> u64 {
     let inside: u64 = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -6,7 +6,7 @@ use wattle_graph::schema::Schema;
 
 #[test]
 fn deeply_nested_schemas_fit_a_small_stack() {
-    // As deep as the limits allow: references and combinations at each of many levels.
+    // The schema is as deep as the limits allow, with references and combinations at each level.
     let schema = json!({
         "anyOf": [{ "allOf": [{ "oneOf": [{ "properties": { "x": { "$ref": "#" } } }] }] }],
     });

@@ -60,7 +60,8 @@ enum Change<'w> {
 }
 
 impl Change<'_> {
-    /// Returns the id of the message that changes; `None` if all do.
+    /// Returns the id of the message that the change affects; `None` if the change affects all
+    /// messages.
     fn id(&self) -> Option<&str> {
         match self {
             Self::Upsert { id, .. } => Some(id.as_str()),
@@ -71,7 +72,7 @@ impl Change<'_> {
 }
 
 /// Returns the changes that writes make to an array of `stored` messages, up to the first invalid
-/// write, and the error for that one.
+/// write, and the error of that write.
 fn changes<'w>(writes: &[&'w Value], stored: usize) -> (Vec<Change<'w>>, Option<String>) {
     let (mut changes, mut seen) = (Vec::new(), stored);
     for write in writes.iter().copied() {
@@ -96,10 +97,10 @@ fn changes<'w>(writes: &[&'w Value], stored: usize) -> (Vec<Change<'w>>, Option<
 /// Messages by position.
 #[derive(Default)]
 struct MessageList {
-    /// The messages, with those that were removed.
+    /// All messages, including the removed ones.
     messages: SharedList,
     removed: BTreeSet<usize>,
-    /// Positions by id, at least of the messages that change.
+    /// Positions by id. At least the messages that change are in the index.
     index_by_id: HashMap<String, usize>,
     /// Number of leading messages that are unchanged since the old list.
     unchanged: usize,
@@ -115,8 +116,7 @@ impl MessageList {
         Ok(Self { messages: stored, removed: BTreeSet::new(), index_by_id, unchanged })
     }
 
-    /// Starts from a list that may have messages without an id or with the same id, because this
-    /// reducer did not make it.
+    /// Starts from a list that another source made. Its messages may have no id, or the same id.
     fn with_all_ids(stored: &SharedList) -> Result<Self, String> {
         let mut talk = Self::default();
         for (seen, message) in stored.shared().enumerate() {
@@ -127,7 +127,7 @@ impl MessageList {
             };
             talk.upsert(id, message);
         }
-        // A message that replaced another one is missing at the end.
+        // Of two messages with the same id, only the later one is left.
         if talk.messages.len() == stored.len() {
             let all = talk.messages.iter().zip(stored.iter());
             talk.unchanged = all.take_while(|(mine, old)| mine.get("id") == old.get("id")).count();
@@ -166,8 +166,8 @@ impl MessageList {
     }
 }
 
-/// Returns, by id, the positions of the stored messages that change, and possibly those of some
-/// others, because it compares only hashes of the ids. The list stores these hashes.
+/// Returns the positions by id of the stored messages that change. The function compares only the
+/// hashes of ids that the list stores, so the result can contain further messages.
 fn index(stored: &SharedList, changes: &[Change<'_>]) -> HashMap<String, usize> {
     let mut wanted: Vec<u64> = changes.iter().filter_map(Change::id).map(id_hash).collect();
     wanted.sort_unstable();
@@ -221,7 +221,8 @@ mod tests {
 
     use super::*;
 
-    /// The reducer on an array. Returns the number of leading messages that are unchanged as well.
+    /// The reducer `messages`, implemented on arrays. Also returns the number of leading messages
+    /// that are unchanged.
     fn reference(stored: &[Value], writes: &[Value]) -> Result<(Vec<Value>, usize), String> {
         let (mut talk, mut seen) = (Vec::new(), 0);
         for message in stored {
@@ -326,7 +327,7 @@ mod tests {
         for length in [10, 2_000] {
             let talk: Vec<Value> = (0..length).map(|n| json!({ "id": n.to_string() })).collect();
             let made = reduce(None, &[&json!(talk)]).unwrap().value;
-            // A value of a store, whose ids are not known to be unique.
+            // A value that a store has read. Its ids are not known to be unique.
             let read = ChannelValue::from(made.value().into_owned());
             for old in [made, read] {
                 assert_eq!(copied(&old, &json!({ "content": "new" })), 1);

@@ -110,7 +110,7 @@ fn channels(
     problems: &mut Problems<'_>,
 ) -> BTreeMap<ChannelName, Channel> {
     let mut channels = BTreeMap::new();
-    // The defaults are one input of the author.
+    // All defaults share one budget, because they have the same author.
     let budget = StepBudget::default();
     for (name, def) in &ctx.def.channels {
         let path = format!("{}.channels.{name}", ctx.path);
@@ -164,8 +164,9 @@ fn check_limits(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     }
 }
 
-/// Returns the digest of the definition and of the digests of its subgraphs. Keys are sorted, so
-/// the order in which an author writes them does not matter.
+/// Returns the digest of the definition and of the digests of its subgraphs. The keys of the
+/// definition are sorted before they are hashed, so their order in the document does not change the
+/// digest.
 fn digest(name: &GraphName, def: &GraphDef, checked: &CheckedGraphs<'_>) -> Option<Digest> {
     let names = def.nodes.values().filter_map(|node| node.graph.as_ref());
     let digests: BTreeMap<&GraphName, Digest> = names

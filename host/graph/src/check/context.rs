@@ -1,4 +1,4 @@
-//! What the checks of a graph share.
+//! The context that the checks of a graph share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::suggest;
 pub(super) enum Age {
     /// All checks.
     New,
-    /// Those that the oldest archived version passed.
+    /// Only the checks that already existed when the oldest versions were archived.
     Archived,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct CheckContext<'d> {
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
     /// Channels whose schemas cannot be compiled. Nothing is compared with these schemas.
     pub(super) bad_schemas: BTreeSet<ChannelName>,
-    /// What the nodes declare.
+    /// The declarations of the nodes, by node.
     pub(super) declarations: BTreeMap<NodeName, Arc<Declaration>>,
 }
 

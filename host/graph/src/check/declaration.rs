@@ -1,4 +1,4 @@
-//! What plugins declare for the nodes of a document.
+//! The declarations of plugins for the nodes of a document.
 //!
 //! Thousands of nodes can run one export, whose schemas can have megabytes. All of them share one
 //! [`Declaration`], and its configuration schema is compiled once.
@@ -13,7 +13,7 @@ use crate::definition::is_any_schema;
 use crate::id::{ChannelName, PluginName};
 use crate::schema::Schema;
 
-/// What a node declares: the schemas that its plugin gives, or those of its subgraph.
+/// The declaration of a node: the schemas of its plugin or of its subgraph.
 pub(super) struct Declaration {
     schema: NodeSchema,
     reads: Option<Arc<BTreeSet<ChannelName>>>,
@@ -57,7 +57,7 @@ impl Declaration {
     }
 
     /// Returns the compiled schema of the configuration, or the reason why it cannot be compiled.
-    /// `None` if the plugin declares none, or one that accepts every value.
+    /// `None` if the plugin declares no schema, or a schema that accepts every value.
     pub(super) fn config(&self) -> Option<&Result<Schema, String>> {
         let schema = self.schema.config_schema.as_ref().filter(|it| !is_any_schema(it))?;
         let compile = || Schema::compile(schema).map_err(|error| error.to_string());
@@ -86,7 +86,7 @@ impl<'p> Declarations<'p> {
         Self { plugins, known: BTreeMap::new() }
     }
 
-    /// Returns what a plugin declares for a node; `None` if the plugin has no such node.
+    /// Returns the declaration of a plugin for a node; `None` if the plugin has no such node.
     pub(super) fn node(&mut self, plugin: &PluginName, export: &str) -> Option<Arc<Declaration>> {
         let plugins = self.plugins;
         let known = self.known.entry((plugin.clone(), export.to_owned()));
@@ -95,7 +95,7 @@ impl<'p> Declarations<'p> {
     }
 }
 
-/// Returns each of the declarations once, with the nodes that share it.
+/// Returns each declaration once, with the nodes that share it.
 pub(super) fn distinct<'d, N>(
     all: impl IntoIterator<Item = (N, &'d Arc<Declaration>)>,
 ) -> Vec<(&'d Declaration, Vec<N>)> {

@@ -165,7 +165,7 @@ fn channel_kinds<'d>(ctx: &CheckContext<'d>) -> ChannelKinds<'d> {
     ctx.def.channels.iter().map(kinds).collect()
 }
 
-/// Returns the kinds of the values of a channel. Without a value, a channel is `null`.
+/// Returns the kinds of the values of a channel. A channel without a value reads as `null`.
 fn kinds_of(def: &ChannelDef) -> Kinds {
     use BuiltInReducer as R;
     let values = match &def.reducer {

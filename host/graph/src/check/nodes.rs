@@ -14,7 +14,8 @@ use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
 use crate::id::{END, NodeName, PluginName};
 use crate::suggest;
 
-/// Checks and builds the nodes of a graph. Adds what they declare to `ctx.declarations`.
+/// Checks and builds the nodes of a graph. Adds the declarations of the nodes to
+/// `ctx.declarations`.
 pub(super) fn nodes(
     ctx: &mut CheckContext<'_>,
     declarations: &mut Declarations<'_>,

@@ -1,5 +1,5 @@
-//! Parses the definition in a document field by field, so that an invalid field does not hide
-//! problems of the next.
+//! Parses the definition in a document field by field, so that an invalid field does not hide the
+//! problems of other fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(super) struct ParsedGraph {
     pub(super) invalid_names: BTreeSet<String>,
     /// True if the entry of the graph is invalid.
     pub(super) entry_is_invalid: bool,
-    /// True if an edge or branch is invalid, and therefore missing.
+    /// True if an edge or branch is invalid. The graph then lacks this edge or branch.
     pub(super) edges_are_incomplete: bool,
 }
 

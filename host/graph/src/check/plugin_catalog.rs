@@ -1,4 +1,5 @@
-//! The plugins of an app and what they declare, for checks that need more than the definition.
+//! The plugins of an app and what they declare, for checks that need them in addition to the
+//! definition.
 
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ pub struct NodeSchema {
     pub output_schema: Value,
     /// JSON Schema of the configuration; `None` for a node that takes no configuration.
     pub config_schema: Option<Value>,
-    /// Whether the node may pause the run: by an interrupt of its own, or of what it calls.
+    /// Whether the node may pause the run by an interrupt that the node or one of its calls raises.
     pub may_pause: bool,
 }
 
@@ -40,8 +41,8 @@ pub trait PluginCatalog {
     /// Returns the names of a plugin's reducers, for hints.
     fn reducers(&self, plugin: &PluginName) -> Vec<String>;
 
-    /// Returns the plugin of nodes whose definition names none: the plugin with the name of the
-    /// app, or else the only plugin of the app.
+    /// Returns the plugin of nodes whose definition names no plugin: the plugin with the name of
+    /// the app, or else the only plugin of the app.
     fn default_plugin(&self) -> Option<PluginName>;
 
     /// Reads a text file of the app's folder.
@@ -52,7 +53,8 @@ pub trait PluginCatalog {
     fn read_text(&self, path: &str) -> Result<String, String>;
 }
 
-/// Accepts every plugin, node and file, and declares no schemas; for checks without components.
+/// A catalog that accepts every plugin, node and file, and declares no schemas. It serves checks
+/// without components.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnyPlugin;
 

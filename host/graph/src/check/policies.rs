@@ -7,10 +7,11 @@ use crate::expr::expression::CelExpression;
 use crate::graph::CachePolicy;
 use crate::id::NodeName;
 
-/// Variables of the key of a cache.
+/// Variables of the expression for a cache key.
 const KEY_VARIABLES: [&str; 2] = ["input", "context"];
 
-/// Returns the error handler of a node. The default handler of the graph does not handle itself.
+/// Returns the error handler of a node. The default error handler of the graph does not apply to
+/// the handler node itself.
 pub(super) fn on_error<'d>(def: &'d GraphDef, node: &NodeName) -> Option<&'d NodeName> {
     let own = def.nodes.get(node)?.on_error.as_ref();
     own.or_else(|| def.defaults.on_error.as_ref().filter(|handler| *handler != node))

@@ -50,7 +50,8 @@ impl<'s> Problems<'s> {
         Self { file, source, found: Vec::new(), has_more: false }
     }
 
-    /// Returns true if further problems are left out. Checks of many pairs can end then.
+    /// Returns true if further problems are left out. A check that compares many pairs can then
+    /// stop early.
     pub(super) fn is_full(&self) -> bool {
         self.has_more
     }
@@ -93,7 +94,7 @@ impl<'s> Problems<'s> {
         }
     }
 
-    /// Returns all problems by line as an error, if there are any.
+    /// Returns all problems, sorted by line, as an error; `Ok` if there are none.
     pub(super) fn finish(mut self) -> Result<(), Vec<Problem>> {
         self.found.sort_by_key(|problem| problem.line);
         if self.has_more {
@@ -101,7 +102,7 @@ impl<'s> Problems<'s> {
                 file: self.file.to_owned(),
                 line: None,
                 path: String::new(),
-                message: format!("more than {DOCUMENT_PROBLEMS} problems; the others are left out"),
+                message: format!("more than {DOCUMENT_PROBLEMS} problems; the rest is omitted"),
                 hint: Some("correct these first".to_owned()),
             });
         }

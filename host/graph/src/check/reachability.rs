@@ -11,11 +11,11 @@ use crate::id::NodeName;
 /// Maximum number of nodes that the problem about a cycle names.
 const NAMED_NODES: usize = 10;
 
-/// Reports nodes that cannot be reached from the entry. The targets of a barrier are reached as
-/// soon as one of its source nodes is; a source node that is not reached is reported itself.
+/// Reports nodes that cannot be reached from the entry. The targets of a barrier count as reached
+/// once one of its source nodes is reached: an unreachable source node is a problem of its own.
 pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
-    // An invalid entry, edge or node is missing from the definition. The check would report the
-    // nodes that are reachable only through it.
+    // An invalid entry, edge or node is missing from the definition. This check would then report
+    // the nodes that are reachable only through the missing part.
     let entry_known = ctx.def.entry.iter().any(|name| ctx.def.nodes.contains_key(name));
     if !entry_known || ctx.parsed.edges_are_incomplete || !ctx.parsed.invalid_names.is_empty() {
         return;
@@ -56,9 +56,9 @@ fn successors<'d>(ctx: &CheckContext<'d>, node: &NodeName) -> Vec<&'d NodeName> 
 /// Reports cycles of unconditional edges, whose nodes run again and again until the recursion limit
 /// fails the run.
 ///
-/// A node that declares `goto` may leave the cycle, and so may one with an error handler. A run
-/// also stops at a breakpoint, and at a node that may pause it. A subgraph may end by an outcome
-/// for its parent.
+/// A node that declares `goto` or has an error handler may leave the cycle. A run also stops at a
+/// breakpoint, and at a node that may pause the run. A subgraph may end by an outcome for its
+/// parent.
 pub(super) fn check_cycles(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     if ctx.age == Age::Archived || ctx.is_subgraph {
         return;
@@ -70,7 +70,7 @@ pub(super) fn check_cycles(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) 
         if !seen.insert(start) {
             continue;
         }
-        // A path of nodes, each with the ways from it that were not followed yet.
+        // A path of nodes, each with the edges that were not followed yet.
         let mut path = vec![(start, onward(start))];
         while let Some((_, left)) = path.last_mut() {
             let Some((edge, target)) = left.next() else {

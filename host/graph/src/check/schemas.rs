@@ -72,7 +72,7 @@ pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     }
     let waits = |name: &NodeName| ctx.def.nodes.get(name).is_some_and(|node| node.defer);
     for group in parallel_groups(ctx) {
-        // Deferred nodes run in a superstep of their own.
+        // Deferred nodes run in a separate superstep.
         let (late, now) = group.into_iter().partition(waits);
         check_concurrent_writes(ctx, &now, problems);
         check_concurrent_writes(ctx, &late, problems);

@@ -35,8 +35,8 @@ fn subgraphs_of(def: &GraphDef) -> impl Iterator<Item = &GraphName> {
     def.nodes.values().filter_map(|node| node.graph.as_ref())
 }
 
-/// Returns all graphs in topological order, each after its subgraphs. Graphs of a subgraph cycle,
-/// and the graphs that contain them, come last. Reports the cycles.
+/// Returns all graphs in topological order, so that each graph comes after its subgraphs. The
+/// graphs of a subgraph cycle and the graphs that contain these come last. Reports the cycles.
 pub(super) fn topological_order<'d>(
     document: &'d ParsedDocument,
     problems: &mut Problems<'_>,
@@ -62,8 +62,7 @@ pub(super) fn topological_order<'d>(
 }
 
 /// Reports the nodes that close a subgraph cycle. `left` contains the graphs without a topological
-/// order: those of a cycle, and those that only contain a graph of a cycle. The latter are not
-/// reported.
+/// order. Graphs that contain a graph of a cycle without being part of a cycle are not reported.
 fn report_cycles(mut left: BTreeMap<&GraphName, &ParsedGraph>, problems: &mut Problems<'_>) {
     loop {
         let inside: BTreeSet<&GraphName> =
@@ -89,8 +88,8 @@ fn report_cycles(mut left: BTreeMap<&GraphName, &ParsedGraph>, problems: &mut Pr
 }
 
 /// Checks a node that runs a subgraph. Returns a declaration that names the channels that the
-/// subgraph reads and writes, from `known` if it is there. Returns `None` if the subgraph could not
-/// be checked, for example in a cycle.
+/// subgraph reads and writes, taken from `known` if `known` contains it. Returns `None` if the
+/// subgraph could not be checked, for example in a cycle.
 pub(super) fn check_subgraph_node(
     ctx: &CheckContext<'_>,
     path: &str,
@@ -143,7 +142,7 @@ pub(super) fn check_subgraph_node(
         input_schema: json!({ "properties": names(&mut shared.keys().copied()) }),
         output_schema: json!({ "properties": names(written) }),
         config_schema: None,
-        // Its nodes can pause the run as well.
+        // Nodes of the subgraph can pause the run, too.
         may_pause: true,
     }));
     known.insert(graph.clone(), declared.clone());

@@ -12,7 +12,7 @@ use crate::graph::NodeKind;
 use crate::id::PluginName;
 use crate::mermaid::mermaid;
 
-/// One plugin, `app`, with the nodes and schemas of a table.
+/// A catalog with one plugin, `app`, whose nodes and schemas a table lists.
 #[derive(Default)]
 struct App {
     nodes: BTreeMap<&'static str, (Value, Value)>,
@@ -81,7 +81,7 @@ fn problems(text: &str, facts: &dyn PluginCatalog) -> String {
     }
 }
 
-/// Compares the problems of a document with the snapshot of that name.
+/// Compares the problems of a document with the snapshot `name`.
 fn check(name: &str, text: &str, facts: &dyn PluginCatalog) {
     insta::with_settings!({ description => text, omit_expression => true }, {
         insta::assert_snapshot!(name, problems(text, facts));

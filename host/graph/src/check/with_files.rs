@@ -11,8 +11,8 @@ use crate::definition::NodeDef;
 use crate::limit::DOCUMENT_TEXT_BYTES;
 
 /// Replaces `with_files` of all nodes by keys of `with`. The contents of the files become part of
-/// the definition, and therefore of the graph's digest. Reads no further file once all texts have
-/// more than [`DOCUMENT_TEXT_BYTES`] together.
+/// the definition, and therefore of the graph's digest. Stops reading files once the texts exceed
+/// [`DOCUMENT_TEXT_BYTES`] in total.
 pub(super) fn inline_files(
     document: &mut ParsedDocument,
     plugins: &dyn PluginCatalog,

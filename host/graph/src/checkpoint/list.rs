@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::weight::{VALUE_BYTES, weight};
 
 /// Number of items of a full chunk. A new version of a list copies the pointers to all chunks, and
-/// the pointers to the items of one chunk. With 4,096 items, a list has 64 of each.
+/// the pointers to the items of one chunk. A list with 4,096 items has 64 chunks, so its new
+/// version copies 128 pointers.
 const CHUNK_ITEMS: usize = 64;
 
 /// A JSON array that shares its items with other versions of the same list.
@@ -28,8 +29,8 @@ pub struct SharedList {
 
 #[derive(Clone)]
 struct Item {
-    /// Hash of the `id` of a message. It is beside the pointer, so that a search among many
-    /// messages reads little memory.
+    /// Hash of the `id` of a message. The hash is stored beside the pointer, so that a search among
+    /// many messages does not have to follow the pointers.
     id_hash: u64,
     value: Arc<Value>,
 }
@@ -77,7 +78,7 @@ impl SharedList {
         Some(items)
     }
 
-    /// Returns true if the list begins with the items of another.
+    /// Returns true if the list begins with the items of `other`.
     pub fn starts_with(&self, other: &Self) -> bool {
         let mut chunks = self.chunks.iter().zip(&other.chunks);
         let same = |(mine, other): (&Arc<Vec<Item>>, &Arc<Vec<Item>>)| {
@@ -101,7 +102,7 @@ impl SharedList {
         Value::Array(self.iter().cloned().collect())
     }
 
-    /// Returns the items in order, with what shares them.
+    /// Returns the items in order, as the shared pointers.
     pub(crate) fn shared(&self) -> impl Iterator<Item = &Arc<Value>> {
         self.items_from(0).map(|item| &item.value)
     }
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
     use crate::weight::SHARED_ITEM_BYTES;
 
-    /// Allocators round up to this number of bytes.
+    /// Granularity of allocators, in bytes.
     const ALIGNMENT: usize = 16;
 
     fn list(items: &[u8]) -> SharedList {
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_takes_no_more_memory_than_it_counts() {
+    fn an_item_takes_no_more_memory_than_the_limits_count_for_it() {
         let counts = 2 * size_of::<usize>();
         let shared = (counts + size_of::<Value>()).next_multiple_of(ALIGNMENT);
         assert!((size_of::<Item>() + shared) as u64 <= VALUE_BYTES + SHARED_ITEM_BYTES);
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_list_has_no_known_ids() {
+    fn a_changed_list_is_not_known_to_have_unique_ids() {
         let known = || list(&[1, 2]).with_unique_ids();
         let item = || Arc::new(json!(3));
         assert!(known().has_unique_ids() && known().without(&BTreeSet::new()).has_unique_ids());

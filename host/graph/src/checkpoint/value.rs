@@ -18,7 +18,7 @@ pub struct ChannelValue(Arc<Kind>);
 
 enum Kind {
     List(SharedList),
-    /// The value with its weight, once that was computed.
+    /// The value, and its weight once that has been computed.
     Other(Value, OnceLock<u64>),
 }
 
@@ -65,8 +65,8 @@ impl ChannelValue {
         }
     }
 
-    /// Returns the [`weight`] of the value, in bytes. It is computed once. A list computes only the
-    /// weight of the items that its version adds.
+    /// Returns the [`weight`] of the value, in bytes. The weight is computed once. A new version of
+    /// a list computes only the weight of the added items.
     pub fn weight(&self) -> u64 {
         match &*self.0 {
             Kind::List(list) => list.weight(),

@@ -52,8 +52,8 @@ impl std::str::FromStr for HumanDuration {
 }
 
 impl fmt::Display for HumanDuration {
-    /// Writes the largest unit that gives a whole number, so that equal durations have the same
-    /// form.
+    /// Writes the duration in the largest unit in which it is a whole number, so that equal
+    /// durations have the same text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = |unit_ms: u64| self.ms != 0 && self.ms.is_multiple_of(unit_ms);
         let (name, unit_ms) =

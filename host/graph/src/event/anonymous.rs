@@ -3,9 +3,9 @@
 use super::{Event, EventKind};
 
 impl Event {
-    /// Removes the principal that made the request, and the name under which a client settled a
-    /// call. Also removes the opaque state of an elicitation, which can be a secret of the MCP
-    /// server. A re-executed node reads none of them.
+    /// Removes the principal, the name under which a client settled a call, and the opaque state of
+    /// an elicitation, which can be a secret of the MCP server. A re-execution reads none of these
+    /// fields.
     pub fn make_anonymous(&mut self) {
         let principal = match &mut self.kind {
             EventKind::RunStarted(it) => &mut it.principal,

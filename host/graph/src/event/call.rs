@@ -29,8 +29,8 @@ pub struct CallStarted {
     /// 0 for the first start of the call by the task, and a greater number for each later start.
     #[serde(rename = "again", default, skip_serializing_if = "is_zero")]
     pub start_number: u64,
-    /// The request of a tool call, or its head if it is large. Clients show it while the run waits
-    /// for the tool.
+    /// The request of a tool call, or only its first bytes if the request is large. Clients show it
+    /// while the run waits for the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
 }
@@ -76,7 +76,7 @@ pub struct Called {
     pub function: String,
     /// Digest of the request. The call of a re-execution must have the same digest.
     pub digest: Digest,
-    /// The request, or its head if it is large.
+    /// The request, or only its first bytes if the request is large.
     pub request: Value,
     /// Output of the call, or its failure.
     pub result: Result<Value, Failure>,
@@ -90,11 +90,11 @@ pub struct Called {
     /// Token usage of a model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// Sequence number of the reused journal entry, if the call was not executed. The entry belongs
-    /// to a cancelled run.
+    /// Sequence number of the reused journal entry, which a cancelled run has recorded; `None` for
+    /// a call that was executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<u64>,
-    /// Number of the first call of the batch; the call's own number outside of a batch.
+    /// Number of the first call of the call batch; equal to [`Called::call`] outside of a batch.
     pub batch: u32,
 }
 

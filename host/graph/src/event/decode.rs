@@ -1,9 +1,9 @@
 //! Decodes events in one pass.
 //!
-//! An event has the fields of its payload beside its own ones, and its type selects the payload.
-//! Hosts write the type before the payload, whose fields are therefore decoded where they are.
-//! Fields of the payload before the type, as other programs may order them, are kept until the type
-//! is known.
+//! The JSON object of an event contains both the fields that all events have and the fields of the
+//! payload, whose type the field `type` selects. Hosts write `type` before the payload, so the
+//! payload is decoded directly from the input. Other programs may write fields of the payload
+//! before `type`; the decoder buffers these fields until it has read the type.
 
 use std::fmt;
 use std::vec::IntoIter;
@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for EventVisitor {
 }
 
 impl EventType {
-    /// Returns the type with a name.
+    /// Returns the type with the given name.
     fn of(name: &str) -> Option<Self> {
         let mut types = EventKind::NAMES.iter().zip(Self::VARIANTS);
         types.find(|(known, _)| **known == name).map(|(_, kind)| *kind)
@@ -136,15 +136,15 @@ fn set<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// The fields of the payload. Reads the other fields among them.
+/// A map of the fields of the payload. While it is read, fields that all events have go to `own`.
 struct Payload<'o, A> {
     map: A,
     own: &'o mut OwnFields,
-    /// The fields before the type.
+    /// The fields of the payload that precede the type.
     early: IntoIter<(String, Value)>,
-    /// The value of the last field, if it was before the type.
+    /// The value of the last field, if the field precedes the type.
     value: Option<Value>,
-    /// The name of the last field after the type.
+    /// The name of the last field, if the field follows the type.
     name: String,
 }
 
@@ -178,7 +178,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Payload<'_, A> {
     }
 }
 
-/// Reads a text into a buffer, so that the names of fields take no allocation each.
+/// Reads a string into a reused buffer, so that the names of fields need no allocations.
 struct Text<'t>(&'t mut String);
 
 impl<'de> DeserializeSeed<'de> for Text<'_> {

@@ -72,11 +72,11 @@ fn fields_of_an_event_occur_once() {
 }
 
 #[test]
-fn payload_is_decoded_where_it_is() {
+fn payload_after_the_type_is_decoded_without_a_buffer() {
     let mut fields = FIELDS;
     fields[6] = "\n\"name\":1\n";
     let refused = read(&fields).unwrap_err();
-    // A payload that was kept until the end of the event would fail there.
+    // A payload that is buffered would fail at the end of the event, on a later line.
     assert_eq!(refused.line(), 2, "{refused}");
 }
 

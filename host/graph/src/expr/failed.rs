@@ -1,7 +1,8 @@
 //! Short and deterministic messages of failed evaluations.
 //!
-//! The messages of the interpreter contain whole values. The state can be large, and the order of
-//! keys in an object differs between evaluations, but a replay must produce the same failure.
+//! The messages of the interpreter contain whole values. Such messages can be large, because the
+//! state can be large. They also differ between evaluations, because the interpreter has no fixed
+//! order of the keys of an object, but a replay must produce the same failure.
 
 use cel::{ExecutionError, Value};
 

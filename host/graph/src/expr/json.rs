@@ -15,7 +15,7 @@ use cel::objects::Key;
 use super::meter::{ConditionBudget, text_size};
 use crate::checkpoint::{ChannelValue, Content, SharedList};
 
-/// The type that arrays and objects have in common.
+/// The common type of arrays and objects that are not converted yet.
 static EITHER_TYPE: Type = DYN_TYPE;
 
 /// Converts the value of a channel like [`to_cel`].
@@ -35,7 +35,8 @@ pub(super) fn channel_to_cel<'v>(
 /// Converts a JSON value and counts a step. Strings are borrowed. Integers that fit into 64 bits
 /// become `int`, so that expressions can combine them with literals.
 ///
-/// Arrays and objects are converted when they are read, and then count their size as steps.
+/// An array or an object is converted when an expression first reads it. The conversion counts the
+/// size of the value as steps.
 pub(super) fn to_cel<'v>(
     value: &'v serde_json::Value,
     budget: &ConditionBudget,
@@ -51,8 +52,8 @@ pub(super) fn to_cel<'v>(
     })
 }
 
-/// An array or an object. The first read converts it, but not the arrays and objects in it; clones
-/// share what was converted.
+/// An array or an object. The first read converts the value, but not the arrays and objects inside
+/// of it. Clones share the converted value.
 #[derive(Clone, Debug)]
 struct Unread<'v> {
     source: Source<'v>,
@@ -184,7 +185,7 @@ impl Val for Unread<'_> {
     }
 }
 
-/// The number of items needs no conversion.
+/// The size is the number of items, which needs no conversion.
 impl Sizer for Unread<'_> {
     fn size(&self) -> CelInt {
         let items = match self.source {

@@ -1,8 +1,8 @@
 //! Kinds of the values in expressions, and operations that no value of these kinds supports.
 //!
-//! CEL decides at run time whether an operation supports its operands. [`check::problems`] finds the
-//! operations that can never succeed, whatever the state is. Everything else is accepted: a value
-//! whose kind is not clear has all kinds.
+//! CEL decides at run time whether an operation supports its operands. [`check::problems`] finds
+//! the operations that fail for every state. All other operations are accepted: a value of unknown
+//! kind counts as having all kinds.
 
 pub(crate) mod check;
 mod operation;
@@ -27,8 +27,8 @@ impl Kinds {
     pub(crate) const MAP: Self = Self(1 << 8);
     /// Values that support no operation but a comparison with `==`, such as types.
     const OTHER: Self = Self(1 << 9);
-    /// Numbers. A number of the state can have each of these kinds: JSON does not tell `1` from
-    /// `1.0`, and integers above 63 bits are unsigned.
+    /// Numbers. A number of the state can have any of these kinds: JSON does not distinguish `1`
+    /// from `1.0`, and integers of more than 63 bits are unsigned.
     pub(crate) const NUMBER: Self = Self::INT.or(Self::UINT).or(Self::DOUBLE);
     /// Values of the state.
     pub(crate) const JSON: Self =
@@ -46,18 +46,18 @@ impl Kinds {
         Self(self.0 & other.0)
     }
 
-    /// Returns true if a kind is in both sets.
+    /// Returns true if the two sets have a kind in common.
     fn meets(self, other: Self) -> bool {
         self.and(other) != Self::NONE
     }
 
-    /// Returns true if the set says something about a value of the state.
+    /// Returns true if the set excludes some values of the state.
     pub(crate) fn is_known(self) -> bool {
         self.and(Self::JSON) != Self::JSON
     }
 }
 
-/// Lists the kinds. `null` is only named if there is no other kind, since every channel can be
+/// Lists the kinds. `null` is listed only if it is the only kind, because every channel can be
 /// without a value.
 impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

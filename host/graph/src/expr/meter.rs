@@ -78,8 +78,8 @@ impl ConditionBudget {
             return Ok(());
         }
         let message = format!(
-            "`{text}` takes more than {CONDITION_STEPS} steps, including the conditions evaluated \
-             before in the same superstep: read less of the state"
+            "`{text}` takes more than {CONDITION_STEPS} steps, together with the conditions that \
+             were evaluated before in the same superstep: read less of the state"
         );
         Err(Exceeded::new("condition_steps", CONDITION_STEPS, message))
     }
@@ -130,8 +130,8 @@ fn used<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Ex
     Ok(arguments.swap_remove(1))
 }
 
-/// Implements [`SIZE`]. A list and an object know their size, so only the characters of a text are
-/// counted.
+/// Implements [`SIZE`]. The size of a list or an object is known, so only the characters of a
+/// string count.
 fn sized<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let budget = budget_of(&arguments)?;
     if !is_container(arguments[1].as_ref()) {
@@ -143,7 +143,7 @@ fn sized<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, E
 fn same<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let budget = budget_of(&arguments)?;
     let [_, one, other, wanted] = arguments.as_slice() else { return Err(misused()) };
-    // A container is unequal to a value of another type without a walk through its items.
+    // The comparison of a container with a value of another type does not read its items.
     let work = match (is_container(one.as_ref()), is_container(other.as_ref())) {
         (true, false) => size(other.as_ref()),
         (false, true) => size(one.as_ref()),
@@ -161,7 +161,7 @@ fn looped<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, 
     let each = arguments[2].downcast_ref::<CelInt>().map_or(1, |each| *each.inner());
     let rounds = items.saturating_mul(each);
     budget.take(size(range).saturating_add(u64::try_from(rounds).unwrap_or_default()))?;
-    // The interpreter iterates over objects in an order that differs between equal objects.
+    // The interpreter's order of iteration differs between equal objects.
     if let BuiltinRef::Map(map) = range.as_builtin() {
         return Ok(CowVal::owned(keys_in_order(map)));
     }
@@ -188,8 +188,8 @@ fn keys_in_order<'v>(map: &CelMap<'v>) -> CelList<'v> {
     CelList::from(keys.into_iter().map(value).collect::<Vec<_>>())
 }
 
-/// Returns the step budget, after taking one step. Fails if the budget is used up, because a loop
-/// that swallows errors would otherwise walk through a value for every item.
+/// Returns the step budget, after taking one step. Fails if the budget is used up: a loop that
+/// swallows errors would otherwise continue and read a value for every item.
 fn budget_of(arguments: &[CowVal<'_, '_>]) -> Result<ConditionBudget, ExecutionError> {
     let meter = arguments.first().and_then(|meter| meter.downcast_ref::<Meter>());
     let budget = meter.map(|meter| meter.0.clone()).ok_or_else(misused)?;
@@ -202,14 +202,14 @@ fn misused() -> ExecutionError {
 }
 
 fn is_container(value: &dyn Val) -> bool {
-    // The view of a list or an object as a built-in value would convert it.
+    // Viewing a list or an object as a built-in value would convert it.
     match value.get_type().kind() {
         Kind::List | Kind::Map => true,
         _ => matches!(value.as_builtin(), BuiltinRef::Optional(_)),
     }
 }
 
-/// Returns the number of steps of copying, comparing or reading a value once.
+/// Returns the number of steps that it takes to copy, compare or read a value once.
 fn size(value: &dyn Val) -> u64 {
     match value.as_builtin() {
         BuiltinRef::String(text) => text_size(text.inner().len()),
@@ -236,7 +236,7 @@ fn key_size(key: &CelMapKey<'_>) -> u64 {
     }
 }
 
-/// Returns the number of steps of reading a string of `bytes` bytes once.
+/// Returns the number of steps that it takes to read a string of `bytes` bytes once.
 pub(super) fn text_size(bytes: usize) -> u64 {
     /// Bytes of text that count as one step.
     const STEP: u64 = 16;

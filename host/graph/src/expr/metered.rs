@@ -2,9 +2,10 @@
 //!
 //! The interpreter has no budget of its own. [`metered`] wraps each operand whose size determines
 //! the time of an operation into a call of a function of [`super::meter`]: ranges of loops,
-//! operands that are compared or copied, arguments of functions. The length of the text bounds the
-//! time of everything else. A loop counts all of its iterations when it starts: its body can
-//! swallow the error for an exceeded limit, and the remaining iterations are then already counted.
+//! operands that are compared or copied, arguments of functions. The length of the expression
+//! bounds the time of all other operations. A loop counts all of its iterations when it starts: its
+//! body can swallow the error for an exceeded limit, and the remaining iterations are then already
+//! counted.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use cel::common::types::{CelBool, CelInt};
@@ -15,7 +16,7 @@ use super::meter::{LOOP, METER, SAME, SIZE, USE};
 /// The function that returns the number of items or characters.
 const SIZE_FUNCTION: &str = "size";
 
-/// Operators that only evaluate their operands, without a cost of their own.
+/// Operators that only evaluate their operands, so that the operators themselves take no steps.
 const FREE: [&str; 6] = [
     operators::CONDITIONAL,
     operators::LOGICAL_AND,
@@ -104,7 +105,7 @@ fn of_call(call: &CallExpr, accumulators: &[&str]) -> Expr {
     }
 }
 
-/// Returns true for a key whose failed lookup does not copy the container.
+/// Returns true for a key with which a failed lookup does not copy the container.
 fn is_cheap_key(key: &Expression) -> bool {
     match &key.expr {
         Expr::Literal(LiteralValue::UInt(_) | LiteralValue::String(_)) => true,
@@ -141,7 +142,8 @@ fn of_loop(all: &ComprehensionExpr, outer: &[&str]) -> ComprehensionExpr {
     }
 }
 
-/// Returns the number of nodes of an expression, which bounds the steps of one iteration.
+/// Returns the number of nodes of an expression, which bounds the steps of one iteration of a loop
+/// with the expression as its body.
 fn nodes(expression: &Expression) -> i64 {
     let all = |parts: &[Expression]| parts.iter().map(nodes).sum::<i64>();
     1 + match &expression.expr {
@@ -164,8 +166,8 @@ fn of_entry(entry: &EntryExpr) -> i64 {
     }
 }
 
-/// Wraps an operand into a call of a counting function. The length of the text bounds the size of
-/// literals.
+/// Wraps an operand into a call of a counting function. Literals are not wrapped: the length of the
+/// expression bounds their size.
 fn used(counting: &str, expression: Expression, accumulators: &[&str]) -> Expression {
     match &expression.expr {
         Expr::Literal(_) => expression,

@@ -133,7 +133,7 @@ fn channels_of_a_condition_are_collected() {
     assert_eq!(condition.channels().into_iter().collect::<Vec<_>>(), ["a", "c", "d"]);
 }
 
-/// Returns the steps of a condition that is true of a list with this number of messages.
+/// Returns the number of steps of a condition that is true for a list of `length` messages.
 fn steps(text: &str, length: u64) -> u64 {
     let message = |n: u64| json!({ "id": n.to_string(), "parts": vec![n; 50] });
     let messages: Vec<Value> = (0..length).map(message).collect();
@@ -154,7 +154,7 @@ fn conditions_that_do_not_read_items_take_the_same_steps_for_any_list() {
     ] {
         assert_eq!(steps(text, 10), steps(text, 2_000), "{text}");
     }
-    // The items, but not what they contain.
+    // The condition reads an item, but not the values in it.
     let last = "state.messages[size(state.messages) - 1].id != ''";
     assert!(steps(last, 2_000) < 2_100, "{}", steps(last, 2_000));
 }
@@ -178,9 +178,9 @@ fn expensive_conditions_exceed_the_step_limit() {
         "!state.op.all(a, state.op.all(b, a + b >= 0))",
         "size(state.op.map(a, state.op.map(b, a + b))) == 0",
         "state.op.filter(a, state.op.exists_one(b, b < 0)) == []",
-        // `||` swallows errors, so the loop continues.
+        // The loop continues after the limit is exceeded, because `||` swallows errors.
         "state.op.exists(a, state.op.exists(b, b.x == a) || state.op.exists(b, b.x == a))",
-        // Expensive without nested loops.
+        // A condition that is expensive without nested loops.
         "state.op.exists(a, a + 5000 in state.op)",
         "state.op.exists(a, state.op == state.deep)  || state.op.exists(a, [state.op] == [a])",
         "state.op.exists(a, state.op + state.op == [a])",

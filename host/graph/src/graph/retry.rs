@@ -25,7 +25,7 @@ pub struct RetryPolicy {
     pub factor: f64,
     /// Upper bound of a delay, in milliseconds.
     pub max_ms: u64,
-    /// Whether each delay is shortened by a random share of up to one half.
+    /// Whether each delay is shortened by a random part of up to one half.
     pub jitter: bool,
     /// Failure codes to retry on; `None` retries every retryable failure.
     pub on: Option<BTreeSet<String>>,
@@ -64,7 +64,7 @@ impl RetryPolicy {
     /// Returns the delay after failed attempt number `attempt` (from 1), in milliseconds.
     ///
     /// `jitter` is a random number from 0 to 1. The caller supplies it, since this crate has no
-    /// source of randomness. At 1 the delay is full, at 0 it is half.
+    /// source of randomness. The value 1 gives the full delay, and 0 gives half of it.
     pub fn backoff_ms(&self, attempt: u32, jitter: f64) -> u64 {
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let grown = self.initial_ms as f64 * self.factor.powi(exponent);

@@ -21,8 +21,9 @@ impl BlobRef {
         text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
     }
 
-    /// Appends every blob reference in `text` to `found`. A reference inside a longer word counts
-    /// as well, since keeping an unused blob does less harm than deleting one that is in use.
+    /// Appends every blob reference in `text` to `found`. A reference inside of a longer word
+    /// counts, too, because keeping an unused blob does less harm than deleting a blob that is in
+    /// use.
     pub fn find_in(mut text: &[u8], found: &mut Vec<Self>) {
         while text.len() >= BLOB_SCHEME.len() + DIGEST_DIGITS {
             let Some(colon) = memchr::memchr(b':', text) else { return };

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_call_of_a_call_key_is_the_last_number_of_its_scope() {
+    fn the_last_number_of_a_scope_is_the_outer_call() {
         let outer = key("t", &[3, 1], 2).outer();
         assert_eq!(outer, Some(key("t", &[3], 1)));
         let outermost = outer.and_then(|call| call.outer());

@@ -79,15 +79,16 @@ impl Namespace {
         std::iter::successors(Some(self.clone()), Self::parent)
     }
 
-    /// Returns the namespaces from below the root graph down to this one.
+    /// Returns this namespace and those of its parent graphs without the root graph, the outermost
+    /// first.
     pub fn path(&self) -> Vec<Self> {
         let mut path: Vec<Self> = self.ancestors().filter(|graph| !graph.is_root()).collect();
         path.reverse();
         path
     }
 
-    /// Returns the direct subgraph of `around` that is this graph or contains it; `None` if there
-    /// is none.
+    /// Returns the namespace of the direct subgraph of `around` that is or contains this graph;
+    /// `None` if this graph is not below `around`.
     pub fn child_of(&self, around: &Self) -> Option<Self> {
         self.ancestors().find(|graph| graph.parent().as_ref() == Some(around))
     }
@@ -123,8 +124,8 @@ impl Namespace {
         place.split(CALL_SEPARATOR).map(|number| number.parse().ok()).collect()
     }
 
-    /// Returns the namespace of this graph below another parent graph. `task` replaces the task in
-    /// a namespace that has one.
+    /// Returns the namespace that this graph has below the parent graph `around`. If the namespace
+    /// names a task, `task` replaces it.
     #[must_use]
     pub fn rebased(&self, around: &Self, task: Option<&TaskId>) -> Self {
         let level = self.level();

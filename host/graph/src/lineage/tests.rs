@@ -16,7 +16,7 @@ use crate::testing::{
     ScriptedResult, event, finished, graph, interrupt_raised, ready, start, thread,
 };
 
-/// Compiles a schema whenever it is needed.
+/// A schema source without a cache.
 struct Uncached;
 
 impl SchemaSource for Uncached {
@@ -67,7 +67,7 @@ fn task_with_a_pending_interrupt_waits() {
 }
 
 #[test]
-fn first_end_of_a_task_wins() {
+fn only_the_first_end_of_a_task_has_an_effect() {
     let (_, mut lineage, [a, _]) = two();
     let base = lineage.checkpoint.meta.id;
     lineage.apply(&finished(&a, base, ScriptedResult::write("x", 1)));
@@ -78,7 +78,7 @@ fn first_end_of_a_task_wins() {
 }
 
 #[test]
-fn end_of_a_task_of_another_checkpoint_has_no_effect() {
+fn finished_task_of_another_checkpoint_has_no_effect() {
     let (_, mut lineage, [a, _]) = two();
     let before = lineage.clone();
     lineage.apply(&finished(&a, CheckpointId(9), ScriptedResult::write("x", 1)));
@@ -86,7 +86,7 @@ fn end_of_a_task_of_another_checkpoint_has_no_effect() {
 }
 
 #[test]
-fn reopening_an_interrupt_discards_its_answer_and_later_results() {
+fn a_reopened_interrupt_loses_its_answer_and_later_results() {
     let (graph, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let question = interrupt_raised(&a.id, "a", 1);
@@ -167,11 +167,12 @@ fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Inte
 }
 
 #[test]
-fn reopening_an_interrupt_discards_later_interrupts_of_its_task() {
+fn a_reopened_interrupt_discards_later_interrupts_of_its_task() {
     let (_, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let second = |kind| Event { run: RunId::new("second").unwrap(), ..event(kind) };
-    // Two concurrent calls have raised interrupts. The answer to one causes further interrupts.
+    // Two concurrent calls have raised interrupts. After the answer to one of them, its call raises
+    // further interrupts.
     let (first, beside) = (round(&a, 0, 0), round(&a, 1, 0));
     for question in [&first, &beside] {
         lineage.apply(&event(EventKind::InterruptRaised(question.clone())));

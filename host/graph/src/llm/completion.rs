@@ -52,9 +52,9 @@ pub struct Usage {
 /// The completion of a model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Id of the message that the completion becomes. Its deltas were streamed under the same id.
-    /// The gate assigns it to completions of tasks. The journal contains it, so a reused completion
-    /// keeps it.
+    /// Id of the message that the completion becomes. The deltas of the completion are streamed
+    /// under the same id. The gate assigns an id to completions that tasks request. The journal
+    /// contains the id, so a reused completion keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Parts of the output, in order.

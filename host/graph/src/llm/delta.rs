@@ -36,8 +36,8 @@ pub enum Delta {
 }
 
 impl Delta {
-    /// Appends the next delta of the same completion if it continues this one. Returns it
-    /// otherwise.
+    /// Appends `next`, the next delta of the same completion, if it continues this delta. Returns
+    /// `next` otherwise.
     pub fn join(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::Text { text }, Self::Text { text: more })

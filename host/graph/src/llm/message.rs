@@ -43,7 +43,7 @@ pub struct Image {
 /// A tool call that a model requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Id that the result must carry.
+    /// Id of the call, which the result repeats.
     pub id: String,
     /// Name of the tool.
     pub name: String,
@@ -62,8 +62,9 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// `type` of the [`Part::Other`] that holds data which a provider expects back, such as signatures.
-/// Messages of the `std` plugin and of the Agent Server store the part in a field of this name.
+/// The `type` of a [`Part::Other`] with data that a provider expects in later requests, such as
+/// signatures. Messages of the `std` plugin and of the Agent Server store the part in a field of
+/// this name.
 pub const PROVIDER_STATE: &str = "provider_state";
 
 /// One part of a message.

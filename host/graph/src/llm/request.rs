@@ -94,16 +94,17 @@ impl CompletionRequest {
 /// Overrides of the models and attempts of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tries {
-    /// Index of the only model of the route to call, from 0.
+    /// Index, from 0, of the only candidate of the route that the host calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<u32>,
     /// Maximum number of retries per model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Maximum time without a sign of progress from the model, in milliseconds.
+    /// Maximum time without data from the model, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u32>,
-    /// Whether the model may correct output that does not match the schema once; true by default.
+    /// Whether the model gets one repair turn for output that does not match the schema; true by
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<bool>,
 }

@@ -116,7 +116,7 @@ pub struct RunFileProjector<'m> {
     mapping: &'m FileProjection,
     failed: Option<Template>,
     subject: &'m RunInfo,
-    /// Tasks that have a file, from the event that they emitted or from a failure.
+    /// Tasks for which a file was made, from an event that the task emitted or from its failure.
     tasks_with_file: BTreeSet<TaskId>,
 }
 
@@ -129,7 +129,7 @@ impl<'m> RunFileProjector<'m> {
         Self { mapping, failed, subject, tasks_with_file: BTreeSet::new() }
     }
 
-    /// Returns true if an event becomes a file whose content uses the state.
+    /// Returns true if the file that an event becomes uses the state in its content.
     pub fn wants_state(&self, event: &Event) -> bool {
         matches!(event.kind, EventKind::TaskFailed(_))
             && self.failed.as_ref().is_some_and(|failed| failed.uses("state"))
@@ -187,7 +187,7 @@ impl<'m> RunFileProjector<'m> {
 }
 
 impl FileProjection {
-    /// Returns the first parts of the paths of all files below the folder, up to the first part
+    /// Returns the components that the paths of all files begin with, up to the first component
     /// with a placeholder.
     pub fn fixed_parts(&self) -> Vec<String> {
         let fixed = self.parts.iter().map_while(|pieces| match pieces.as_slice() {
@@ -224,7 +224,7 @@ fn field_text(value: Option<&Value>) -> String {
     text
 }
 
-/// Replaces all characters to which a file system gives a meaning, and limits the length.
+/// Replaces all characters that have a meaning in file systems, and limits the length.
 fn sanitize_file_name(text: &str) -> String {
     let mut name = String::new();
     for letter in text.chars() {

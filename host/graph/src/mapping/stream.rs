@@ -19,8 +19,8 @@ const VARIABLES: &[&str] =
 /// without data.
 const HEARTBEAT: HumanDuration = HumanDuration::from_ms(15_000);
 
-/// Minimum of [`StreamProjection::heartbeat`], in milliseconds. The comments only keep a connection
-/// open.
+/// Minimum of [`StreamProjection::heartbeat`], in milliseconds. A shorter interval has no use,
+/// because the comments only keep a connection open.
 const MIN_HEARTBEAT_MS: u64 = 100;
 
 /// Maximum number of messages that one event yields. A rule with `each` yields a message for every
@@ -173,7 +173,8 @@ pub struct StreamMessage {
 }
 
 /// Projects the events of one run to messages. The events must arrive in order from the first event
-/// of the run, even for a client that has received some messages, because messages are numbered.
+/// of the run, even if a client has already received some messages, because the number of a message
+/// counts all messages before it.
 #[derive(Clone, Debug)]
 pub struct StreamProjector {
     mapping: Arc<StreamProjection>,

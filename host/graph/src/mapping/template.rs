@@ -67,14 +67,15 @@ impl Template {
     }
 
     /// Returns the JSON value of the template, with the results of its expressions. An expression
-    /// that fails yields `null`, and so does one whose value exceeds [`RENDERED_BYTES`] with those
-    /// before it.
+    /// yields `null` if it fails, or if its value and the values before it exceed
+    /// [`RENDERED_BYTES`].
     pub(super) fn render(&self, variables: &Variables<'_>) -> Value {
         let mut left = RENDERED_BYTES;
         self.render_within(variables, &mut left)
     }
 
-    /// Renders the template with values of at most `left` weight, and subtracts their weight.
+    /// Renders the template with values of at most the weight `left`, and subtracts their weight
+    /// from `left`.
     fn render_within(&self, variables: &Variables<'_>, left: &mut u64) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),

@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::checkpoint::{ChannelValue, Values};
 use crate::id::ChannelName;
 
-/// The input of a task. It shares its values with the state or the send, so a task that waits for
-/// its node holds no copy of them.
+/// The input of a task. The input shares its values with the state or the send, so a task that has
+/// not started yet holds no copy of them.
 ///
-/// It is serialized like the value that [`Self::to_value`] returns.
+/// The serialized form is that of the value that [`Self::to_value`] returns.
 #[derive(Clone, Debug)]
 pub enum TaskInput {
     /// The part of the state that the node reads: an object. Channels without a value are left out.
@@ -41,8 +41,8 @@ impl TaskInput {
         }
     }
 
-    /// Returns a field of the input, or `null` if there is none, as an index of a [`Value`] does.
-    /// Copies a list with all of its items.
+    /// Returns a field of the input, or `null` if there is no such field. The result of a list is a
+    /// copy of all of its items.
     pub fn get(&self, name: &str) -> Cow<'_, Value> {
         match self {
             Self::State { values, reads } => {

@@ -79,7 +79,7 @@ fn each_failure_has_its_own_handler() {
     let nodes: Vec<&str> = handlers.iter().map(|task| task.node.as_str()).collect();
     assert_eq!(nodes, ["h", "h"]);
     assert!(handlers[0].id != handlers[1].id && handlers[0].index != handlers[1].index);
-    // An error handler can fail as well and can have a handler itself.
+    // An error handler can fail, and can have an error handler, too.
     lineage.apply(&failed(&handlers[0]));
     let second = ready(&graph, &lineage).remove(0);
     assert_eq!((second.node.as_str(), second.from.unwrap()), ("k", node("h")));
@@ -94,7 +94,7 @@ fn failed_task_without_a_handler_runs_again() {
 }
 
 #[test]
-fn second_executor_does_not_revert_a_handled_failure() {
+fn a_handled_failure_stays_handled_after_later_events_of_its_task() {
     let (graph, mut lineage, tasks) = begin();
     lineage.apply(&failed(&tasks[0]));
     let before = lineage.clone();
@@ -106,7 +106,7 @@ fn second_executor_does_not_revert_a_handled_failure() {
 }
 
 #[test]
-fn reopening_an_interrupt_discards_the_error_handlers_of_its_task() {
+fn a_reopened_interrupt_discards_the_error_handlers_of_its_task() {
     let (graph, mut lineage, tasks) = begin();
     let base = lineage.checkpoint.meta.id;
     let question = interrupt_raised(&tasks[0].id, "a", 0);

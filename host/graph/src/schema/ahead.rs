@@ -11,8 +11,8 @@
 /// First characters of quantifiers.
 const REPEATS: [char; 4] = ['*', '+', '?', '{'];
 
-/// Letters that match one character after a backslash. Other letters, and digits, denote an anchor,
-/// a reference to a group or an encoded character.
+/// Letters that, after a backslash, match one character. Other letters and digits after a backslash
+/// denote an anchor, a reference to a group or an encoded character.
 const LETTERS: &str = "dDsSwWfnrtv";
 
 /// Maximum number of parts of one pattern, each of which is matched separately.
@@ -52,7 +52,7 @@ fn split_tempered_dot(pattern: &str) -> Option<Vec<Part>> {
     let (is_wanted, inside, behind) = look_ahead(rest)?;
     let (repeat, end) = behind.strip_prefix(".)")?.split_at_checked(1)?;
     let is_whole = !is_wanted && matches!(repeat, "*" | "+") && end == "$";
-    // A pattern that matches the empty text occurs in every text.
+    // A pattern that matches the empty string matches everywhere.
     if !is_whole || fixed(inside).is_none() || outside(inside, '|').is_some() {
         return None;
     }
@@ -166,7 +166,8 @@ fn fixed(text: &str) -> Option<usize> {
 /// Returns the length of the character class at the beginning.
 fn class(text: &str) -> Option<usize> {
     let inside = text.strip_prefix("[^").or_else(|| text.strip_prefix('['))?;
-    // Some engines read `[]` and `[^]` as complete classes, others as the start of one.
+    // Some engines read `[]` and `[^]` as complete classes, and others read `]` as the first member
+    // of the class.
     if inside.starts_with(']') {
         return None;
     }
@@ -179,8 +180,8 @@ fn class(text: &str) -> Option<usize> {
     Some(text.len() - inside.len() + end + 1)
 }
 
-/// Returns the byte offset of the first `wanted` in a pattern that is outside of groups, classes
-/// and escapes; `None` if there is none.
+/// Returns the byte offset of the first character `wanted` that is outside of groups, classes and
+/// escapes; `None` if there is none.
 fn outside(text: &str, wanted: char) -> Option<usize> {
     let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
     for (at, sign) in text.char_indices() {

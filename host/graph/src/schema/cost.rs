@@ -10,8 +10,8 @@ use crate::schema::json_pointer::JsonPointer;
 use crate::schema::outline::{Id, Outline, Part, steps_of, text_steps};
 use crate::schema::pattern;
 
-/// Counts the steps of a validation, and fails if the budget has fewer left. Counting takes no more
-/// steps than the budget has.
+/// Counts the steps of a validation, and fails if the budget has fewer steps left. The counting
+/// itself takes at most as many steps as the budget has.
 ///
 /// The budget applies to the steps of deciding whether the value is valid, in which the validator
 /// caches the results of references. The return value is the number of steps of describing all
@@ -28,14 +28,15 @@ pub(super) fn count(
 struct Count<'o> {
     outline: &'o Outline,
     budget: &'o StepBudget,
-    /// Steps of describing the violations of parts to which references point, by part and value.
-    /// Like the validator, it caches only lists and objects.
+    /// Numbers of steps that describing the violations takes, by part and value. As in the
+    /// validator, only results of parts to which references point are cached, and only for lists
+    /// and objects.
     known: HashMap<(Id, *const Value), u64>,
 }
 
 impl Count<'_> {
-    /// Counts the steps of a part of the schema at a location, and returns the steps of describing
-    /// its violations.
+    /// Counts the steps of a part of the schema at a location, and returns the number of steps that
+    /// describing its violations takes.
     fn apply(
         &mut self,
         id: Id,
@@ -103,8 +104,8 @@ impl Count<'_> {
                 }
             }
         }
-        // Iterates over the smaller set: the properties of the value or those that the schema
-        // names.
+        // Iterates over the smaller set: the properties of the value, or the properties that the
+        // schema names.
         if part.members.len() < fields.len() {
             for (name, id) in &part.members {
                 if let Some(value) = fields.get(name) {

@@ -28,11 +28,11 @@ pub(super) struct Outline {
     pub(super) memory: u64,
 }
 
-/// One subschema of a document, which can also be `true` or `false`.
+/// One subschema of a document: an object, `true` or `false`.
 #[derive(Default)]
 pub(super) struct Part {
-    /// Number of steps of applying the keywords of the part to any value. Keywords that read a
-    /// string or an array take further steps, and so do the subschemas of the part.
+    /// Number of steps of applying the keywords of the part to any value. Not included are the
+    /// steps of keywords that read a string or an array, and the steps of subschemas.
     pub(super) steps: u64,
     /// Size of the compiled patterns that a string is matched against, in bytes.
     pub(super) patterns: u64,
@@ -82,7 +82,8 @@ const REGEX_STEPS: u64 = 1_000;
 /// Approximate memory of a value of a compiled schema without its path, in bytes.
 const NODE_BYTES: u64 = 500;
 
-/// Copies of the path of a value in a compiled schema: those of a keyword and of its schema.
+/// Number of copies of the path of each value in a compiled schema: one for a keyword and one for
+/// its schema.
 const PATH_COPIES: u64 = 2;
 
 /// Limits up to which a schema is not expensive: the number of parts at one location, the steps of
@@ -130,7 +131,7 @@ impl Part {
 
 struct Build<'s> {
     document: Document<'s>,
-    /// Parts by address, so that each is built once, however many references lead to it.
+    /// Parts by the address of their schema, so that a part with several references is built once.
     ids: HashMap<*const Value, Id>,
     parts: Vec<Part>,
     todo: Vec<(Id, &'s Value)>,
@@ -259,7 +260,7 @@ fn check_id(id: Id, fields: &Map<String, Value>) -> Result<(), SchemaError> {
     }
 }
 
-/// Returns the number of steps of comparing a value with another.
+/// Returns the number of steps that comparing a value with another takes.
 pub(super) fn steps_of(value: &Value) -> u64 {
     match value {
         Value::String(text) => text_steps(text),
@@ -271,14 +272,14 @@ pub(super) fn steps_of(value: &Value) -> u64 {
     }
 }
 
-/// Returns the number of steps of reading a string once.
+/// Returns the number of steps that reading a string once takes.
 pub(super) fn text_steps(text: &str) -> u64 {
     /// Bytes of text that count as one step.
     const STEP: u64 = 64;
     1 + text.len() as u64 / STEP
 }
 
-/// Size of a schema as it is written.
+/// Size of the JSON document of a schema.
 #[derive(Default)]
 struct Size {
     bytes: u64,
@@ -293,10 +294,10 @@ impl Size {
         self.bytes + PATH_COPIES * self.paths + NODE_BYTES * self.nodes
     }
 
-    /// Adds a value and all values in it. The value may have `levels` levels below it, and its path
-    /// has `path` bytes.
+    /// Adds a value and all values in it. At most `levels` levels may be nested in the value. The
+    /// path of the value has `path` bytes.
     fn add(&mut self, value: &Value, levels: u64, path: u64) -> Result<(), Exceeded> {
-        /// Length of the position of an item in a path, with the slash.
+        /// Assumed length of the position of an item in a path, with the slash, in bytes.
         const POSITION: u64 = 6;
         self.nodes += 1;
         self.paths += path;

@@ -1,4 +1,4 @@
-//! Patterns that match in time proportional to the text.
+//! Patterns that are matched in time proportional to the length of the text.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +20,9 @@ use crate::schema::options::options;
 /// of the library that compiles patterns do not change them.
 const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, PATTERN_COMPILED_BYTES];
 
-/// Product of text bytes and compiled pattern bytes that counts as one step. Each byte of the text
-/// may visit every state of the pattern, at about ten nanoseconds for a KiB of it.
+/// Product of text bytes and compiled pattern bytes that counts as one step. For each byte of the
+/// text, the engine may visit every state of the pattern, which takes about ten nanoseconds for
+/// each KiB of the compiled pattern.
 const STEP: u64 = 16 << 10;
 
 /// Letters of the escapes that the validator translates, each in a pass over the pattern.
@@ -42,7 +43,8 @@ impl Patterns {
     /// Returns the approximate compiled size of a `pattern`, in bytes. The pattern may have
     /// look-around.
     pub(super) fn keyword_size(&mut self, pattern: &str) -> Result<u64, SchemaError> {
-        // A longer pattern is rejected below; its parts could be many times as long.
+        // A longer pattern is not split, because its parts could be many times as long. `size`
+        // rejects it.
         let short = Some(pattern).filter(|pattern| pattern.len() as u64 <= PATTERN_BYTES);
         let Some(parts) = short.and_then(ahead::parts) else { return self.size(pattern) };
         self.look_ahead = true;
@@ -98,23 +100,23 @@ impl Patterns {
         const TABLES: u64 = 64;
         let of = |size: &u64| {
             let tables = size.saturating_mul(TABLES).min(PATTERN_COMPILED_BYTES);
-            // The pattern is compiled in both directions, and a text can fill the cache of states,
-            // which `options` limits.
+            // The engine compiles the pattern for both directions. Matching can fill the cache of
+            // states, whose size `options` limits.
             2 * *size + tables + PATTERN_COMPILED_BYTES
         };
         self.sizes.values().map(of).sum()
     }
 }
 
-/// Returns the number of escapes that the validator translates. Counts `\\d` as well, which is a
-/// backslash and a letter.
+/// Returns the number of escapes that the validator translates. Also counts `\\d`, which is an
+/// escaped backslash and a letter.
 fn escapes(pattern: &str) -> u64 {
     let pairs = pattern.as_bytes().windows(2);
     pairs.filter(|pair| pair[0] == b'\\' && TRANSLATED.contains(&pair[1])).count() as u64
 }
 
-/// Returns the size of a pattern that is compiled as the validator does, in bytes. `None` if it
-/// cannot be compiled, or is too large.
+/// Compiles a pattern with the options of the validator and returns the size, in bytes. Returns
+/// `None` if the pattern cannot be compiled or is too large.
 fn compiled_bytes(pattern: &str) -> Option<u64> {
     // The validator compares a text with such a pattern directly.
     if jsonschema_regex::analyze_pattern(pattern).is_some() {
@@ -123,7 +125,7 @@ fn compiled_bytes(pattern: &str) -> Option<u64> {
     let translated = jsonschema_regex::to_rust_regex(pattern).ok()?;
     let config = NFA::config().nfa_size_limit(Some(PATTERN_COMPILED_BYTES as usize));
     let compiled = NFA::compiler().configure(config).build(&translated).ok()?;
-    // While it is compiled, which the limit applies to, a pattern takes about twice as much.
+    // The limit applies during compilation, when a pattern takes about twice the memory.
     Some(2 * compiled.memory_usage() as u64)
 }
 
@@ -158,8 +160,8 @@ struct Pattern {
 /// A keyword, or the reason why it cannot be created.
 type Made<'a> = Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>>;
 
-/// Returns a factory for the `pattern` keywords of one schema. It compiles equal parts of patterns
-/// once.
+/// Returns a factory for the `pattern` keywords of one schema. The factory compiles equal parts of
+/// patterns once.
 pub(super) fn keyword()
 -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
 {
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!((patterns.compiled, patterns.sizes.len()), (compiled, 1));
     }
 
-    /// A few expensive parts combine to thousands of patterns.
+    /// A few expensive parts can be combined to thousands of patterns.
     #[test]
     fn equal_parts_of_patterns_are_compiled_once() {
         let mut compiled = Compiled::default();

@@ -1,4 +1,4 @@
-//! Resolution of `$ref`, always to a part of the same document.
+//! Resolution of `$ref`, which may refer only to parts of the same document.
 
 use std::collections::HashMap;
 

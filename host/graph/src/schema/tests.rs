@@ -1,11 +1,12 @@
-//! Tests of schemas that are too expensive, and of ordinary ones.
+//! Tests of schemas that are too expensive, and of ordinary schemas.
 
 use serde_json::{Value, json};
 
 use super::{Misfit, Schema, SchemaError};
 use crate::limit::SCHEMA_STEPS;
 
-/// Returns definitions that double: the last expands to `2^levels` subschemas at one location.
+/// Returns definitions each of which refers twice to the next, so that the first one expands to
+/// `2^levels` subschemas at one location.
 fn doubling(levels: u32, keyword: &str) -> Value {
     let mut defs = serde_json::Map::new();
     defs.insert("d0".into(), json!({ "type": "object" }));
@@ -172,7 +173,7 @@ fn look_around_at_a_known_position_is_supported() {
 }
 
 #[test]
-fn schemas_that_take_many_steps_for_a_small_value_are_expensive() {
+fn schemas_that_take_many_steps_for_a_small_value_count_as_expensive() {
     let is_expensive = |schema: &Value| Schema::compile(schema).unwrap().is_expensive();
     let optional = json!({ "anyOf": [{ "$ref": "#/$defs/date" }, { "type": "null" }] });
     let ordinary = json!({
@@ -200,10 +201,10 @@ fn memory_of_a_compiled_schema_counts_values_paths_and_patterns() {
 fn recursion_over_deep_values_is_bounded() {
     let schema = json!({ "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
     let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }));
-    // The validator caches the results of references, so this takes few steps.
+    // The validator caches the results of references, so validation takes few steps.
     assert!(Schema::compile(&schema).unwrap().validate(&deep(90)).is_ok());
-    // A description of the violations does not cache them and would take many steps, so the error
-    // has none.
+    // Describing the violations would take many steps, because the validator then caches no
+    // results. The error therefore has no description.
     let typed = json!({
         "type": "object",
         "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },
@@ -212,7 +213,8 @@ fn recursion_over_deep_values_is_bounded() {
     let error = Schema::compile(&typed).unwrap().validate(&wrong).unwrap_err();
     assert!(error.to_string().contains("too large to say where"), "{error}");
 
-    // Results for strings are not cached, and neither is what `unevaluatedProperties` needs.
+    // The validator caches neither results for strings nor the results that `unevaluatedProperties`
+    // needs.
     let names = json!({
         "additionalProperties": { "$ref": "#" },
         "allOf": [{ "additionalProperties": { "$ref": "#" } }],
@@ -232,7 +234,7 @@ fn steps_of_large_values_are_limited() {
     let unique = json!({ "uniqueItems": true });
     let schema = Schema::compile(&unique).unwrap();
     assert!(schema.validate(&list(100_000)).is_ok());
-    // All of these collide in a table that hashes numbers as floats.
+    // All of these numbers have the same hash if numbers are hashed as floats.
     let twins: Vec<u64> = (0..1_000).map(|n| (1 << 63) + n).collect();
     assert!(schema.validate(&json!(twins)).is_ok());
     let error = schema.validate(&json!(["a", "b", "a"])).unwrap_err();

@@ -43,8 +43,8 @@ impl<'i> Keyword<'i> for Unique {
     }
 }
 
-/// Writes a value as canonical text: keys in order, `1.0` as `1`. Equal values have equal canonical
-/// texts.
+/// Writes a value as canonical text: with sorted keys, and `1.0` as `1`. Equal values have equal
+/// canonical texts.
 fn write(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push('n'),
@@ -73,14 +73,14 @@ fn write(value: &Value, text: &mut String) {
     }
 }
 
-/// Writes a string after its length, which makes escapes unnecessary.
+/// Writes the length of a string and then the string, so that no characters need escapes.
 fn write_string(string: &str, text: &mut String) {
     text.push_str(&format!("\"{}:{string}", string.len()));
 }
 
-/// Returns a number as text, without a fraction of zero.
+/// Returns a number as text; `1.0` has the text `1`.
 fn plain(number: &Number) -> String {
-    /// Whole numbers below this convert to `i128` without loss.
+    /// Whole numbers of smaller magnitude are converted to `i128` without loss.
     const EXACT: f64 = 1e30;
     match number.as_f64().filter(|_| number.is_f64()) {
         #[allow(clippy::cast_possible_truncation, reason = "whole and in range")]

@@ -83,13 +83,13 @@ impl ValuesBuilder {
         writes: &BTreeMap<&ChannelName, Writes<'_>>,
         reduced: &BTreeMap<ChannelName, Value>,
     ) -> Result<(), StepError> {
-        // A write to an ephemeral channel replaces its value, so no reducer misses it.
+        // A write to an ephemeral channel replaces the value, so no reducer needs the old value.
         self.clear_ephemeral(graph);
         self.apply_before_tasks(graph, writes, reduced)
     }
 
-    /// Applies writes before a superstep that has not run yet. Ephemeral values stay, so its tasks
-    /// still see them.
+    /// Applies writes before a superstep that has not run yet. Ephemeral values stay, so that the
+    /// tasks of that superstep still read them.
     pub(super) fn apply_before_tasks(
         &mut self,
         graph: &Graph,
@@ -107,7 +107,7 @@ impl ValuesBuilder {
         self.check_size(graph)
     }
 
-    /// Checks the size of the state. Values that did not change know their weight.
+    /// Checks the size of the state. The weights of values that did not change are cached.
     fn check_size(&self, graph: &Graph) -> Result<(), StepError> {
         let allowed = graph.limits().state_bytes;
         let (mut bytes, mut largest) = (0_u64, None);

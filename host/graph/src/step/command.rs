@@ -54,7 +54,7 @@ pub fn command(
     if let Some(node) = named.find(|node| graph.node(node).is_none()) {
         return Err(unknown_node(graph, node));
     }
-    // Before they are added to the triggers one by one, in time proportional to their square.
+    // The tasks are counted first, because adding triggers one by one takes quadratic time.
     next::check_task_count(graph, command.sends.len())?;
     let made = match base {
         Some(base) => with_writes(graph, base, &command.writes, reduced, at)?,
@@ -121,8 +121,9 @@ fn targets(graph: &Graph, made: &Checkpoint, command: &Command) -> (Vec<Trigger>
     if now.is_empty() { (late, Vec::new()) } else { (now, late) }
 }
 
-/// Adds a trigger. A node that runs with the state runs once. If only sends trigger a node, the
-/// state becomes a further send: tasks keep their indexes, from which their ids are derived.
+/// Adds a trigger. A node without a send runs once, with the state as its input. If only sends
+/// trigger the node already, a further send with the state as its input is added, so that the tasks
+/// keep their indexes, from which their ids derive.
 fn add_trigger(triggers: &mut Vec<Trigger>, trigger: Trigger, state: &dyn Fn() -> Arc<Value>) {
     let mut of_node = triggers.iter().filter(|other| other.node == trigger.node).peekable();
     let is_further = of_node.peek().is_some();

@@ -30,8 +30,8 @@ pub enum EditAs {
     Node(NodeName),
     /// An input: the entry nodes run next. Must be the only edit.
     Input,
-    /// The input of a run in a history that is rebuilt. Like [`Self::Input`], except that the
-    /// source of the checkpoint is the input of a run.
+    /// The input of a run, when a history is rebuilt. Like [`Self::Input`], except that the source
+    /// of the checkpoint is the input of a run.
     RunInput,
     /// The end of the graph: nothing runs next. Must be the only edit, and has no writes.
     End,
@@ -51,15 +51,15 @@ impl Edit {
 }
 
 /// Applies edits and returns the new checkpoint. Several edits form one superstep: their writes are
-/// applied in the given order, as if all of their nodes had finished in it. What the edits lead to
-/// replaces the triggers of `base`; deferred nodes stay deferred.
+/// applied in the given order, as if all of their nodes had finished in it. The triggers that
+/// result from the edits replace those of `base`; deferred nodes stay deferred.
 ///
 /// `reduced` holds the results of [`super::edit_reductions`].
 ///
 /// # Errors
 ///
 /// [`StepError::AmbiguousEdit`] if the author of an edit cannot be inferred.
-/// [`StepError::InvalidEdit`] if there are no edits, if an edit that must be the only one is not,
+/// [`StepError::InvalidEdit`] if there are no edits, if one of several edits must be the only edit,
 /// for a node that the graph does not have, and for writes where none are allowed. Otherwise the
 /// errors of [`super::advance`] and [`super::accept_input`].
 pub fn edit(

@@ -38,7 +38,7 @@ pub fn accept_input(
     accept(graph, base, namespace, CheckpointSource::Input, &writes, reduced, at)
 }
 
-/// Checks an input, except for what depends on the state that it is applied to.
+/// Checks an input without the state to which the input will be applied.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ pub(super) fn accept(
     Ok(state.into_checkpoint(meta))
 }
 
-/// Checks writes that have no node.
+/// Checks writes that no node made.
 pub(super) fn check(graph: &Graph, writes: &[Write]) -> Result<(), StepError> {
     let budget = StepBudget::default();
     for write in writes {

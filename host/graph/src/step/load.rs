@@ -51,7 +51,7 @@ fn tasks_of_a_superstep_are_limited() {
 }
 
 #[test]
-fn inputs_of_numbers_count_their_memory_and_not_their_digits() {
+fn inputs_of_numbers_count_by_memory_and_not_by_digits() {
     let graph = sender();
     let input = Arc::new(json!(vec![0; 10_000]));
     let load = |tasks: u64| {
@@ -79,14 +79,14 @@ fn tasks_of_a_run_are_limited() {
         "run_tasks"
     );
 
-    // Another run counts its own tasks.
+    // The tasks of another run are counted separately.
     finish_superstep(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
     let other = super::CheckpointStamp { run: "other".parse().unwrap(), ..at(9) };
     let next = advance(&graph, &lineage, &BTreeMap::new(), other).unwrap();
     assert_eq!(next.meta.tasks, 2);
 }
 
-/// Returns a graph whose state has at most 10,000 bytes. Its node runs without end.
+/// Returns a graph whose state has at most 10,000 bytes. Its node runs again and again.
 fn small_state() -> Graph {
     let text = r#"[graphs.g]
         entry = "a"
@@ -130,7 +130,8 @@ fn inputs_edits_and_commands_cannot_make_a_state_above_the_limit() {
         assert_eq!(limit(made), "state_bytes");
     }
 
-    // A larger state, which another limit allowed, can be copied, ended and made smaller.
+    // A state above the limit, which a higher limit allowed before, can still be copied, ended and
+    // made smaller.
     let mut large = base;
     large.values.insert("kind".parse().unwrap(), json!("x".repeat(20_000)).into());
     for (as_node, writes) in [

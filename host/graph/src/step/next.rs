@@ -43,8 +43,8 @@ pub(super) struct NextTriggers {
     pub(super) deferred: Vec<Trigger>,
 }
 
-/// Returns what runs next. The `goto` of a task replaces the edges, branches and barriers of its
-/// node; its sends are added.
+/// Returns the triggers of the next superstep. The `goto` of a task replaces the edges, branches
+/// and barriers of its node. The sends of a task are added.
 pub(super) fn next(
     graph: &Graph,
     base: &CheckpointMeta,
@@ -107,8 +107,9 @@ pub(super) fn check_load(graph: &Graph, triggers: &[Trigger]) -> Result<(), Step
     Ok(())
 }
 
-/// Splits triggers into those that run next and deferred ones. `waiting` are the triggers that are
-/// already deferred. The deferred ones run next if nothing else is triggered.
+/// Splits triggers into triggers of the next superstep and deferred triggers. `waiting` are the
+/// triggers that are already deferred. The deferred triggers become those of the next superstep if
+/// there are no others.
 pub(super) fn split_deferred(
     graph: &Graph,
     triggers: Vec<Trigger>,

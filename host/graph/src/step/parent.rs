@@ -7,8 +7,8 @@ use crate::id::NodeName;
 use crate::lineage::Lineage;
 use crate::step::tasks_in_order;
 
-/// The outcome that tasks of a subgraph return for the parent graph. It is the outcome of the task
-/// that runs the subgraph.
+/// The outcome that tasks of a subgraph return for the parent graph. This outcome becomes the
+/// outcome of the task that runs the subgraph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParentOutcome {
     /// Writes, in task order.
@@ -19,8 +19,9 @@ pub struct ParentOutcome {
     pub sends: Vec<Send>,
 }
 
-/// Returns the outcome of the finished tasks for the parent graph; `None` if no task has one. An
-/// outcome ends the subgraph and discards the results of its other tasks in the superstep.
+/// Returns the outcome of the finished tasks for the parent graph; `None` if no task has such an
+/// outcome. An outcome ends the subgraph and discards the results of its other tasks in the
+/// superstep.
 pub fn parent_outcome(lineage: &Lineage) -> Option<ParentOutcome> {
     let mut outcome: Option<ParentOutcome> = None;
     let mut named = BTreeSet::new();

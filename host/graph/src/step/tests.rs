@@ -263,7 +263,7 @@ fn validations_of_one_outcome_or_input_share_a_budget_of_steps() {
 }
 
 #[test]
-fn plugin_reducers_run_before_the_superstep_is_applied() {
+fn results_of_plugin_reducers_are_applied_with_the_superstep() {
     let voted = graph(
         r#"[graphs.g]
         entry = ["a", "b"]
@@ -305,7 +305,7 @@ fn two_overwrites_of_a_plugin_channel_are_an_error() {
         }
         lineage.apply(&event);
     }
-    // The plugin is called for the plain write, so there is a result that could be applied.
+    // There is a result that could be applied, because the plain write also calls the plugin.
     let wanted = plugin_reductions(&voted, &lineage);
     assert_eq!((wanted.len(), &wanted[0].updates), (1, &vec!["c".into()]));
     let channel = wanted[0].channel.clone();

@@ -1,4 +1,4 @@
-//! Documents whose parts are small and add up.
+//! Tests of documents that exceed limits only by the sum of many small parts.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::limit::{DOCUMENT_LIMIT_BYTES, DOCUMENT_PROBLEMS, DOCUMENT_TEXT_BYTES}
 #[derive(Default)]
 struct LargeTexts {
     reads: Cell<usize>,
-    /// How often the declaration of a node was read.
+    /// Number of times that the declaration of a node was read.
     declared: Cell<usize>,
 }
 
@@ -52,7 +52,7 @@ impl PluginCatalog for LargeTexts {
     }
 }
 
-/// Returns a graph with two nodes, each of which reads a text for each of its keys.
+/// Returns a graph with two nodes, each of which has `keys` keys whose values are texts of files.
 fn with_texts(keys: usize) -> String {
     let files: String = (0..keys).map(|key| format!("k{key} = \"p\"\n")).collect();
     let node = |name: &str| format!("[graphs.g.nodes.{name}.with_files]\n{files}");

@@ -9,8 +9,8 @@ use crate::expr::{parsed, references};
 use crate::suggest;
 
 /// Returns descriptions of the operations of a condition that never succeed, and of a result that
-/// is never a boolean. `channel` returns the kinds of the values of a channel. Returns none for a
-/// condition that does not parse.
+/// is never a boolean. `channel` returns the kinds of the values of a channel. Returns an empty
+/// list for a condition that does not parse.
 pub(crate) fn problems(condition: &str, channel: &dyn Fn(&str) -> Kinds) -> Vec<String> {
     let Ok((expression, _)) = parsed(condition) else { return Vec::new() };
     let mut checker = KindChecker { channel, variables: Vec::new(), problems: Vec::new() };
@@ -30,7 +30,7 @@ struct KindChecker<'a> {
 }
 
 impl KindChecker<'_> {
-    /// Returns the kinds that an expression can have. After a problem, that is any.
+    /// Returns the kinds that an expression can have. Returns [`Kinds::ANY`] after a problem.
     fn expression(&mut self, expression: &Expression) -> Kinds {
         match &expression.expr {
             Expr::Select(select) if select.test => {
@@ -79,7 +79,7 @@ impl KindChecker<'_> {
         match bound {
             Some((_, kinds)) => *kinds,
             None if name == "state" => Kinds::MAP,
-            // The name of a type.
+            // An identifier that is neither a variable nor a channel is the name of a type.
             None => Kinds::OTHER,
         }
     }
@@ -141,7 +141,8 @@ impl KindChecker<'_> {
         }
     }
 
-    /// Returns the kinds of the result of an operator. Reports operands without a form.
+    /// Returns the kinds of the result of an operator. Reports operands for which the operator has
+    /// no form.
     fn apply<const OPERANDS: usize>(
         &mut self,
         operator: &str,
@@ -201,7 +202,7 @@ impl KindChecker<'_> {
     }
 }
 
-/// Returns true if each value can be of a kind that is wanted.
+/// Returns true if each value can have a kind that the corresponding operand accepts.
 fn accepts(wanted: &[Kinds], values: &[Kinds]) -> bool {
     wanted.iter().zip(values).all(|(wanted, kinds)| kinds.meets(*wanted))
 }
@@ -252,7 +253,7 @@ fn unknown_function(name: &str) -> String {
     }
 }
 
-/// Returns a call of a function.
+/// Returns an example of a call of a function, such as `x.contains(y)`.
 fn usage(function: &Function) -> String {
     let letters = ["x", "y"].into_iter().take(function.arguments.len());
     let name = function.name;

@@ -4,7 +4,8 @@ use cel::common::ast::operators;
 
 use super::Kinds;
 
-/// The form of an operation for certain operands: kinds of each operand, and those of the result.
+/// One form of an operation: the kinds of each operand for which it is defined, and the kinds of
+/// the result.
 pub(super) struct Form<const OPERANDS: usize> {
     pub(super) operands: [Kinds; OPERANDS],
     pub(super) result: Kinds,
@@ -92,7 +93,7 @@ const NOT: &[Form<1>] = &[form([Kinds::BOOL], Kinds::BOOL)];
 
 const NEGATE: &[Form<1>] = &[form([Kinds::INT], Kinds::INT), form([Kinds::DOUBLE], Kinds::DOUBLE)];
 
-/// The operator that ends the loop of a macro. It accepts everything.
+/// The operator that ends the loop of a macro. It accepts values of every kind.
 const NOT_STRICTLY_FALSE: &[Form<1>] = &[form([Kinds::ANY], Kinds::BOOL)];
 
 /// Returns the forms of an operator with one operand.
@@ -122,8 +123,8 @@ const fn on_value(name: &'static str, arguments: &'static [Kinds], result: Kinds
     Function { name, is_called_on_value: true, arguments, result }
 }
 
-/// The functions of the interpreter with the features that it is built with. Those of optional
-/// values are left out, because no expression can make an optional value.
+/// The functions of the interpreter with the features that it is built with. The functions of
+/// optional values are left out, because no expression can make an optional value.
 pub(super) const FUNCTIONS: &[Function] = &[
     global("size", &[SIZED], Kinds::INT),
     on_value("size", &[SIZED], Kinds::INT),
@@ -140,5 +141,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
     on_value("endsWith", &[Kinds::STRING, Kinds::STRING], Kinds::BOOL),
 ];
 
-/// The macros that loop. With the wrong number of arguments, they are left as calls.
+/// The macros that loop. The parser does not expand a macro with the wrong number of arguments,
+/// which stays a call.
 pub(super) const LOOPS: [&str; 5] = ["all", "exists", "exists_one", "filter", "map"];

@@ -9,14 +9,15 @@ use crate::schema::reference;
 /// unknown.
 const PARTS: u32 = 1_000;
 
-/// Maximum nesting of subschemas for the same value. References can be circular.
+/// Maximum nesting of subschemas for the same value. The limit is needed because references can be
+/// circular.
 const DEPTH: u32 = 16;
 
 impl Kinds {
-    /// Returns the kinds of the values that fit a schema; more than that if the schema is not
-    /// simple, never fewer.
+    /// Returns the kinds of the values that fit a schema. For a schema that is not simple, the
+    /// result can contain further kinds, but it never lacks one.
     pub(crate) fn of_schema(schema: &Value) -> Self {
-        // The same keywords mean other things in other drafts.
+        // In schemas of other drafts, the same keywords have other meanings.
         if schema.get("$schema").is_some() {
             return Self::JSON;
         }
@@ -68,7 +69,7 @@ impl<'s> Reader<'s> {
             },
             None => self.of_keywords(fields, depth),
         };
-        // No value fits, which leaves nothing to say about the values.
+        // If no value fits the schema, nothing is known about the values.
         if kinds == Kinds::NONE { Kinds::JSON } else { kinds }
     }
 

@@ -35,7 +35,7 @@ fn succeeds(condition: &Condition, state: &Values) -> bool {
     condition.eval(state, &ConditionBudget::default()).is_ok()
 }
 
-/// Asserts that a problem is found in an operation exactly if the interpreter fails.
+/// Asserts that the check reports a problem with an operation exactly if the interpreter fails.
 fn check(operation: &str) {
     // A comparison never fails, and its result is a boolean.
     let condition = format!("{operation} != 'x'");
@@ -72,7 +72,7 @@ fn functions_have_the_forms_of_the_interpreter() {
             check(&format!("({value}).{name}({argument})"));
         }
     }
-    // Called in another way, or with other arguments.
+    // Calls in another form, or with other arguments.
     for call in ["size()", "size('a', 'b')", "'1'.int()", "contains('a', 'b')", "'a'.contains()"] {
         check(call);
     }

@@ -1,4 +1,4 @@
-//! Tests of commands, and of what runs after them.
+//! Tests of commands, and of the nodes that run after them.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ fn sends_of_a_command_are_limited() {
         sends: (0..count).map(|_| send("c", json!(1))).collect(),
         ..Command::default()
     };
-    // So many that it would take minutes to add them one by one.
+    // There are so many sends that adding them one by one would take minutes.
     let error = apply(&graph, &base, &wish(20 * STEP_TASKS)).unwrap_err();
     assert!(matches!(&error, StepError::Limit(it) if it.limit == "step_tasks"), "{error}");
     assert_eq!(next(&apply(&graph, &base, &wish(3)).unwrap()).len(), 2 + 3);

@@ -1,4 +1,4 @@
-//! Tests of edits, and of what runs after them.
+//! Tests of edits, and of the nodes that run after them.
 
 use std::collections::BTreeMap;
 
