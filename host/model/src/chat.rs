@@ -84,7 +84,7 @@ impl<'a> Chat<'a> {
         Ok(Self { messages, tools: &request.tools })
     }
 
-    /// Inserts this instruction before all others.
+    /// Inserts an instruction before all other instructions.
     pub(crate) fn with_instructions(mut self, text: String) -> Self {
         self.messages.insert(0, ChatMessage::System(text));
         self
@@ -179,7 +179,8 @@ fn convert_message<'a>(
             Ok(ChatMessage::User(shown))
         }
         Role::Assistant => Ok(ChatMessage::Assistant(parts.into())),
-        // A message of role `tool` has no other parts.
+        // The parts of a message of role `tool` are tool results only, so there is no other part to
+        // convert.
         Role::Tool => Ok(ChatMessage::Results(Vec::new())),
         Role::Other(name) => Err(Failure::new(
             code::INVALID,

@@ -38,7 +38,8 @@ pub struct ModelConfig {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Routes by name.
     pub routes: BTreeMap<String, RouteConfig>,
-    /// Replacement models by the model name that they replace. They apply to all routes, tenant routes included.
+    /// Replacement models by the model name that they replace. Aliases apply to all routes,
+    /// including tenant routes.
     pub aliases: Aliases,
     /// Prices of a million tokens by model name, from which the host computes costs.
     pub prices: ModelPrices,
@@ -68,7 +69,8 @@ pub struct ProviderConfig {
     /// The base URL; default: the official URL of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The name of the environment variable with the API key. Without it, requests have no key, as for a local server.
+    /// The name of the environment variable with the API key. Without this setting, requests have
+    /// no key, as for a local server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     /// The strongest structured mode that the provider supports; default `schema`. If the provider rejects a schema,
@@ -103,7 +105,7 @@ pub struct RouteConfig {
     /// and for images, the timeout of the whole response. Default [`DEFAULT_TIMEOUT`].
     #[serde(default = "default_timeout", with = "duration")]
     pub timeout: Duration,
-    /// Retries of each model after a transient error; default [`DEFAULT_RETRIES`].
+    /// Maximum retries of each model after transient errors; default [`DEFAULT_RETRIES`].
     #[serde(default = "default_retries")]
     pub retries: u32,
     /// Sampling temperature of calls that set none.
@@ -116,7 +118,8 @@ pub struct RouteConfig {
     /// name.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// Fallback models. The host calls them in this order when the models before them fail.
+    /// Fallback models. The host calls the fallback models in this order, each when all models
+    /// before it have failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelRef>,
 }
@@ -127,12 +130,13 @@ pub struct RouteConfig {
 pub struct ModelRef {
     /// The name of the provider.
     pub provider: String,
-    /// The model, as [`RouteConfig::model`].
+    /// The name of the model at the provider, like [`RouteConfig::model`].
     pub model: String,
-    /// As [`RouteConfig::model_env`].
+    /// The name of an environment variable that replaces the model, like
+    /// [`RouteConfig::model_env`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_env: Option<String>,
-    /// Extra fields, as [`RouteConfig::extra`].
+    /// Fields that the host adds to requests to the model, like [`RouteConfig::extra`].
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }

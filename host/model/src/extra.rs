@@ -1,7 +1,7 @@
 //! Provider-specific fields that the operator adds to the body of a request.
 //!
 //! Services that speak OpenAI's format have additional options, such as DeepSeek's `thinking`. The
-//! extra fields are written as the service expects them. They cannot replace a field that the host
+//! host sends the extra fields without changes. Extra fields cannot replace a field that the host
 //! sets, because the response would no longer match the request of the guest.
 
 use serde_json::{Map, Value};
@@ -28,8 +28,8 @@ const RESERVED: [&str; 13] = [
     "n",
 ];
 
-/// Returns why these fields cannot be added to requests of this kind of provider, or `None` if they
-/// can.
+/// Returns the reason why extra fields cannot be added to requests to a provider of the kind
+/// `kind`; `None` if they can.
 pub(crate) fn invalid_reason(kind: ProviderKind, extra: &Extra) -> Option<String> {
     if extra.is_empty() {
         return None;
@@ -38,11 +38,11 @@ pub(crate) fn invalid_reason(kind: ProviderKind, extra: &Extra) -> Option<String
         return Some("only providers of kind `openai` accept extra fields".to_owned());
     }
     let own = RESERVED.iter().find(|name| extra.contains_key(**name))?;
-    Some(format!("`{own}` is set by the host; use the route's own keys, or remove it"))
+    Some(format!("`{own}` is set by the host; use the keys of the route, or remove the field"))
 }
 
-/// Merges the extra fields of a provider and of a model of a route. A field of the model replaces
-/// the provider's field of the same name.
+/// Merges the extra fields of a provider with those of a model of a route. A field of the model
+/// replaces the provider's field of the same name.
 pub(crate) fn merge(provider: &Extra, target: &Extra) -> Extra {
     let mut all = provider.clone();
     all.extend(target.iter().map(|(name, value)| (name.clone(), value.clone())));

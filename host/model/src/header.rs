@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 const RESERVED: [&str; 6] =
     ["accept", "anthropic-version", "content-length", "content-type", "host", "transfer-encoding"];
 
-/// Headers that carry the key of a provider.
+/// Headers that contain the key of a provider.
 const KEY_HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
 /// Replaces the secret placeholders in the headers of a provider. The inner error says which secret

@@ -1,17 +1,20 @@
 //! Model routes: the adapter for the port `wattle_run::ports::Model`.
 //!
-//! A guest names a route. The operator configures the provider, model, fallbacks and limits that the route resolves to.
+//! A guest names a route. The operator configures the provider, model, fallbacks and limits that
+//! the route resolves to.
 //!
 //! # Layout
 //!
-//! * [`config`]: the `[model]` table of `wattle.toml`, with aliases and models from environment variables; [`extra`]:
-//!   provider-specific request fields.
-//! * [`routes`]: [`Routes`], the implementation of the port; `route`: one call with its fallbacks; `route/image`: one
-//!   image call.
+//! * [`config`]: the `[model]` table of `wattle.toml`, with aliases and models from environment
+//!   variables; [`extra`]: provider-specific request fields.
+//! * [`routes`]: [`Routes`], the implementation of the port; `route`: one call with its fallbacks;
+//!   `route/image`: one image call.
 //! * [`tenant`]: tenant routes.
-//! * `provider`: one provider with its client, key and concurrency limit; one turn with its retries.
+//! * `provider`: one provider with its client, key and concurrency limit; one turn with its
+//!   retries.
 //! * `provider/exchange`: one HTTP request and its response; `provider/sse`: server-sent events.
-//! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats. OpenAI's has many dialects.
+//! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats. OpenAI's format has
+//!   many dialects.
 //! * `provider/schema`: tool schemas in the form that each provider accepts.
 //! * `provider/provider_state`: provider state: data that a provider sends and requires back.
 //! * `provider/think_tags`: reasoning within a text; `provider/arguments`: arguments of tool calls.
@@ -25,10 +28,10 @@
 //!
 //! # Streams
 //!
-//! The host emits the deltas of a streamed response and assembles them to the completion that an unstreamed response
-//! would contain. After the first delta neither a retry nor a fallback follows: a stream that ends early fails as
-//! `unavailable` or `timeout`. Both are retryable, and a retry of the node repeats the whole call. Dropping a call
-//! closes its connection.
+//! The host emits the deltas of a streamed response and assembles them to the completion that an
+//! unstreamed response would contain. After the first delta neither a retry nor a fallback follows:
+//! a stream that ends early fails as `unavailable` or `timeout`. Both are retryable, and a retry of
+//! the node repeats the whole call. Dropping a call closes its connection.
 
 mod chat;
 pub mod config;

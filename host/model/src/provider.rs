@@ -49,11 +49,12 @@ pub(crate) use crate::provider::turn_response::TurnResponse;
 use crate::retry::Backoff;
 use crate::sink::CallSink;
 
-/// Maximum concurrent requests to one provider, which protects the provider and bounds memory.
-/// Further requests wait.
+/// Maximum concurrent requests to one provider, which protects the provider and bounds the memory
+/// of the host. Further requests wait for a free slot.
 const MAX_CONCURRENCY: usize = 32;
 
-/// Timeout of a connection attempt. A provider that takes longer is down.
+/// Timeout of a connection attempt. A provider that needs more time to accept a connection counts
+/// as down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The `user-agent` of all requests.
@@ -65,7 +66,7 @@ pub(crate) struct Provider {
     structured: StructuredMode,
     stream: bool,
     extra: Extra,
-    /// Why the headers cannot be sent; `None` if they can.
+    /// The reason why the configured headers cannot be sent; `None` if they can.
     header_error: Option<String>,
     schemas: SchemaAdapter,
     concurrency: Semaphore,
@@ -78,7 +79,7 @@ pub(crate) struct TurnRequest<'a> {
     pub(crate) chat: &'a Chat<'a>,
     /// The request of the guest.
     pub(crate) request: &'a CompletionRequest,
-    /// The route. Its settings apply where the request sets none.
+    /// The route. A setting of the route applies if the request does not have the setting.
     pub(crate) route: &'a RouteConfig,
     /// The format of the response.
     pub(crate) format: ResponseFormat<'a>,
@@ -102,7 +103,7 @@ pub(crate) fn http_client(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest:
     let mut client = reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
-        // A redirect to another host would send it the keys in custom headers.
+        // Following a redirect to another host would send that host the keys in custom headers.
         .redirect(Policy::none())
         .no_proxy()
         .tcp_nodelay(true);
@@ -193,7 +194,7 @@ impl Provider {
         }
     }
 
-    /// Generates images, at least one. The provider may return fewer than requested.
+    /// Generates at least one image. The provider may return fewer than requested.
     pub(crate) async fn generate_images(
         &self,
         spec: AttemptSpec<'_>,
@@ -210,7 +211,7 @@ impl Provider {
         }
     }
 
-    /// Waits before the next try, after `tried` retries. Returns the failure if there is no further
+    /// Waits before the next try, after `tried` retries. Returns the failure if there is no next
     /// try.
     async fn wait_before_retry(
         &self,

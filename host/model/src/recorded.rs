@@ -1,4 +1,4 @@
-//! Recorded responses of providers, read without a connection: for tests of malformed responses.
+//! Reads recorded responses of providers without a connection, for tests of malformed responses.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -43,8 +43,9 @@ impl Recorded {
         Provider::new("recorded", &config, ApiKey::None, http).map(Self)
     }
 
-    /// Reads the body of one response with status 200 that arrives in these chunks: a stream of
-    /// events, or an unstreamed response. Returns the completion and the deltas that were emitted.
+    /// Reads the body of one response with status 200 that arrives in the given chunks. The body is
+    /// a stream of events or an unstreamed response. Returns the completion and the deltas that
+    /// were emitted.
     pub async fn read(&self, pieces: Vec<Bytes>) -> (Result<Completion, Failure>, Vec<Delta>) {
         let pieces = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
         self.read_body(Body::wrap_stream(pieces)).await
@@ -95,8 +96,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads chunks, each after a delay in seconds, over a connection that stays open. Returns the
-    /// completion and the seconds that it took.
+    /// Reads chunks over a connection that stays open. Each chunk arrives after a delay in seconds.
+    /// Returns the completion and the number of seconds until it was complete.
     async fn slowly(
         kind: ProviderKind,
         pieces: Vec<(u64, String)>,
@@ -143,7 +144,7 @@ mod tests {
         event(&json!({ "choices": [choice], "usage": { "completion_tokens": 3 } }))
     }
 
-    /// Waits for another task of the runtime at each delta.
+    /// A sink that, at each delta, waits for another task of the runtime.
     struct Meeting;
 
     impl DeltaSink for Meeting {
@@ -154,7 +155,8 @@ mod tests {
         }
     }
 
-    /// The task that the sink waits for needs the only thread of the runtime.
+    /// The sink waits for a task that needs the only thread of the runtime, so the test would hang
+    /// if that thread read the response.
     #[test]
     fn large_responses_are_read_off_the_threads_that_tasks_share() {
         let mut builder = tokio::runtime::Builder::new_multi_thread();

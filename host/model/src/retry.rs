@@ -1,9 +1,9 @@
 //! Which errors are retried, and the backoff before a retry.
 //!
-//! The rules are those of the official clients. Status 408, 409, 429 and 5xx and broken connections
-//! are retried; `x-should-retry` overrides that. The delay is that of `retry-after-ms` or
-//! `retry-after`. Without these headers it doubles from [`INITIAL_BACKOFF`] to [`MAX_BACKOFF`],
-//! less a jitter of up to a quarter.
+//! The rules are those of the official clients. A request is retried after status 408, 409, 429 or
+//! 5xx and after a broken connection; the header `x-should-retry` overrides this rule. The header
+//! `retry-after-ms` or `retry-after` sets the delay. Without these headers the delay doubles from
+//! [`INITIAL_BACKOFF`] to [`MAX_BACKOFF`], less a jitter of up to a quarter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,8 +19,8 @@ pub(crate) const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 /// Maximum backoff, unless the provider requests a longer delay.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// Maximum delay that a provider may request. A longer one fails the attempt at once: a fallback or
-/// a later attempt of the node is better than a guest that holds its memory for minutes.
+/// Maximum delay that a provider may request. A longer delay fails the attempt at once: a fallback
+/// or a later attempt of the node is better than a guest that holds its memory for minutes.
 pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// The retry policy of an error.
@@ -81,7 +81,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, body: &Value) -> Option<Duration>
         .or_else(|| google_delay(body))
 }
 
-/// Returns the value of `x-should-retry`, if it has one.
+/// Returns the value of `x-should-retry`; `None` if the header is missing or has another value.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match headers.get("x-should-retry")?.to_str().ok()? {
         "true" => Some(true),
@@ -94,8 +94,9 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
-/// Returns the time between two HTTP dates. The `date` of the response replaces the local clock,
-/// which may be wrong.
+/// Returns the time from the HTTP date `date` to the HTTP date `after`. `date` is the `date` header
+/// of the response, which is used in place of the local clock, because the local clock may be
+/// wrong.
 fn between_dates(after: &str, date: &str) -> Option<Duration> {
     let parse = |text: &str| -> Option<Timestamp> {
         rfc2822::parse(text).ok().map(|zoned| zoned.timestamp())

@@ -75,7 +75,8 @@ impl Route {
         }
     }
 
-    /// Returns the models of the candidates, and those that aliases call in their place.
+    /// Returns the configured models of the candidates, and the models that the host calls in their
+    /// place because of aliases.
     pub(crate) fn models(&self) -> impl Iterator<Item = &str> {
         self.candidates
             .iter()
@@ -101,7 +102,7 @@ impl Route {
     }
 
     /// Calls the candidates one after the other until one returns a completion or emits a delta.
-    /// The work on the completion counts for `owner`.
+    /// The work on the completion is counted to `owner`.
     pub(crate) async fn complete(
         &self,
         owner: CallerId,
@@ -202,8 +203,8 @@ impl Route {
         })
     }
 
-    /// Returns the timeout and retries of the caller, within the limits of routes; by default those
-    /// of the route.
+    /// Returns the timeout and the retries that the caller requests, bounded by the limits of
+    /// routes. The defaults are those of the route.
     fn limits(&self, tries: &Tries) -> Result<CallLimits, Failure> {
         let timeout = match tries.timeout_ms {
             Some(0) => {

@@ -20,7 +20,7 @@ use crate::route::{Route, RouteOwner};
 use crate::sink::CallSink;
 use crate::tenant::{TenantRoute, TenantRoutes, TenantRoutesConfig};
 
-/// All model routes, with their HTTP connections. Share it behind an `Arc`.
+/// All model routes, with their HTTP connections. Share the value behind an `Arc`.
 #[derive(Debug)]
 pub struct Routes {
     config: ModelConfig,
@@ -50,12 +50,13 @@ impl Routes {
         Self::open(config, env, &|text| Ok(text.to_owned()))
     }
 
-    /// As [`new`](Self::new), with secrets in the headers of providers. `fill` replaces the placeholders in the value
-    /// of a header, or returns the reason why it cannot. Calls of a provider with such a reason fail as `unavailable`.
+    /// Creates the routes like [`new`](Self::new), and inserts secrets into the headers of
+    /// providers. `fill` replaces the placeholders in the value of a header, or returns the reason
+    /// why it cannot. If `fill` returns a reason, calls of the provider fail as `unavailable`.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn open(
         mut config: ModelConfig,
         env: &dyn Fn(&str) -> Option<String>,
@@ -81,8 +82,8 @@ impl Routes {
         Ok(Self { config, providers, routes, tenants: None, schemas, env_substitutions })
     }
 
-    /// Enables tenant routes and loads the stored ones. Without this call, setting a tenant route fails as
-    /// `unsupported`.
+    /// Enables tenant routes and loads the stored tenant routes. Without this call, setting a
+    /// tenant route fails as `unsupported`.
     ///
     /// # Errors
     ///
@@ -109,11 +110,12 @@ impl Routes {
         self.env_substitutions.iter().cloned().chain(aliased).collect()
     }
 
-    /// As [`Model::complete`]; `streams` overrides whether the provider is asked for a stream. For tests of both forms.
+    /// Requests a completion like [`Model::complete`]. `streams` overrides whether the provider is
+    /// asked for a stream, for tests of streamed and unstreamed responses.
     ///
     /// # Errors
     ///
-    /// As [`Model::complete`].
+    /// The errors of [`Model::complete`].
     pub async fn complete_as(
         &self,
         caller: &Caller,

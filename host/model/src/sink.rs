@@ -37,7 +37,8 @@ impl<'a> CallSink<'a> {
         self.has_emitted.load(Ordering::Relaxed)
     }
 
-    /// Discards the emitted deltas with a `restart`, if there are any. Another completion follows.
+    /// Discards the emitted deltas with a `restart`, if there are any. The deltas of another
+    /// completion may follow.
     pub(crate) fn restart(&self) {
         if self.has_emitted.swap(false, Ordering::Relaxed) {
             self.deltas.push(Delta::Restart);

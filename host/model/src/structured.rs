@@ -26,7 +26,8 @@ use crate::structured::response_schema::{CompiledSchema, InvalidDocument};
 /// Maximum characters of an invalid completion in the details of a failure: enough to diagnose it.
 const MAX_EXCERPT_CHARS: usize = 2_000;
 
-/// Words in an error with status 400 or 422 by which a provider rejects the schema rather than the conversation.
+/// Words in an error with status 400 or 422 by which a provider rejects the schema and not the
+/// conversation.
 const SCHEMA_WORDS: [&str; 4] = ["schema", "response_format", "output_config", "json"];
 
 /// Completes a call with a document that matches the schema, with at most one repair turn.
@@ -74,8 +75,8 @@ pub(crate) async fn complete(
     }
 }
 
-/// Reads and validates the structured output of a completion that no provider made, such as one
-/// that a test gives. There is no repair turn. `owner` is whom the work counts for.
+/// Reads and validates the structured output of a completion that no provider made, such as the
+/// completion that a test gives. There is no repair turn. The work is counted to `owner`.
 ///
 /// # Errors
 ///
@@ -106,7 +107,7 @@ pub async fn read_structured(
 enum Validation {
     /// The completion is valid. It has no document if the model called tools or its output was filtered.
     Accepted(Option<Value>),
-    /// The document violates the schema, or there is none.
+    /// The document violates the schema, or there is no document.
     Invalid(InvalidDocument),
 }
 
@@ -164,8 +165,8 @@ fn is_schema_rejection(failure: &Failure) -> bool {
     let Some(status @ (400 | 422)) = status.filter(|_| failure.code == code::INVALID) else {
         return false;
     };
-    // Only the message of the provider counts: the name of a route or a model may contain `json`. vLLM rejects a schema
-    // within a response with a success status.
+    // Only the provider's part of the message is searched, because the name of a route or a model
+    // may contain `json`. vLLM rejects a schema within a response with a success status.
     let places = [format!("(status {status}): "), "(in its response): ".to_owned()];
     let told = places.iter().find_map(|place| failure.message.split_once(place.as_str()));
     let told = told.map(|(_, told)| told.to_lowercase()).unwrap_or_default();
@@ -206,8 +207,8 @@ fn schema_violation_error(
     let text = reply.text();
     let excerpt = excerpt(&text);
     let mut details = json!({ "answer": excerpt });
-    // The document is a string, because the event log bounds the depth of JSON. It is about as large as the completion,
-    // so it is left out if the completion is truncated.
+    // The document is a string, because the event log bounds the depth of JSON. The string is about
+    // as large as the completion, so it is omitted if the completion is truncated.
     if let Some(document) = wrong.document.filter(|_| excerpt.len() == text.len()) {
         details["document"] = document.to_string().into();
     }

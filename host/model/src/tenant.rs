@@ -1,9 +1,9 @@
 //! Tenant routes.
 //!
 //! A tenant route overrides the operator's route of the same name. A web handler or an operator
-//! request sets it. The host stores it in a file with mode 0600, and redacts its key when it is
-//! read. A tenant route cannot send the operator's key to another URL, and cannot reach private
-//! addresses unless the operator allows it.
+//! request sets the tenant route. The host stores tenant routes in a file with mode 0600, and
+//! redacts the key when a client reads the route. A tenant route cannot send the operator's key to
+//! another URL, and cannot reach private addresses unless the operator allows it.
 
 mod file;
 mod guarded_resolver;
@@ -28,7 +28,7 @@ use crate::tenant::file::StoredRoute;
 use crate::tenant::guarded_resolver::GuardedResolver;
 use crate::tenant::route_document::{RouteBuilder, RouteDocument};
 
-/// The tenant of requests that name none.
+/// The tenant of requests that name no tenant.
 pub const DEFAULT_TENANT: &str = "default";
 
 /// Maximum routes of all tenants together. The host keeps them in memory and rewrites the whole
@@ -44,7 +44,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// Settings of tenant routes.
 #[derive(Clone, Debug)]
 pub struct TenantRoutesConfig {
-    /// The file that stores the routes. Without it they are lost when the process ends.
+    /// The file that stores the routes. Without a file, the routes are lost when the process ends.
     pub file: Option<PathBuf>,
     /// Returns whether a base URL of a tenant may have, or resolve to, this address.
     pub reachable: fn(IpAddr) -> bool,
@@ -72,7 +72,7 @@ struct TenantEntry {
 
 /// The route of a tenant under a name.
 pub(crate) enum TenantRoute {
-    /// There is none: the operator's route applies.
+    /// The tenant has no route under this name, so the operator's route applies.
     Unset,
     /// A usable route.
     Route(Arc<Route>),
@@ -180,8 +180,8 @@ impl TenantRoutes {
         self.replace(entries).await
     }
 
-    /// Writes the file before the new state becomes visible, so that a change that was reported as
-    /// done survives a crash.
+    /// Writes the file before the new state becomes visible, so that a change whose success was
+    /// reported survives a crash.
     async fn replace(&self, entries: Entries) -> Result<(), Failure> {
         if let Some(path) = self.settings.file.clone() {
             let kept: Vec<StoredRoute> = to_stored(&entries);

@@ -35,7 +35,7 @@ pub(crate) struct LoadedImages {
 }
 
 impl LoadedImages {
-    /// Reads every blob that the request names, and checks the total size of its images.
+    /// Reads every blob that the request names, and checks the total size of the images.
     pub(crate) async fn load(
         request: &CompletionRequest,
         blobs: &dyn BlobStore,
@@ -129,7 +129,7 @@ fn data_url(url: &str) -> Result<(String, ImageData), Failure> {
     Ok((detect_type(data).map_or(declared, str::to_owned), ImageData::Base64(data.into())))
 }
 
-/// Detects the type of an image from the start of its base64.
+/// Detects the type of an image from the start of its base64 data.
 fn detect_type(data: &str) -> Option<&'static str> {
     let head = STANDARD.decode(data.get(..data.len().min(TYPE_PREFIX_CHARS))?).ok()?;
     picture_type(&head)
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn image_that_a_provider_refuses_becomes_text() {
+    fn image_of_a_type_that_the_provider_refuses_becomes_text() {
         let here = ImageData::Base64("AAAA".into());
         let told = unsupported_type_note(ProviderKind::Anthropic, "image/heic", &here).unwrap();
         let expected =
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_limited_together() {
+    fn total_size_of_images_is_limited() {
         assert!(check_total(MAX_IMAGES_BYTES).is_ok());
         let failure = check_total(MAX_IMAGES_BYTES + 1).unwrap_err();
         assert_eq!(failure.code, code::LIMIT);

@@ -12,7 +12,7 @@ use crate::extra::Extra;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alias {
-    /// The model that is called instead. It cannot be an alias itself.
+    /// The model that is called instead. This model cannot have an alias itself.
     pub model: String,
     /// The provider to whose models the alias applies; default: every provider. The replacement is
     /// a model of the same provider.
@@ -27,15 +27,15 @@ pub struct Alias {
 /// Aliases by the name that they replace.
 pub type Aliases = BTreeMap<String, Alias>;
 
-/// Returns the alias that applies to a model of a route.
+/// Returns the alias that applies to a model of a route; `None` if no alias applies.
 pub(crate) fn find<'a>(aliases: &'a Aliases, target: &ModelRef) -> Option<&'a Alias> {
     let alias = aliases.get(&target.model)?;
     let holds = alias.provider.as_ref().is_none_or(|provider| *provider == target.provider);
     holds.then_some(alias)
 }
 
-/// Checks that each alias has a model and a known provider. Chains are refused, so that each alias
-/// names the model that is called.
+/// Checks that each alias has a model and a known provider. Chains of aliases are refused, so that
+/// each alias names the model that the host calls.
 pub(crate) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
     for (name, alias) in &config.aliases {
         if let Some(reason) = invalid_reason(config, alias) {

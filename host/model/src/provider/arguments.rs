@@ -6,16 +6,17 @@ use wattle_run::json::lenient::{self, SurrogateJoiner};
 
 use crate::provider::provider_state::has_content;
 
-/// The empty object. Gateways that translate Anthropic's format send it before the arguments, because a block of that
-/// format starts with it.
+/// The empty object. Gateways that translate Anthropic's format send it before the arguments,
+/// because a block of Anthropic's format starts with an empty object.
 const EMPTY_OBJECT: &str = "{}";
 
-/// Strings that mean no arguments.
+/// Strings that mean that a call has no arguments.
 const NO_ARGUMENTS: [&str; 3] = [EMPTY_OBJECT, "[]", "null"];
 
-/// Parses arguments that a service sends as a JSON value or as a string that contains one. Absent arguments, `null`
-/// and, from services written in PHP, an empty array mean no arguments. All calls of a response share the budget.
-/// Arguments beyond it become their text, see [`from_text`].
+/// Parses arguments that a service sends as a JSON value or as a string that contains a JSON value.
+/// Absent arguments, `null` and, from services written in PHP, an empty array mean no arguments.
+/// All calls of a response share the budget. Arguments beyond the budget remain a string; see
+/// [`from_text`].
 pub(super) fn from_json(document: Option<&Value>, budget: &JsonBudget) -> Value {
     match document {
         Some(Value::String(text)) => ArgumentsBuffer::from_whole(text).parse(budget),
@@ -27,8 +28,9 @@ pub(super) fn from_json(document: Option<&Value>, budget: &JsonBudget) -> Value 
     }
 }
 
-/// Parses arguments from a string. Some services encode them twice. Arguments that are not JSON, or beyond the budget,
-/// remain a string, so that the schema of the tool rejects them and the model learns why.
+/// Parses arguments from a string. Some services encode the arguments twice. Arguments that are not
+/// JSON, or beyond the budget, remain a string, so that the schema of the tool rejects them and the
+/// model learns why.
 fn from_text(text: &str, budget: &JsonBudget) -> Value {
     let text = text.trim();
     if text.is_empty() {
@@ -43,15 +45,15 @@ fn from_text(text: &str, budget: &JsonBudget) -> Value {
     read.unwrap_or_else(|| text.into())
 }
 
-/// Parses a JSON object; `None` if the text is not one.
+/// Parses a JSON object; `None` if the text is not a JSON object.
 fn parse_object(text: &str, budget: &JsonBudget) -> Option<Value> {
     let read = lenient::parse_within(text.trim(), budget).ok();
     read.map(lenient::join_surrogates_in).filter(Value::is_object)
 }
 
-/// Arguments that arrive in fragments. A possible start of a string that means no arguments is held back: it is not
-/// part of the arguments if nothing follows, or if it is an empty object before another one. The emitted fragments thus
-/// add up to the arguments.
+/// Arguments that arrive in fragments. Text that may be the start of a string that means no
+/// arguments is held back. If nothing follows, or if an empty object precedes another object, the
+/// held text is not part of the arguments. The emitted fragments therefore add up to the arguments.
 #[derive(Debug, Default)]
 pub(super) struct ArgumentsBuffer {
     text: String,
@@ -78,8 +80,8 @@ impl ArgumentsBuffer {
         self.add(&piece)
     }
 
-    /// Finishes the arguments. Returns the remaining text to emit. A truncated string that would have meant no
-    /// arguments is malformed, and is kept.
+    /// Finishes the arguments. Returns the remaining text to emit. The truncated start of a string
+    /// that means no arguments is malformed, and is emitted.
     pub(super) fn finish(&mut self) -> &str {
         let from = self.text.len();
         let rest = self.halves.finish();
@@ -95,7 +97,7 @@ impl ArgumentsBuffer {
         &self.text
     }
 
-    /// Returns whether the whole text means no arguments.
+    /// Returns whether the whole text is a string that means no arguments.
     pub(super) fn is_none(&self) -> bool {
         self.text.is_empty() && NO_ARGUMENTS.contains(&self.held.as_str())
     }
@@ -112,8 +114,8 @@ impl ArgumentsBuffer {
         &self.text[from..]
     }
 
-    /// Moves the start of a fragment to the held text as long as the text may mean no arguments. Returns the rest of
-    /// the fragment. Reads each character once.
+    /// Moves the start of a fragment to the held text as long as the text may be a string that
+    /// means no arguments. Returns the rest of the fragment. Each character is read once.
     fn hold_back<'a>(&mut self, piece: &'a str) -> &'a str {
         let mut rest = piece;
         while !self.has_started {

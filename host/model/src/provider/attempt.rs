@@ -19,7 +19,7 @@ pub(crate) struct AttemptSpec<'a> {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) requests: &'a RequestCount,
-    /// Whom the work on the response counts for.
+    /// The owner of work to which the work on the response is counted.
     pub(crate) owner: CallerId,
 }
 

@@ -66,7 +66,8 @@ pub(super) fn malformed_response(
     unavailable(service, spec, &format!("sent an unusable response: {reason}"))
 }
 
-/// Builds the error for images that the provider withheld. A retry would have the same outcome.
+/// Builds the error for images that the provider withheld. The error is permanent, because a retry
+/// would have the same outcome.
 pub(super) fn withheld(service: &Service, spec: AttemptSpec<'_>, reason: &str) -> ProviderError {
     let text = format!(
         "{} withheld the image: {}; describe it in other words",
@@ -95,7 +96,7 @@ pub(super) fn stream_stalled(
 }
 
 /// Builds the error for a stream that ended before the completion did. `complained` is the message
-/// that the service sent meanwhile.
+/// that the service sent before the stream ended.
 pub(super) fn stream_closed(
     service: &Service,
     spec: AttemptSpec<'_>,
@@ -118,7 +119,8 @@ pub(super) fn connection_lost(
     unavailable(service, spec, &what)
 }
 
-/// Builds the error for a service that stopped without a completion, for this finish reason.
+/// Builds the error for a service that stopped without a completion, `reason` is the finish reason
+/// of the service.
 pub(super) fn stopped_by_service(
     service: &Service,
     spec: AttemptSpec<'_>,
@@ -176,7 +178,7 @@ fn status_of_minimax(body: &Value) -> Option<u16> {
     }
 }
 
-/// Returns a number. Some gateways write it as a string.
+/// Returns the number in a status field, which some gateways write as a string.
 fn parse_status(value: &Value) -> Option<u16> {
     match value {
         Value::String(text) => text.parse().ok(),
@@ -202,7 +204,7 @@ pub(super) fn send_failed(
         };
     }
     let cause = root_cause(error);
-    // How the TLS library reports the response of a server without TLS.
+    // The TLS library reports this error for the response of a server without TLS.
     let hint = if cause.contains("InvalidContentType") {
         "the server does not speak TLS, so write `http://` in `base_url` of the provider"
     } else {
@@ -333,8 +335,8 @@ impl ErrorClass {
         }
     }
 
-    /// Returns the message of a failure. Messages of providers about a rejected key often repeat
-    /// parts of it, so these are masked.
+    /// Returns the message of a failure. A provider's message about a rejected key often repeats
+    /// parts of the key, so these parts are masked.
     fn message(
         self,
         service: &Service,
@@ -396,7 +398,7 @@ fn provider_message(service: &Service, body: &Value, text: &str) -> String {
     excerpt(service, error_message(body).unwrap_or(text))
 }
 
-/// Returns the message of an error, if a document has one.
+/// Returns the error message in a document, if the document has one.
 pub(super) fn error_message(body: &Value) -> Option<&str> {
     let mut texts = MESSAGE_POINTERS.iter().filter_map(|field| body.pointer(field)?.as_str());
     texts.find(|text| !text.is_empty())
@@ -410,7 +412,8 @@ fn excerpt(service: &Service, text: &str) -> String {
     }
 }
 
-/// Returns the innermost cause. The outer errors say "error sending request" and the URL.
+/// Returns the innermost cause. The messages of outer errors contain only "error sending request"
+/// and the URL.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut text = None;

@@ -1,8 +1,9 @@
 //! One HTTP request and its response.
 //!
-//! A response is one JSON document or a stream of server-sent events. Its first character decides which, whatever was
-//! requested and whatever `content-type` says. A [`ResponseBuilder`] interprets the document or the data of the events
-//! in the format of the provider.
+//! A response is one JSON document or a stream of server-sent events. The first character of the
+//! response decides which of the two it is, independently of the request and of `content-type`. A
+//! [`ResponseBuilder`] interprets the document or the data of the events in the format of the
+//! provider.
 
 use std::time::Duration;
 
@@ -27,19 +28,21 @@ use crate::sink::CallSink;
 /// Maximum bytes of one response. A stream takes hundreds of bytes for a token.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-/// Maximum bytes that are read of a response with an error status. Its message is a sentence.
+/// Maximum bytes that are read of a response with an error status. The message of an error has
+/// about one sentence.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// Maximum wait for the end of a stream after the output and its usage.
 const STREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum wait for the usage after the output. Some gateways count tokens only then.
+/// Maximum wait for the usage after the output. Some gateways count the tokens only after the
+/// output.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The data of the last event of a stream.
 const DONE_MARKER: &str = "[DONE]";
 
-/// The reason for a response without output.
+/// The reason why a response without output is malformed.
 const NO_COMPLETION: &str = "it contains no completion";
 
 /// Fields next to an `error` that describe it further.
@@ -54,7 +57,7 @@ pub(super) trait ResponseBuilder {
     /// Adds the data of an event, or an unstreamed response.
     fn push(&mut self, document: &Value) -> Result<(), ResponseError>;
 
-    /// Returns how much has arrived.
+    /// Returns how much of the response has arrived.
     fn progress(&self) -> Progress;
 
     /// Returns the size of the output so far in bytes. It grows with every event that has output.
@@ -67,19 +70,19 @@ pub(super) trait ResponseBuilder {
 /// How much of a response has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Progress {
-    /// No part of a completion.
+    /// No part of a completion has arrived.
     Nothing,
-    /// A part, perhaps an empty one.
+    /// A part of a completion, which may be empty.
     Started,
-    /// A part with a finish reason that is not final: output followed it, or none preceded it. Only the end of the
-    /// stream ends the completion.
+    /// A part and a finish reason that may not be final, because output followed it or no output
+    /// preceded it. Only the end of the stream ends the completion.
     FinishIgnored,
     /// All output, if nothing follows. The service may send a finish reason with every chunk, so more output may follow
     /// while the connection is open.
     MaybeFinished,
-    /// All output. Its usage may follow.
+    /// All output. The usage of the completion may follow.
     Finished,
-    /// All output and its usage.
+    /// All output and the usage of the completion.
     UsageReceived,
     /// All output. The service has marked the end of the stream.
     StreamEnded,
@@ -97,8 +100,8 @@ pub(super) enum ResponseError {
 }
 
 impl ResponseError {
-    /// Returns an error if a document reports one instead of output. The error includes other fields of the document
-    /// that describe it. vLLM sends the error object itself as the document.
+    /// Returns an error if a document reports an error instead of output. The error includes other
+    /// fields of the document that describe it. vLLM sends the error object itself as the document.
     pub(super) fn check_reported(document: &Value) -> Result<(), Self> {
         if let Some(error) = document.get("error").filter(|error| is_error(error)) {
             let mut report = json!({ "error": error });
@@ -200,7 +203,7 @@ async fn read_error(
             }
         }
     };
-    // Without the whole message, the status is still informative.
+    // If the message cannot be read completely, the error still has the status.
     let _ = timeout(spec.timeout, read).await;
     error::from_status(service, spec, status, &headers, &String::from_utf8_lossy(&body))
 }
@@ -221,7 +224,8 @@ struct ResponseReader<'a, A> {
 
 /// The form of a response.
 enum BodyFormat {
-    /// Unknown: so far only a byte order mark, or white space, which DeepSeek sends while it is busy.
+    /// Unknown, because only a byte order mark or white space has arrived. DeepSeek sends white
+    /// space while it is busy.
     Unknown,
     /// One JSON document.
     Document(Vec<u8>),
@@ -246,8 +250,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         self.builder.progress() >= Progress::MaybeFinished
     }
 
-    /// Returns the maximum wait for the next bytes. Keep-alives extend the wait for more output, but not the wait after
-    /// output that may be complete.
+    /// Returns the maximum wait for the next bytes. A keep-alive extends the wait for further
+    /// output, but not the wait after output that may be complete.
     fn read_timeout(&self) -> Duration {
         let longest = self.spec.timeout;
         let wait = match self.builder.progress() {
@@ -270,7 +274,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             let chunk = match timeout(self.read_timeout(), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
-                // After a finish reason the completion is complete, however the connection ends.
+                // After a finish reason, the completion is complete even if the connection ends
+                // with an error.
                 Err(_) | Ok(Err(_)) if self.is_finished() => break,
                 Err(_) => {
                     return Err(error::stream_stalled(
@@ -293,8 +298,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             if block_in_place_in_turn(owner, is_long, || self.push_events(&events)).await? {
                 return Ok(self.builder.build());
             }
-            // A document is parsed when it is complete and has no output before, so the limits on idle streams do not
-            // apply.
+            // A document is parsed only when it is complete and yields no output before that, so
+            // the limits on idle streams do not apply to it.
             if matches!(self.format, BodyFormat::Document(_)) {
                 continue;
             }
@@ -368,8 +373,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         }
     }
 
-    /// Adds the data of the last event, which lacks its empty line. Data that is not JSON may be incomplete, and is
-    /// ignored. Returns whether the event ends the stream.
+    /// Adds the data of the last event if the empty line after the event is missing. Data that is
+    /// not JSON may be incomplete, and is ignored. Returns whether the event ends the stream.
     fn push_last_event(&mut self, data: &str) -> Result<bool, ProviderError> {
         let data = data.trim();
         if data == DONE_MARKER {
@@ -433,7 +438,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
                 return Ok(self.builder.build());
             }
             BodyFormat::Events(mut events) => {
-                // A last event without its empty line may be incomplete.
+                // A last event without an empty line after it may be incomplete.
                 if let Some(data) = events.finish()
                     && self.push_last_event(&data)?
                 {

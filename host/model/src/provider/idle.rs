@@ -1,6 +1,6 @@
 //! Limits on the part of a stream that has no output.
 //!
-//! The timeout does not end such a stream, because each chunk restarts it.
+//! The timeout does not end such a stream, because each chunk restarts the timeout.
 
 /// Maximum consecutive events without output. Services send such events while a model reasons: one
 /// per second over the ten minutes that a call may take.

@@ -26,8 +26,8 @@ pub(crate) use crate::provider::image::image_bytes::ImageBytes;
 use crate::provider::service::Service;
 use crate::provider::{AttemptSpec, Provider};
 
-/// Maximum bytes of one response, whatever its number of images: a host holds several responses in
-/// memory at once.
+/// Maximum bytes of one response, independently of the number of images, because a host holds
+/// several responses in memory at once.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// Maximum bytes of a response with one image: the largest image in base64, and some text.
@@ -83,7 +83,7 @@ pub(super) async fn generate(
     let (mut pictures, mut failed) = (Vec::new(), None);
     loop {
         let next = responses.next();
-        // A request that times out must not lose the images of the others.
+        // A request that times out must not discard the images of other requests.
         let response = if pictures.is_empty() {
             next.await
         } else {
@@ -154,7 +154,7 @@ async fn send(
         .min(MAX_ONE_IMAGE_RESPONSE_BYTES.saturating_mul(image_spec.count as usize));
     let body = read_body(service, spec, response, most).await;
     if !status.is_success() {
-        // Without the message, the status is still informative.
+        // If the message cannot be read, the error still has the status.
         let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
         return Err(match wire.withheld(status, &text) {
             Some(reason) => error::withheld(service, spec, &reason),
@@ -197,8 +197,8 @@ async fn read_body(
 }
 
 impl ImageApi {
-    /// Returns the API of a model; `None` if the kind has none. Google has two APIs, which the name
-    /// of the model distinguishes.
+    /// Returns the API of a model; `None` if the kind of provider has no API for images. Google has
+    /// two APIs; the name of the model determines which of them applies.
     fn for_model(kind: ProviderKind, model: &str) -> Option<Self> {
         match kind {
             ProviderKind::Gemini if model.starts_with("imagen-") => Some(Self::Imagen),

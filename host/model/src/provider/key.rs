@@ -23,7 +23,7 @@ pub(crate) enum ApiKey {
 }
 
 impl ApiKey {
-    /// Reads the key from an environment variable. The value is trimmed; an empty one counts as
+    /// Reads the key from an environment variable. The value is trimmed; an empty value counts as
     /// missing.
     pub(crate) fn from_env(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let Some(variable) = variable else { return Self::None };
@@ -44,7 +44,7 @@ impl ApiKey {
     }
 
     /// Returns the message for a rejected key: what the provider requires, and the correction.
-    /// `place` says how the provider rejected it.
+    /// `place` describes where the provider reported the rejection, such as `status 401`.
     pub(super) fn rejection_message(&self, place: &str) -> String {
         match self {
             Self::None => format!(

@@ -8,7 +8,8 @@ use wattle_graph::id::Digest;
 /// The name that replaces the empty name of a called tool.
 const UNNAMED: &str = "unnamed";
 
-/// Returns the name of a called tool, or a placeholder for an empty name: no provider accepts an empty one.
+/// Returns the name of a called tool, or a placeholder for an empty name: no provider accepts an
+/// empty name.
 pub(super) fn tool_name(name: &str) -> &str {
     if name.is_empty() { UNNAMED } else { name }
 }
@@ -23,8 +24,8 @@ pub(super) fn sanitize_id(id: &str) -> Cow<'_, str> {
     format!("call_{}", digest.get(..24).unwrap_or(&digest)).into()
 }
 
-/// Returns the arguments of a tool call as an object, because providers accept no others. A value of another type is
-/// wrapped in an object.
+/// Returns the arguments of a tool call as an object, because providers accept only objects. A
+/// value of another type is wrapped in an object.
 pub(super) fn arguments_object(value: &Value) -> Value {
     match value {
         Value::Object(_) => value.clone(),

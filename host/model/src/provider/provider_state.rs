@@ -1,21 +1,24 @@
-//! Provider state: data that a provider sends for its own use and requires back.
+//! Provider state: data that a provider sends for its own use and expects in later requests.
 //!
-//! Providers sign reasoning, encrypt it or mark tool calls, and reject or misread a conversation that lacks these data.
-//! No other provider understands them. The state is the first part of its message: a [`Part::Other`] of type
-//! [`PROVIDER_STATE`]. A guest keeps the part and sends it back with the message.
+//! Providers sign reasoning, encrypt it or mark tool calls, and reject or misread a conversation
+//! that lacks these data. Other providers do not understand these data. The state is the first part
+//! of its message: a [`Part::Other`] of type [`PROVIDER_STATE`]. A guest keeps the part and sends
+//! it back with the message.
 //!
-//! The state repeats no text and no arguments. Its outline has the order in which the provider sent the parts of the
-//! message, and their other fields. A request to the same provider, for a model of the same family, contains the
-//! message as it was sent. Other providers, and models of other families, get neither the state nor the reasoning of
-//! the message.
+//! The state repeats no text and no arguments. The outline of the state contains the order in which
+//! the provider sent the parts of the message, and the other fields of these parts. A request to
+//! the same provider, for a model of the same family, contains the message as the provider sent it.
+//! Other providers, and models of other families, get neither the state nor the reasoning of the
+//! message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
 use wattle_run::json::lenient;
 
-/// Maximum bytes of the state of one response. Signatures and encrypted reasoning have some ten KiB, pages that the
-/// provider's own tools found some hundred. The journal stores all of it.
+/// Maximum bytes of the state of one response. Signatures and encrypted reasoning have some ten
+/// KiB; pages that the provider's own tools found have some hundred KiB. The journal stores the
+/// whole state.
 const MAX_STATE_BYTES: usize = 4 << 20;
 
 /// Maximum nesting depth of a value in the state.
@@ -50,7 +53,7 @@ impl StateSize {
     ///
     /// # Errors
     ///
-    /// As [`add_fields`](Self::add_fields).
+    /// Fails in the same cases as [`add_fields`](Self::add_fields).
     pub(super) fn add_value(&mut self, value: &Value) -> Result<(), String> {
         self.add(approx_bytes(value)?)
     }
@@ -206,7 +209,8 @@ impl ProviderState {
         {
             fields.extend(own);
         }
-        // The two halves of a surrogate pair that came in two fragments are adjacent by now.
+        // The two halves of a surrogate pair that arrived in separate fragments are adjacent in the
+        // assembled value.
         Part::Other(lenient::join_surrogates_in(value))
     }
 }
@@ -261,7 +265,8 @@ impl MessageBuilder {
             OutlineItem::Text(TextRange { fields, .. }) | OutlineItem::Call(fields) => {
                 !fields.is_empty()
             }
-            // Reasoning needs an owner, which decides the providers that receive it.
+            // Reasoning needs a state with an owner, because the owner determines which providers
+            // receive the reasoning.
             OutlineItem::Reasoning(_) | OutlineItem::Own(_) => true,
         };
         let mut parts = Vec::new();
@@ -286,8 +291,8 @@ pub(super) struct SentMessage<'a> {
 }
 
 impl<'a> SentMessage<'a> {
-    /// Converts a message for a provider. Omits the state of other providers, and state that does not match the message
-    /// any more.
+    /// Converts a message for a provider. Omits the state of other providers, and state that no
+    /// longer matches the message.
     pub(super) fn new(parts: &'a [Part], owner: &StateOwner) -> Self {
         let state = parts.iter().find_map(ProviderState::from_part);
         let Some(state) = state else {
@@ -335,7 +340,8 @@ fn ordered_parts(parts: &[Part], outline: Vec<OutlineItem>) -> Option<Vec<SentPa
             _ => {}
         }
     }
-    // Several parts of one kind cannot be matched with the outline, which counts from the start of one text.
+    // The outline counts bytes from the start of a single text, so several text parts cannot match
+    // the outline.
     let mut text = single_text(&texts)?;
     let mut reasoning = single_text(&reasoning)?;
     let mut calls = calls.into_iter();
@@ -409,7 +415,7 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds, ["state", "reasoning", "text", "call", "call"]);
-        // As after a journal round trip.
+        // The parts are serialized and parsed, as when they are read from a journal.
         let parts: Vec<Part> =
             serde_json::from_value(serde_json::to_value(&parts).unwrap()).unwrap();
         let said = SentMessage::new(&parts, &owner);

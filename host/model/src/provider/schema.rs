@@ -1,20 +1,23 @@
 //! Tool schemas in the form that each provider accepts.
 //!
-//! The schemas come from plugins and MCP servers, in every draft and with every mistake. A provider checks the schemas
-//! of all tools of a request and rejects the whole request for one of them, whichever tool the model would call. The
-//! host therefore adapts them when it writes the request.
+//! The schemas come from plugins and MCP servers, in all drafts and with all kinds of mistakes. A
+//! provider checks the schemas of all tools of a request and rejects the whole request because of
+//! one invalid schema, even if the model would call another tool. The host therefore adapts the
+//! schemas when it writes the request.
 //!
-//! The sent schema may be wider, but is never narrower: arguments that are valid under the schema of the tool are valid
-//! under the sent one. There are two exceptions. If only some alternatives of a union at the root describe a property,
-//! their description applies to all alternatives. If a schema without a type has keywords of objects or arrays, the
-//! schema for Gemini gets that type. The host or the MCP server validates arguments against the original schema. A
-//! schema that the provider accepts is sent unchanged.
+//! The sent schema may be wider, but is never narrower: arguments that are valid under the schema
+//! of the tool are valid under the sent schema. There are two exceptions. If only some alternatives
+//! of a union at the root describe a property, their description applies to all alternatives. If a
+//! schema without a type has keywords of objects or arrays, the schema for Gemini gets that type.
+//! The host or the MCP server validates arguments against the original schema. A schema that the
+//! provider accepts is sent unchanged.
 //!
 //! # Layout
 //!
-//! * this file: the requirements of each provider ([`Requirements`]) and the log ([`SchemaAdapter`]); `cache`: the
-//!   cache of adapted schemas.
-//! * `root`: one pass over a schema, and the form of its root; `merge`: merges a union of objects into one object.
+//! * this file: the requirements of each provider ([`Requirements`]) and the log
+//!   ([`SchemaAdapter`]); `cache`: the cache of adapted schemas.
+//! * `root`: one pass over a schema, and the form of its root; `merge`: merges a union of objects
+//!   into one object.
 //! * `walker`: keyword by keyword; `rules`: rules that involve several keywords.
 //! * `reference`: `$ref` and `$defs`; `pattern`: regular expressions.
 
@@ -44,8 +47,8 @@ const MAX_PASSES: usize = 8;
 /// Maximum changes of one schema in a log message.
 const MAX_CHANGES: usize = 12;
 
-/// Maximum log messages about one provider. Further ones are dropped, so that a server that generates new schemas all
-/// the time does not flood the log.
+/// Maximum log messages about one provider. Further messages are dropped, so that a server that
+/// keeps generating new schemas does not flood the log.
 const MAX_NOTES: usize = 1000;
 
 /// Maximum characters of the name of a tool in a log message.
@@ -77,17 +80,20 @@ struct Requirements {
     /// should match pattern" of Anthropic, which checks the root only
     /// (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws issue 709).
     requires_plain_keys: bool,
-    /// The permitted values of `format`; `None` if any is. OpenAI checks them in strict mode, and some services with
-    /// its format always do: "'uri' is not a valid format" (1jehuang/jcode issue 543). Gemini accepts any: `Schema` in
-    /// the reference of its API.
+    /// The permitted values of `format`; `None` if every value is permitted. OpenAI checks formats
+    /// in strict mode, and some services that speak OpenAI's format always do: "'uri' is not a
+    /// valid format" (1jehuang/jcode issue 543). Gemini accepts every value: `Schema` in the
+    /// reference of its API.
     formats: Option<&'static [&'static str]>,
-    /// The patterns that the provider accepts; others are left out, see `pattern`. Anthropic accepts look-around
-    /// (tombii/better-ccflare issue 357). Google's Vertex rejects `\p{L}` (langfuse/langfuse issue 14770).
+    /// The patterns that the provider accepts; other patterns are left out; see `pattern`.
+    /// Anthropic accepts look-around (tombii/better-ccflare issue 357). Google's Vertex rejects
+    /// `\p{L}` (langfuse/langfuse issue 14770).
     patterns: Portability,
     /// Whether references may point to `definitions`, as before draft 2019-09.
     supports_definitions: bool,
-    /// The permitted keywords next to a reference; `None` if any is. Source: "If a schema node has Schema.ref set, then
-    /// only description and default can be set alongside it" of Gemini (diegosouzapw/OmniRoute issue 461).
+    /// The keywords that are permitted next to a reference; `None` if every keyword is permitted.
+    /// Source: "If a schema node has Schema.ref set, then only description and default can be set
+    /// alongside it" of Gemini (diegosouzapw/OmniRoute issue 461).
     reference_siblings: Option<&'static [&'static str]>,
     /// Whether a definition may require itself only through properties that are not required. Sources:
     /// `responseJsonSchema` of the Gemini API; "a ref loop of required fields was found" (juspay/juspay-mcp pull

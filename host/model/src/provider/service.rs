@@ -1,4 +1,4 @@
-//! The service behind a provider: where it is reached, and what requests to it carry.
+//! The service of a provider: its address, and the key and headers of requests.
 
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Url};

@@ -1,8 +1,8 @@
 //! A parser of server-sent events.
 //!
 //! Chunks may end anywhere: within a line break, an event or a character. Lines end with LF, CR LF
-//! or CR. Comments, which services send to keep a connection alive, are skipped. The last event may
-//! lack its empty line.
+//! or CR. Comments, which services send to keep a connection alive, are skipped. The empty line
+//! after the last event may be missing.
 
 /// Starts of lines that the formats do not use: comments and fields.
 const IGNORED_PREFIXES: [&str; 4] = [":", "event:", "id:", "retry:"];
@@ -17,7 +17,7 @@ pub(super) struct SseParser {
     line: Vec<u8>,
     /// The data of the incomplete event.
     data: Option<String>,
-    /// Whether the last byte was a CR. An LF after it belongs to the same line break.
+    /// Whether the last byte was a CR. An LF after a CR belongs to the same line break.
     after_cr: bool,
     /// The start of the first line that is not part of an event.
     non_event_line: Option<String>,
@@ -44,7 +44,7 @@ impl SseParser {
         complete.or_else(|| self.data.take())
     }
 
-    /// Returns the bytes of the incomplete event.
+    /// Returns the number of bytes of the incomplete event.
     pub(super) fn pending_bytes(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }

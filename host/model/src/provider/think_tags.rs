@@ -1,11 +1,13 @@
 //! Reasoning that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Local servers, and gateways in front of them, often leave it there, in any wire format. The host splits a text that
-//! starts with the opening tag. A tag may be split between chunks.
+//! Local servers and gateways in front of them often do not separate this reasoning from the text,
+//! in all wire formats. The host splits a text that starts with the opening tag. A tag may be split
+//! between chunks.
 //!
-//! Some services omit the opening tag, because it is part of their prompt. A closing tag alone then means that all text
-//! before it was reasoning. This is a guess, and a wrong one removes text from a completion. The host makes it only
-//! where it is likely: not for models whose services separate the reasoning, not in JSON, not within code, and not for
+//! Some services omit the opening tag, because it is part of their prompt. A closing tag alone then
+//! means that all text before it was reasoning. This interpretation is a guess, and a wrong guess
+//! removes text from a completion. The host makes the guess only where it is likely to be right:
+//! not for models whose services separate the reasoning, not in JSON, not within code, and not for
 //! a tag that the text mentions.
 
 use crate::sink::CallSink;
@@ -22,8 +24,9 @@ const MAX_LEADING_SPACE: usize = 256;
 /// Words in the names of models whose services separate the reasoning from the text.
 const SEPARATE_REASONING_MODELS: [&str; 4] = ["claude", "gemini", "gpt", "grok"];
 
-/// Characters before a tag that the text mentions: quotes, brackets, marks of Markdown, diffs and programs, and white
-/// space. Reasoning ends with its last word or with a line break.
+/// Characters before a tag that the text mentions: quotes, brackets, marks of Markdown, diffs and
+/// programs, and white space. After one of these characters, a closing tag is not the end of
+/// reasoning, because reasoning ends with a word or with a line break.
 const MENTION_CHARS: [char; 26] = [
     '`', '"', '\'', '“', '‘', '„', '「', '『', '«', '(', '（', '[', '{', '}', '<', '>', '*', '_',
     '\\', '/', '|', '=', '+', '-', ' ', '\t',
@@ -35,7 +38,7 @@ pub(super) struct StreamedText {
     pub(super) text: String,
     pub(super) reasoning: String,
     parser: ThinkTagParser,
-    /// Whether something was emitted after the text, which a restart would discard as well.
+    /// Whether other output was emitted after the text. A restart would also discard that output.
     is_fixed: bool,
 }
 
@@ -47,12 +50,12 @@ impl StreamedText {
         Self { parser: ThinkTagParser::Start { held, guesses }, ..Self::default() }
     }
 
-    /// Creates an empty text for a response in which tags are text.
+    /// Creates an empty text in which tags have no meaning.
     pub(super) fn with_literal_tags() -> Self {
         Self::default()
     }
 
-    /// Returns the bytes so far.
+    /// Returns the number of bytes of text and reasoning so far.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.reasoning.len()
     }
@@ -72,7 +75,8 @@ impl StreamedText {
         }
     }
 
-    /// Appends reasoning. A service that separates it leaves no tags in the text.
+    /// Appends reasoning. From now on tags are text, because a service that separates the reasoning
+    /// leaves no tags in the text.
     pub(super) fn push_reasoning(&mut self, piece: &str, sink: &CallSink<'_>) {
         if !piece.is_empty() {
             self.flush(sink);
@@ -80,7 +84,7 @@ impl StreamedText {
         }
     }
 
-    /// Keeps the text emitted so far from becoming reasoning.
+    /// Ensures that the text emitted so far does not become reasoning later.
     pub(super) fn fix_text(&mut self) {
         self.is_fixed = true;
     }
@@ -131,11 +135,11 @@ enum Segment {
 /// The state of the parser that splits a text.
 #[derive(Debug, Default)]
 enum ThinkTagParser {
-    /// Only white space and a possible start of the opening tag so far.
+    /// At the start: only white space and possibly a part of the opening tag have arrived.
     Start {
         /// The text so far.
         held: String,
-        /// Whether a closing tag alone counts.
+        /// Whether a closing tag without an opening tag counts.
         guesses: bool,
     },
     /// In reasoning; holds a possible start of the closing tag.
@@ -173,7 +177,7 @@ impl ThinkTagParser {
         }
     }
 
-    /// Moves to the next state. Returns it with the rest of the chunk.
+    /// Moves to the next state. Returns the state and the rest of the chunk.
     fn step(self, rest: String, pieces: &mut Vec<Segment>) -> (Self, String) {
         match self {
             Self::Start { held, guesses } => start_state(&(held + &rest), guesses),
@@ -200,8 +204,8 @@ impl ThinkTagParser {
     }
 }
 
-/// Decides the state after the first characters of a text. Holds back no more white space than a text keeps, so that
-/// each chunk is read once.
+/// Decides the state after the first characters of a text. At most as much white space is held back
+/// as a text keeps, so that each chunk is read once.
 fn start_state(all: &str, guesses: bool) -> (ThinkTagParser, String) {
     let begins = all.trim_start();
     if let Some(inside) = begins.strip_prefix(OPEN_TAG) {
@@ -261,7 +265,8 @@ impl UnopenedText {
         self.before = text.chars().next_back().or(self.before);
     }
 
-    /// Returns whether a tag at this position is mentioned by the text rather than meant as a tag.
+    /// Returns whether the text only mentions the tag at this position, so that it does not count
+    /// as a tag.
     fn is_mention(&mut self) -> bool {
         self.code.is_open() || self.before.is_some_and(|sign| MENTION_CHARS.contains(&sign))
     }
@@ -270,9 +275,9 @@ impl UnopenedText {
 /// Tracks whether the end of a text is within code in Markdown.
 #[derive(Debug, Default)]
 struct CodeTracker {
-    /// The number of consecutive backticks at the end.
+    /// The number of consecutive backticks at the end of the text.
     ticks: usize,
-    /// The length of the fence that opened a code block; 0 outside of one.
+    /// The length of the fence that opened a code block; 0 outside of a code block.
     fence: usize,
     /// Whether the text so far ends within inline code.
     in_line: bool,
@@ -311,7 +316,7 @@ impl CodeTracker {
 fn separates_reasoning(model: &str) -> bool {
     let model = model.to_ascii_lowercase();
     let name = model.rsplit('/').next().unwrap_or_default();
-    // OpenAI's `o3` and similar names.
+    // Names such as OpenAI's `o3`.
     let is_numbered =
         name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
     is_numbered || SEPARATE_REASONING_MODELS.iter().any(|word| model.contains(word))
@@ -327,7 +332,7 @@ fn push_nonempty(pieces: &mut Vec<Segment>, piece: Segment) {
     }
 }
 
-/// Returns the length of the longest end of a text that may be the start of a tag.
+/// Returns the length of the longest suffix of a text that is a prefix of a tag.
 fn partial_tag_len(text: &str, mark: &str) -> usize {
     (1..mark.len()).rev().find(|length| text.ends_with(&mark[..*length])).unwrap_or(0)
 }

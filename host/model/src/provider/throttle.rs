@@ -15,14 +15,14 @@ pub(super) const MAX_OUTPUT_BYTES: usize = 8 << 20;
 /// second. Each token arrives in an event of some hundred bytes.
 const BYTES_PER_SECOND: u64 = 2 << 20;
 
-/// The burst: how far a stream may be ahead of the sustained rate. It is enough for a cached or
-/// buffered response.
+/// The burst: how far a stream may be ahead of the sustained rate. The burst is enough for a cached
+/// or buffered response.
 const BURST: Duration = Duration::from_secs(2);
 
 /// The rate limiter of one stream.
 #[derive(Debug)]
 pub(super) struct Throttle {
-    /// When all bytes so far would have arrived at the sustained rate.
+    /// The time at which all bytes so far would have arrived at the sustained rate.
     due: Instant,
 }
 

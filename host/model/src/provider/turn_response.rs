@@ -22,7 +22,7 @@ impl TurnResponse {
         texts.collect()
     }
 
-    /// Adds the usage of the first turn, for the response of a repair turn.
+    /// Adds the usage of the first turn to the usage of a repair turn.
     pub(crate) fn add_usage_of(mut self, first: &Self) -> Self {
         self.usage = sum_usage(&first.usage, &self.usage);
         self

@@ -35,8 +35,8 @@ impl<'a> AttemptLog<'a> {
     ///
     /// # Errors
     ///
-    /// The failure of the call, if no other candidate is tried: a delta was emitted (`begun`), or
-    /// no other candidate could succeed.
+    /// The failure of the call, if the host tries no other candidate because a delta was emitted
+    /// (`begun`) or because no other candidate could succeed.
     pub(super) fn record_failure(
         &mut self,
         candidate: &Candidate,
@@ -68,7 +68,7 @@ impl<'a> AttemptLog<'a> {
         first.retryable = errors().any(|failure| failure.retryable);
         let others = self.failed.len() - 1;
         if others > 0 {
-            first.message = format!("{}; {others} fallback(s) failed as well", first.message);
+            first.message = format!("{}; {others} fallback(s) also failed", first.message);
         }
         self.with_attempts(first)
     }
@@ -103,9 +103,9 @@ fn attempt_json(attempt: &Attempt) -> Option<Value> {
     }))
 }
 
-/// Returns whether the next candidate is tried: after an unavailable provider, a rate limit, a
-/// timeout, a missing feature, a content filter, or a request that the provider rejected. A request
-/// that the host itself rejects fails immediately.
+/// Returns whether the host tries the next candidate. It does so after an unavailable provider, a
+/// rate limit, a timeout, a missing feature, a content filter, or a request that the provider
+/// rejected. A request that the host itself rejects fails immediately.
 fn should_fall_back(failure: &Failure) -> bool {
     match failure.code.as_str() {
         code::UNAVAILABLE | code::RATE_LIMITED | code::TIMEOUT | code::UNSUPPORTED | WITHHELD => {

@@ -17,7 +17,7 @@ pub(super) struct Candidate {
     pub(super) provider: Arc<Provider>,
     /// The provider and the model as the route configures them.
     pub(super) target: ModelRef,
-    /// The model that is called: that of the route, or the replacement of an alias.
+    /// The model that is called: the model of the route, or its replacement by an alias.
     pub(super) model: String,
     /// The merged extra fields of the provider, the alias and the route.
     pub(super) extra: Extra,
@@ -34,7 +34,7 @@ pub(crate) enum RouteOwner {
     Tenant,
 }
 
-/// The position of a candidate.
+/// The position of a candidate in the routes of an owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CandidatePosition {
     /// The owner of the route.

@@ -11,7 +11,7 @@ use crate::provider::{ImageBytes, ImageSpec, RequestCount};
 use crate::route::Route;
 use crate::route::attempt_log::AttemptLog;
 
-/// Maximum images of one call, which bounds its cost and its memory.
+/// Maximum images of one call, which bounds the cost and the memory of the call.
 const MAX_IMAGES: u32 = 8;
 
 /// Maximum characters of a prompt. Image models use a few hundred words at most.
@@ -26,7 +26,7 @@ pub(crate) struct GeneratedImages {
 
 impl Route {
     /// Calls the candidates one after the other until one has generated at least one image. The
-    /// work counts for `owner`.
+    /// work is counted to `owner`.
     pub(crate) async fn generate_images(
         &self,
         owner: CallerId,

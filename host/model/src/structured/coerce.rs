@@ -1,5 +1,5 @@
 //! Coercions of an invalid document that have only one possible meaning: a null where a property
-//! may be absent, a number or boolean in quotes, an enum value in other case.
+//! may be absent, a number or boolean in quotes, and an enum value in another case.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, JsonTypeSet, ValidationError};
@@ -35,7 +35,7 @@ impl Coercion {
     }
 }
 
-/// Returns the coercions of the first alternative whose violations all have one.
+/// Returns the coercions for the first alternative each of whose violations has a coercion.
 fn for_branch(error: &ValidationError<'_>) -> Option<Vec<Coercion>> {
     let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
         error.kind()
@@ -88,9 +88,10 @@ fn parse_quoted(text: &str, wanted: JsonTypeSet) -> Option<Value> {
     number().or_else(truth)
 }
 
-/// Drops the null at a path that the validator reports, or else every null member below the path,
-/// since alternatives are reported at the path where they start. Strict decoding makes models write
-/// `null` for a property that they would omit. Returns whether a null was dropped.
+/// Drops the null at a path that the validator reports. If the value at the path is not a null,
+/// drops every null member below the path, because the validator reports alternatives at the path
+/// where they start. Strict decoding makes models write `null` for a property that they would omit.
+/// Returns whether a null was dropped.
 fn drop_nulls(document: &mut Value, place: &str) -> bool {
     match document.pointer_mut(place) {
         Some(Value::Null) => {}

@@ -12,13 +12,15 @@ use wattle_run::json::lenient;
 
 use crate::structured::reader::{self, DocumentEnd};
 
-/// Maximum documents of one text, counted from the end: each of them is validated.
+/// Maximum documents of one text, counted from the end. The limit is needed because each document
+/// is validated.
 const MAX_DOCUMENTS: usize = 16;
 
 /// The error of a truncated JSON document.
 const INCOMPLETE: &str = "the JSON is incomplete";
 
-/// Characters of a malformed document that its error quotes, starting at the first invalid one.
+/// Characters of a malformed document that its error quotes, starting at the first invalid
+/// character.
 const EXCERPT_CHARS: usize = 40;
 
 /// Tags around reasoning.
@@ -40,7 +42,7 @@ pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     if found.is_empty() {
         return vec![whole.map_err(|error| error.to_string())];
     }
-    // The documents are in memory together.
+    // All documents are in memory at once.
     let budget = JsonBudget::default();
     found.into_iter().map(|found| parse(&found?, &budget)).collect()
 }
@@ -58,7 +60,8 @@ fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<FoundDocumen
         let here = &text[start..];
         at = start + 1;
         let inside = here[1..].trim_start();
-        // An array counts from its first object on, because `[1]` cannot match a response schema.
+        // An array counts as a document only if its first item is an object, because `[1]` cannot
+        // match a response schema.
         let object = if here.starts_with('{') { Some(inside) } else { inside.strip_prefix('{') };
         let Some(object) = object else {
             if cut && inside.is_empty() {
@@ -83,7 +86,8 @@ fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<FoundDocumen
                 let place: String = place.chars().take(EXCERPT_CHARS).collect();
                 push_found(found, Err(format!("the JSON is invalid from here on: `{place}`")));
             }
-            // A model that repeats itself without end repeats the document until it is truncated.
+            // The text of a model that keeps repeating a document ends with a truncated copy of the
+            // document.
             DocumentEnd::Truncated | DocumentEnd::Undecided
                 if is_repetition(found, &read.strict) => {}
             DocumentEnd::Truncated => push_found(found, Err(INCOMPLETE.to_owned())),
@@ -100,7 +104,7 @@ fn push_found(found: &mut VecDeque<FoundDocument>, document: FoundDocument) {
     found.push_back(document);
 }
 
-/// Returns whether the two newest documents are equal and start like this one.
+/// Returns whether the two newest documents are equal and start with `strict`.
 fn is_repetition(found: &VecDeque<FoundDocument>, strict: &str) -> bool {
     let mut newest = found.iter().rev().map(|found| found.as_deref().ok());
     match (newest.next().flatten(), newest.next().flatten()) {
@@ -109,8 +113,8 @@ fn is_repetition(found: &VecDeque<FoundDocument>, strict: &str) -> bool {
     }
 }
 
-/// Unescapes the start of a text that is the content of a JSON string. Returns the result, and the number of bytes that
-/// it takes in the text.
+/// Unescapes the start of a text that is the content of a JSON string. Returns the result, and the
+/// number of bytes that the content takes in the text.
 fn unescape(text: &str) -> (Option<String>, usize) {
     let mut is_escaped = false;
     let end = text.find(|sign: char| {
@@ -118,7 +122,7 @@ fn unescape(text: &str) -> (Option<String>, usize) {
         is_escaped = sign == '\\' && !is_escaped;
         ends
     });
-    // Brackets right before the closing quote belong to something else.
+    // Brackets directly before the closing quote do not belong to the document.
     let inside = text[..end.unwrap_or(text.len())]
         .trim_end_matches(|sign: char| sign.is_whitespace() || matches!(sign, '{' | '['));
     let mut quoted = "\"".to_owned();
@@ -137,7 +141,8 @@ fn parse(strict: &str, budget: &JsonBudget) -> Result<Value, String> {
     }
 }
 
-/// Returns the object of an array with one object, because the root of a response schema is an object.
+/// Returns the object inside of an array that contains one object, because the root of a response
+/// schema is an object.
 fn unwrap_single(value: Value) -> Value {
     match value {
         Value::Array(mut items) if items.len() == 1 && items[0].is_object() => items.remove(0),

@@ -1,11 +1,12 @@
 //! Reads one JSON document from a text.
 //!
-//! The reader corrects what has only one possible meaning: control characters in a string, a comma
-//! before a closing bracket, comments, the constants of Python. Any other invalid syntax makes the
-//! document malformed. A document that ends early is truncated, and nothing is added to it.
+//! The reader corrects syntax errors that have only one possible meaning: control characters in a
+//! string, a comma before a closing bracket, comments, the constants of Python. Any other invalid
+//! syntax makes the document malformed. A document that ends early counts as truncated, and the
+//! reader does not complete it.
 //!
-//! A bracket may also be part of prose. The reader then consumes little, and the caller continues
-//! within it, so that the work is proportional to the text whatever it contains.
+//! A bracket may also be part of prose. The reader then consumes only a little text, and the caller
+//! continues after it, so that the work is proportional to the length of every text.
 
 use serde_json::Number;
 
@@ -82,11 +83,11 @@ struct Reader<'t> {
     /// The closing brackets of all open objects and arrays, innermost last.
     closers: Vec<char>,
     strict: String,
-    /// Whether the text is a document rather than prose: an object has a colon after its first key,
-    /// an array has a comma after its first object.
+    /// Whether the text is known to be a document and not prose: an object has a colon after its
+    /// first key, an array has a comma after its first object.
     is_document: bool,
-    /// Where the caller continues if the text is prose: what looks like the first key may be text
-    /// between two other quotes.
+    /// The number of bytes after which the caller continues if the text is prose. The text that
+    /// looks like the first key may be text between two quotations.
     prose_length: usize,
 }
 
@@ -129,8 +130,9 @@ impl<'t> Reader<'t> {
     /// Skips white space and comments.
     fn skip(&mut self, next: Expected) -> Result<(), ReadError<'t>> {
         self.rest = self.rest.trim_start_matches(is_space);
-        // Prose is read again from its first key on, so a comment after that must not count, or
-        // long texts would be read again and again.
+        // If the text turns out to be prose, it is read again from the first key on. Comments
+        // between the key and the colon are therefore not skipped: long comments would be read many
+        // times.
         while next != Expected::Colon && self.rest.starts_with('/') {
             let start = self.rest;
             let end = match start.as_bytes().get(1) {
@@ -257,8 +259,8 @@ impl<'t> Reader<'t> {
         self.rest = &self.rest[sign.len_utf8()..];
     }
 
-    /// Skips a malformed document: to its closing bracket, to the end of its code block, or else to
-    /// the end of the text. A part of it must not count as a document.
+    /// Skips a malformed document up to its closing bracket, to the end of its code block, or else
+    /// to the end of the text, so that no part of the malformed document counts as a document.
     fn skip_document(&mut self) {
         let text = self.rest;
         let mut signs = text.char_indices();

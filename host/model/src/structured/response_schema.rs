@@ -17,7 +17,7 @@ use crate::structured::{coerce, extract};
 /// Maximum violations in a message: a model repairs a few at a time.
 const MAX_VIOLATIONS: usize = 8;
 
-/// Maximum characters of one violation: some repeat the whole document.
+/// Maximum characters of one violation: some violations repeat the whole document.
 const MAX_VIOLATION_CHARS: usize = 240;
 
 /// Maximum rounds of coercion: one violation may hide another.
@@ -26,8 +26,9 @@ const MAX_COERCION_ROUNDS: usize = 8;
 /// Maximum characters of the name of a schema.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Minimum bytes of a text with which its validation delays other tasks on the same thread. It may
-/// have thousands of values, each validated once per round.
+/// Number of bytes from which on a text is long enough for its validation to delay other tasks on
+/// the same thread. Such a text may have thousands of values, each of which is validated once per
+/// round.
 const LONG_TEXT_BYTES: usize = 16 << 10;
 
 /// Keywords whose values are no schemas.
@@ -92,10 +93,11 @@ impl<'a> CompiledSchema<'a> {
 
     /// Returns the valid document in the text of a completion, after coercion.
     ///
-    /// Of several documents the last valid one counts: drafts and examples come first. A malformed document after it
-    /// may be the intended one, so the text is then invalid. A document without any property of the schema counts only
-    /// if no other document is valid. If none is valid, the error is that of the last one. `cut` means that the text
-    /// ended at its token limit.
+    /// Of several documents the last valid document counts, because drafts and examples come first.
+    /// If a malformed document follows, the text is invalid, because the malformed document may be
+    /// the intended one. A document without any property of the schema counts only if no other
+    /// document is valid. If no document is valid, the result is the error of the last document.
+    /// `cut` means that the text ended at its token limit.
     pub(crate) fn parse(&self, text: &str, cut: bool) -> Result<Value, InvalidDocument> {
         let documents = extract::documents(text, cut).into_iter();
         let (aside, meant): (Vec<_>, Vec<_>) = documents
@@ -153,15 +155,16 @@ impl<'a> CompiledSchema<'a> {
     ///
     /// # Errors
     ///
-    /// Returns a message if the document is too large to be validated, or to report where it is
-    /// invalid.
+    /// Returns a message if the document is too large to be validated, or too large for a report of
+    /// its violations.
     fn errors<'d>(&'d self, document: &'d Value) -> Result<Vec<ValidationError<'d>>, String> {
         let errors = self.schema.errors(document).map_err(|exceeded| exceeded.to_string())?;
         errors.ok_or_else(|| "the document is invalid, and too large to report where".to_owned())
     }
 }
 
-/// Compiles a schema. Removes patterns that need backtracking, which only the provider then enforces.
+/// Compiles a schema. Removes patterns that need backtracking; only the provider then enforces
+/// these patterns.
 async fn compile(
     owner: CallerId,
     wanted: &ResponseSchema,
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn last_valid_document_wins() {
+    async fn last_valid_document_is_the_result() {
         let schema = wanted(json!({
             "type": "object",
             "properties": { "total": { "type": "number" } },
@@ -306,7 +309,7 @@ mod tests {
             ("[{\"total\": 3}]", true),
             ("\"{\\\"total\\\": 3}\"", true),
             ("{\"total\": 3}\n{\"total\": 3}\n{\"total\":", true),
-            // The model has to say which document it means.
+            // It is not clear which document the model means.
             ("{\"total\": 2}\nno: {\"total\": 3, oops}", false),
             ("{\"total\": 2}\nno: {\"total\": 3, \"no", false),
             ("[{\"total\": 2}, {\"total\": 3}]", false),
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn document_without_any_property_counts_last() {
+    async fn document_without_any_known_property_is_the_last_choice() {
         let schema = wanted(json!({
             "type": "object",
             "properties": { "city": { "type": "string" } },
@@ -380,7 +383,7 @@ mod tests {
 
     #[tokio::test]
     async fn patterns_with_lookahead_are_checked_if_convertible() {
-        // As Pydantic writes it for decimal numbers.
+        // Pydantic writes this pattern for decimal numbers.
         let schema = wanted(json!({
             "type": "object",
             "properties": { "p": { "pattern": r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$" } },
@@ -389,7 +392,7 @@ mod tests {
         assert!(shape.parse(r#"{"p": "-1.50"}"#, false).is_ok());
         let wrong = shape.parse(r#"{"p": "-."}"#, false).unwrap_err();
         assert!(wrong.reason.starts_with("at `/p`"), "{wrong:?}");
-        // A pattern that cannot be converted is left to the provider.
+        // Only the provider enforces a pattern that cannot be converted.
         let schema = wanted(json!({
             "type": "object",
             "properties": { "p": { "type": "string", "pattern": r"(?=.*\d)(?=.*[A-Z]).{8,}" } },

@@ -1,10 +1,10 @@
 //! Response schemas in the subset of OpenAI's strict mode.
 //!
-//! In the subset, every property is required and no other is permitted. Optional properties become
-//! nullable; the nulls are dropped before the document is validated against the original schema.
-//! Constraints that the subset lacks are left out, because the original schema is validated anyway.
-//! A schema that the subset cannot express, such as a map with arbitrary keys, is sent unchanged
-//! and not as strict.
+//! In the subset, every property is required and no other properties are permitted. Optional
+//! properties become nullable; the nulls are dropped before the document is validated against the
+//! original schema. Constraints that the subset lacks are left out, because the host validates the
+//! document against the original schema anyway. A schema that the subset cannot express, such as a
+//! map with arbitrary keys, is sent unchanged and not as strict.
 
 use serde_json::{Map, Value, json};
 
@@ -80,13 +80,14 @@ fn convert(schema: &Value) -> Option<Value> {
     let mut out = Map::new();
     for (key, value) in map {
         let (key, value) = match key.as_str() {
-            // The function `convert_object` writes these.
+            // The function `convert_object` writes these keywords.
             "properties" | "required" | "additionalProperties" => continue,
             "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => continue,
             "pattern" if has_lookaround(value) => continue,
             word if IGNORED_KEYWORDS.contains(&word) => continue,
             "items" => ("items", convert(value)?),
-            // `anyOf` is wider than `oneOf`, but the original schema is validated anyway.
+            // `anyOf` is wider than `oneOf`, but the host validates the document against the
+            // original schema anyway.
             "anyOf" | "oneOf" => ("anyOf", convert_list(value)?),
             "$defs" | "definitions" => (key.as_str(), convert_map(value)?),
             _ => (key.as_str(), value.clone()),
@@ -121,8 +122,8 @@ fn convert_object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Opt
     match map.get("additionalProperties") {
         Some(Value::Object(_)) => return None,
         Some(Value::Bool(false)) => {}
-        // Other names next to named properties may be forbidden, but an object of other names only
-        // would become empty.
+        // Forbidding other names is acceptable if there are named properties. An object without
+        // named properties could only be empty.
         _ if properties.is_none_or(Map::is_empty) => return None,
         _ => {}
     }

@@ -1,5 +1,5 @@
-//! The file of the tenant routes. It contains keys, so only the user that runs the host can read
-//! it.
+//! The file of the tenant routes. The file contains keys, so only the user that runs the host can
+//! read the file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -31,7 +31,7 @@ struct Contents {
     routes: Vec<StoredRoute>,
 }
 
-/// Reads the stored routes; none if the file does not exist.
+/// Reads the stored routes; an empty list if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Vec<StoredRoute>, ConfigError> {
     let failed = |reason: String| ConfigError::TenantFile {
         operation: "read",
@@ -53,8 +53,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<StoredRoute>, ConfigError> {
     Ok(contents.routes)
 }
 
-/// Replaces the whole file atomically: a reader, and a host that starts after a crash, gets the old
-/// state or the new one.
+/// Replaces the whole file atomically: a reader, and a host that starts after a crash, gets either
+/// the old state or the new state.
 pub(super) fn write(path: &Path, routes: Vec<StoredRoute>) -> Result<(), ConfigError> {
     replace(path, &Contents { version: VERSION, routes }).map_err(|error| ConfigError::TenantFile {
         operation: "write",

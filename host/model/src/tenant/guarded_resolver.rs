@@ -28,7 +28,8 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Returns the IP address that the URL itself has. The client connects to it without a resolver.
+/// Returns the IP address that is the host of a URL. The client connects to such an address without
+/// a resolver.
 pub(super) fn literal_address(url: &str) -> Option<IpAddr> {
     let url = Url::parse(url).ok()?;
     let host = url.host_str()?.trim_end_matches('.');

@@ -49,8 +49,8 @@ pub(super) struct RouteDocument {
     extra_json: Option<Value>,
     #[serde(default)]
     status: Status,
-    /// Returned in place of the key. It is ignored in requests, so that a client can send back what
-    /// it received.
+    /// The field that responses contain in place of the key. The field is ignored in requests, so
+    /// that a client can send back the object that it received.
     #[serde(default, skip_serializing, rename = "has_api_key")]
     _has_api_key: Option<IgnoredAny>,
 }
@@ -75,9 +75,9 @@ impl RouteDocument {
         Ok(document)
     }
 
-    /// Copies the key of the previous document if this one has none and both have the same provider
-    /// and base URL. With another provider or base URL the key would reach another party. An empty
-    /// key removes it.
+    /// Copies the key of the previous document if this document has no key and both have the same
+    /// provider and base URL. With another provider or base URL, the key would be sent to another
+    /// service. An empty key removes the previous key.
     pub(super) fn inherit_key(&mut self, old: &Self) {
         if self.api_key.is_none() && self.provider == old.provider && self.base_url == old.base_url
         {
@@ -159,7 +159,7 @@ impl RouteBuilder<'_> {
         Ok((document.status == Status::Active).then(|| Arc::new(route)))
     }
 
-    /// Returns the operator's provider, or one with the key or base URL of the tenant.
+    /// Returns the operator's provider, or a provider with the key or base URL of the tenant.
     fn provider(&self, document: &RouteDocument) -> Result<Arc<Provider>, String> {
         let named = self.providers.get(&document.provider);
         if let (Some(named), None, None) = (named, document.key(), &document.base_url) {
@@ -235,7 +235,7 @@ impl RouteBuilder<'_> {
 }
 
 /// Returns the configuration of a provider of the kind `word` at its official base URL; `None` if
-/// there is no such kind.
+/// the word is not a kind of provider.
 fn default_config(word: &str) -> Option<ProviderConfig> {
     let kind: ProviderKind = serde_json::from_value(json!(word)).ok()?;
     serde_json::from_value(json!({ "kind": kind })).ok()
@@ -251,7 +251,7 @@ fn timeout(document: &RouteDocument, operator: Option<&RouteConfig>) -> Result<D
 }
 
 /// Returns the extra fields of a document. `enable_thinking` sets the field `thinking` of
-/// DeepSeek's API, which `extra_json` may replace.
+/// DeepSeek's API, a field that `extra_json` may replace.
 fn extra(document: &RouteDocument, kind: ProviderKind) -> Result<Extra, String> {
     let mut extra = Extra::new();
     if let Some(enabled) = document.enable_thinking {

@@ -75,7 +75,7 @@ async fn s3_48_alias_applies_to_fallbacks_and_tenants_of_one_provider() {
 }
 
 #[test]
-fn s3_48_invalid_alias_error_names_the_key() {
+fn s3_48_error_for_an_invalid_alias_names_the_key() {
     let check = |aliases: Value, words: &[&str]| {
         let config = retired("https://example.com/v1", &aliases, &json!({}));
         let config: ModelConfig = serde_json::from_value(config).unwrap();

@@ -1,4 +1,5 @@
-//! Truncated and modified streams: each is a failure, or has all output that was not modified.
+//! Truncated and modified streams: the result is a failure, or has all output that was not
+//! modified.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Responses without an end.
+//! Responses that never end.
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -77,7 +77,7 @@ async fn stream_without_output_is_closed() {
 }
 
 #[tokio::test]
-async fn stream_with_too_much_output_is_closed() {
+async fn stream_with_output_above_the_limit_is_closed() {
     let text = "word ".repeat(PIECE_BYTES / 5);
     let delta = json!({ "choices": [{ "index": 0, "delta": { "content": text } }] });
     let content = json!({ "parts": [{ "text": text }] });

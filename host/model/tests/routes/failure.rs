@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn malformed_responses_are_unavailable() {
+async fn malformed_responses_make_calls_fail_as_unavailable() {
     let cases = [
         ResponseTemplate::new(200).set_body_raw("<html>busy</html>", "text/html"),
         ResponseTemplate::new(200).set_body_raw("{\"choices\": [", "application/json"),
@@ -32,7 +32,7 @@ async fn malformed_responses_are_unavailable() {
 }
 
 #[tokio::test]
-async fn lost_connection_is_unavailable() {
+async fn lost_connection_makes_a_call_fail_as_unavailable() {
     let base = raw_server(|mut stream| async move {
         let part =
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
@@ -47,7 +47,7 @@ async fn lost_connection_is_unavailable() {
 }
 
 #[tokio::test]
-async fn unreachable_base_url_is_named_with_a_hint() {
+async fn failure_for_an_unreachable_base_url_names_it_with_a_hint() {
     let standin = Server::start(Config::default()).await.unwrap();
     let without_tls = format!("https://{}/v1/", standin.addr);
     for (base, advice) in [
@@ -67,7 +67,7 @@ async fn unreachable_base_url_is_named_with_a_hint() {
 }
 
 #[tokio::test]
-async fn unresponsive_provider_times_out() {
+async fn call_of_an_unresponsive_provider_times_out() {
     let server =
         server(vec![json_response(&chat("late")).set_delay(Duration::from_secs(30))]).await;
     let route = json!({ "timeout": "100ms" });
@@ -106,7 +106,7 @@ async fn redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn failure_of_a_rejected_key_names_its_variable_and_quotes_the_provider() {
+async fn failure_for_a_rejected_key_names_the_variable_and_quotes_the_provider() {
     let server = server(vec![error_status(401)]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
@@ -130,7 +130,7 @@ async fn missing_key_is_a_startup_warning() {
 }
 
 #[tokio::test]
-async fn malformed_requests_are_invalid() {
+async fn malformed_requests_fail_as_invalid() {
     let routes = simple("openai", "http://127.0.0.1:9/");
     let mut empty = ask("hi");
     empty.messages.clear();
@@ -155,7 +155,7 @@ async fn malformed_requests_are_invalid() {
 }
 
 #[test]
-fn invalid_configurations_name_the_key() {
+fn errors_for_invalid_configurations_name_the_key() {
     let check = |config: serde_json::Value, words: &[&str]| {
         let config: ModelConfig = serde_json::from_value(config).unwrap();
         let error = Routes::new(config, &|_| None).unwrap_err().to_string();

@@ -15,7 +15,8 @@ use crate::support::{KEY, RecordedDeltas, ask, ask_tools, message, routes, strea
 /// The path of each format at a gateway.
 const KINDS: [(&str, &str); 3] = [("openai", "/v1"), ("gemini", "/v1beta"), ("anthropic", "/v1")];
 
-/// Timeout of a gateway. It responds within milliseconds, but starts slowly on a busy machine.
+/// Timeout of a gateway. A gateway responds within milliseconds, but starts slowly on a busy
+/// machine.
 const PATIENCE: &str = "60s";
 
 /// A message to a model, and its completion.

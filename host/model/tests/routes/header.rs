@@ -82,7 +82,7 @@ async fn missing_secret_makes_the_provider_unavailable() {
 }
 
 #[test]
-fn invalid_headers_name_the_key() {
+fn errors_for_invalid_headers_name_the_key() {
     let keyed = |headers: Value| {
         let mut config = config("openai", "http://127.0.0.1:9/", &headers);
         config.providers.get_mut("first").unwrap().key_env = Some("KEY".into());

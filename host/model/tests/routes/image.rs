@@ -182,7 +182,7 @@ async fn google_stand_in_generates_with_either_model() {
 }
 
 #[tokio::test]
-async fn images_that_all_candidates_withhold_are_withheld() {
+async fn call_fails_as_withheld_if_all_candidates_withhold_the_image() {
     let filtered = json!({ "predictions": [{ "raiFilteredReason": "it shows people" }] });
     for blocked in [
         json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } }),
@@ -213,7 +213,7 @@ async fn s3_48_retired_image_model_falls_back_and_names_the_setting() {
     for word in ["(route `chat`)", "`model` under `[model.routes.chat]`", "[model.aliases]"] {
         assert!(failure.message.contains(word), "{failure}");
     }
-    // The alias that the message suggests.
+    // The configuration has the alias that the message suggests.
     let server = server(vec![candidate(PNG)]).await;
     let base = format!("{}/v1beta/", server.uri());
     let mut config = image_table("gemini", &base, [IMAGEN, FLASH], 0);
@@ -243,7 +243,7 @@ async fn rate_limited_provider_is_retried() {
 }
 
 #[tokio::test]
-async fn malformed_responses_are_unavailable() {
+async fn malformed_responses_make_calls_fail_as_unavailable() {
     let cases = [
         ResponseTemplate::new(200).set_body_raw("<html>busy</html>", "text/html"),
         ResponseTemplate::new(200).set_body_raw("{\"predictions\": [", "application/json"),
@@ -260,7 +260,7 @@ async fn malformed_responses_are_unavailable() {
 }
 
 #[tokio::test]
-async fn slow_or_truncated_response_fails_in_time() {
+async fn call_with_a_slow_or_truncated_response_fails_at_the_timeout() {
     let late = predictions(&[PNG]).set_delay(Duration::from_secs(30));
     let server = server(vec![late]).await;
     let mut request = only(0, 1);
@@ -288,7 +288,7 @@ async fn slow_or_truncated_response_fails_in_time() {
 }
 
 #[tokio::test]
-async fn malformed_requests_are_invalid() {
+async fn malformed_requests_fail_as_invalid() {
     let server = server(vec![predictions(&[PNG])]).await;
     let routes = google(&server, 0);
     let empty = ImageRequest { prompt: "  ".into(), ..image_request(1) };
@@ -308,7 +308,7 @@ async fn malformed_requests_are_invalid() {
 }
 
 #[tokio::test]
-async fn provider_without_image_api_is_named_with_its_kind() {
+async fn failure_for_a_provider_without_image_api_names_its_kind() {
     let routes = routes(image_table("anthropic", "http://127.0.0.1:9/", ["claude", "claude"], 0));
     let failure = make(&routes, &image_request(1)).await.unwrap_err();
     assert_eq!(failure.code, "unsupported");

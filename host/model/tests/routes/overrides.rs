@@ -1,4 +1,4 @@
-//! Candidate, retries and timeout of a request in place of those of the route.
+//! Requests that override the candidate, the retries or the timeout of the route.
 
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ async fn timeout_of_the_request_overrides_the_route() {
 
     let none = with(Tries { timeout_ms: Some(0), ..Tries::default() });
     assert_eq!(complete(&three(&server, 0), &none).await.unwrap_err().code, "invalid");
-    // The timeout is limited to that of a call.
+    // The timeout is limited to the timeout of a call.
     let long = with(Tries { timeout_ms: Some(u32::MAX), ..Tries::default() });
     let quick = crate::support::server(vec![json_response(&chat("hi"))]).await;
     complete(&three(&quick, 0), &long).await.unwrap();

@@ -46,7 +46,7 @@ async fn retry_after_in_seconds_is_obeyed() {
 }
 
 #[tokio::test]
-async fn too_long_delay_fails_at_once() {
+async fn requested_delay_above_the_maximum_fails_at_once() {
     let server = server(vec![error_status(429).insert_header("retry-after", "3600")]).await;
     let failure = complete(&retrying(&server, 2), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("rate-limited", true));
@@ -55,7 +55,7 @@ async fn too_long_delay_fails_at_once() {
 }
 
 #[tokio::test]
-async fn provider_decides_about_retries() {
+async fn x_should_retry_decides_about_retries() {
     let never = server(vec![error_status(500).insert_header("x-should-retry", "false")]).await;
     let failure = complete(&retrying(&never, 2), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
@@ -150,7 +150,7 @@ async fn s3_47_invalid_request_is_not_sent() {
 }
 
 #[tokio::test]
-async fn failure_of_all_candidates_is_the_first_with_all_attempts() {
+async fn failure_of_all_candidates_is_that_of_the_first_with_all_attempts() {
     let first = server(vec![error_status(401)]).await;
     let second = server(vec![error_status(503)]).await;
     let failure = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap_err();

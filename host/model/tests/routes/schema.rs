@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{ask_tools, bodies, chat, complete, json_response, routes, server, table};
 
-/// Returns the schemas that a provider of this kind is sent.
+/// Returns the schemas that the host sends to a provider of the kind `kind`.
 async fn sent(kind: &str, schemas: [&Value; 2]) -> Vec<Value> {
     // The response is malformed in two of the formats; only the request matters.
     let server = server(vec![json_response(&chat("hi"))]).await;
@@ -72,7 +72,7 @@ async fn unusual_schema_is_adapted_to_the_provider() {
     ] {
         let schemas = sent(kind, [&odd, &fine]).await;
         assert_eq!(schemas[0], expected, "{kind}");
-        // Byte for byte.
+        // The accepted schema is sent byte for byte.
         assert_eq!(schemas[1].to_string(), fine.to_string(), "{kind}");
     }
 }

@@ -9,8 +9,8 @@ use crate::support::{
     ask_tools, bodies, chat, complete, json_response, message, routes, server, table,
 };
 
-/// Returns the conversation after a completion, with a result for each of its tool calls, as after
-/// a journal round trip.
+/// Returns the conversation after a completion, with a result for each of its tool calls. The parts
+/// are serialized and parsed, as when they are read from a journal.
 fn after(said: Vec<Part>) -> CompletionRequest {
     let said = serde_json::to_value(message(Role::Assistant, said)).unwrap();
     let said: Message = serde_json::from_value(said).unwrap();
@@ -127,7 +127,7 @@ async fn other_providers_get_neither_state_nor_reasoning() {
 }
 
 #[tokio::test]
-async fn unsigned_call_gets_the_placeholder_signature() {
+async fn tool_call_without_a_signature_gets_the_placeholder_signature() {
     let unsigned = json!([{ "functionCall": { "name": "add", "args": {} } },
         { "functionCall": { "name": "add", "args": {} } }]);
     let content = json!({ "role": "model", "parts": unsigned });

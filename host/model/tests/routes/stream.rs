@@ -315,7 +315,7 @@ impl wattle_run::ports::model::DeltaSink for Forward {
 }
 
 #[tokio::test]
-async fn timeout_applies_between_chunks() {
+async fn timeout_of_a_route_applies_between_chunks() {
     join_all(KINDS.map(|(kind, path)| async move {
         let server = standin().await;
         let gate = server.stream_gate(Pattern::any());

@@ -146,7 +146,8 @@ async fn other_rejections_do_not_change_the_mode() {
     let error = json!({ "error": { "message": "the conversation is too long" } });
     let refused = ResponseTemplate::new(400).set_body_json(error);
     let server = server(vec![refused]).await;
-    // The model has a word in its name that marks a rejected schema.
+    // The name of the model contains a word that, in a message of the provider, marks a rejected
+    // schema.
     let named = json!({ "model": "json-schema-1" });
     let routes = routes(table("openai", &server.uri(), &json!({}), &named));
     let failure = complete(&routes, &ask_city()).await.unwrap_err();

@@ -22,7 +22,7 @@ use wattle_run::ports::{BlobStore, Caller, Model};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-/// The key of every stand-in. No message shows it.
+/// The key of every stand-in. No message contains the key.
 pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
 /// An in-memory blob store that derives the reference of a blob from its first byte.
@@ -63,7 +63,7 @@ pub(crate) fn caller() -> Caller {
 }
 
 /// Creates the routes of a `[model]` table. Every variable that ends in `_KEY` has the value `KEY`;
-/// others are not set.
+/// other variables are not set.
 pub(crate) fn routes(config: Value) -> Routes {
     let config: ModelConfig = serde_json::from_value(config).unwrap();
     let env = |name: &str| name.ends_with("_KEY").then(|| KEY.to_owned());
@@ -142,7 +142,7 @@ impl RecordedDeltas {
         self.0.lock().unwrap().iter().filter(|delta| **delta == Delta::Restart).count()
     }
 
-    /// Returns the parts that the deltas since the last restart add up to: reasoning, text, tool
+    /// Returns the parts that result from the deltas since the last restart: reasoning, text, tool
     /// calls.
     pub(crate) fn parts(&self) -> Vec<Part> {
         let (mut reasoning, mut text) = (String::new(), String::new());
@@ -163,7 +163,7 @@ impl RecordedDeltas {
         }
         let texts = [Part::Reasoning(reasoning), Part::Text(text)];
         let calls = calls.into_iter().map(|(id, name, text)| {
-            // A call without any delta of its arguments has none.
+            // A call without any delta of its arguments has no arguments.
             let arguments = match text.as_str() {
                 "" => json!({}),
                 text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),

@@ -56,7 +56,7 @@ fn info(provider: &str, model: &str, has_fallback: bool) -> RouteInfo {
 }
 
 #[tokio::test]
-async fn tenant_route_overrides_the_operators() {
+async fn tenant_route_overrides_the_operators_route() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let own = json!({
@@ -104,7 +104,7 @@ async fn requests_without_a_tenant_use_the_default_tenant() {
 }
 
 #[tokio::test]
-async fn disabled_tenant_route_uses_the_operators() {
+async fn disabled_tenant_route_falls_back_to_the_operators_route() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let own = json!({ "provider": "first", "model": "own-1", "status": "disabled" });
@@ -113,7 +113,7 @@ async fn disabled_tenant_route_uses_the_operators() {
 }
 
 #[tokio::test]
-async fn fallback_of_a_tenant_route_is_named() {
+async fn failure_of_a_tenant_route_names_its_fallback() {
     let server = standin().await;
     let gone = Fault::Status { status: 401, retry_after: None, body: None };
     server.fault(FaultRule::new(Pattern::model("own-1"), gone));
@@ -137,7 +137,7 @@ async fn fallback_of_a_tenant_route_is_named() {
 }
 
 #[tokio::test]
-async fn operators_key_is_not_sent_to_a_tenants_url() {
+async fn operators_key_is_not_sent_to_the_base_url_of_a_tenant() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let acme = of(Some("acme"));
@@ -147,7 +147,7 @@ async fn operators_key_is_not_sent_to_a_tenants_url() {
     assert!(failure.message.contains("requires a key"), "{failure}");
     assert!(!server.requests()[0].headers.contains_key("authorization"));
 
-    // Nor is the key of a tenant sent to another base URL.
+    // The key of a tenant is not sent to another base URL either.
     let keyed = json!({
         "provider": "first", "model": "m", "base_url": base(&server), "api_key": OWN_KEY,
     });
@@ -169,7 +169,8 @@ async fn tenant_url_cannot_reach_private_addresses() {
         assert_eq!(failure.code, "invalid", "{url}");
         assert!(failure.message.contains("tenant_private"), "{failure}");
     }
-    // A host name is checked when it is used, because it may resolve to another address by then.
+    // A host name is checked when it is used, because it may resolve to another address than when
+    // the route was set.
     let host = gethostname();
     let url = format!("http://{host}:{}/v1", server.addr.port());
     let leads_here = tokio::net::lookup_host((host.as_str(), 0)).await;
@@ -249,7 +250,7 @@ async fn tenant_routes_survive_a_restart_in_a_private_file() {
     assert_eq!(again.configured_models("chat"), ["m-1", "m-1"], "none of the tenant");
     assert_eq!(again.route(&of(Some("bolt")), "chat"), Some(info("first", "m-1", false)));
 
-    // The operator removed the provider: the call fails, and the tenant does not get another model.
+    // The operator removed the provider, so the call fails. The tenant does not get another model.
     let config = table("openai", &base(&server), &json!({}), &json!({}));
     let config: ModelConfig = serde_json::from_value(config).unwrap();
     let less = Routes::new(config, &|_| Some(KEY.to_owned())).unwrap();
@@ -269,7 +270,7 @@ async fn tenant_routes_survive_a_restart_in_a_private_file() {
 }
 
 #[test]
-fn a_folder_in_place_of_the_file_of_routes_is_named_with_advice() {
+fn error_for_a_folder_in_place_of_the_file_of_routes_has_advice() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tenant-routes.json");
     std::fs::create_dir(&path).unwrap();

@@ -1,7 +1,8 @@
 //! Assembles a response from the events of a stream.
 //!
-//! A message is an array of blocks. One event starts a block and further events extend it. Some gateways send a
-//! complete block in its start event, omit indexes and ids, or start a block before the previous one ends.
+//! A message is an array of blocks. One event starts a block and further events extend it. Some
+//! gateways send a complete block in the start event, omit indexes and ids, or start a block before
+//! the previous block ends.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
@@ -31,7 +32,7 @@ pub(in crate::provider) struct AnthropicResponse<'a> {
     model: String,
     blocks: Vec<Block>,
     call_count: usize,
-    /// Bytes of text, reasoning, call ids, tool names and arguments so far.
+    /// Number of bytes of text, reasoning, call ids, tool names and arguments so far.
     output_bytes: usize,
     /// The size of the provider state so far.
     state_size: StateSize,
@@ -39,7 +40,7 @@ pub(in crate::provider) struct AnthropicResponse<'a> {
     /// Whether output followed a stop reason.
     output_after_stop: bool,
     usage: Option<Map<String, Value>>,
-    /// Whether usage came with or after the stop reason.
+    /// Whether usage arrived together with the stop reason or after it.
     has_final_usage: bool,
     is_ended: bool,
     has_started: bool,
@@ -159,7 +160,7 @@ impl<'a> AnthropicResponse<'a> {
             Some("tool_use") => BlockKind::ToolUse,
             _ => BlockKind::Opaque,
         };
-        // Text, thinking and arguments of the known kinds are stored separately.
+        // For blocks of known kinds, text, thinking and arguments are not provider state.
         let own = object.iter().filter(|(name, value)| {
             kind == BlockKind::Opaque
                 || !KNOWN_FIELDS.contains(&name.as_str()) && has_content(value)
@@ -168,8 +169,9 @@ impl<'a> AnthropicResponse<'a> {
         if let Some(last) = self.blocks.len().checked_sub(1) {
             self.update_text(last, StreamedText::start_next_part);
         }
-        // Once there was output, a closing tag alone is text: the `restart` that turns the text of this block into
-        // reasoning would discard the output of earlier blocks as well.
+        // After the first output, a closing tag without an opening tag is text: the `restart` that
+        // turns the text of this block into reasoning would also discard the output of earlier
+        // blocks.
         let output = if self.output_bytes == 0 {
             StreamedText::for_model(&self.requested_model)
         } else {
@@ -202,8 +204,8 @@ impl<'a> AnthropicResponse<'a> {
             BlockKind::Thinking => words.push_reasoning(&piece, sink),
             BlockKind::ToolUse | BlockKind::Opaque => {}
         });
-        // This text was emitted after that of the last block, so a `restart` by the last block would discard it as
-        // well.
+        // The last block must not emit a `restart` any more, because the `restart` would also
+        // discard this text, which was emitted later.
         if index + 1 < self.blocks.len()
             && let Some(last) = self.blocks.last_mut()
         {
@@ -248,7 +250,8 @@ impl<'a> AnthropicResponse<'a> {
         self.call_count += 1;
     }
 
-    /// Returns the block of an event: the one with its index, else the last one.
+    /// Returns the block of an event: the block with the index of the event, or else the last
+    /// block.
     fn find_block(&self, event: &Value) -> Option<usize> {
         let number = event.get("index").and_then(Value::as_u64);
         let numbered = number
@@ -266,7 +269,7 @@ impl<'a> AnthropicResponse<'a> {
         };
         let known = self.find_block(event).filter(|_| !self.is_unknown_index(event));
         let fits = |index: usize| wanted.is_none_or(|(_, kind)| self.blocks[index].kind == kind);
-        // The block of this delta never started, or started with another type.
+        // The block of this delta has not started, or has another type.
         if !known.is_some_and(fits) {
             let Some((name, _)) = wanted else { return Ok(()) };
             let number = event.get("index").and_then(Value::as_u64);
@@ -439,7 +442,7 @@ impl ResponseBuilder for AnthropicResponse<'_> {
     }
 }
 
-/// Returns the arguments of a tool call: the fragments, or else those of the start event.
+/// Returns the arguments of a tool call: the fragments, or else the arguments of the start event.
 fn call_arguments(begun: Option<&Value>, pieces: &ArgumentsBuffer, budget: &JsonBudget) -> Value {
     if pieces.text().is_empty() {
         arguments::from_json(begun, budget)

@@ -107,8 +107,9 @@ fn user_parts(parts: &[UserPart<'_>]) -> Vec<Value> {
             }
             ImageData::Url(url) => {
                 let mut file = json!({ "file_uri": url });
-                // `image/*` is not a media type of one image. Gateways require the type, although "FileData" in the
-                // reference of the Gemini API declares it optional.
+                // `image/*` is not a media type of one image. The type cannot be omitted, because
+                // gateways require it, although "FileData" in the reference of the Gemini API
+                // declares it optional.
                 let media_type = if media_type.ends_with("/*") {
                     type_by_extension(url)
                 } else {

@@ -1,6 +1,7 @@
 //! Assembles a response from chunks, each of which has the form of an unstreamed response.
 //!
-//! A stream ends with its connection. A finish reason does not end it, because some services send one with every chunk.
+//! A stream ends with its connection. A finish reason does not end the stream, because some
+//! services send a finish reason with every chunk.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
@@ -26,13 +27,13 @@ pub(in crate::provider) struct GeminiResponse<'a> {
     sink: &'a CallSink<'a>,
     model: String,
     message: MessageBuilder,
-    /// Consecutive text without a signature that is not yet in the draft.
+    /// Consecutive text without a signature, which is not yet part of the draft message.
     unsigned_text: StreamedText,
     text: SurrogateJoiner,
     reasoning: SurrogateJoiner,
     call_count: usize,
     part_count: usize,
-    /// Bytes of text, reasoning, tool names and arguments in the draft.
+    /// Bytes of text, reasoning, tool names and arguments in the draft message.
     message_bytes: usize,
     /// The budget of the arguments of all calls.
     arguments: JsonBudget,
@@ -119,7 +120,8 @@ impl<'a> GeminiResponse<'a> {
         if fields.is_empty() {
             self.unsigned_text.push_text(&text, self.sink);
         } else {
-            // Signed text is sent back unchanged.
+            // Signed text must be sent back unchanged, so text without a signature is not joined
+            // with it.
             self.flush_text();
             self.message_bytes += text.len();
             self.sink.emit_text(&text);
@@ -127,8 +129,8 @@ impl<'a> GeminiResponse<'a> {
         }
     }
 
-    /// Moves the text since the last signed part, and the reasoning in it, into the draft. A later closing tag cannot
-    /// turn this text into reasoning.
+    /// Moves the text since the last signed part, and the reasoning in it, into the draft. After
+    /// that, a closing tag cannot turn this text into reasoning any more.
     fn flush_text(&mut self) {
         self.unsigned_text.flush(self.sink);
         let words = std::mem::replace(&mut self.unsigned_text, StreamedText::with_literal_tags());
@@ -228,13 +230,13 @@ impl ResponseBuilder for GeminiResponse<'_> {
     }
 }
 
-/// Returns whether a finish reason is specified. Each enum of the API has a default that ends with `_UNSPECIFIED`,
-/// which gateways send with every chunk.
+/// Returns whether a finish reason is specified. The default value of each enum of the API ends
+/// with `_UNSPECIFIED`. Gateways send such a value with every chunk.
 fn is_specified(reason: &str) -> bool {
     !reason.is_empty() && !reason.ends_with("_UNSPECIFIED")
 }
 
-/// Returns the finish reason. Gemini sends `STOP` for tool calls as well.
+/// Returns the finish reason. Gemini also sends `STOP` for tool calls.
 fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
     match reason {
         Some("STOP" | "FUNCTION_CALL") | None if calls => FinishReason::ToolCalls,

@@ -18,8 +18,8 @@ pub(crate) struct ImageBytes {
 }
 
 impl ImageBytes {
-    /// Decodes an image from base64. The media type is detected from the bytes, because later
-    /// readers trust it.
+    /// Decodes an image from base64. The media type is detected from the bytes, because code that
+    /// reads the image later trusts the media type.
     pub(super) fn decode(base64: &str) -> Result<Self, ImageError> {
         let bytes = STANDARD.decode(base64).map_err(|error| {
             ImageError::Malformed(format!("an image in it is not base64: {error}"))

@@ -15,7 +15,8 @@ pub(super) fn body(image_spec: ImageSpec<'_>) -> Value {
     json!({ "instances": [{ "prompt": image_spec.prompt }], "parameters": parameters })
 }
 
-/// Reads the images of a response. The filter leaves an empty response if it removes every image.
+/// Reads the images of a response. If the content filter removes every image, the response is
+/// empty.
 pub(super) fn read(document: &Value) -> Result<Vec<ImageBytes>, ImageError> {
     let predictions = match document.get("predictions") {
         Some(Value::Array(predictions)) => predictions.as_slice(),
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_that_the_filter_leaves_are_kept() {
+    fn images_that_pass_the_content_filter_are_returned() {
         let picture = json!({ "mimeType": "image/png", "bytesBase64Encoded": "iVBORw0KGgo=" });
         let filtered = json!({ "raiFilteredReason": "people" });
         let some = read(&json!({ "predictions": [filtered, picture] })).unwrap();

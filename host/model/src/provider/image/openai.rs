@@ -9,7 +9,7 @@ use crate::provider::image::{ImageBytes, ImageError, ImageSpec};
 /// not accept the field.
 const NEEDS_RESPONSE_FORMAT: &str = "dall-e";
 
-/// A model that generates one image per request; others generate up to ten.
+/// A model that generates one image per request; other models generate up to ten.
 const SINGLE_IMAGE_MODEL: &str = "dall-e-3";
 
 /// Error codes of withheld images.
@@ -33,7 +33,7 @@ pub(super) fn body(model: &str, image_spec: ImageSpec<'_>) -> Value {
     Value::Object(body)
 }
 
-/// Returns the size with the same orientation. The API has only three sizes.
+/// Returns the size that has the orientation of an aspect ratio. The API has only three sizes.
 fn size(model: &str, ratio: &str) -> &'static str {
     let sides =
         ratio.split_once(':').map(|(width, height)| (ratio_side(width), ratio_side(height)));

@@ -47,7 +47,8 @@ pub(super) fn build(
     for (name, value) in fields {
         body.extend(value.map(|value| (name.to_owned(), value)));
     }
-    // The extra fields replace no field of the host: they were checked when the route was created.
+    // The extra fields cannot replace a field of the host, because they were checked when the route
+    // was created.
     body.extend(ask.extra.clone());
     Value::Object(body)
 }
@@ -80,7 +81,7 @@ fn user_content(parts: &[UserPart<'_>]) -> Value {
 }
 
 /// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects
-/// calls without it, and other services do not know the field.
+/// calls without reasoning, and other services do not know the field.
 fn assistant_message(parts: &[Part], owner: &StateOwner) -> Value {
     let said = SentMessage::new(parts, owner);
     let mut calls = Vec::new();
@@ -149,8 +150,8 @@ fn response_format(format: ResponseFormat<'_>) -> Option<Value> {
     }
 }
 
-/// Returns the response schema for `response_format`: in strict mode if the subset of that mode can
-/// express it.
+/// Returns the response schema for `response_format`: in strict mode if the subset of JSON Schema
+/// for strict mode can express the schema.
 fn json_schema(shape: &ResponseSchema) -> Value {
     let (schema, strict) = match strict::to_strict(&shape.schema) {
         Some(schema) => (schema, true),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::provider::provider_state::{Fields, StateSize, approx_bytes, has_content};
 
-/// Maximum items at the end of an array that a chunk can extend.
+/// Number of items at the end of an array that a chunk can still extend.
 const MAX_OPEN_ITEMS: usize = 128;
 
 /// String fields that each chunk repeats. The strings of all other fields are appended to those of
@@ -33,9 +33,9 @@ pub(super) fn merge_chunk(
     Ok(())
 }
 
-/// Merges a field with that of earlier chunks: strings are appended, objects are merged, items of
-/// arrays with an `index` are merged with the item of the same index. Returns the number of bytes
-/// added.
+/// Merges a field of a chunk with the field of the same name from earlier chunks: strings are
+/// appended, objects are merged, items of arrays with an `index` are merged with the item of the
+/// same index. Returns the number of bytes added.
 fn merge_field(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
     match (fields.get_mut(name), value) {
         (Some(Value::String(text)), Value::String(more)) if !REPEATED_FIELDS.contains(&name) => {

@@ -1,11 +1,13 @@
 //! Assembles a response from chunks.
 //!
-//! Fields that are not part of the format are provider state, see [`crate::provider::provider_state`]. They are merged
-//! like in OpenAI's own clients.
+//! Fields that are not part of the format are provider state, see
+//! [`crate::provider::provider_state`]. Fields of several chunks are merged as in OpenAI's own
+//! clients.
 //!
-//! A finish reason ends the response, even if the connection stays open. Some services send one with every chunk, such
-//! as gateways in front of Gemini. If output follows a finish reason, only the end of the stream ends the response. If
-//! the finish reason comes in one chunk with output, more output may follow.
+//! A finish reason ends the response, even if the connection stays open. Some services, such as
+//! gateways in front of Gemini, send a finish reason with every chunk. If output follows a finish
+//! reason, only the end of the stream ends the response. If a chunk has both output and a finish
+//! reason, more output may follow.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, Usage};
@@ -19,7 +21,7 @@ use crate::provider::think_tags::StreamedText;
 use crate::provider::turn_response::TurnResponse;
 use crate::sink::CallSink;
 
-/// Fields of a message that this crate reads or writes itself.
+/// Fields of a message that this crate reads or writes.
 const KNOWN_FIELDS: [&str; 8] = [
     "role",
     "content",
@@ -53,7 +55,7 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
     finish_reason: Option<String>,
     /// Whether output followed a finish reason.
     output_after_finish: bool,
-    /// Whether the finish reason came in one chunk with output.
+    /// Whether the chunk with the finish reason also had output.
     finish_with_output: bool,
     usage: Option<Usage>,
     /// Whether any part of a completion was seen, even an empty one.
@@ -105,12 +107,13 @@ impl<'a> OpenAiResponse<'a> {
         for call in tool_calls(delta) {
             self.calls.push_fragment(call, &self.id, self.sink, &mut self.state_size)?;
         }
-        // The legacy form for a single call.
+        // `function_call` is the legacy form of a single tool call.
         if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
             let call = json!({ "index": 0, "function": function });
             self.calls.push_fragment(&call, &self.id, self.sink, &mut self.state_size)?;
         }
-        // A `restart` would discard a refusal or a call as well.
+        // The text must not become reasoning any more, because the `restart` would also discard the
+        // refusal or the calls.
         if self.has_refusal || !self.calls.is_empty() {
             self.output.fix_text();
         }
@@ -159,7 +162,7 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         {
             model.clone_into(&mut self.model);
         }
-        // An object without counts may come with or after the real usage.
+        // Some services send an object without counts together with the real usage, or after it.
         let mut told = USAGE_POINTERS.iter().filter_map(|place| chunk.pointer(place)).map(to_usage);
         if let Some(usage) = told.find(|usage| *usage != Usage::default()) {
             self.usage = Some(usage);
@@ -175,7 +178,8 @@ impl ResponseBuilder for OpenAiResponse<'_> {
             self.push_delta(delta).map_err(ResponseError::Malformed)?;
         }
         match choice.get("finish_reason").and_then(Value::as_str) {
-            // DeepSeek sends the first one when it has no capacity, some routers send the second one for any error.
+            // DeepSeek sends `insufficient_system_resource` when it has no capacity. Some routers
+            // send `error` for any error.
             Some(reason @ ("insufficient_system_resource" | "error")) => {
                 return Err(ResponseError::Stopped(reason.to_owned()));
             }
@@ -192,8 +196,9 @@ impl ResponseBuilder for OpenAiResponse<'_> {
 
     fn progress(&self) -> Progress {
         match (&self.finish_reason, &self.usage) {
-            // Before any output, the finish reason may be that of a service that sends one with every chunk, or the end
-            // of an empty completion. Waiting for the end of the stream is right for both.
+            // Before any output, the finish reason may be that of a service that sends one with
+            // every chunk, or the end of an empty completion. In both cases the reader waits for
+            // the end of the stream.
             (Some(_), _) if self.output_after_finish || self.total_bytes() == 0 => {
                 Progress::FinishIgnored
             }
@@ -240,7 +245,7 @@ fn array_items(value: Option<&Value>) -> &[Value] {
 fn finish_reason(reason: Option<&str>, calls: bool, refused: bool) -> FinishReason {
     match reason {
         _ if refused => FinishReason::ContentFilter,
-        // Some services send `stop` for tool calls as well.
+        // Some services also send `stop` for tool calls.
         Some("stop" | "eos" | "end_turn") | None if calls => FinishReason::ToolCalls,
         Some("stop" | "eos" | "end_turn") => FinishReason::Stop,
         Some("length" | "max_tokens") => FinishReason::Length,
@@ -257,7 +262,7 @@ fn to_usage(told: &Value) -> Usage {
         input_tokens: count("/prompt_tokens"),
         output_tokens: count("/completion_tokens"),
         cached_input_tokens: count("/prompt_tokens_details/cached_tokens")
-            // The names of DeepSeek and of Moonshot.
+            // DeepSeek and Moonshot use these names.
             .or_else(|| count("/prompt_cache_hit_tokens"))
             .or_else(|| count("/cached_tokens")),
         reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),

@@ -1,7 +1,8 @@
 //! Assembles tool calls from their fragments.
 //!
-//! In the format, each fragment has the index of its call. Services deviate: they send no index, the same index for all
-//! calls, complete calls, the fragments of two calls mixed, or ids that come late or differ in each fragment.
+//! In the format, each fragment has the index of its call. Services deviate: they send no index,
+//! the same index for all calls, complete calls, alternating fragments of two calls, or ids that
+//! come late or differ in each fragment.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::ToolCall;
@@ -12,7 +13,7 @@ use crate::provider::openai::extra_fields;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateSize};
 use crate::sink::CallSink;
 
-/// Maximum number of calls of one response. It is far more than a host runs concurrently.
+/// Maximum number of calls of one response. A host runs far fewer calls concurrently.
 const MAX_CALLS: usize = 128;
 
 /// Fields of a call, and of its function, that are part of the format.
@@ -68,10 +69,11 @@ impl<'a> CallFragment<'a> {
         }
     }
 
-    /// Returns whether this fragment starts another call although `find_call` matched it to `call`. It does if it has
-    /// another name, or further arguments, after the arguments of `call` are complete. It also does if it has another
-    /// name and another id before these arguments have started. A fragment with the id of `call` does not: an empty
-    /// object may precede the arguments, and the name may be split.
+    /// Returns whether this fragment starts another call although `find_call` matched it to `call`.
+    /// A fragment with another name, or with further arguments, starts another call if the
+    /// arguments of `call` are complete. A fragment with another name and another id also does if
+    /// these arguments have not started. A fragment with the id of `call` then continues `call`,
+    /// because an empty object may precede the arguments, and the name may be split.
     fn starts_new_call(&self, call: &PartialCall) -> bool {
         let has_its_id = self.id.is_some() && self.id == call.sent_id.as_deref();
         match self.name {
@@ -98,7 +100,8 @@ impl ToolCalls {
         self.calls.iter().map(bytes).sum()
     }
 
-    /// Adds a fragment. Derives missing ids from `response_id`. Counts the provider-specific fields in `own`.
+    /// Adds a fragment. Derives missing ids from `response_id`. Adds the size of the
+    /// provider-specific fields to `own`.
     pub(super) fn push_fragment(
         &mut self,
         document: &Value,
@@ -136,12 +139,12 @@ impl ToolCalls {
         Ok(())
     }
 
-    /// Returns the call that a fragment continues; `None` if it starts one.
+    /// Returns the call that a fragment continues; `None` if the fragment starts a call.
     fn find_call(&self, piece: &CallFragment<'_>) -> Option<usize> {
         let last = |wanted: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(wanted);
         let by_id = piece.id.and_then(|id| last(&|call| call.sent_id.as_deref() == Some(id)));
         let found = match (by_id, piece.index) {
-            // An id that occurs with several indexes does not identify a call.
+            // If an id occurs with several indexes, the id does not identify a call.
             (Some(index), Some(number)) => {
                 let has_number = self.calls[index].index.is_none_or(|known| known == number);
                 Some(index).filter(|_| has_number || piece.name.is_none())
@@ -158,7 +161,8 @@ impl ToolCalls {
             (None, None) if piece.id.is_some() => None,
             (None, None) => self.calls.len().checked_sub(1).filter(|index| {
                 let call = &self.calls[*index];
-                // A name starts another call, unless it repeats that of a call whose arguments are incomplete.
+                // A fragment with a name starts another call, unless the arguments of the last call
+                // are incomplete and the names are equal.
                 piece.name.is_none_or(|name| name == call.name && call.nesting.is_open())
             }),
         };
@@ -309,7 +313,7 @@ mod tests {
             }
             calls[*index as usize].2.push_str(arguments);
         }
-        // Clients read no fragment at all as no arguments.
+        // Clients interpret a call without any fragment as a call without arguments.
         let document = |text: String| match text.as_str() {
             "" => json!({}),
             text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
@@ -426,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_with_the_same_id_starts_no_call() {
+    fn a_split_name_with_the_same_id_starts_no_call() {
         let none = Value::Null;
         let pieces = [
             piece(json!(0), json!("x"), json!("get_"), json!("")),

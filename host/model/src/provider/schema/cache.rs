@@ -1,8 +1,9 @@
-//! A cache of adapted schemas: all turns of a conversation have the same tools.
+//! A cache of adapted schemas. The cache is useful because all turns of a conversation have the
+//! same tools.
 //!
-//! A schema is compared with the previous ones of the same tool, which copies nothing and ends at
-//! the first difference. Fields in another order make another schema, because the adapted one has
-//! the order of the original.
+//! A lookup compares a schema with the cached schemas of the same tool. A comparison copies nothing
+//! and ends at the first difference. Schemas that differ in the order of their fields are different
+//! entries, because an adapted schema has the order of the original.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +16,13 @@ use wattle_run::json;
 const MAX_CACHED_BYTES: u64 = 8 << 20;
 
 /// Maximum cached schemas for one tool name. Several servers may have a tool `search`, and one
-/// server may generate a new schema all the time.
+/// server may keep generating new schemas.
 const MAX_VERSIONS: usize = 64;
 
 /// Adapted schemas by tool.
 #[derive(Debug, Default)]
 pub(super) struct SchemaCache {
-    /// By tool name, newest last.
+    /// Cached schemas by tool name, the newest last.
     schemas: HashMap<String, Vec<CachedSchema>>,
     /// The approximate size of the originals in bytes.
     bytes: u64,
@@ -87,7 +88,7 @@ mod tests {
         }
     }
 
-    /// Returns the number that was added for a schema.
+    /// Returns the number in the adapted schema that the cache has for a schema.
     fn found(known: &SchemaCache, name: &str, schema: &str) -> Option<u64> {
         known.get(&tool(name, schema))?.adapted.as_ref()?.as_u64()
     }

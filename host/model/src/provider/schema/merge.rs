@@ -1,8 +1,8 @@
 //! Merges a union of objects into one object.
 //!
-//! No provider accepts a union at the root of a tool's arguments. The merged object has the properties of all
-//! alternatives and requires the properties that all alternatives require. The schema of a property that only some
-//! alternatives have is the one that these alternatives give it.
+//! No provider accepts a union at the root of a tool's arguments. The merged object has the
+//! properties of all alternatives and requires the properties that all alternatives require. The
+//! schema of a property that only some alternatives have is taken from these alternatives.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::provider::schema::walker::distinct;
 
-/// Maximum schemas of one union, because references may form loops.
+/// Maximum number of schemas of one union. The limit is needed because references may form loops.
 const MAX_SCHEMAS: usize = 200;
 
 /// Maximum required properties of one alternative in the description of the merged object.
@@ -99,7 +99,7 @@ impl MergedObject {
         }
     }
 
-    /// Merges an object whose keywords apply as well.
+    /// Merges another object whose keywords apply in addition to those of this object.
     fn intersect(&mut self, other: Self) {
         for (name, mut schema) in other.properties {
             match self.properties.get(&name) {
@@ -127,7 +127,7 @@ impl MergedObject {
         self.sentences.extend(other.sentences);
     }
 
-    /// Merges alternatives; `None` if there is none.
+    /// Merges alternatives; `None` if there are no alternatives.
     fn from_alternatives(mut kinds: Vec<Self>) -> Option<Self> {
         if kinds.len() < 2 {
             return kinds.pop();
@@ -143,7 +143,7 @@ impl MergedObject {
             for (name, schema) in kind.properties {
                 let schemas = gathered.entry(name).or_insert_with(|| json!([]));
                 match schemas {
-                    // One alternative accepts anything.
+                    // If one alternative accepts every value, so does the union.
                     Value::Array(_) if accepts_anything(&schema) => *schemas = Value::Null,
                     Value::Array(known) if !known.contains(&schema) => known.push(schema),
                     _ => {}
@@ -171,8 +171,9 @@ fn common_required(kinds: &[MergedObject]) -> Vec<String> {
     first.filter(|name| sets.iter().all(|set| set.contains(name))).cloned().collect()
 }
 
-/// Returns a sentence with the properties that each alternative requires and not all share. `None` if an alternative
-/// requires no such property, or if all require the same ones.
+/// Returns a sentence that lists, for each alternative, the required properties that not all
+/// alternatives require. Returns `None` if an alternative has no such property, or if all
+/// alternatives require the same properties.
 fn alternatives_sentence(kinds: &[MergedObject], shared: &[String]) -> Option<String> {
     let shared: HashSet<&String> = shared.iter().collect();
     let mut needs: Vec<String> = Vec::new();

@@ -1,9 +1,10 @@
 //! Which regular expression engines accept a pattern.
 //!
-//! JSON Schema uses the syntax of ECMAScript. Services with OpenAI's format compile patterns with other engines
-//! (Python's, Rust's), and reject a whole request for a pattern that these do not support. Sources: "regex lookaround
-//! is not supported" (vercel/ai pull request 21037), "is not a 'regex'" for `\p{L}` (actual-mcp-server issue 293) and,
-//! from DeepSeek, for `[` within a class (Dokploy/mcp issue 43).
+//! JSON Schema uses the syntax of ECMAScript. Services with OpenAI's format compile patterns with
+//! other engines (Python's, Rust's), and reject a whole request because of a pattern that these
+//! engines do not support. Sources: "regex lookaround is not supported" (vercel/ai pull request
+//! 21037), "is not a 'regex'" for `\p{L}` (actual-mcp-server issue 293) and, from DeepSeek, for `[`
+//! within a class (Dokploy/mcp issue 43).
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -33,7 +34,7 @@ pub(super) fn classify(pattern: &str) -> Portability {
     scan.portability
 }
 
-/// Returns a pattern that matches only this text.
+/// Returns a pattern that matches only the string `text`.
 pub(super) fn exact_match(text: &str) -> String {
     let mut pattern = String::from("^");
     for letter in text.chars() {
@@ -58,7 +59,7 @@ impl PatternScanner<'_> {
 
     fn pattern(&mut self) {
         let mut groups = 0_usize;
-        // Whether a repetition may follow.
+        // Whether the pattern may continue with a repetition.
         let mut repeatable = false;
         while let Some(letter) = self.letters.next() {
             repeatable = match letter {
@@ -108,7 +109,7 @@ impl PatternScanner<'_> {
         if !repeatable {
             self.downgrade(Portability::Invalid);
         }
-        // A lazy repetition.
+        // A `?` makes the repetition lazy.
         self.letters.next_if_eq(&'?');
     }
 
@@ -189,13 +190,14 @@ impl PatternScanner<'_> {
     fn class(&mut self) {
         self.letters.next_if_eq(&'^');
         let mut is_first = true;
-        // The character that may start a range.
+        // The previous character, which may start a range.
         let mut before = None;
         while let Some(letter) = self.letters.next() {
             let next = self.letters.peek().copied();
             if letter == ']' {
                 if is_first {
-                    // Some engines read an empty class, others the start of a longer one.
+                    // Some engines interpret this as an empty class, and others as the start of a
+                    // longer class.
                     self.downgrade(Portability::Special);
                 }
                 return;
@@ -218,7 +220,7 @@ impl PatternScanner<'_> {
         match letter {
             '\\' => self.escape(true),
             '[' => {
-                // Some engines have nested classes.
+                // Some engines interpret this as a nested class.
                 self.downgrade(Portability::Special);
                 Some(letter)
             }
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn literal_matches_itself() {
+    fn exact_match_of_a_text_matches_only_the_text() {
         assert_eq!(exact_match("filter[id]"), "^filter\\[id\\]$");
         assert_eq!(exact_match("$top @x"), "^\\$top @x$");
         assert_eq!(classify(&exact_match("a.b*(c)|{d}/e\\")), Portability::Portable);

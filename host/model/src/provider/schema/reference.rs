@@ -1,8 +1,8 @@
 //! References within a schema.
 //!
-//! Providers follow `#/$defs/name`, and some `#/definitions/name` of older drafts. A subschema with another kind of
-//! reference (`#`, `#/properties/a`, an anchor) is copied to `$defs`. References to other documents, and to nothing,
-//! are removed.
+//! All providers follow `#/$defs/name`; some also follow `#/definitions/name` of older drafts. A
+//! subschema with another kind of reference (`#`, `#/properties/a`, an anchor) is copied to
+//! `$defs`. References to other documents and references without a target are removed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,13 +10,15 @@ use serde_json::{Map, Value};
 use wattle_graph::schema::reference::{anchors, decoded};
 
 /// Maximum number of copied subschemas. References to further subschemas are removed: a copy may
-/// contain references to others, which are copied as well, so the schema would grow many times.
+/// contain references to further subschemas, which would also be copied, so the schema could become
+/// many times larger.
 const MAX_COPIES: usize = 50;
 
 /// Maximum characters of a generated name.
 const MAX_NAME_CHARS: usize = 60;
 
-/// Maximum definitions for which loops are computed. Among more, each one counts as part of a loop.
+/// Maximum definitions for which loops are computed. If there are more definitions, every
+/// definition that requires another one counts as part of a loop.
 const MAX_LOOP_DEFINITIONS: usize = 500;
 
 /// Keywords whose values are not schemas.
@@ -48,7 +50,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Converts a reference to one that the provider can follow. If necessary, the subschema to
+    /// Converts a reference to a form that the provider can follow. If necessary, the subschema to
     /// which it leads is copied to `$defs`. Returns `None` if the reference cannot be resolved, or
     /// if too many subschemas are copied already.
     pub(super) fn resolve(&mut self, reference: &str) -> Option<String> {
@@ -122,8 +124,8 @@ impl<'a> References<'a> {
     }
 }
 
-/// Breaks loops of definitions that require each other: a property of the loop becomes optional, and other references
-/// are removed. Returns whether there were loops.
+/// Breaks loops of definitions that require each other: properties that continue the loop become
+/// optional, and other references that continue it are removed. Returns whether there were loops.
 pub(super) fn break_loops(definitions: &mut Map<String, Value>) -> bool {
     let mut needs = BTreeMap::new();
     for (name, schema) in &*definitions {
@@ -140,7 +142,7 @@ pub(super) fn break_loops(definitions: &mut Map<String, Value>) -> bool {
     !looped.is_empty()
 }
 
-/// Returns the definitions that are part of a loop, or between two loops.
+/// Returns the definitions that are part of a loop, or on a path from one loop to another.
 fn loop_members(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     if needs.len() > MAX_LOOP_DEFINITIONS {
         let needy = needs.iter().filter(|(_, needed)| !needed.is_empty());
@@ -160,7 +162,7 @@ fn loop_members(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> 
     }
 }
 
-/// Collects the definitions that every value of this schema requires.
+/// Collects the definitions to which required parts of a schema refer.
 fn collect_needed(schema: &Value, needed: &mut BTreeSet<String>) {
     let Value::Object(map) = schema else { return };
     needed.extend(referenced_definition(map).map(str::to_owned));
@@ -182,8 +184,8 @@ fn collect_needed(schema: &Value, needed: &mut BTreeSet<String>) {
     }
 }
 
-/// Makes properties optional that require one of these definitions. Returns whether the schema requires one in another
-/// way.
+/// Makes the properties optional that require one of the definitions `looped`. Returns whether
+/// other parts of the schema still require one of these definitions.
 fn make_optional(schema: &mut Value, looped: &BTreeSet<String>) -> bool {
     let Value::Object(map) = schema else { return false };
     let mut is_needed = referenced_definition(map).is_some_and(|name| looped.contains(name));
@@ -217,7 +219,7 @@ fn make_optional(schema: &mut Value, looped: &BTreeSet<String>) -> bool {
     is_needed
 }
 
-/// Removes references to these definitions, except within properties.
+/// Removes references to the definitions `looped`, except within properties.
 fn remove_references(schema: &mut Value, looped: &BTreeSet<String>) {
     let Value::Object(map) = schema else { return };
     if referenced_definition(map).is_some_and(|name| looped.contains(name)) {

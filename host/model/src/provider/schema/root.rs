@@ -12,7 +12,7 @@ use crate::provider::schema::{Changes, Requirements, pattern, reference};
 /// Keywords of references and unions, which [`merge_root`] merges into one object.
 const UNION_KEYWORDS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
-/// Keywords of the root that those of the merged object replace.
+/// Keywords of the root that the keywords of the merged object replace.
 const MERGED_KEYWORDS: [&str; 6] =
     ["title", "description", "properties", "required", "patternProperties", "additionalProperties"];
 
@@ -23,8 +23,8 @@ const MAX_SENTENCES: usize = 3;
 /// Maximum number of characters of a property name that every provider accepts.
 const MAX_KEY_CHARS: usize = 64;
 
-/// Makes one pass over a schema of arguments. The result meets more of the provider's requirements, or equals the
-/// schema.
+/// Makes one pass over a schema of arguments. The result either meets more of the provider's
+/// requirements, or equals the input.
 pub(super) fn adapt_root(
     schema: &Value,
     requirements: &Requirements,
@@ -76,8 +76,8 @@ fn adapt_definitions<'a>(
     }
 }
 
-/// Merges the root into one object if it is a union or a reference. A root that accepts no object is replaced by one
-/// that accepts any.
+/// Merges the root into one object if it is a union or a reference. A root that accepts no object
+/// is replaced by a schema that accepts every object.
 fn merge_root(
     walker: &mut SchemaWalker<'_>,
     top: &mut Map<String, Value>,
@@ -103,7 +103,8 @@ fn merge_root(
 fn replace_by_object(top: &mut Map<String, Value>, object: MergedObject) {
     top.retain(|key, _| {
         let key = key.as_str();
-        // The properties that the alternatives evaluate are unknown now, so `unevaluatedProperties` is removed as well.
+        // The merged object no longer shows which properties the alternatives evaluate, so
+        // `unevaluatedProperties` is also removed.
         !UNION_KEYWORDS.contains(&key)
             && !MERGED_KEYWORDS.contains(&key)
             && key != "unevaluatedProperties"

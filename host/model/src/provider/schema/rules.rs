@@ -12,7 +12,7 @@ use crate::provider::schema::walker::SchemaWalker;
 /// Keywords of a reference.
 const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Exclusive bounds, each with the inclusive one that draft 4 has next to it.
+/// Exclusive bounds, each with the inclusive bound that stands next to it in draft 4.
 const EXCLUSIVE_BOUNDS: [(&str, &str); 2] =
     [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")];
 
@@ -26,7 +26,7 @@ const ARRAY_KEYWORDS: [&str; 2] = ["items", "prefixItems"];
 const MAX_NOTE_CHARS: usize = 300;
 
 impl SchemaWalker<'_> {
-    /// Adapts a schema at this depth to the provider. `map` is the original.
+    /// Adapts a schema at depth `depth` to the provider. `map` is the original schema.
     pub(super) fn apply_rules(
         &mut self,
         map: &Map<String, Value>,
@@ -59,8 +59,8 @@ impl SchemaWalker<'_> {
         }
     }
 
-    /// Converts a reference to the form that the provider follows. Source: "reference to undefined schema" of Gemini's
-    /// API (google-gemini/gemini-cli issue 13326).
+    /// Converts a reference to a form that the provider can follow. Source: "reference to undefined
+    /// schema" of Gemini's API (google-gemini/gemini-cli issue 13326).
     fn reference(&mut self, map: &Map<String, Value>, out: &mut Map<String, Value>) {
         let Some(reference) = REFERENCE_KEYWORDS.iter().find_map(|key| map.get(*key)) else {
             return;
@@ -104,8 +104,8 @@ impl SchemaWalker<'_> {
         }
     }
 
-    /// Removes keywords that are refused next to a reference. The root becomes an object without a reference, see
-    /// `root`.
+    /// Removes keywords that the provider refuses next to a reference. This rule does not apply to
+    /// the root, which `root` converts to an object without a reference.
     fn reference_siblings(&mut self, out: &mut Map<String, Value>, depth: usize) {
         let Some(allowed) = self.requirements.reference_siblings else { return };
         if depth == 0 || !out.contains_key("$ref") {
@@ -215,7 +215,8 @@ impl SchemaWalker<'_> {
         append_description(out, &format!("pattern: {pattern}"));
     }
 
-    /// Removes a default of `null` where the type does not permit `null`: it means that there is no default.
+    /// Removes a default of `null` if the type does not permit `null`. Authors of such schemas mean
+    /// that there is no default.
     fn default(&mut self, out: &mut Map<String, Value>) {
         let is_odd = out.get("default").is_some_and(Value::is_null)
             && out.contains_key("type")
@@ -226,7 +227,7 @@ impl SchemaWalker<'_> {
         }
     }
 
-    /// Adds keywords that a type requires, and removes those of other types.
+    /// Adds keywords that a type requires, and removes keywords of other types.
     fn type_keywords(&mut self, out: &mut Map<String, Value>) {
         if self.requirements.requires_items && has_type(out, "array") && !out.contains_key("items")
         {
@@ -272,7 +273,7 @@ pub(super) fn append_description(out: &mut Map<String, Value>, words: &str) {
     out.insert("description".into(), text.into());
 }
 
-/// Removes keywords that would make the schema narrower now that a part of it is wider.
+/// Removes keywords that would make the schema narrower because one of its parts has become wider.
 fn widen(map: &Map<String, Value>, out: &mut Map<String, Value>) {
     if map.contains_key("if") && !out.contains_key("if") {
         out.shift_remove("then");
@@ -281,12 +282,12 @@ fn widen(map: &Map<String, Value>, out: &mut Map<String, Value>) {
     if out.get("contains") != map.get("contains") {
         out.shift_remove("maxContains");
     }
-    // Properties that matched a removed pattern would be validated as additional ones.
+    // Properties that matched a removed pattern would be validated as additional properties.
     if pattern_count(out) < pattern_count(map) {
         out.shift_remove("additionalProperties");
         out.shift_remove("unevaluatedProperties");
     }
-    // A value may match two alternatives now.
+    // A value may match two alternatives of the adapted schema, which `oneOf` does not permit.
     if out.get("oneOf") != map.get("oneOf")
         && let Some(choices) = out.shift_remove("oneOf")
         && !out.contains_key("anyOf")
@@ -300,7 +301,7 @@ fn pattern_count(map: &Map<String, Value>) -> usize {
     map.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len)
 }
 
-/// Makes a schema without `type` accept `null` as well.
+/// Makes a schema without `type` also accept `null`.
 fn add_null(out: &mut Map<String, Value>) {
     let nothing = json!({ "type": "null" });
     let choices = out.shift_remove("anyOf").or_else(|| out.shift_remove("oneOf"));
@@ -354,7 +355,7 @@ fn unique_names(names: &[Value]) -> Vec<String> {
     names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
 }
 
-/// Returns whether a schema has this type.
+/// Returns whether the `type` of a schema is or contains `kind`.
 fn has_type(map: &Map<String, Value>, kind: &str) -> bool {
     match map.get("type") {
         Some(Value::String(own)) => own == kind,

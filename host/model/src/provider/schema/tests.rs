@@ -21,7 +21,7 @@ fn check(whom: &[&Requirements], schema: &Value, expected: &Value) {
     }
 }
 
-/// As [`check`], for the schema of one property.
+/// Checks the adapted form of the schema of one property, like [`check`].
 fn check_property(whom: &[&Requirements], property: &Value, expected: &Value) {
     let whole = |property: &Value| json!({ "type": "object", "properties": { "p": property } });
     check(whom, &whole(property), &whole(expected));
@@ -270,7 +270,7 @@ fn invalid_keywords_are_converted_or_removed() {
 }
 
 #[test]
-fn lists_get_items() {
+fn arrays_without_items_get_items() {
     let (bare, open) = (json!({ "type": "array" }), json!({ "type": "array", "items": {} }));
     check_property(&[&OPENAI, &GEMINI], &bare, &open);
     check_property(&[&ANTHROPIC], &bare, &bare);
@@ -390,7 +390,7 @@ fn property_names_that_anthropic_refuses_become_patterns() {
 }
 
 #[test]
-fn schemas_are_bounded() {
+fn size_and_depth_of_adapted_schemas_are_bounded() {
     let mut deep = json!({ "type": "string" });
     for _ in 0..100 {
         deep = json!({ "type": "object", "properties": { "x": deep } });
@@ -453,7 +453,7 @@ fn valid_arguments_remain_valid() {
 }
 
 #[test]
-fn changes_name_their_paths() {
+fn changes_name_the_paths_of_the_changed_schemas() {
     let list = json!({ "type": "array" });
     let schema = json!({ "properties": { "a": list, "b\n": list }, "required": [] });
     let told = adapt(&schema, &OPENAI).changes.0;
@@ -546,7 +546,7 @@ fn odd_schema() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_value_becomes_a_stable_schema(schema in odd_schema()) {
+    fn adapting_the_schema_of_any_value_twice_changes_nothing(schema in odd_schema()) {
         for requirements in everyone() {
             let sent = adapt(&schema, requirements).schema.into_owned();
             prop_assert_eq!(&sent["type"], "object");
@@ -558,7 +558,7 @@ proptest! {
 }
 
 #[test]
-fn subschema_is_copied_once_whatever_its_reference() {
+fn subschema_with_several_references_is_copied_once() {
     let mut schema = json!({ "type": "object", "properties": { "big": { "title": "t" } } });
     for (number, spelling) in ["big", "b%69g", "%62ig", "bi%67"].into_iter().enumerate() {
         let reference = json!({ "$ref": format!("#/properties/{spelling}") });
@@ -568,7 +568,7 @@ fn subschema_is_copied_once_whatever_its_reference() {
         let sent = adapt(&schema, requirements).schema.into_owned();
         assert_eq!(sent["$defs"].as_object().unwrap().len(), 1, "{sent}");
     }
-    // Nested subschemas, each with a reference.
+    // The subschemas are nested, and a reference leads to each of them.
     let mut inner = json!({ "description": "x".repeat(10_000) });
     for _ in 0..20 {
         inner = json!({ "type": "object", "properties": { "a": inner } });

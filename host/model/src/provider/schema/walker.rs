@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::provider::schema::reference::References;
 use crate::provider::schema::{Changes, Requirements, log_excerpt};
 
-/// Maximum schemas of one document: as many as the host's limit of values (`limit::SCHEMA_NODES`) permits. Further ones
-/// are replaced by schemas that accept anything.
+/// Maximum schemas of one document: as many as the host's limit of values (`limit::SCHEMA_NODES`)
+/// permits. Further schemas are replaced by schemas that accept every value.
 const MAX_SCHEMAS: usize = 20_000;
 
 /// Maximum characters of a path in a log message.
@@ -63,7 +63,7 @@ impl<'a> SchemaWalker<'a> {
         out
     }
 
-    /// Adapts the schemas in an object, which names each of them.
+    /// Adapts the schemas in a map from names to schemas.
     pub(super) fn adapt_members(
         &mut self,
         key: &str,
@@ -87,7 +87,7 @@ impl<'a> SchemaWalker<'a> {
         fitted
     }
 
-    /// Appends a step to the path. Returns the length of the path before.
+    /// Appends a step to the path. Returns the previous length of the path.
     fn enter(&mut self, step: &str) -> usize {
         let length = self.path.len();
         self.path.push('/');
@@ -102,7 +102,7 @@ impl<'a> SchemaWalker<'a> {
         self.budget -= 1;
         match schema {
             Value::Object(map) => Value::Object(self.adapt_keywords(map, depth)),
-            // A schema that accepts nothing is replaced as well, because its author meant something else.
+            // `false` is also replaced, because no author means a schema that accepts nothing.
             Value::Bool(_) => {
                 self.note("a schema that is `true` or `false` is replaced by `{}`");
                 json!({})
@@ -127,11 +127,12 @@ impl<'a> SchemaWalker<'a> {
         open
     }
 
-    /// Adapts a keyword; `None` to remove it.
+    /// Adapts the value of a keyword. Returns `None` if the keyword is removed.
     fn keyword(&mut self, key: &str, value: &'a Value, depth: usize) -> Option<Value> {
         match key {
-            // Names of the schema and of its parts, which nothing refers to any more, and keywords that other functions
-            // insert again in their adapted form.
+            // The adapted schema contains no references to the names of the schema and of its
+            // parts. The other keywords of this list are inserted in adapted form by other
+            // functions.
             "$schema" | "$id" | "$comment" | "$vocabulary" | "$anchor" | "$dynamicAnchor"
             | "$recursiveAnchor" | "$ref" | "$dynamicRef" | "$recursiveRef" | "$defs"
             | "definitions" | "additionalItems" => None,
@@ -153,7 +154,8 @@ impl<'a> SchemaWalker<'a> {
                 _ => self.drop_keyword(key),
             },
             "allOf" | "anyOf" | "oneOf" | "prefixItems" => self.schemas(key, value, depth),
-            // If these were wider, the whole schema would be narrower.
+            // If a subschema of these keywords became wider, the whole schema would become
+            // narrower.
             "not" | "if" => {
                 let fitted = self.adapt_subschema(key, value, depth);
                 if fitted == *value { Some(fitted) } else { self.drop_keyword(key) }
@@ -169,7 +171,8 @@ impl<'a> SchemaWalker<'a> {
         None
     }
 
-    /// Adapts `type`. With an unknown type the keyword is removed, so that anything is accepted.
+    /// Adapts `type`. If a type is unknown, the keyword is removed, so that every value is
+    /// accepted.
     fn types(&mut self, value: &Value) -> Option<Value> {
         let known = |value: &Value| -> Option<String> {
             let name = value.as_str()?.to_ascii_lowercase();
@@ -220,7 +223,7 @@ impl<'a> SchemaWalker<'a> {
         Some(out.into())
     }
 
-    /// Adapts properties by pattern. The provider must accept their patterns as well.
+    /// Adapts properties by pattern. The provider must also accept the patterns.
     fn patterns(&mut self, value: &'a Value, depth: usize) -> Option<Value> {
         let Value::Object(members) = value else { return self.drop_keyword("patternProperties") };
         let mut out = self.adapt_members("patternProperties", members, depth);
