@@ -1,9 +1,11 @@
 //! The calls in progress on a session, and the assignment of elicitations to them.
 //!
-//! Over HTTP an elicitation arrives in the response to its call, and `rmcp` reports the id of that call. A stdio server
-//! sends all messages in one stream. There an elicitation can be assigned to a call only if no other call can have sent
-//! it. A call with an unanswered elicitation sends no other. A cancelled call may still send one, since the server may
-//! still execute it. An elicitation that several calls may have sent waits until only one of them is left.
+//! Over HTTP an elicitation arrives in the response to its call, and `rmcp` reports the id of that
+//! call. A stdio server sends all messages in one stream. An elicitation of a stdio server can
+//! therefore be assigned to a call only if no other call can have sent the elicitation. A call with
+//! an unanswered elicitation sends no further elicitation. A cancelled call may still send an
+//! elicitation, since the server may still execute the call. An elicitation that several calls may
+//! have sent waits until only one of these calls is left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,15 +44,15 @@ pub(crate) struct CallElicitation {
     pub(crate) reply: AnswerSender,
 }
 
-/// The calls in progress on a session. Clones share them.
+/// The calls in progress on a session. Clones share the calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(Arc<CallsShared>);
 
 #[derive(Debug, Default)]
 struct CallsShared {
     state: Mutex<CallsState>,
-    /// Locked while a call is sent. The id of the call is known only afterwards, and an elicitation of the call may
-    /// arrive earlier.
+    /// Locked while a call is sent. `rmcp` returns the id of the call only after sending, and an
+    /// elicitation of the call may arrive before that.
     sending: tokio::sync::Mutex<()>,
     /// Notified when a call ends or sends an elicitation, and when an unassigned elicitation is no longer pending.
     changed: Notify,
@@ -90,7 +92,7 @@ struct TrackedCall {
 }
 
 impl Calls {
-    /// Locks the state. Ignores poisoning, because no code that can panic runs under this lock.
+    /// Locks the state. Ignores poisoning, because no code that holds this lock can panic.
     fn lock(&self) -> MutexGuard<'_, CallsState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,8 +102,9 @@ impl Calls {
         self.lock().answer_permits.insert(question, permit);
     }
 
-    /// Returns the permit of an outgoing message: the condition under which it may be sent. Only calls and elicitation
-    /// answers have one; other messages are always permitted. Removes the permit of an answer.
+    /// Returns the permit of an outgoing message: the condition under which it may be sent. Only
+    /// calls and elicitation answers have a permit; other messages are always permitted. Removes
+    /// the permit of an answer.
     pub(crate) fn take_permit(&self, message: &ClientJsonRpcMessage) -> SendPermit {
         let permit = match message {
             ClientJsonRpcMessage::Request(request) => match &request.request {
@@ -119,7 +122,8 @@ impl Calls {
         permit.unwrap_or_default()
     }
 
-    /// Returns true if no call is in progress and none was cancelled, so that no call can send an elicitation.
+    /// Returns true if no call is in progress and no call was cancelled, so that no call can send
+    /// an elicitation.
     pub(crate) fn are_idle(&self) -> bool {
         let state = self.lock();
         state.calls.is_empty() && !state.has_cancelled
@@ -135,7 +139,7 @@ impl Calls {
         self.lock().is_reserved = true;
     }
 
-    /// Ends the reservation. Called when the held call has ended.
+    /// Ends the reservation. The caller must call this method when the held call has ended.
     pub(crate) fn end_reservation(&self) {
         self.lock().is_reserved = false;
     }
@@ -160,8 +164,9 @@ impl Calls {
         (CallRegistration { calls: self.clone(), number, has_ended: false }, receiver)
     }
 
-    /// Returns the elicitation permit of the call that sent an elicitation. `origin` identifies the stream on which the
-    /// elicitation arrived. Waits while several calls may have sent it.
+    /// Returns the elicitation permit of the call that sent an elicitation. `origin` identifies the
+    /// stream on which the elicitation arrived. Waits while several calls may have sent the
+    /// elicitation.
     ///
     /// # Errors
     ///
@@ -189,10 +194,11 @@ impl Calls {
 
     /// Acquires the elicitation permit of a call.
     fn acquire_slot(&self, call: Option<&TrackedCall>) -> Result<ElicitationPermit, &'static str> {
-        let call = call.ok_or("it belongs to no call in progress")?;
+        let call = call.ok_or("the elicitation belongs to no call in progress")?;
         let turn = call.elicitation_slot.clone().try_acquire_owned();
         let turn = turn.map_err(|_| "an earlier elicitation of its call is unanswered")?;
-        // No other unassigned elicitation can belong to this call now.
+        // From now on no other unassigned elicitation can belong to this call, so other
+        // elicitations may become assignable.
         self.0.changed.notify_waiters();
         Ok(ElicitationPermit { elicitations: call.elicitations.clone(), _slot: turn })
     }
@@ -213,12 +219,12 @@ struct UnassignedElicitation {
 }
 
 impl UnassignedElicitation {
-    /// Returns the elicitation permit of the call that sent this elicitation, or the reason why no call can be
-    /// assigned. Returns `None` while several calls may have sent it.
+    /// Returns the elicitation permit of the call that sent this elicitation, or the reason why no
+    /// call can be assigned. Returns `None` while several calls may have sent the elicitation.
     fn try_assign(&self) -> Option<Result<ElicitationPermit, &'static str>> {
         let state = self.calls.lock();
         if state.has_cancelled {
-            return Some(Err("it may belong to a cancelled call"));
+            return Some(Err("the elicitation may belong to a cancelled call"));
         }
         let mut free =
             state.calls.values().filter(|call| call.elicitation_slot.available_permits() > 0);
@@ -227,11 +233,12 @@ impl UnassignedElicitation {
             // Either every call has an unanswered elicitation, or there is no call.
             return Some(self.calls.acquire_slot(first.or_else(|| state.calls.values().next())));
         }
-        // If there are as many unassigned elicitations as calls that may have sent them, all these calls may wait for
-        // an answer. None of them ends before one elicitation is refused.
+        // If there are as many unassigned elicitations as calls that may have sent them, all these
+        // calls may wait for an answer. In that case no call ends before one of the elicitations is
+        // refused.
         let is_stuck = state.unassigned.len() >= 2 + free.count();
         let is_newest = state.unassigned.last() == Some(&self.number);
-        (is_stuck && is_newest).then_some(Err("it may belong to any of several calls"))
+        (is_stuck && is_newest).then_some(Err("the elicitation may belong to any of several calls"))
     }
 }
 
@@ -260,7 +267,7 @@ impl ElicitationPermit {
     }
 }
 
-/// The registration of a call in progress. Dropping it removes the call.
+/// The registration of a call in progress. Dropping the registration removes the call.
 #[derive(Debug)]
 pub(crate) struct CallRegistration {
     calls: Calls,
@@ -269,8 +276,8 @@ pub(crate) struct CallRegistration {
 }
 
 impl CallRegistration {
-    /// Sends the call and waits for its result. The request carries the permit through `rmcp` to the transport.
-    /// Dropping the future cancels the call.
+    /// Sends the call and waits for its result. The permit reaches the transport as an extension of
+    /// the request, which `rmcp` passes on. Dropping the future cancels the call.
     pub(crate) async fn call(
         mut self,
         peer: &Peer<RoleClient>,
@@ -317,7 +324,8 @@ impl Drop for CallRegistration {
     }
 }
 
-/// A request that was sent. If it is dropped before the response, the server receives a cancel notification.
+/// A request that was sent. If the value is dropped before the response arrives, the server
+/// receives a cancel notification.
 struct SentRequest(Option<RequestHandle<RoleClient>>);
 
 impl SentRequest {
@@ -332,7 +340,8 @@ impl SentRequest {
 impl Drop for SentRequest {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
-        // Without a runtime, the session ends with the host.
+        // If there is no runtime, the host is stopping, and the session ends without a
+        // notification.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move { handle.cancel(Some(CANCEL_REASON.to_owned())).await.ok() });
         }
@@ -381,8 +390,8 @@ mod tests {
         drop(asking);
         drop(second);
         let gone = calls.find_call(Some(&origin)).await.unwrap_err();
-        assert_eq!(gone, "it belongs to no call in progress");
-        // The other call is not affected.
+        assert_eq!(gone, "the elicitation belongs to no call in progress");
+        // The end of call 2 does not affect call 1.
         assert!(calls.find_call(Some(&in_answer_to(1))).await.is_ok());
     }
 
@@ -395,7 +404,10 @@ mod tests {
         assert!(calls.find_call(Some(&InboundStreamOrigin::Unassociated)).await.is_ok());
         let (second, _asks) = sent(&calls, 2);
         let mut whose = pin!(calls.find_call(FROM_ONE_STREAM));
-        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either call");
+        assert!(
+            whose.as_mut().now_or_never().is_none(),
+            "the elicitation may belong to either call"
+        );
         end(first);
         assert!(whose.await.is_ok());
         end(second);
@@ -403,12 +415,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn call_with_an_unanswered_elicitation_sends_no_other() {
+    async fn elicitation_is_not_assigned_to_a_call_with_an_unanswered_elicitation() {
         let calls = Calls::default();
         let (_first, _asks) = sent(&calls, 1);
         let (_second, mut asks) = sent(&calls, 2);
         let mut whose = pin!(calls.find_call(FROM_ONE_STREAM));
-        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either call");
+        assert!(
+            whose.as_mut().now_or_never().is_none(),
+            "the elicitation may belong to either call"
+        );
         let _asked = calls.find_call(Some(&in_answer_to(1))).await.unwrap();
         let asking = whose.await.unwrap();
         let (reply, _answer) = oneshot::channel();
@@ -417,17 +432,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn newest_of_as_many_elicitations_as_calls_is_refused() {
+    async fn newest_elicitation_is_refused_if_all_calls_may_wait() {
         let calls = Calls::default();
         let (first, _asks) = sent(&calls, 1);
         let (second, _asks) = sent(&calls, 2);
         let mut whose = pin!(calls.find_call(FROM_ONE_STREAM));
         assert!(whose.as_mut().now_or_never().is_none());
         let several = calls.find_call(FROM_ONE_STREAM).await.unwrap_err();
-        assert_eq!(several, "it may belong to any of several calls");
+        assert_eq!(several, "the elicitation may belong to any of several calls");
         assert!(whose.as_mut().now_or_never().is_none(), "the older elicitation still waits");
         drop(second);
-        assert_eq!(whose.await.unwrap_err(), "it may belong to a cancelled call");
+        assert_eq!(whose.await.unwrap_err(), "the elicitation may belong to a cancelled call");
         end(first);
     }
 
@@ -438,7 +453,7 @@ mod tests {
         drop(first);
         let (_second, _asks) = sent(&calls, 2);
         let unclear = calls.find_call(FROM_ONE_STREAM).await.unwrap_err();
-        assert_eq!(unclear, "it may belong to a cancelled call");
+        assert_eq!(unclear, "the elicitation may belong to a cancelled call");
         assert!(calls.have_cancelled());
         assert!(calls.find_call(Some(&in_answer_to(2))).await.is_ok());
         // A call that was not sent cannot have sent an elicitation.
@@ -448,7 +463,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn call_has_one_unanswered_elicitation() {
+    async fn second_unanswered_elicitation_of_a_call_is_refused() {
         let calls = Calls::default();
         let (_place, mut asks) = sent(&calls, 1);
         let first = calls.find_call(FROM_ONE_STREAM).await.unwrap();

@@ -4,8 +4,8 @@ use serde::Serialize;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::sandbox::ToolInfo;
 
-/// Log target of notes about corrected and omitted parts of messages. [`Check::notes`] has the same
-/// notes.
+/// Log target of notes about corrected and omitted parts of messages. [`Check::notes`] contains the
+/// same notes.
 pub const NOTES_TARGET: &str = "wattle_mcp::notes";
 
 /// Result of checking one server: its session, its tools, and notes about its messages or the

@@ -82,8 +82,8 @@ impl Client {
         &self.calls
     }
 
-    /// Refuses a request for a feature that this host does not offer. The server would take an
-    /// invented result for the decision of a person.
+    /// Refuses a request for a feature that this host does not offer. An invented result is not an
+    /// option, because the server would take it for the decision of a person.
     fn refuse_feature(&self, what: &str) -> ErrorData {
         tracing::warn!(
             server = self.sanitizer.server_name(),
@@ -108,8 +108,8 @@ impl Client {
     ) -> Result<ElicitResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>();
         let is_in_response = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
-        // An elicitation without a call in progress does not show whether the server identifies
-        // calls.
+        // An elicitation that arrives while no call is in progress does not show whether the server
+        // identifies calls.
         if !is_in_response && !self.calls.are_idle() {
             self.unscoped_elicitations.set();
         }
@@ -139,8 +139,7 @@ impl ClientHandler for Client {
         let mut offered = ClientCapabilities::default();
         offered.elicitation =
             Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
-        // The protocol version that the handshake announces. The stateless protocol has no
-        // handshake.
+        // The handshake announces this protocol version. The stateless protocol has no handshake.
         let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         ClientConfig::new(offered, ours).with_protocol_version(version)
     }

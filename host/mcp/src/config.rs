@@ -11,7 +11,7 @@ use url::Url;
 /// Default timeout of a call.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Default limit of a result. A larger one is of no use to a model.
+/// Default limit of a result. A larger result is of no use to a model.
 pub const DEFAULT_OUTPUT_BYTES: usize = 1 << 20;
 
 /// Upper bound of the configurable result limit: a message is limited to 16 MiB, and JSON may escape each byte of it.
@@ -32,14 +32,16 @@ pub struct McpConfig {
 pub struct ServerConfig {
     /// Transport of the server.
     pub transport: TransportConfig,
-    /// Timeout of a call and of connecting; [`DEFAULT_TIMEOUT`] by default. A call may request a shorter one.
+    /// Timeout of a call and of connecting; [`DEFAULT_TIMEOUT`] by default. A call may request a
+    /// shorter timeout.
     pub timeout: Duration,
     /// Maximum bytes of a result; [`DEFAULT_OUTPUT_BYTES`] by default, at most [`MAX_OUTPUT_BYTES`].
     pub output_bytes: usize,
-    /// Whether sessions begin with the handshake of the earlier protocols even if the server knows the stateless one;
-    /// false by default.
+    /// Whether sessions begin with the handshake of the earlier protocols even if the server knows
+    /// the stateless protocol; false by default.
     pub handshake: bool,
-    /// Secrets in the headers or the environment of the server. They are redacted in everything that it sends.
+    /// Secrets in the headers or the environment of the server. The host redacts these secrets in
+    /// everything that the server sends.
     pub secrets: Vec<SecretString>,
 }
 
@@ -50,7 +52,8 @@ pub enum TransportConfig {
     Http(HttpConfig),
     /// The standard streams of a process.
     Stdio(StdioConfig),
-    /// Misconfigured. The server keeps its name, and every call fails with this reason.
+    /// The configuration is invalid, for this reason. The server keeps its name, and every call
+    /// fails with the reason.
     Misconfigured(String),
 }
 
@@ -72,7 +75,7 @@ pub struct StdioConfig {
     pub program: String,
     /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// The whole environment of the process, which inherits nothing.
+    /// The whole environment of the process. The process inherits no variable of the host.
     pub env: BTreeMap<String, SecretString>,
     /// Working directory.
     pub folder: PathBuf,

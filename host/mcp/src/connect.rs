@@ -26,11 +26,11 @@ pub(crate) use http::HttpTransport;
 /// A session with a server.
 pub(crate) type Session = RunningService<RoleClient, Client>;
 
-/// Maximum wait for the response of a stdio server to the first request of the stateless protocol; at most a third of
-/// the connect timeout.
+/// Maximum wait for the response of a stdio server to the first request of the stateless protocol;
+/// at most a third of the connect timeout.
 ///
-/// Servers that do not know the protocol may not respond at all. They may also exit at a handshake that follows the
-/// request.
+/// Servers that do not know the protocol may not respond at all. Such servers may also exit if a
+/// handshake follows the request.
 const STATELESS_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limit of a message: a page of tools or a result. A larger message is not read.
@@ -83,7 +83,8 @@ impl Connector {
         &self.normalizer
     }
 
-    /// Opens a session. The caller sets the timeout; the rest of an abandoned attempt ends on its own.
+    /// Opens a session. The caller sets the timeout. If the caller drops the future, the connection
+    /// or process that it started is closed without further action.
     pub(crate) async fn connect(&self, server: &str, client: Client) -> Result<Session, Failure> {
         match &self.transport {
             ReadyTransport::Http(http) => self.connect_http(server, http, client).await,
@@ -95,9 +96,9 @@ impl Connector {
         }
     }
 
-    /// Opens a session over HTTP. If the response to the first request is not one of the stateless protocol, the
-    /// session begins with a handshake. The next session tries the stateless protocol again, since the cause may have
-    /// been transient.
+    /// Opens a session over HTTP. If the response to the first request is not a response of the
+    /// stateless protocol, the session begins with a handshake. The next session tries the
+    /// stateless protocol again, since the cause may have been transient.
     async fn connect_http(
         &self,
         server: &str,
@@ -123,8 +124,9 @@ impl Connector {
         session.map_err(|error| failure::connect_failure(self.sanitizer(), &error))
     }
 
-    /// Starts a process and opens a session. A process that exits or is silent at the first request is started again
-    /// with a handshake, which all later sessions then use.
+    /// Starts a process and opens a session. If the process exits or does not respond to the first
+    /// request, the process is started again with a handshake. All later sessions then begin with a
+    /// handshake.
     async fn connect_stdio(
         &self,
         server: &str,

@@ -18,11 +18,11 @@ pub(crate) const ELICITATION_METHOD: &str = "elicitation/create";
 /// Name of the only question of an elicitation through a session. The protocol gives this question no name.
 const SINGLE_QUESTION: &str = "question";
 
-/// Wording for a request of unknown kind: what the tool wants, and advice.
+/// Parts of the failure for a request of an unknown kind: what the tool wants, and advice.
 const UNKNOWN_REQUEST: (&str, &str) =
     ("something that this host does not know", "ask its authors for an alternative");
 
-/// Returns the elicitation for the only question of a session.
+/// Returns the elicitation for a question that a server sent through a session.
 pub(crate) fn single_question(question: ElicitedQuestion, held: Option<String>) -> Elicitation {
     Elicitation {
         questions: BTreeMap::from([(SINGLE_QUESTION.to_owned(), question)]),
@@ -31,8 +31,8 @@ pub(crate) fn single_question(question: ElicitedQuestion, held: Option<String>) 
     }
 }
 
-/// Returns the answer that an earlier execution of the call got to the same question, from round `from` on, and the
-/// number of the round after it.
+/// Searches the rounds of an earlier execution of the call, from round `from` on, for the same
+/// question. Returns the answer, and the number of the next round.
 pub(crate) fn held_answer(
     rounds: &[ElicitationRound],
     from: usize,
@@ -47,8 +47,9 @@ pub(crate) fn held_answer(
     Some((number + 1, elicitation_result(answer)))
 }
 
-/// Returns the answers that an earlier execution of the call got to the same questions, from round `from` on, as
-/// results of the stateless protocol, and the number of the round after it. The names of the questions may differ.
+/// Searches the rounds of an earlier execution of the call, from round `from` on, for the same
+/// questions. The names of the questions may differ. Returns the answers as results of the
+/// stateless protocol, and the number of the next round.
 pub(crate) fn stateless_answers(
     rounds: &[ElicitationRound],
     from: usize,
@@ -82,13 +83,14 @@ fn answer_to<'r>(
     round.answers.get(own)
 }
 
-/// Converts an elicitation by form; returns `None` for one by URL.
+/// Converts an elicitation by form; returns `None` for an elicitation by URL.
 pub(crate) fn form_question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> {
     let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
         return None;
     };
     let mut schema = serde_json::to_value(requested_schema).unwrap_or_else(|_| json!({}));
-    // The form becomes a subschema. Only the root of a schema has `$schema`.
+    // The form becomes a subschema of the answer's schema, and only the root of a schema may have
+    // `$schema`.
     if let Value::Object(fields) = &mut schema {
         fields.remove("$schema");
     }
@@ -106,7 +108,7 @@ fn clean_schema(schema: &mut Value) {
     }
 }
 
-/// What a call of the stateless protocol requests before it continues.
+/// The input that a call of the stateless protocol requests before it continues.
 pub(crate) enum RequestedInput {
     /// Answers to these questions.
     Answers(Elicitation),
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_stateless_call_gets_answers_to_the_same_questions() {
+    fn repeated_stateless_call_gets_the_earlier_answers_to_the_same_questions() {
         let asking = |questions: &[(&str, &str)]| {
             let named = |(name, text): &(&str, &str)| ((*name).to_owned(), asked(text));
             let questions = questions.iter().map(named).collect();

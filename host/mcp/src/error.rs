@@ -15,7 +15,7 @@ pub enum ConfigError {
         /// The configured value.
         url: String,
     },
-    /// A header that cannot be sent. The message does not show its value.
+    /// A header that cannot be sent. The message does not contain the value of the header.
     #[error(
         "`mcp.{server}.headers.{header}`: name or value cannot be sent over HTTP; use printable \
          ASCII"

@@ -24,12 +24,12 @@ const TOO_MANY_REQUESTS: u16 = 429;
 /// HTTP status of an overloaded server, if it has a `retry-after` header.
 const SERVICE_UNAVAILABLE: u16 = 503;
 
-/// JSON-RPC code of the error in place of a response that exceeds a limit of this host. The protocol reserves codes up to
-/// -32000.
+/// JSON-RPC code of the error that replaces a response that exceeds a limit of this host. The
+/// protocol reserves codes up to -32000.
 const RESPONSE_EXCEEDS_LIMIT: ErrorCode = ErrorCode(-31_999);
 
-/// The error message of `rmcp` for a request whose session the server lost before it responded. By then `rmcp` has
-/// opened a new session.
+/// The error message of `rmcp` for a request whose session the server lost before it responded.
+/// When this error occurs, `rmcp` has already opened a new session.
 const SESSION_REINITIALIZED: &str =
     "streamable HTTP session was re-initialized before the response arrived";
 
@@ -60,9 +60,9 @@ pub(crate) fn connect_failure(sanitizer: &Sanitizer, error: &ClientInitializeErr
     }
 }
 
-/// Returns true if a server whose first request failed with this error may accept a handshake: it is reachable, its
-/// error is not one of the stateless protocol (2026-07-28), and it refuses neither the credentials nor the request
-/// rate.
+/// Returns true if a server whose first request failed with this error may accept a handshake: the
+/// server is reachable, its error is not defined by the stateless protocol (2026-07-28), and it
+/// refuses neither the credentials nor the request rate.
 pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
     let error = match error {
         ClientInitializeError::LegacyFallbackFailed { .. }
@@ -81,7 +81,8 @@ pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
     !is_away && !is_refused
 }
 
-/// Returns the failure of a request in a session. `subject` names what was requested, such as ``the tool `add` ``.
+/// Returns the failure of a request in a session. `subject` is the phrase for the requested object,
+/// such as ``the tool `add` ``.
 pub(crate) fn request_failure(
     sanitizer: &Sanitizer,
     subject: &str,
@@ -96,15 +97,17 @@ pub(crate) fn request_failure(
         ServiceError::TransportClosed => {
             unavailable(sanitizer, "the connection closed before the response")
         }
-        ServiceError::UnexpectedResponse => {
-            unavailable(sanitizer, &format!("its response to {subject} is not one of the protocol"))
-        }
+        ServiceError::UnexpectedResponse => unavailable(
+            sanitizer,
+            &format!("its response to {subject} is not defined by the protocol"),
+        ),
         other => unavailable(sanitizer, &sanitizer.quote(&other.to_string())),
     }
 }
 
-/// Returns true if the error ends the session, so that later requests need a new one. An error before this host has
-/// sent the message does not end it. Neither does an unknown session: `rmcp` has already opened a new one.
+/// Returns true if the error ends the session, so that later requests need a new session. An error
+/// that occurs before this host has sent the message does not end the session. If the server does
+/// not know the session, the result is false, because `rmcp` has already opened a new session.
 pub(crate) fn ends_session(error: &ServiceError) -> bool {
     match error {
         ServiceError::TransportSend(_) => unsent_reason(error).is_none(),
@@ -141,13 +144,15 @@ pub(crate) fn is_session_lost(error: &ServiceError) -> bool {
     }
 }
 
-/// Returns true if the session of a request is unusable: it has ended, was lost, or the server does not know it. Unless
-/// the server does not know the session, it may have executed the request, and may have sent an elicitation for it.
+/// Returns true if the session of a request is unusable: the session has ended or was lost, or the
+/// server does not know it. If the session has ended or was lost, the server may have executed the
+/// request, and may have sent an elicitation for it.
 pub(crate) fn is_session_gone(error: &ServiceError) -> bool {
     ends_session(error) || is_session_lost(error) || is_session_unknown(error)
 }
 
-/// Returns the failure of a call in doubt: its session was lost after the server may have executed it.
+/// Returns the failure of a call in doubt, whose session was lost after the server may have
+/// executed the call.
 pub(crate) fn in_doubt(sanitizer: &Sanitizer, subject: &str) -> Failure {
     let server = sanitizer.server_name();
     let message = format!(
@@ -157,8 +162,8 @@ pub(crate) fn in_doubt(sanitizer: &Sanitizer, subject: &str) -> Failure {
     Failure::new(code::IN_DOUBT, message)
 }
 
-/// Returns true if the server refuses a call because its `requestState` is no longer valid: the key has expired, or the
-/// server was restarted. The server has executed nothing.
+/// Returns true if the server refuses a call because its `requestState` is no longer valid: the key
+/// has expired, or the server was restarted. The server has not executed the call.
 pub(crate) fn is_state_stale(error: &ServiceError) -> bool {
     let ServiceError::McpError(data) = error else { return false };
     let reason = data.data.as_ref().and_then(|data| data.get("reason"));
@@ -166,8 +171,8 @@ pub(crate) fn is_state_stale(error: &ServiceError) -> bool {
         && reason.is_some_and(|reason| reason == "invalid_request_state")
 }
 
-/// Returns the error in place of a response that exceeds a limit of this host. The server has executed the request, and
-/// the caller learns why there is no result.
+/// Returns the error that replaces a response that exceeds a limit of this host. The server has
+/// executed the request, so the error says why there is no result.
 pub(crate) fn exceeding_response(exceeded: JsonLimit) -> ErrorData {
     let details = exceeded.to_failure("the response", "request less").details;
     ErrorData::new(RESPONSE_EXCEEDS_LIMIT, format!("{exceeded}; request less"), details)
@@ -235,7 +240,7 @@ fn transport_failure(sanitizer: &Sanitizer, error: &(dyn Error + 'static)) -> Fa
             // Path and query can contain secrets.
             let origin = error.url().map(|url| url.origin().ascii_serialization());
             let address = origin.unwrap_or_default();
-            // How the TLS library reports the response of a server without TLS.
+            // The TLS library reports this error for the response of a server without TLS.
             let hint = if reason.contains("InvalidContentType") {
                 "the server does not speak TLS, so write `http://` in `url`"
             } else {
@@ -262,7 +267,7 @@ pub(crate) fn too_large(server: &str, allowed: usize) -> Failure {
     .with_details(serde_json::json!({ "limit": "mcp_output", "allowed": allowed }))
 }
 
-/// Returns the failure for a result that is nested too deep for the journal and for models.
+/// Returns the failure for a result that is nested too deeply for the journal and for models.
 pub(crate) fn too_deep(server: &str) -> Failure {
     let message = format!(
         "the response of the MCP server `{server}` is nested deeper than {JSON_DEPTH} levels"
@@ -289,12 +294,13 @@ fn unavailable(sanitizer: &Sanitizer, reason: &str) -> Failure {
     Failure::new(code::UNAVAILABLE, message).retryable()
 }
 
-/// Returns the first error of a type in a chain.
+/// Returns the first error of type `T` in the chain of causes.
 fn find_cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     chain(error).find_map(|error| error.downcast_ref::<T>())
 }
 
-/// Returns the innermost error. Outer ones repeat URLs, which can contain secrets.
+/// Returns the innermost error. The messages of outer errors contain URLs, which can contain
+/// secrets.
 fn root_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     chain(error).last().unwrap_or(error)
 }
@@ -367,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn request_lost_with_its_session_is_retryable() {
+    fn failure_of_a_request_whose_session_was_lost_is_retryable() {
         let data = ErrorData::internal_error(SESSION_REINITIALIZED, None);
         let lost = ServiceError::McpError(data);
         assert!(is_session_gone(&lost) && !ends_session(&lost));

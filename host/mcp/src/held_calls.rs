@@ -1,9 +1,10 @@
 //! Held calls: calls whose server waits for the answer of a person.
 //!
-//! A held call keeps its session open. Over HTTP several calls can share a session. A stdio server does not name the
-//! call in its elicitations, so only one held call can use its process. The number and the duration of held calls are
-//! therefore limited, for each server and each tenant. Held calls do not survive the host: a call whose host stopped is
-//! in doubt.
+//! A held call keeps its session open. Over HTTP several calls can share a session. A stdio server
+//! does not name the call in its elicitations, so only one held call can use its process. The
+//! number and the duration of held calls are therefore limited, for each server and each tenant.
+//! Held calls do not survive a restart of the host: a held call becomes a call in doubt when its
+//! host stops.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,11 +17,11 @@ use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 
-/// Timeout of a held call, which gives a person until the next day to answer. A longer timeout would only keep the
-/// process of the server occupied.
+/// Timeout of a held call, which gives a person one day to answer. With a longer timeout,
+/// unanswered calls would occupy the processes of servers for longer.
 const HELD_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// Maximum held calls of one server; each can occupy a process.
+/// Maximum held calls of one server; each held call can occupy a process.
 const MAX_HELD_PER_SERVER: usize = 32;
 
 /// Maximum held calls of one tenant on all servers, so that unanswered elicitations do not use up the slots of other
@@ -36,7 +37,7 @@ pub(crate) struct CallOwner<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// Held calls by their random names. A name is valid for one thread.
+/// Held calls by their random names. A name is valid only for the thread of the call.
 pub(crate) struct HeldCalls<C>(Mutex<HashMap<String, HeldEntry<C>>>);
 
 /// A held call, or a reserved slot.
@@ -44,7 +45,8 @@ struct HeldEntry<C> {
     server: String,
     thread: ThreadId,
     tenant: Option<String>,
-    /// The call, and the task that drops it when its time has expired.
+    /// The call, and the task that drops the call after [`HELD_TIMEOUT`]; `None` for a reserved
+    /// slot.
     call: Option<(C, AbortOnDropHandle<()>)>,
 }
 
@@ -61,12 +63,12 @@ impl<C> fmt::Debug for HeldCalls<C> {
 }
 
 impl<C: Send + 'static> HeldCalls<C> {
-    /// Locks the held calls. Ignores poisoning, because no code that can panic runs under this lock.
+    /// Locks the held calls. Ignores poisoning, because no code that holds this lock can panic.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, HeldEntry<C>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves a slot for a call. Dropping an empty slot frees it.
+    /// Reserves a slot for a call. Dropping a slot without a call frees the slot.
     ///
     /// # Errors
     ///
@@ -99,7 +101,7 @@ impl<C: Send + 'static> HeldCalls<C> {
         Ok(HeldSlot { calls: self.clone(), name: Some(name) })
     }
 
-    /// Removes and returns the held call with this name, if the call belongs to this thread.
+    /// Removes and returns the held call `name`, if the call belongs to the thread.
     pub(crate) fn take(&self, thread: &ThreadId, name: &str) -> Option<C> {
         let mut kept = self.lock();
         kept.get(name).filter(|it| it.thread == *thread)?;
@@ -107,7 +109,7 @@ impl<C: Send + 'static> HeldCalls<C> {
         Some(call)
     }
 
-    /// Returns thread and name of the held calls of one thread, or of all threads.
+    /// Returns the thread and the name of each held call of one thread, or of all threads.
     pub(crate) fn names(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
         let kept = self.lock();
         let is_meant = |it: &HeldEntry<C>| {
@@ -117,9 +119,9 @@ impl<C: Send + 'static> HeldCalls<C> {
         meant.map(|(name, it)| (it.thread.clone(), name.clone())).collect()
     }
 
-    /// Drops the held call with this name, if the call belongs to this thread.
+    /// Drops the held call `name`, if the call belongs to the thread.
     pub(crate) fn release(&self, thread: &ThreadId, name: &str) {
-        // Outside of the lock, since dropping a call can take long.
+        // The call is dropped outside of the lock, since this can take long.
         drop(self.take(thread, name));
     }
 
@@ -180,7 +182,7 @@ fn too_many(holder: CallOwner<'_>, limit: &str, allowed: usize, whose: &str) -> 
 mod tests {
     use super::*;
 
-    /// Stands in for a call. Its reference count shows how many are held.
+    /// Represents a call in these tests. The reference count shows how many calls are held.
     type Alive = Arc<()>;
 
     fn thread(name: &str) -> ThreadId {
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(limit(slot(&held, "s", &thread, Some("zeta"))), "held_calls");
         assert!(slot(&held, "other", &thread, Some("zeta")).is_ok());
         held.take_all();
-        // A slot that was dropped empty is free again.
+        // A slot that is dropped without a call is free again.
         for _ in 0..=MAX_HELD_PER_SERVER {
             assert!(slot(&held, "s", &thread, None).is_ok());
         }

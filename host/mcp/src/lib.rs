@@ -22,7 +22,7 @@
 //! The crate `rmcp` implements both generations of the protocol. The host tries the stateless protocol of 2026-07-28
 //! first and falls back to a handshake and a session if the server does not know it. A stdio server that exits or is
 //! silent at the first request is started again with a handshake, which costs at most five seconds once. A server over
-//! HTTP that does not respond costs ten seconds; any response that is not one of the stateless protocol causes a
+//! HTTP that does not respond costs ten seconds; a response that the stateless protocol does not define causes a
 //! handshake as well. A server can be configured to begin with the handshake.
 //!
 //! What a server sends is untrusted text: names and descriptions are cleaned and bounded, results are bounded, and

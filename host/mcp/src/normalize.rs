@@ -1,8 +1,9 @@
 //! Normalizes messages of servers part by part.
 //!
-//! `rmcp` parses a message as a whole, so one invalid part loses the rest: one tool the whole list, one content block
-//! the result of a completed call. Here a message is still plain JSON. Unambiguous deviations are corrected, parts that
-//! cannot be parsed are omitted, and everything else is kept. Each kind of deviation is logged once per server.
+//! `rmcp` parses a message as a whole, so one invalid tool would discard a tool list, and one
+//! invalid content block the result of a completed call. This module works on plain JSON before
+//! that. It corrects unambiguous deviations, omits parts that cannot be parsed, and keeps everything
+//! else. Each kind of deviation is logged once per server.
 
 mod form;
 
@@ -19,7 +20,7 @@ use wattle_run::json::lenient;
 use crate::check::NOTES_TARGET;
 use crate::sanitizer::{Sanitizer, one_line};
 
-/// Maximum notes about one server. Later ones are neither kept nor logged: a server may deviate in ever new ways.
+/// Maximum notes about one server. Later notes are dropped; a server may deviate without end.
 const MAX_NOTES: usize = 1000;
 
 /// Fields by which the result of a call is recognized.
@@ -44,7 +45,7 @@ impl Normalizer {
         &self.sanitizer
     }
 
-    /// Parses a message of the server. Numbers that JSON lacks, such as `NaN`, become `null`.
+    /// Parses a message of the server. Numbers outside of JSON, such as `NaN`, become `null`.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl Normalizer {
         if ["method", "result", "error"].iter().any(|field| message.contains_key(*field)) {
             message.insert("jsonrpc".into(), "2.0".into());
         }
-        // JSON-RPC 1.0 has both fields in each response, and one of them is null.
+        // A response of JSON-RPC 1.0 has both fields, one of which is null.
         for (said, other) in [("result", "error"), ("error", "result")] {
             if message.contains_key(said) && message.get(other).is_some_and(Value::is_null) {
                 message.remove(other);
@@ -100,7 +101,7 @@ impl Normalizer {
             *tools = listed.into_iter().filter_map(|tool| self.normalize_tool(tool)).collect();
             for name in ["nextCursor", "ttlMs"] {
                 let is_odd = match result.get(name) {
-                    // An empty cursor names no page. Some servers end their list with one.
+                    // An empty cursor, which some servers send with the last page, names no page.
                     Some(Value::String(text)) => name == "ttlMs" || text.is_empty(),
                     Some(Value::Number(number)) => name != "ttlMs" || !number.is_u64(),
                     Some(_) => true,
@@ -303,7 +304,6 @@ fn is_message(value: &Value) -> bool {
     value.get("method").is_some() || is_response(value)
 }
 
-/// Returns true if a message is a response.
 pub(crate) fn is_response(message: &Value) -> bool {
     message.get("result").is_some() || message.get("error").is_some()
 }
@@ -340,7 +340,7 @@ fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Normalizes an embedded resource. Text or Base64 data is kept even without a URI.
+/// Normalizes an embedded resource. Text or Base64 data is kept even if the resource has no URI.
 fn normalize_resource(contents: &mut Value) {
     if let Value::String(text) = contents {
         *contents = json!({ "text": text });
@@ -353,7 +353,7 @@ fn normalize_resource(contents: &mut Value) {
     drop_unparsable_fields::<ResourceContents>(contents, &["uri", kept]);
 }
 
-/// Guesses the type of a block without one.
+/// Guesses the type of a content block that names no type.
 fn guess_block_type(block: &Map<String, Value>) -> &'static str {
     let has = |name| block.contains_key(name);
     match () {
@@ -365,7 +365,7 @@ fn guess_block_type(block: &Map<String, Value>) -> &'static str {
     }
 }
 
-/// Converts a value to an array: a single item becomes an array with it, and `null` an empty array.
+/// Converts a value to an array. `null` becomes an empty array, any other value its only item.
 fn as_array(value: &mut Value) -> &mut Vec<Value> {
     if !value.is_array() {
         *value = match value.take() {

@@ -22,12 +22,12 @@ pub fn tools(server: &str, json: &[u8]) -> Result<Vec<ToolInfo>, JsonError> {
     Ok(tool_list::page_tools(&normalizer, &page))
 }
 
-/// Parses a `tools/call` result. Text beyond `output_bytes` is cut.
+/// Parses a `tools/call` result. Text beyond `output_bytes` bytes is truncated.
 ///
 /// # Errors
 ///
 /// Returns an error if the JSON is not a `tools/call` result. The inner result is a failure if the
-/// result is nested too deep.
+/// result is nested too deeply.
 pub fn output(
     server: &str,
     json: &[u8],

@@ -1,7 +1,8 @@
 //! Decides whether a message with an effect may be sent.
 //!
-//! Calls and elicitation answers wait in `rmcp` for their turn and for a connection, outside of the engine's control.
-//! The lease of the thread is therefore checked again when they are sent.
+//! Calls and elicitation answers wait in `rmcp` for their turn and for a connection, outside of the
+//! engine's control. The lease of the thread is therefore checked again when `rmcp` sends the
+//! message.
 
 use std::future::Future;
 use std::io;
@@ -12,7 +13,7 @@ use async_trait::async_trait;
 use wattle_run::ports::lease::{CallLease, Lease};
 use wattle_run::ports::store::StoreError;
 
-/// Why a message was not sent.
+/// The reason why a message was not sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnsentReason {
     /// Another host has the lease of the thread.
@@ -30,8 +31,8 @@ impl From<UnsentReason> for io::Error {
     }
 }
 
-/// The condition under which a message may be sent: this host has the lease of the thread. Clones share it. The default
-/// permits every message.
+/// The condition under which a message may be sent: this host has the lease of the thread. Clones
+/// share the condition. The default permits every message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendPermit(Arc<Mutex<PermitState>>);
 
@@ -48,13 +49,15 @@ impl SendPermit {
         Self(Arc::new(Mutex::new(PermitState { leased: leased.clone(), is_revoked: false })))
     }
 
-    /// Removes the lease requirement. Called when the server has received the message.
+    /// Removes the lease requirement. The caller must call this method only when the server has
+    /// received the message.
     pub(crate) fn remove_lease(&self) {
         self.state().leased = CallLease::default();
     }
 
-    /// Forbids the message, since the server did not know its session. `rmcp` would send it again in another session,
-    /// even without a lease requirement.
+    /// Forbids the message, because the server did not know the session of the message. Otherwise
+    /// `rmcp` would send the message again in another session, even if the permit requires no
+    /// lease.
     pub(crate) fn revoke(&self) {
         self.state().is_revoked = true;
     }
@@ -75,7 +78,7 @@ impl SendPermit {
         permitted.poll_while_valid(sent).await.map_err(|fenced| UnsentReason::Fenced(fenced).into())
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the state. Ignores poisoning, because no code that holds this lock can panic.
     fn state(&self) -> MutexGuard<'_, PermitState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,7 +100,8 @@ impl Lease for SendPermit {
 
     async fn confirm(&self) -> Result<(), StoreError> {
         let proven = self.leased().confirm().await;
-        // The server may have received the message meanwhile, which lifts the requirement.
+        // The server may have received the message during the check, in which case the lease is not
+        // required any more.
         if self.is_locally_valid() { Ok(()) } else { proven }
     }
 }

@@ -1,9 +1,9 @@
 //! Tool calls in progress, during which a server may send elicitations.
 //!
-//! In the stateless protocol, a call that needs answers returns its elicitations. The host repeats the call with the
-//! answers, so neither side keeps state. In the earlier protocols, the server sends an elicitation through the session
-//! while the call stays open. The host holds such a call together with its session until the answer arrives, see
-//! [`held_calls`](crate::held_calls).
+//! In the stateless protocol, a call that needs answers returns its elicitations. The host repeats
+//! the call with the answers, so neither side keeps state. In the earlier protocols, the server
+//! sends an elicitation through the session while the call stays open. The host holds such a call
+//! together with its session until the answer arrives; see [`held_calls`](crate::held_calls).
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ impl CallSlot {
     }
 }
 
-/// Returns true if the connection to the server is lost. `rmcp` closes the session some seconds later.
+/// Returns true if the connection to the server is lost. `rmcp` closes the session only some
+/// seconds later.
 pub(crate) fn is_disconnected(session: &Session) -> bool {
     session.is_transport_closed() || session.service().calls().connection_lost().is_cancelled()
 }
@@ -49,11 +50,13 @@ pub(crate) enum CallEvent {
     Elicited(CallElicitation),
 }
 
-/// A call in progress. Dropping it cancels the call.
+/// A call in progress. Dropping the value cancels the call.
 pub(crate) struct RunningCall {
-    /// Task of the call. It is declared before `elicitations`, so that it is aborted before the receiver is dropped.
+    /// Task of the call. The field is declared before `elicitations`, so that the task is aborted
+    /// before the receiver is dropped.
     work: AbortOnDropHandle<Result<CallToolResponse, ServiceError>>,
-    /// Keeps the session open: a held call may be its only user.
+    /// The session of the call. This reference keeps the session open, because a held call may be
+    /// its only user.
     session: Arc<Session>,
     elicitations: mpsc::Receiver<CallElicitation>,
     /// Condition under which the call may be sent.
@@ -111,7 +114,7 @@ impl RunningCall {
     /// Cancels the call, waits until its task has ended, and returns its session.
     async fn cancel(self) -> Arc<Session> {
         self.work.abort();
-        // The error of an aborted task is expected.
+        // The task was aborted, so an error is expected here.
         self.work.await.ok();
         self.session
     }
@@ -125,7 +128,8 @@ pub(crate) struct HeldCall {
 }
 
 impl HeldCall {
-    /// Holds a call. If the server does not identify the call in its elicitations, reserves the session for this call.
+    /// Holds a call. If elicitations of the server do not identify their call, reserves the session
+    /// for this call.
     pub(crate) fn new(
         mut running: RunningCall,
         reply: AnswerSender,
@@ -152,7 +156,8 @@ impl HeldCall {
         if self.running.is_connection_lost().await {
             return None;
         }
-        // A server that no longer waits for the answer has ended the call.
+        // If the call has a result, the server has ended the call and no longer waits for the
+        // answer.
         if self.running.early_result.is_none() {
             let answer = round.answers.values().next().cloned().unwrap_or_default();
             self.reply

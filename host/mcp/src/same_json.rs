@@ -7,14 +7,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// Returns true if a text is the JSON of a value. Reads the text up to the first difference and makes no value of it,
-/// since a value takes many times the memory of its text.
+/// Returns true if a text is the JSON of a value. Reads the text only up to the first difference.
+/// The text is not parsed to a value, since a value takes many times the memory of its text.
 pub(crate) fn is_json_of(text: &str, value: &Value) -> bool {
     let mut text = serde_json::Deserializer::from_str(text);
     Same(value).deserialize(&mut text).is_ok() && text.end().is_ok()
 }
 
-/// Fails unless the value that is read is the same.
+/// A visitor that fails unless the JSON that it reads equals the value.
 #[derive(Clone, Copy)]
 struct Same<'v>(&'v Value);
 
@@ -123,7 +123,7 @@ mod tests {
             if let Ok(value) = serde_json::from_str::<Value>(&text) {
                 prop_assert!(is_json_of(&value.to_string(), &value));
                 let expected = serde_json::from_str::<Value>(&other).is_ok_and(|it| it == value);
-                // A key that occurs twice is a difference.
+                // A text with a duplicate key never equals a value.
                 prop_assert!(expected || !is_json_of(&other, &value));
             }
         }

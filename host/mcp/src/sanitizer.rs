@@ -1,4 +1,4 @@
-//! Quotes a server in messages: its name and its texts.
+//! Quotes the name and the texts of a server in messages.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use crate::config::{ServerConfig, TransportConfig};
 /// Longest text of a server that becomes part of a message.
 const MAX_TEXT_CHARS: usize = 300;
 
-/// A server as messages name and quote it. Clones are cheap.
+/// The name of a server and the secrets that are redacted when messages quote the server. Clones
+/// are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Sanitizer {
     server_name: Arc<str>,
-    /// Redacted in messages.
+    /// Credentials that are redacted in messages.
     credentials: Credentials,
-    /// Redacted in messages and in data.
+    /// Secrets that are redacted in messages and in data.
     secrets: Credentials,
 }
 
@@ -41,13 +42,13 @@ impl Sanitizer {
         &self.server_name
     }
 
-    /// Returns whom the work on messages of the server counts for.
+    /// Returns the owner of work to which the work on messages of the server is counted.
     pub(crate) fn work_owner(&self) -> WorkOwner {
         WorkOwner::Server(self.server_name.clone())
     }
 
-    /// Quotes a text of the server in a message: one line without control characters, bounded,
-    /// credentials redacted.
+    /// Quotes a text of the server in a message: one line of bounded length, without control
+    /// characters and with redacted credentials.
     pub(crate) fn quote(&self, text: &str) -> String {
         self.credentials.redact(&one_line(text))
     }

@@ -43,16 +43,16 @@ const ELICITATION_ERROR_TEXT: &str = "elicitation via server-initiated requests"
 /// Timeout of closing a session when the host stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum concurrent calls of one server with a separate session, which is a process for a stdio server: the number of
-/// tools that an agent calls concurrently. Further calls wait up to their timeout.
+/// Maximum concurrent calls of one server that each have a separate session (for a stdio server, a
+/// process). Agents call as many tools concurrently. Further calls wait up to their timeout.
 const MAX_OWN_SESSIONS: usize = 16;
 
-/// Divisor of the timeout, which results in the delay before the tool list of a server that timed out is requested
-/// again. The list is needed before every model call, which does not wait for that request.
+/// The timeout divided by this number is the delay before the tool list is requested again from a
+/// server that timed out. Every model call needs the list, but does not wait for this request.
 const RETRY_DELAY_DIVISOR: u32 = 3;
 
-/// Maximum attempts of a call: the first, one from the beginning, one for each elicitation round, one in another
-/// session.
+/// Maximum attempts of a call: the first attempt, one repetition from the beginning, one attempt
+/// for each elicitation round, and one attempt in another session.
 const MAX_ATTEMPTS: usize = SERVER_ROUNDS + 3;
 
 /// First delay before a call that a busy server asks to repeat. Each repetition doubles the delay.
@@ -72,7 +72,7 @@ struct ToolCache {
 #[derive(Debug)]
 struct ListTimeout {
     failure: Failure,
-    /// When the list is requested again.
+    /// The time at which the list is requested again.
     retry_at: Instant,
 }
 
@@ -81,9 +81,9 @@ enum CallStep {
     Outcome(ServerCallResult),
     /// The server requests another call with this `requestState`.
     Repeat(String),
-    /// The server no longer knows the `requestState` of the call and has done nothing.
+    /// The server no longer knows the `requestState` of the call and has not executed the call.
     StaleState(Failure),
-    /// The server does not know the session of the call and has done nothing.
+    /// The server does not know the session of the call and has not executed the call.
     UnknownSession(Failure),
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Server {
     generation: ToolListGeneration,
     unscoped_elicitations: UnscopedElicitations,
     own_sessions: Arc<Semaphore>,
-    /// Held calls of all servers, shared with them.
+    /// Held calls of all servers. All servers share this value.
     held_calls: Arc<HeldCalls<HeldCall>>,
     /// Locked while connecting, so that concurrent calls share one session.
     session: Mutex<Option<Arc<Session>>>,
@@ -126,9 +126,10 @@ impl Server {
         })
     }
 
-    /// Returns the tools, from the cache while it is fresh. If the server is unavailable, the cached tools are
-    /// returned: a call then fails with the reason, which a missing tool would hide. Only the first caller waits for a
-    /// server that times out. Later ones get the failure at once while a background task requests the list again.
+    /// Returns the tools, from the cache while it is fresh. If the server is unavailable, the
+    /// cached tools are returned, so that a call of a tool fails with the reason and not as an
+    /// unknown tool. Only the first caller waits for a server that times out. Later callers get the
+    /// failure at once while a background task requests the list again.
     pub(crate) async fn list(self: &Arc<Self>) -> Result<Vec<ToolInfo>, Failure> {
         let mut kept = self.tool_cache.lock().await;
         if let Some(listing) = kept.list.as_ref().filter(|listing| self.is_fresh(listing)) {
@@ -138,7 +139,7 @@ impl Server {
             Some(silence) => {
                 let now = Instant::now();
                 if silence.retry_at <= now {
-                    // Requests are not concurrent: by then this one has ended or timed out.
+                    // At this time the request has ended or timed out, so no two requests overlap.
                     silence.retry_at = now + 2 * self.timeout;
                     tokio::spawn(self.clone().refresh_tools());
                 }
@@ -288,7 +289,7 @@ impl Server {
         Err(self.too_many_repetitions(&call.request.tool))
     }
 
-    /// Continues the held call of the last answer. Returns `None` if it is not held or its connection is lost.
+    /// Continues the held call of the last answer; `None` if the call or its connection is lost.
     pub(crate) async fn resume_held(
         &self,
         caller: &Caller,
@@ -330,8 +331,9 @@ impl Server {
         Ok(parameters)
     }
 
-    /// Follows a call to its end, or to an elicitation without an answer. `answered` is the number of answered rounds.
-    /// An elicitation that the host cannot pass to a person is refused, and the call continues.
+    /// Waits until a call ends, or until the call sends an elicitation that has no answer yet.
+    /// `answered` is the number of answered rounds. An elicitation that the host cannot pass to a
+    /// person is refused, and the call continues.
     async fn follow(
         &self,
         mut running: RunningCall,
@@ -344,7 +346,7 @@ impl Server {
             let CallElicitation { question, reply } = match running.next().await {
                 CallEvent::Elicited(asked) => asked,
                 CallEvent::Ended(ended) => {
-                    // A server may respond to the refusal with an error.
+                    // After a refused elicitation, a server may end the call with an error.
                     let is_refusal = matches!(&*ended, Err(error @ ServiceError::McpError(_))
                         if !failure::is_session_gone(error));
                     if let Some(refused) = refused.filter(|_| is_refusal) {
@@ -381,7 +383,7 @@ impl Server {
         }
     }
 
-    /// Reserves a slot to hold a call while a person is asked.
+    /// Reserves a slot for holding a call until a person answers.
     fn reserve_held_slot(
         &self,
         caller: &Caller,
@@ -446,7 +448,7 @@ impl Server {
         Ok(CallStep::Outcome(outcome))
     }
 
-    /// Closes the session. A call in progress closes it at its end.
+    /// Closes the session. If a call is in progress, the session is closed at the end of the call.
     pub(crate) async fn close(&self) {
         if let Some(session) = self.session.lock().await.take() {
             close_session(&self.name, session).await;
@@ -458,7 +460,7 @@ impl Server {
         listing.generation == self.generation.current() && (is_young || self.is_reserved())
     }
 
-    /// Returns true if the session is reserved for a held call. A stdio server may respond to nothing else meanwhile.
+    /// Returns true if the session is reserved for a held call, when the server may be busy.
     fn is_reserved(&self) -> bool {
         let is_reserved = |session: &Arc<Session>| session.service().calls().is_session_reserved();
         self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_reserved))
@@ -470,7 +472,7 @@ impl Server {
         let (normalizer, subject) = (self.connector.normalizer(), "the list of its tools");
         let read = tool_list::fetch(normalizer, session.peer(), changes, self.timeout / 2).await;
         let (listing, rest) = self.map_request_error(&session, subject, read).await?;
-        // The session served the earlier pages, so it stays open.
+        // The session stays open, because it returned the earlier pages.
         if let Err(error) = rest {
             let failure = failure::request_failure(self.connector.sanitizer(), subject, &error);
             normalizer.note(&format!("later pages of the tool list are missing: {failure}"));
@@ -484,7 +486,7 @@ impl Server {
         self.open_session(&mut open, |_| true).await
     }
 
-    /// Returns the locked session if it is connected and `is_of_use` accepts its calls, or opens a new one.
+    /// Returns `open` if it is connected and `is_of_use` accepts its calls, or else a new session.
     async fn open_session(
         &self,
         open: &mut Option<Arc<Session>>,
@@ -500,8 +502,8 @@ impl Server {
         Ok(open.insert(session).clone())
     }
 
-    /// Returns a slot for a call. If the server does not identify the call in its elicitations, the call gets a
-    /// separate session, unless the shared one is free.
+    /// Returns a slot for a call. If the server does not identify the call in its elicitations, the
+    /// call gets a separate session, unless the shared session is free.
     async fn call_slot(&self, tool: &str, limit: Duration) -> Result<CallSlot, Failure> {
         if let Some(seat) = self.with_timeout(limit, self.shared_slot()).await? {
             return Ok(seat);
@@ -512,8 +514,9 @@ impl Server {
         Ok(CallSlot::new(session, Some(room)))
     }
 
-    /// Returns a slot on the shared session; `None` if the call needs a separate session. A session that is reserved
-    /// for a held call is replaced, and so is one on which an elicitation could belong to a cancelled call.
+    /// Returns a slot on the shared session; `None` if the call needs a separate session. A session
+    /// is replaced if it is reserved for a held call, or if an elicitation on it could belong to a
+    /// cancelled call.
     async fn shared_slot(&self) -> Result<Option<CallSlot>, Failure> {
         let mut open = self.session.lock().await;
         let is_of_use = |calls: &Calls| {
@@ -529,7 +532,7 @@ impl Server {
         let (sanitizer, changes) = (self.connector.sanitizer().clone(), self.generation.clone());
         let client = Client::new(sanitizer, changes, self.unscoped_elicitations.clone());
         let session = self.connector.connect(&self.name, client).await?;
-        // `Server` caches the list for all sessions.
+        // The cache of `rmcp` is disabled, because `Server` caches the tool list for all sessions.
         session.set_response_cache_config(ClientCacheConfig::disabled()).await;
         tracing::debug!(server = %self.name, "opened an MCP session");
         Ok(Arc::new(session))

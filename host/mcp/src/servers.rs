@@ -19,8 +19,9 @@ use crate::held_calls::HeldCalls;
 use crate::running_call::HeldCall;
 use crate::server::{self, Server};
 
-/// All configured servers. A session is opened at its first use and serves all callers: the
-/// operator decides what a server is allowed to do, and the gate decides who is allowed to use it.
+/// All configured servers. The session of a server is opened at its first use and serves all
+/// callers. Callers need no separate sessions, because the operator decides what a server is
+/// allowed to do, and the gate decides who is allowed to use the server.
 #[derive(Debug)]
 pub struct McpServers {
     servers: BTreeMap<String, Arc<Server>>,
@@ -48,8 +49,7 @@ impl McpServers {
     ///
     /// # Errors
     ///
-    /// Returns `not-found` if no server has this name. Problems of the server itself are in the
-    /// report.
+    /// Returns `not-found` if no server has this name. The report describes problems of the server.
     pub async fn check(&self, server: &str) -> Result<Check, Failure> {
         Ok(self.server(server)?.check().await)
     }

@@ -14,16 +14,18 @@ use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 use crate::normalize::Normalizer;
 use crate::sanitizer::{one_line, strip_control_chars};
 
-/// Longest name of a tool, as recommended by the protocol.
+/// Maximum length of the name of a tool, in bytes. The protocol recommends this limit.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Longest description. It is part of every model call.
+/// Maximum length of a description, in bytes. Every model call contains the descriptions of the
+/// offered tools.
 const MAX_DESCRIPTION_BYTES: usize = 4096;
 
-/// Maximum tools of one server: a model cannot choose among more.
+/// Maximum number of tools of one server. A model cannot choose among more tools.
 const MAX_TOOLS: usize = 1000;
 
-/// Largest schema of a tool's arguments. It is part of every model call.
+/// Maximum size of the schema of a tool's arguments, in bytes. Every model call contains the
+/// schemas of the offered tools.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
 /// Maximum bytes of the descriptions and schemas of all tools of one server.
@@ -35,7 +37,7 @@ const MAX_PAGES: usize = 100;
 /// How long a list is cached if the server does not specify a TTL.
 const DEFAULT_TTL: Duration = Duration::from_mins(1);
 
-/// Lower bound of the TTL: lists are read before every model call.
+/// Lower bound of the TTL. The bound is needed because lists are read before every model call.
 const MIN_TTL: Duration = Duration::from_secs(5);
 
 /// Upper bound of the TTL.
@@ -55,8 +57,8 @@ pub(crate) struct ToolList {
 }
 
 impl ToolList {
-    /// Adds tools of an earlier list within the limits, since they may be on pages that were not
-    /// read.
+    /// Adds the missing tools of an earlier list within the limits, since these tools may be on
+    /// pages that were not read.
     pub(crate) fn fill_in(&mut self, earlier: Self) {
         let mut bytes: u64 = self.tools.iter().map(approx_bytes).sum();
         for tool in earlier.tools {
@@ -72,8 +74,8 @@ impl ToolList {
     }
 }
 
-/// Reads all pages of the tool list. If a later page fails, returns the pages before it, and the
-/// error as the second value. The later pages share one timeout.
+/// Reads all pages of the tool list. If the request for a later page fails, returns the tools of
+/// the earlier pages, and the error as the second value. The later pages share one timeout.
 pub(crate) async fn fetch(
     normalizer: &Normalizer,
     peer: &Peer<RoleClient>,
@@ -103,7 +105,7 @@ pub(crate) async fn fetch(
             Err(error) => {
                 rest = Err(error);
                 cursor = None;
-                // The list is requested again soon.
+                // The list is incomplete, so it is requested again soon.
                 ttl = MIN_TTL;
                 break;
             }
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_limited_each_and_in_total() {
+    fn single_and_total_size_of_schemas_are_limited() {
         let schema = |bytes: usize| json!({ "description": "x".repeat(bytes) });
         let tool = |bytes| json!({ "name": "x", "inputSchema": schema(bytes) });
         assert_eq!(self::tool(tool(MAX_SCHEMA_BYTES)), None);

@@ -1,7 +1,7 @@
 //! Converts tool results of the protocol to [`ToolOutput`].
 //!
-//! Only text is kept, since it goes into a journal and into the conversation of a model. A note replaces all other
-//! content.
+//! Only text is kept, because the journal and the conversation of a model contain the result. A
+//! note replaces all other content.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use serde_json::{Map, Value};
@@ -18,8 +18,8 @@ use crate::same_json::is_json_of;
 const BASE64_CHARS: usize = 4;
 const BASE64_BYTES: usize = 3;
 
-/// Converts a result. A result over the limit is cut and does not fail, since the tool has run and a failure would
-/// invite another call.
+/// Converts a result. A result above the limit is truncated. The call does not fail, since the tool
+/// has run and a failure would suggest another call.
 pub(crate) fn to_tool_output(
     server: &str,
     result: CallToolResult,
@@ -32,7 +32,7 @@ pub(crate) fn to_tool_output(
     }
     if let Some(document) = &mut structured {
         replace_base64(document);
-        // Servers often send the structured content as text too; a model needs it once.
+        // Servers often also send the structured content as text; a model needs the content once.
         if !contains_content(&texts, document) {
             texts.push(document.to_string());
         }
@@ -52,8 +52,8 @@ pub(crate) fn to_tool_output(
     Ok(ToolOutput { content, structured, is_error, updates: Vec::new() })
 }
 
-/// Converts a result that the protocol does not define to a text or its JSON, since the tool has run. Returns `None` if
-/// the result says that the call is incomplete.
+/// Converts a result that the protocol does not define to a text or to its JSON. The call does not
+/// fail, since the tool has run. Returns `None` if the result says that the call is incomplete.
 pub(crate) fn from_undefined_result(result: &ServerResult) -> Option<CallToolResult> {
     let mut document = serde_json::to_value(result).ok()?;
     if let Some(fields) = document.as_object_mut() {
@@ -74,8 +74,8 @@ pub(crate) fn from_undefined_result(result: &ServerResult) -> Option<CallToolRes
 /// Maximum bytes that are compared to find structured content in texts. Larger content is always added as text.
 const MAX_COMPARED_BYTES: usize = 16 << 20;
 
-/// Returns true if the texts contain the structured content: one text is its JSON, or each of its values occurs in a
-/// text.
+/// Returns true if the texts contain the structured content: a text is the JSON of the content, or
+/// each value of the content occurs in a text.
 fn contains_content(texts: &[String], document: &Value) -> bool {
     if texts.iter().any(|text| is_json_of(text, document)) {
         return true;
@@ -98,7 +98,8 @@ fn scalars<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
     }
 }
 
-/// Returns true if a text contains a value: a string anywhere, another value as a separate word.
+/// Returns true if a text contains a value: a string may occur anywhere, and any other value must
+/// be a separate word.
 fn contains_value(text: &str, value: &Value) -> bool {
     if let Value::String(part) = value {
         return text.contains(part.as_str());
@@ -115,7 +116,7 @@ fn contains_value(text: &str, value: &Value) -> bool {
     })
 }
 
-/// Cuts the texts to `output_bytes` in total and appends a note about the cut.
+/// Truncates the texts to `output_bytes` bytes in total, and appends a note about the truncation.
 fn truncate(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
     let bytes: usize = texts.iter().map(String::len).sum();
     if bytes <= output_bytes {
@@ -133,7 +134,7 @@ fn truncate(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
     ));
 }
 
-/// Replaces Base64 data, such as images, by notes: a model would read it character by character.
+/// Replaces Base64 data, such as images, by notes: a model would read the data as meaningless text.
 fn replace_base64(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -192,7 +193,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 }
 
 fn json_bytes(value: &Value) -> usize {
-    // A value that has no text does not fit.
+    // A value that cannot be serialized counts as too large.
     json_text::length(value).map_or(usize::MAX, |bytes| bytes as usize)
 }
 
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_results_are_refused() {
+    fn results_that_are_nested_too_deeply_are_refused() {
         let nested = |levels| (1..levels).fold(json!([]), |inner, _| json!([inner]));
         let result = |levels| json!({ "content": [], "structuredContent": nested(levels) });
         assert!(taken(result(JSON_DEPTH), 1_000).is_ok());
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn large_results_are_cut() {
+    fn large_results_are_truncated() {
         let result = json!({ "content": [{ "type": "text", "text": "x".repeat(100) },
             { "type": "text", "text": "more" }] });
         assert_eq!(taken(result.clone(), 104).unwrap().content.len(), 2);
@@ -270,7 +271,7 @@ mod tests {
         };
         assert_eq!(text.len(), 99);
         assert!(note.contains("99 of 104 bytes") && note.contains("`[mcp.graph]`"), "{note}");
-        // A text and a document with the same content count once.
+        // A text and a document with the same content are counted once.
         let document = json!({ "x": "y".repeat(50) });
         let both = json!({ "content": [{ "type": "text", "text": document.to_string() }],
             "structuredContent": document });

@@ -60,7 +60,7 @@ impl Resolve for GuardedResolver {
         let guard = *self;
         let host = name.as_str().to_owned();
         Box::pin(async move {
-            // The HTTP client sets the port.
+            // The port does not matter here, because the HTTP client sets it.
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             let allowed: Vec<SocketAddr> =

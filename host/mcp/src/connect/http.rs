@@ -22,10 +22,10 @@ use crate::connect::http::client::NormalizingClient;
 use crate::error::ConfigError;
 use crate::normalize::Normalizer;
 
-/// Timeout of a connection attempt. Reachable servers take milliseconds.
+/// Timeout of a connection attempt. A connection to a reachable server takes milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Concurrent requests of a session; further ones wait.
+/// Maximum concurrent requests of a session; further requests wait.
 const MAX_CONCURRENT_REQUESTS: usize = 32;
 
 /// Headers that the protocol or the HTTP client sets.
@@ -49,7 +49,7 @@ pub(crate) struct HttpTransport {
     blocked: Option<BlockedAddress>,
 }
 
-/// Headers are secret, and the query may be.
+/// The output omits the headers, which are secret, and the query, which may be secret.
 impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpReach").field("host", &self.url.host()).finish_non_exhaustive()

@@ -1,8 +1,9 @@
 //! Stdio servers: processes that exchange messages over their standard streams.
 //!
-//! A process receives only the configured environment. It leads a process group, which also contains what a shell or a
-//! package runner starts. At the end of a session the host closes the standard input, then signals the group to
-//! terminate, then kills it. When a host dies, the standard input of its servers is closed.
+//! A process receives only the configured environment. The process leads a process group, which
+//! also contains the processes that a shell or a package runner starts. At the end of a session the
+//! host closes the standard input, then sends `SIGTERM` to the group, and then kills the group.
+//! When a host crashes, the operating system closes the standard input of its servers.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -33,7 +34,7 @@ use crate::sanitizer::Sanitizer;
 /// Longest line of the standard error that is logged as one line.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Messages that wait for the session, in addition to the one that is read.
+/// Maximum messages that wait for the session, in addition to the message that is being read.
 const WAITING_MESSAGES: usize = 1;
 
 /// Wait for the exit of the process after each step of the shutdown.
@@ -41,7 +42,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server process and its transport.
 pub(super) struct StdioTransport {
-    /// Sends messages to the process. What the process sends is parsed once, in [`forward_messages`].
+    /// Sends messages to the process. Messages of the process are parsed in [`forward_messages`],
+    /// and only there.
     outgoing: AsyncRwTransport<RoleClient, Empty, ChildStdin>,
     incoming: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
     /// Calls in progress on the session.
@@ -100,7 +102,8 @@ impl Transport<RoleClient> for StdioTransport {
         let permit = self.calls.take_permit(&message);
         let mut sent: BoxFuture<'static, Result<(), Self::Error>> =
             self.outgoing.send(message).boxed();
-        // A message that is partly written counts as sent: the server reads whole messages only.
+        // Writing continues only while the permit is valid, since a server acts only on complete
+        // messages.
         async move { permit.send(sent.as_mut()).await? }
     }
 
@@ -138,15 +141,16 @@ impl Drop for StdioTransport {
     fn drop(&mut self) {
         let Some(mut group) = self.process_group.take() else { return };
         group.start_kill().ok();
-        // Without a runtime, the operating system reaps the process when the host exits.
+        // If there is no runtime, the operating system reaps the process when the host exits.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { group.wait().await.ok() });
         }
     }
 }
 
-/// Parses and normalizes messages, and forwards them to the session. Lines that are not messages are logged: many servers
-/// print to their standard output. A message that exceeds a limit ends the session, since its request is unknown.
+/// Parses and normalizes messages, and forwards them to the session. Lines that are not messages
+/// are logged, because many servers also print other text to their standard output. A message that
+/// exceeds a limit ends the session, since it is unknown to which request the message responds.
 async fn forward_messages(
     output: ChildStdout,
     to: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
@@ -193,8 +197,8 @@ async fn forward_messages(
     }
 }
 
-/// Parses and normalizes the messages of a line. Returns `None` if the line is no message. Messages that the protocol
-/// does not define are left out.
+/// Parses and normalizes the messages of a line. Returns `None` if the line is not a message.
+/// Messages that the protocol does not define are omitted.
 fn parse_line(
     normalizer: &Normalizer,
     line: &[u8],

@@ -1,8 +1,9 @@
 //! Normalizes the forms of elicitations.
 //!
-//! `rmcp` parses fields of primitive types with few keywords. If a form has any other field, it does not recognize the
-//! request as an elicitation. Servers generate forms from types: an optional field has a branch for `null`, a time of
-//! day has an unusual `format`, a bound is a number with a decimal point.
+//! `rmcp` parses fields of primitive types with few keywords. If a form has any other field, `rmcp`
+//! does not recognize the request as an elicitation. Such fields are common, because servers
+//! generate forms from types: an optional field has a branch for `null`, a time of day has an
+//! unusual `format`, and a bound is a number with a decimal point.
 
 use rmcp::model::{ElicitationSchema, PrimitiveSchemaDefinition};
 use serde_json::{Map, Value};
@@ -78,7 +79,8 @@ fn normalize_field(value: Value) -> (Value, bool) {
     let Value::Object(fields) = value else { return (value, false) };
     let mut fields = remove_null_branch(fields);
     let has = |kinds: &[&str]| kinds.iter().any(|kind| fields.contains_key(*kind));
-    // A string accepts any value. The values of an enum are strings.
+    // A field without a type becomes a string, because a string can hold any value. The values of
+    // an enum are strings, too.
     if !has(&NON_PRIMITIVE_KEYWORDS) && !has(&["type", "items"]) {
         fields.insert("type".into(), "string".into());
     }
@@ -88,7 +90,8 @@ fn normalize_field(value: Value) -> (Value, bool) {
     (field, is_read)
 }
 
-/// Removes the branch for `null`: a person who gives no value omits the field.
+/// Removes the branch for `null`. The branch is not needed, because a person who gives no value
+/// omits the field.
 fn remove_null_branch(mut fields: Map<String, Value>) -> Map<String, Value> {
     let kinds = fields.get("type").and_then(Value::as_array);
     if let Some(only) = kinds.and_then(|kinds| single_non_null(kinds, |kind| kind == "null")) {
@@ -109,7 +112,7 @@ fn remove_null_branch(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// Returns the only item that is not for `null`, if the array has others.
+/// Returns the only item that is not for `null`, if the array also has items for `null`.
 fn single_non_null(items: &[Value], is_null: impl Fn(&Value) -> bool) -> Option<Value> {
     let mut rest = items.iter().filter(|item| !is_null(item));
     let only = rest.next()?;
@@ -125,7 +128,8 @@ mod tests {
     use super::*;
     use crate::elicitation::form_question;
 
-    /// Returns the form as parsed; `None` if the request is not recognized as an elicitation.
+    /// Returns the form as `rmcp` parses it; `None` if the request is not recognized as an
+    /// elicitation.
     fn read(form: &Value) -> Option<Value> {
         let params = json!({ "message": "Sure?", "requestedSchema": form });
         let mut message =

@@ -33,7 +33,7 @@ impl Server {
     pub(super) fn no_free_session(&self, tool: &str) -> Failure {
         let message = format!(
             "the tool `{tool}` of the MCP server `{}` got no session in time: the server asks \
-             people, and {MAX_OWN_SESSIONS} of its calls have a session of their own; retry later",
+             people, and {MAX_OWN_SESSIONS} of its calls each have a separate session; retry later",
             self.name
         );
         let details = json!({ "limit": "own_sessions", "allowed": MAX_OWN_SESSIONS });

@@ -120,7 +120,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Continues the call with an answer. Returns the text of the tool; `None` if the call is lost.
+    /// Continues the call with an answer. Returns the text of the tool; `None` if the host cannot
+    /// continue the call any more.
     pub(crate) async fn answer(
         &mut self,
         elicitation: Elicitation,
@@ -168,7 +169,7 @@ async fn calls_before_and_after_an_elicitation_share_a_process() {
     assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "first");
     let mut talk = Talk::new(&servers, json!({}));
     let asked = talk.asked().await;
-    // A tool list needs no separate session.
+    // The request for a tool list needs no separate session.
     assert_eq!(names(&servers).await, ["book"]);
     assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("second"));
     assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "third");
@@ -223,8 +224,8 @@ async fn elicitation_of_a_cancelled_call_reaches_no_other_call() {
     servers.close().await;
 }
 
-/// A stdio server that exits while its elicitation is unanswered. The client responds to a ping after all earlier
-/// messages.
+/// A stdio server that exits while its elicitation is unanswered. The client responds to a ping
+/// only after it has handled all earlier messages.
 const DYING: &str = r#">>> tools/call
 <<<
 
@@ -255,19 +256,20 @@ struct Desk {
     accepting: Mutex<Option<JoinHandle<()>>>,
     /// The valid session id.
     session: Mutex<&'static str>,
-    /// Notified when a call arrives that gets no response.
+    /// Notified when a call with the argument [`SILENT`] arrives, which gets no response.
     silent: Notify,
     /// Senders of answers, by the id of the elicitation.
     answers: Mutex<HashMap<String, oneshot::Sender<Value>>>,
-    /// Waits for all calls that send an elicitation.
+    /// Barrier at which all calls that send an elicitation wait for one another.
     all: Barrier,
     /// Elicitations for the standalone event stream, if the server uses it.
     questions: Option<mpsc::UnboundedSender<String>>,
     stream: Mutex<Option<mpsc::UnboundedReceiver<String>>>,
 }
 
-/// Starts a server over HTTP with sessions. It sends its elicitations once `calls` calls have arrived, and returns the
-/// action of each answer. It sends them in the response to the call, or in the standalone stream.
+/// Starts a server over HTTP with sessions. The server sends its elicitations once `calls` calls
+/// have arrived, in the responses to the calls or in the standalone stream (`asks_beside`). The
+/// result of a call is the action of the answer.
 async fn desk_over_http(calls: usize, asks_beside: bool) -> (McpServers, Arc<Desk>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -398,7 +400,7 @@ async fn answer_is_retried_until_the_server_is_reachable() {
     assert_eq!(told.unwrap().as_deref(), Some("accept"));
 }
 
-/// If a server loses a session, `rmcp` opens a new one and fails the requests of the old one.
+/// If a server loses a session, `rmcp` opens a new one and fails the requests of the old session.
 #[tokio::test]
 async fn calls_of_a_lost_session_are_in_doubt() {
     let (servers, desk) = desk_over_http(1, false).await;
@@ -417,7 +419,8 @@ async fn calls_of_a_lost_session_are_in_doubt() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
 }
 
-/// The host does not know yet that every call needs a separate session.
+/// The host does not know yet that elicitations of this server do not identify their call, so both
+/// calls share a session.
 #[tokio::test]
 async fn one_of_two_unassigned_elicitations_is_refused() {
     let (servers, _) = desk_over_http(2, true).await;

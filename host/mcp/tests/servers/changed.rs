@@ -9,7 +9,7 @@ use wattle_mcp::parse;
 
 use crate::support::NAME;
 
-/// Output limit; no result here reaches it.
+/// Output limit, in bytes. No result in these tests reaches the limit.
 const OUTPUT_BYTES: usize = 1 << 20;
 
 fn tool(number: usize) -> Value {

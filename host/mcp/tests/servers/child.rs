@@ -35,7 +35,8 @@ async fn exited_process_is_restarted() {
     servers.close().await;
 }
 
-/// A shell or a package runner can start the server proper, which would outlive it.
+/// A configured shell or package runner can start the actual server as a child process, which would
+/// outlive the shell or the runner.
 #[cfg(unix)]
 #[tokio::test]
 async fn close_kills_the_process_group() {

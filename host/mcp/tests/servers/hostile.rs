@@ -1,4 +1,4 @@
-//! Servers whose responses are endless, too deep or too large.
+//! Servers whose responses are endless, nested too deeply or too large.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use wattle_mcp::McpServers;
 
 use crate::support::{Request, SOON, call, list, over_http, read, respond, servers, standin};
 
-/// Timeout of servers with endless responses.
+/// Timeout of calls of servers with endless responses.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
 /// How a server changes the responses to a method.
@@ -111,7 +111,7 @@ const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                       transfer-encoding: chunked\r\n\r\n";
 
 #[tokio::test]
-async fn endless_pages_are_cut() {
+async fn a_tool_list_with_endless_pages_is_truncated() {
     static PAGES: AtomicUsize = AtomicUsize::new(0);
     let patch = |result: &mut Value| {
         result["nextCursor"] = json!(PAGES.fetch_add(1, Ordering::SeqCst).to_string());
@@ -127,7 +127,7 @@ async fn endless_pages_are_cut() {
 }
 
 #[tokio::test]
-async fn large_tool_lists_are_cut() {
+async fn large_tool_lists_are_truncated() {
     static PAGES: AtomicUsize = AtomicUsize::new(0);
     let patch = |result: &mut Value| {
         let schema = json!({ "type": "object", "description": "x".repeat(200_000) });
@@ -142,7 +142,7 @@ async fn large_tool_lists_are_cut() {
 }
 
 #[tokio::test]
-async fn deep_results_are_rejected() {
+async fn results_that_are_nested_too_deeply_are_rejected() {
     let patch = |result: &mut Value| {
         let deep = (0..110).fold(json!([]), |inner, _| json!([inner]));
         result["structuredContent"] = json!({ "deep": deep });

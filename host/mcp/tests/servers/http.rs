@@ -79,7 +79,7 @@ async fn check_reports_protocol_tools_and_notes() {
 }
 
 #[tokio::test]
-async fn refused_calls_are_invalid() {
+async fn calls_that_a_server_refuses_fail_as_invalid() {
     for manner in ["", "?era=legacy&sse=1"] {
         let standin = standin().await;
         let servers = at(&standin, manner);
@@ -96,7 +96,7 @@ async fn refused_calls_are_invalid() {
 }
 
 #[tokio::test]
-async fn results_over_the_limit_are_cut() {
+async fn results_above_the_limit_are_truncated() {
     let standin = standin().await;
     for manner in ["", "?sse=1"] {
         let mut config = over_http(&format!("{}/mcp{manner}", standin.base_url));
@@ -163,7 +163,7 @@ async fn transport_errors_map_to_failure_codes() {
 }
 
 #[tokio::test]
-async fn failures_redact_credentials() {
+async fn credentials_are_redacted_in_failures() {
     const TOKEN: &str = "tok-0123456789-very-secret";
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
@@ -207,7 +207,7 @@ async fn failures_redact_credentials() {
 }
 
 #[tokio::test]
-async fn results_redact_secrets() {
+async fn secrets_are_redacted_in_results() {
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
     config.secrets = vec!["very-secret-1".into()];
@@ -258,10 +258,10 @@ async fn concurrent_calls_share_a_session() {
 }
 
 #[tokio::test]
-async fn list_timeout_is_cached() {
+async fn timeout_of_the_tool_list_is_cached() {
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
-    // The timeout includes the handshake.
+    // The timeout also bounds the time of the handshake.
     config.timeout = Duration::from_secs(2);
     let servers = servers(config);
     standin.fault(FaultRule { times: None, ..fault("tools/list", Fault::Hang) });
@@ -287,7 +287,7 @@ async fn list_timeout_is_cached() {
 }
 
 #[tokio::test]
-async fn later_page_timeout_keeps_earlier_pages() {
+async fn timeout_of_a_later_page_keeps_the_earlier_pages() {
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp?era=current&page=2", standin.base_url));
     config.timeout = Duration::from_secs(4);
@@ -303,7 +303,7 @@ async fn later_page_timeout_keeps_earlier_pages() {
 }
 
 #[tokio::test]
-async fn later_page_error_keeps_the_session() {
+async fn error_of_a_later_page_keeps_the_session() {
     let standin = standin().await;
     let servers = at(&standin, "?era=legacy&page=2");
     let status = Fault::Status { status: 500, retry_after: None, body: None };
@@ -314,7 +314,7 @@ async fn later_page_error_keeps_the_session() {
 }
 
 #[tokio::test]
-async fn private_addresses_require_opt_in() {
+async fn private_addresses_require_the_setting() {
     let standin = standin().await;
     let port = standin.addr.port();
     for host in ["127.0.0.1", "localhost", "[::1]"] {
@@ -330,7 +330,7 @@ async fn private_addresses_require_opt_in() {
 }
 
 #[tokio::test]
-async fn tools_are_listed_after_an_outage_of_the_server() {
+async fn tools_are_listed_again_after_an_outage_of_the_server() {
     let standin = standin().await;
     let servers = at(&standin, "");
     standin.fault(FaultRule {

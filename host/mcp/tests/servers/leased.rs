@@ -1,4 +1,4 @@
-//! Calls that are not sent, because another host takes over their thread before.
+//! Calls that are not sent, because another host has taken over the thread before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ use crate::support::{
     text,
 };
 
-/// Concurrent requests of `rmcp`.
+/// Maximum concurrent requests of a session.
 const AT_ONCE: usize = 32;
 
 /// A lease that another host can take.
@@ -56,16 +56,16 @@ impl Lease for Taken {
 }
 
 /// A server with a new path. It delays the redirect of the messages that `is_counted` selects, and
-/// counts those that arrive at the new path.
+/// counts the selected messages that arrive at the new path.
 struct Moved {
     is_counted: fn(&Value) -> bool,
-    /// Notified when such a message arrives at the old path.
+    /// Notified when a selected message arrives at the old path.
     came: Notify,
     /// Lets the server send the redirect.
     goes_on: Notify,
     arrived: AtomicUsize,
     sessions: AtomicUsize,
-    /// Number of elicitation answers.
+    /// Number of elicitation answers that have arrived.
     answers: watch::Sender<usize>,
 }
 
@@ -83,7 +83,7 @@ fn is_answer(message: &Value) -> bool {
     message["result"].is_object()
 }
 
-/// Headers of each response. A client reads `location` only in a redirect.
+/// Headers of each response. A client ignores `location` in a response that is not a redirect.
 const HEADERS: &str = "mcp-session-id: s-1\r\nlocation: /there\r\n";
 
 async fn moved(is_counted: fn(&Value) -> bool) -> (McpServers, Arc<Moved>) {
@@ -134,7 +134,7 @@ async fn serve(socket: TcpStream, moved: Arc<Moved>) {
     respond(&mut socket, status, HEADERS, &document).await;
 }
 
-/// Responds to a call; sends an elicitation before if the call has the argument `who`.
+/// Responds to a call; sends an elicitation before the response if the call has the argument `who`.
 async fn book(socket: &mut TcpStream, request: &Value, moved: &Moved) {
     let mut answers = moved.answers.subscribe();
     let mut said = EVENTS.to_owned();
@@ -153,7 +153,7 @@ async fn book(socket: &mut TcpStream, request: &Value, moved: &Moved) {
     socket.write_all(said.as_bytes()).await.ok();
 }
 
-/// The redirect represents any wait before a call is sent.
+/// The wait for the redirect represents every wait before a call is sent.
 #[tokio::test]
 async fn call_is_not_sent_after_its_lease_is_lost() {
     let (servers, moved) = moved(is_call).await;
@@ -168,7 +168,7 @@ async fn call_is_not_sent_after_its_lease_is_lost() {
     let (late, ()) = timeout(SOON, async { tokio::join!(late, lost) }).await.unwrap();
     assert_eq!(late.unwrap_err().code, code::BUSY);
     assert_eq!(moved.arrived(), 0);
-    // The calls of other threads keep their session.
+    // Calls of other threads still use the same session.
     moved.goes_on.notify_one();
     let other = call(&servers, "book", json!({})).await.unwrap();
     assert_eq!(text(&other), "booked");
@@ -203,7 +203,7 @@ async fn answer_is_not_sent_after_its_lease_is_lost() {
     assert_eq!(moved.arrived(), 1);
 }
 
-/// All concurrent requests are in use, so a further call waits in `rmcp`.
+/// The session already has the maximum of concurrent requests, so a further call waits in `rmcp`.
 #[tokio::test]
 async fn queued_call_is_not_sent_after_its_lease_is_lost() {
     let standin = standin().await;

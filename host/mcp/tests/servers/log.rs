@@ -15,7 +15,8 @@ const TALKING: &str = r#">>> tools/call
 {"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"booked"}]}}
 "#;
 
-/// A stdio server that requests a completion and then ends its call in any case.
+/// A stdio server that requests a completion and then ends its call, whatever the response to the
+/// request is.
 const SAMPLING: &str = r#">>> tools/call
 <<<
 

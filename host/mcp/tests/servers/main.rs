@@ -1,5 +1,5 @@
 //! The client against real servers: the stand-in with both generations of the protocol over both
-//! transports, and the official implementations.
+//! transports, and the official implementations of the protocol.
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 

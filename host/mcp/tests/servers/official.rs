@@ -1,4 +1,4 @@
-//! The official implementations, old and current, over both transports.
+//! Old and current versions of the official implementations, over both transports.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -25,7 +25,8 @@ async fn servers_of_the_official_sdk_are_supported() {
     }
 }
 
-/// The sessions of a server end with its process. It then responds with 400 and no id.
+/// The sessions of a server end with its process. The next process responds to their messages with
+/// status 400 and without an id.
 #[tokio::test]
 async fn official_server_can_be_restarted() {
     let folder = need!(clients::node("mcp"));
@@ -39,16 +40,16 @@ async fn official_server_can_be_restarted() {
 }
 
 /// The Python library before version 1.9 is silent at the first request of the stateless protocol,
-/// and exits at the next message. The host tries it once: a process that starts later gets a
-/// handshake.
+/// and exits at the next message. The host tries the stateless protocol once; processes that start
+/// later get a handshake.
 #[tokio::test]
 async fn silent_server_of_an_old_library_gets_a_handshake() {
     let python = need!(clients::python("mcp-py", "python"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/mcp-py/server.py");
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["-B", script.to_str().unwrap()];
-    // The default connect timeout. A shorter one would shorten the wait for the first response, but
-    // Python starts slowly on a busy machine.
+    // This test uses the default connect timeout. A shorter timeout would shorten the wait for the
+    // first response, but Python starts slowly on a busy machine.
     let servers = servers(as_program(python.to_str().unwrap(), &arguments, folder.path()));
     let starts = || std::fs::read_to_string(folder.path().join("starts")).unwrap().lines().count();
     assert_eq!(names(&servers).await, ["add", "end"]);
@@ -78,7 +79,7 @@ async fn check(library: &str, servers: &McpServers) {
     );
     let failed = call(servers, "fail", json!({})).await.unwrap();
     assert!(failed.is_error && text(&failed) == "out of order", "{library}");
-    // The older library responds with a JSON-RPC error, the newer one with an error result.
+    // The older library responds with a JSON-RPC error, the newer library with an error result.
     match call(servers, "add", json!({ "a": "x" })).await {
         Ok(output) => assert!(output.is_error, "{library}: {output:?}"),
         Err(failure) => assert_eq!(failure.code, "invalid", "{library}"),
@@ -86,7 +87,7 @@ async fn check(library: &str, servers: &McpServers) {
     servers.close().await;
 }
 
-/// Starts a server over HTTP and returns its port. Port 0 selects a free one.
+/// Starts a server over HTTP and returns its port. Port 0 selects a free port.
 async fn listening(folder: &Path, library: &str, port: u16) -> (Child, u16) {
     let mut command = Command::new("node");
     let port = port.to_string();

@@ -27,7 +27,7 @@ pub(crate) const SOON: Duration = Duration::from_mins(1);
 /// Name of the server in all tests.
 pub(crate) const NAME: &str = "probe";
 
-/// Startup of a stdio server that does not know the stateless protocol.
+/// Start of the transcript of a stdio server that does not know the stateless protocol.
 const GREETING: &str = r#"
 >>>* server/discover
 <<<
@@ -78,7 +78,7 @@ pub(crate) fn as_program(program: &str, arguments: &[&str], folder: &Path) -> Se
     }))
 }
 
-/// Returns a client with this server only.
+/// Returns an [`McpServers`] with one server.
 pub(crate) fn servers(config: ServerConfig) -> McpServers {
     let servers = BTreeMap::from([(NAME.to_owned(), config)]);
     McpServers::new(&McpConfig { servers }, reachable).unwrap()
@@ -175,9 +175,9 @@ pub(crate) fn played(folder: &Path, transcript: &str) -> McpServers {
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Session id; empty without one.
+    /// Session id; empty if the request has no session id.
     pub(crate) session: String,
-    /// Null without a body.
+    /// Body of the request; null if there is no body.
     pub(crate) body: Value,
     pub(crate) socket: TcpStream,
 }
@@ -210,9 +210,9 @@ pub(crate) async fn read(socket: TcpStream) -> Request {
     Request { method, path, session, body, socket: socket.into_inner() }
 }
 
-/// Returns status and document of the response of a server that needs a handshake and has the tool
-/// `book`; null if the response has no body. Returns `None` for calls and for messages without a
-/// method.
+/// Returns the status and the document of a response to a message, for a server that needs a
+/// handshake and has the tool `book`. The document is null if the response has no body. Returns
+/// `None` for calls and for messages without a method.
 pub(crate) fn greeting(message: &Value) -> Option<(&'static str, Value)> {
     let id = &message["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
@@ -237,7 +237,8 @@ pub(crate) fn greeting(message: &Value) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Responds with a document, or without a body if it is null. Each of `headers` ends with CR LF.
+/// Responds with a document, or without a body if the document is null. Each of `headers` ends with
+/// CR LF.
 pub(crate) async fn respond(socket: &mut TcpStream, status: &str, headers: &str, document: &Value) {
     let body = if document.is_null() { String::new() } else { document.to_string() };
     let response = format!(

@@ -1,9 +1,9 @@
 //! The HTTP client of the transport, which normalizes the JSON of servers.
 //!
-//! The client of `rmcp` parses a body as a message of the protocol or fails. This one normalizes the message first
-//! ([`Normalizer`]) and accepts more variants:
+//! The client of `rmcp` parses a body as a message of the protocol or fails. This client normalizes
+//! the message first ([`Normalizer`]) and accepts more variants:
 //!
-//! * A success in response to a notification counts as `accepted`, whatever its body is.
+//! * A success in response to a notification counts as `accepted`, independently of its body.
 //! * A server may report an unknown session with 404, 400 or 401, see `unknown_session_error`.
 //! * Redirects within the origin are followed, such as from `/mcp` to `/mcp/`.
 
@@ -42,17 +42,18 @@ use crate::failure::exceeding_response;
 use crate::normalize::{self, Normalizer};
 use crate::permit::SendPermit;
 
-/// Bytes that are read of the body of an error response.
+/// Maximum bytes that the client reads of the body of an error response.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// Redirects that are followed for one request.
+/// Maximum redirects that the client follows for one request.
 const MAX_REDIRECTS: usize = 3;
 
-/// Session header.
+/// Name of the header with the session id.
 const SESSION_HEADER: &str = "mcp-session-id";
 
-/// Ids of the requests that probe a session. They are numbers, as those of `rmcp`, since a server may accept nothing
-/// else. They start far above those of `rmcp`, so that no id occurs twice in a session.
+/// Ids of the requests that probe a session. These ids are numbers, like the ids of `rmcp`, since a
+/// server may accept only numbers. They start far above the ids of `rmcp`, so that no id occurs
+/// twice in a session.
 static NEXT_PROBE_ID: AtomicI64 = AtomicI64::new(1_000_000_000);
 
 /// Timeout of a request that probes a session. A server refuses an unknown session immediately.
@@ -165,7 +166,8 @@ impl NormalizingClient {
             }
             parsed => parsed.map(normalize::split_messages),
         };
-        // These statuses announce a later response, but some servers send the response with them.
+        // With these statuses a server announces a later response, but some servers already send
+        // the response.
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             let last = messages.as_ref().ok().and_then(|it| it.as_ref()?.last());
             if !last.is_some_and(normalize::is_response) {
@@ -194,7 +196,8 @@ impl NormalizingClient {
         for message in &mut messages {
             self.normalizer.normalize(message);
         }
-        // A response with another id belongs to this request too, since the request is the only one.
+        // A response with another id also belongs to this request, since it is the only request of
+        // the exchange.
         if let Some(answer) = messages.last_mut().filter(|message| normalize::is_response(message))
         {
             answer["id"] = serde_json::to_value(id)?;
@@ -234,8 +237,9 @@ impl NormalizingClient {
         Err(unexpected(format!("it redirects more than {MAX_REDIRECTS} times")))
     }
 
-    /// Sends an elicitation answer. Retries if no connection was made, since nothing was sent then. `rmcp` would only
-    /// log the error, and the server would wait for the answer. Each attempt checks the permit again.
+    /// Sends an elicitation answer. Retries if no connection was made, since the answer was then
+    /// not sent. Without a retry, `rmcp` would only log the error, and the server would wait for
+    /// the answer. Each attempt checks the permit again.
     async fn send_answer(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
         for pause in ANSWER_RETRY_DELAYS {
             match self.send(outgoing).await {
@@ -250,13 +254,15 @@ impl NormalizingClient {
         self.send(outgoing).await
     }
 
-    /// Returns the error of a refused request if the server does not know the session; `None` if it does. The refusal
-    /// itself is ambiguous, since a tool may fail with the same text. The client therefore sends a `tools/list` request
-    /// in the session, which has no effect.
+    /// Returns the error of a refused request if the server does not know the session; `None` if
+    /// the server knows the session. The refusal itself is ambiguous, since a tool may fail with
+    /// the same text. The client therefore sends a `tools/list` request in the session, which has
+    /// no effect.
     ///
-    /// If the server refuses that request in the same way, it processed neither of them, and the first request can be
-    /// sent again in another session. A call that was refused differently may have been executed: a tool may have ended
-    /// the session, or another server behind the same URL may know it.
+    /// If the server refuses that request in the same way, it processed neither of them, and the
+    /// first request can be sent again in another session. A call that was refused differently may
+    /// have been executed: a tool may have ended the session, or another server behind the same URL
+    /// may know the session.
     async fn unknown_session_error(
         &self,
         outgoing: Outgoing<'_>,
@@ -287,7 +293,7 @@ impl NormalizingClient {
             server = sanitizer.server_name(),
             "a call was refused, and its session is lost: {words}"
         );
-        // The error of `rmcp` for a request that may have been executed.
+        // `rmcp` uses this error for a request that may have been executed.
         Some(StreamableHttpError::SessionRecoveryTimeout)
     }
 
@@ -295,8 +301,9 @@ impl NormalizingClient {
         self.redirect_target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Discards the state of a lost session. `rmcp` opens another session and sends the message again. The permit is
-    /// revoked, because only the caller may repeat a call.
+    /// Discards the state of a lost session. After the returned error, `rmcp` opens another session
+    /// and sends the message again. The permit is revoked to prevent that, because only the caller
+    /// may repeat a call.
     fn session_expired(&self, permit: &SendPermit) -> Error {
         *self.redirect_target() = None;
         permit.revoke();
@@ -321,8 +328,8 @@ impl NormalizingClient {
         let error = document.get("error").cloned();
         let error = error.and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
         if let ClientJsonRpcMessage::Request(request) = outgoing.message {
-            // A server of an earlier version refuses unknown methods by status. `rmcp` falls back to a handshake if the
-            // refusal is an error response to its probe.
+            // A server of an earlier protocol version refuses unknown methods by HTTP status.
+            // `rmcp` falls back to a handshake if the refusal is an error response to its probe.
             let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_))
                 && outgoing.session.is_none();
             let refusal =
@@ -350,8 +357,8 @@ impl NormalizingClient {
         Err(unexpected(format!("it responds with status {}{hint}{colon}{words}", status.as_u16())))
     }
 
-    /// Normalizes the messages of an event stream and puts each into a separate event. `id` is the request to which the
-    /// stream responds.
+    /// Normalizes the messages of an event stream and puts each message into a separate event. `id`
+    /// is the request to which the stream responds.
     fn normalized(
         &self,
         events: BoxStream<'static, Result<Sse, SseError>>,
@@ -515,8 +522,8 @@ fn is_page(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"<")
 }
 
-/// Returns the target of a redirect; `None` without one. Another origin is an error, since it would receive headers
-/// with secrets.
+/// Returns the target of a redirect; `None` if the response is not a redirect. A redirect to
+/// another origin is an error, since that origin would receive headers with secrets.
 fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
     let is_redirect = matches!(
         response.status(),
@@ -537,8 +544,8 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
     }
 }
 
-/// Returns true if a response can mean that the server does not know the session. 401 with a challenge asks for
-/// credentials.
+/// Returns true if a response can mean that the server does not know the session. Status 401 with a
+/// challenge has another meaning: the server asks for credentials.
 fn may_mean_unknown_session(status: StatusCode, headers: &HeaderMap) -> bool {
     match status {
         StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => true,

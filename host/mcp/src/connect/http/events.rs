@@ -12,8 +12,9 @@ use wattle_run::json::bounded::JsonError;
 use crate::failure::exceeding_response;
 use crate::normalize::{self, Normalizer};
 
-/// Normalizes the messages of an event and puts each into a separate event. An event that is not a message is unchanged.
-/// An error takes the place of a message that exceeds a limit, or nothing if the event belongs to no request.
+/// Normalizes the messages of an event and puts each message into a separate event. An event that
+/// is not a message is unchanged. A message that exceeds a limit is replaced by the error of its
+/// request, or is removed if the event belongs to no request.
 pub(super) fn normalize_event(
     normalizer: &Normalizer,
     event: Sse,
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn other_events_are_unchanged() {
+    fn events_that_are_not_messages_are_unchanged() {
         for other in [event("ready"), event(""), Sse { data: None, ..event("") }] {
             let events = normalize_event(&Normalizer::new("graph"), other.clone(), None);
             let events: Vec<Sse> = events.into_iter().map(Result::unwrap).collect();
