@@ -19,11 +19,12 @@
 //! * [`parse`]: parses responses without a connection, for tests.
 //! * `failure`: converts errors to failures; `sanitizer`: quotes text of a server in messages.
 //!
-//! The crate `rmcp` implements both generations of the protocol. The host tries the stateless protocol of 2026-07-28
-//! first and falls back to a handshake and a session if the server does not know it. A stdio server that exits or is
-//! silent at the first request is started again with a handshake, which costs at most five seconds once. A server over
-//! HTTP that does not respond costs ten seconds; a response that the stateless protocol does not define causes a
-//! handshake as well. A server can be configured to begin with the handshake.
+//! The crate `rmcp` implements both generations of the protocol. The host tries the stateless
+//! protocol of 2026-07-28 first and falls back to a handshake and a session if the server does not
+//! know that protocol. A stdio server that exits or does not respond to the first request is started
+//! again with a handshake, which costs at most five seconds once. A server over HTTP that does not
+//! respond costs ten seconds. A response that the stateless protocol does not define also causes a
+//! handshake. A server can be configured to begin with the handshake.
 //!
 //! What a server sends is untrusted text: names and descriptions are cleaned and bounded, results are bounded, and
 //! requests of the server to its client (sampling, roots) are refused. An elicitation becomes an interrupt of the

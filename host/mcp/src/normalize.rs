@@ -2,8 +2,8 @@
 //!
 //! `rmcp` parses a message as a whole, so one invalid tool would discard a tool list, and one
 //! invalid content block the result of a completed call. This module works on plain JSON before
-//! that. It corrects unambiguous deviations, omits parts that cannot be parsed, and keeps everything
-//! else. Each kind of deviation is logged once per server.
+//! that. It corrects unambiguous deviations, omits parts that cannot be parsed, and keeps the
+//! others. Each kind of deviation is logged once per server.
 
 mod form;
 
