@@ -1,6 +1,6 @@
 //! Embeds the templates of `wattle new`, the SDKs with which plugins are built, and, in a release
-//! build, the studio. No registry has the SDKs, so those in the binary are the ones that an app
-//! gets.
+//! build, the studio. The SDKs are not published in a registry, so an app is built with the SDKs in
+//! the binary.
 
 #[path = "build/studio.rs"]
 mod studio;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-/// Files and folders that are embedded as they are: their paths in the binary, and in the
+/// Files and folders that are embedded without changes: the path of each in the binary, and in the
 /// repository. The first part of a path of an SDK is the name of its language.
 const COPIED: &[(&str, &str)] = &[
     ("templates", "host/cli/templates"),
@@ -52,7 +52,7 @@ const CRATES: [&str; 2] = ["plugins/sdk", "plugins/sdk/macros"];
 /// The manifest of the TypeScript SDK.
 const PACKAGE: &str = "plugins/sdk/typescript/package.json";
 
-/// Keys of that manifest that are only for work on the SDK itself.
+/// Keys of [`PACKAGE`] that only developers of the SDK need.
 const OF_DEVELOPERS: [&str; 3] = ["devDependencies", "private", "scripts"];
 
 /// The folder of compiled modules of Python.
@@ -100,8 +100,8 @@ fn studio_table(folder: &Path, is_release: bool) -> Result<String> {
     studio::code(folder, is_release)
 }
 
-/// Adds a file, or all files of a folder. Symbolic links are followed: the contract of the Python
-/// SDK is one.
+/// Adds a file, or all files of a folder. Symbolic links are followed, because the contract in the
+/// Python SDK is a symbolic link.
 fn add(path: &str, source: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
     let failed = |error| Error::other(format!("cannot embed {}: {error}", source.display()));
     if fs::metadata(source).map_err(failed)?.is_file() {
@@ -146,7 +146,7 @@ fn workspace(root: &Path) -> Result<String> {
     toml::to_string(&manifest).map_err(Error::other)
 }
 
-/// Collects the names of the tables with `workspace = true`.
+/// Collects the names of the tables that contain `workspace = true`.
 fn inherited(value: &Value, names: &mut BTreeSet<String>) {
     for (name, value) in value.as_table().into_iter().flatten() {
         if value.get("workspace").and_then(Value::as_bool) == Some(true) {

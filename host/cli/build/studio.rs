@@ -1,8 +1,8 @@
 //! The table of the studio's files in the binary.
 //!
-//! A release build embeds the built files. A debug build embeds the path of their folder and reads
-//! them while it runs: embedded files would recompile the binary, and each test that links it,
-//! after each change of the studio.
+//! A release build embeds the built files. A debug build embeds the path of the folder of the built
+//! files, and reads the files at run time. Otherwise each change of the studio would recompile the
+//! binary and each test that links it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

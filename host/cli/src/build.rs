@@ -22,8 +22,8 @@ use crate::load::turns::Turn;
 use crate::paths::canonical;
 use crate::scaffold::sdk;
 
-/// Folder in the folder of an app for the files of builds. It is hidden, so that a host neither
-/// loads nor watches it.
+/// Folder in the folder of an app for the files of builds. The folder is hidden, so that a host
+/// neither loads nor watches its files.
 pub(crate) const WORK_FOLDER: &str = ".wattle";
 
 /// The folder of the SDK, in [`WORK_FOLDER`].
@@ -45,7 +45,7 @@ pub(crate) struct Component {
     pub(crate) file: PathBuf,
     /// Size of the file in bytes.
     pub(crate) bytes: u64,
-    /// True if the file has changed.
+    /// True if the build has changed the file.
     pub(crate) changed: bool,
     /// Names of the component's nodes.
     pub(crate) nodes: Vec<String>,
@@ -62,7 +62,7 @@ impl AppBuild {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] for a manifest with problems, and [`Error::Usage`] for one without
+    /// [`Error::Failed`] for a manifest with problems, and [`Error::Usage`] for a manifest without
     /// `[build]`.
     pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
         let manifest = Manifest::read(folder).map_err(Error::Failed)?;
@@ -80,7 +80,7 @@ impl AppBuild {
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
         let inputs = self.table.watch.iter().chain(&self.table.prepare_inputs);
         let inputs = inputs.map(|path| self.folder.join(path));
-        // An entry that does not exist yet has no target.
+        // An entry that does not exist yet cannot be resolved, and is returned unchanged.
         inputs.map(|path| canonical(&path)).collect()
     }
 
@@ -136,7 +136,8 @@ impl AppBuild {
                 output.display()
             )));
         }
-        // The same bytes are loaded and written to the app, even if the output changes meanwhile.
+        // The output is read once, so that the host loads and installs the same bytes even if the
+        // output changes in between.
         let read = plugin_file::read(name, &FileLocation::Named(output.to_owned())).await;
         let bytes = read.map_err(Error::Failed)?;
         let loaded = Turn::unlimited().load(sandbox, name, output, bytes.clone()).await;
@@ -146,7 +147,7 @@ impl AppBuild {
             .ok_or_else(|| Error::Failed(format!("`{}` was not compiled", output.display())))?;
         let file = match self.manifest.components.get(name) {
             Some(file) => self.folder.join(file),
-            // The manifest has only outputs of its components.
+            // The manifest was checked: each of its outputs belongs to a component.
             None => output.to_owned(),
         };
         let changed = fs::read(&file).ok().is_none_or(|before| before != bytes);
@@ -162,8 +163,8 @@ struct Built {
 }
 
 /// Replaces the changed components. All files are written before the first one is renamed, so that
-/// a full disk leaves the old components. An equal file is not written again, because a running
-/// host reloads changed files.
+/// a full disk leaves the old components. A file with the same content is not written again,
+/// because a running host would reload it.
 fn install(built: &[Built]) -> Result<(), Error> {
     let mut drafts = Vec::new();
     for Built { component, bytes } in built.iter().filter(|built| built.component.changed) {
@@ -175,8 +176,7 @@ fn install(built: &[Built]) -> Result<(), Error> {
         fs::write(&draft, bytes).map_err(Error::file("write", &draft))?;
         drafts.push((draft, file));
     }
-    // A file is renamed as a whole, so that a host that watches the folder never reads a part of
-    // it.
+    // A rename is atomic, so a host that watches the folder never reads an incomplete file.
     for (draft, file) in drafts {
         fs::rename(&draft, file).map_err(Error::file("write", file))?;
     }

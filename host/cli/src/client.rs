@@ -1,5 +1,5 @@
-//! Access of commands to the API: through the server that has the store open, or within their own
-//! process.
+//! Access of commands to the API: through the server that has the store open, or in the process of
+//! the command.
 
 pub mod events;
 mod pinned;
@@ -97,7 +97,7 @@ impl Client {
                 changes.extend(later_changes.all(Output::note).await);
             }
             changes.iter().for_each(warn);
-            // The remaining apps are loaded while requests wait for them.
+            // The remaining apps are loaded in the background. A request waits for its app.
             tokio::spawn(async move {
                 while let Some(change) = later_changes.next().await {
                     warn(&change);
@@ -135,7 +135,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`Client::get`].
+    /// The errors of [`Client::get`].
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -282,8 +282,8 @@ fn warn(change: &Change) {
     }
 }
 
-/// Returns the names of the apps that a rejected request must wait for, if it was rejected because
-/// they are being loaded.
+/// Returns the names of the apps that a rejected request must wait for, if the request was rejected
+/// because these apps are being loaded.
 fn loading_apps(problem: &ProblemDocument) -> Option<String> {
     let is_unavailable = problem.status == StatusCode::SERVICE_UNAVAILABLE.as_u16();
     let names = problem.details.as_ref().filter(|_| is_unavailable)?.get("loading")?.as_array()?;
@@ -293,7 +293,7 @@ fn loading_apps(problem: &ProblemDocument) -> Option<String> {
 }
 
 /// Returns the principal of a command that needs no server. The file permissions of the store
-/// decide what its user may do.
+/// determine what the user of the process may do.
 fn local_principal() -> Principal {
     #[cfg(unix)]
     let user = Some(format!("uid:{}", rustix::process::getuid().as_raw()));

@@ -70,12 +70,12 @@ pub const DEFAULT_FILE: &str = "wattle.toml";
 pub const DEFAULT_PORT: u16 = 8700;
 
 /// Default of `server.stop_grace`. Most model calls end within this time. Together with
-/// [`STOP_LIMIT`](crate::server::STOP_LIMIT), it is shorter than the 30 s after which supervisors
-/// commonly kill a process.
+/// [`STOP_LIMIT`](crate::server::STOP_LIMIT), this time is shorter than the 30 s after which
+/// supervisors commonly kill a process.
 const DEFAULT_STOP_GRACE: HumanDuration = HumanDuration::from_ms(10_000);
 
-/// Default of `server.load_wait`. Apps whose code is in the cache load within a second, and new
-/// ones within a few.
+/// Default of `server.load_wait`. Apps whose code is in the cache are loaded within a second, and
+/// new apps within a few seconds.
 const DEFAULT_LOAD_WAIT: HumanDuration = HumanDuration::from_ms(10_000);
 
 /// The whole configuration.
@@ -83,7 +83,7 @@ const DEFAULT_LOAD_WAIT: HumanDuration = HumanDuration::from_ms(10_000);
 pub struct Config {
     /// The configuration file; `None` if there is no file and the defaults apply.
     pub file: Option<PathBuf>,
-    /// The values as they were read, by section.
+    /// The values of the file and of the environment variables as they were read, by section.
     pub sections: Dict,
     /// Folder to which paths are relative.
     pub base: PathBuf,
@@ -132,7 +132,7 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Whether the server serves the studio. Default: true.
     pub studio: bool,
-    /// Address of its own for the studio, with the API and without apps. Default: none, and the
+    /// Separate address for the studio, which serves the API and no apps. Default: none, and the
     /// main address serves the studio.
     pub studio_listen: Option<SocketAddr>,
     /// Additional accepted host names.
@@ -157,8 +157,8 @@ pub struct ServerConfig {
     pub trusted_proxies: Vec<Network>,
     /// Whether the server serves the Agent Server API. Default: true.
     pub agent_server: bool,
-    /// What the Agent Server API does with keys of inputs and updates that name no channel:
-    /// `ignore` (default) or `reject`.
+    /// How the Agent Server API treats keys of inputs and updates that name no channel: `ignore`
+    /// (default) or `reject`.
     pub unknown_keys: UnknownKeys,
     /// `[server.webhooks]`.
     pub webhooks: WebhooksConfig,
@@ -266,8 +266,8 @@ impl Config {
         }
     }
 
-    /// Returns the prices of `wattle eval`: those under `[model.prices]`, each replaced by the one
-    /// under `[eval.prices]`.
+    /// Returns the prices of `wattle eval`: the prices under `[model.prices]`, overridden by the
+    /// prices under `[eval.prices]`.
     pub fn eval_prices(&self) -> ModelPrices {
         let mut prices = self.model.prices.clone();
         prices.extend(self.eval.prices.clone());
@@ -313,7 +313,8 @@ impl Config {
         HostFiles::new(&self.data, files, &self.plugins)
     }
 
-    /// Checks that no folder of the grants is within a writable one, and resolves their paths.
+    /// Checks that no folder of the grants is within a folder that a component may write to, and
+    /// resolves the paths of the folders.
     fn resolve_folders(&mut self, problems: &mut Vec<ConfigProblem>) {
         let Self { grants, base, .. } = self;
         grants::check_nesting(grants, base, problems);
@@ -322,7 +323,8 @@ impl Config {
         }
     }
 
-    /// Returns a configured folder of a file projection whose path leads through a granted folder.
+    /// Returns a configured folder of a file projection, if its path leads through the granted
+    /// folder `granted`.
     fn files_folder_through(&self, granted: &Path) -> Option<PathBuf> {
         let files = self.apps.values().flat_map(|app| app.files.values());
         let dirs = files.filter(|files| files.enabled).filter_map(|files| files.dir.as_ref());
@@ -331,8 +333,8 @@ impl Config {
     }
 
     /// Returns a part of the host's configuration, data or code that overlaps a folder. A component
-    /// that writes to the part could extend its own grants. A folder with a symbolic link on the
-    /// path to a part counts as containing the part.
+    /// that can write to such a part could extend its own grants. A folder with a symbolic link on
+    /// the path to a part counts as containing the part.
     fn overlapping_host_part(&self, folder: &Path) -> Option<String> {
         let contains =
             |path: &Path| path_entries(path).iter().any(|place| place.starts_with(folder));
@@ -351,7 +353,8 @@ impl Config {
         let inside = folder.strip_prefix(resolve_links(&self.data)).ok();
         let conflict =
             inside.and_then(|inside| host_files.conflicting(&self.data.join(inside), &[]));
-        // A link in the data folder may lead elsewhere.
+        // Each path is checked separately, because a link in the data folder may lead to another
+        // place.
         let conflict =
             conflict.or_else(|| host_files.paths().find(|path| overlaps(&self.data.join(path))));
         if let Some(host_file) = conflict {

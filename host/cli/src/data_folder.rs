@@ -1,8 +1,8 @@
 //! The host's own files and folders in the data folder.
 //!
 //! Apps can also write files to the data folder, by `[files.<name>]` in `app.toml`. Code that
-//! writes a file of the host takes the name of the file from here, and [`HostFiles`] keeps the
-//! files of apps away from all of these names.
+//! writes a file of the host uses the constants of this module, and [`HostFiles`] prevents that
+//! files of apps have any of these names.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub(crate) const SERVER_FILE: &str = "server.json";
 /// File with the secret that signs links to blobs.
 pub(crate) const LINK_KEY_FILE: &str = "link.key";
 
-/// File with the secret that signs compiled code. It is not in the folder of the compiled code,
-/// which it protects.
+/// File with the secret that signs compiled code. The file is not in the folder of the compiled
+/// code, because the secret protects the files of that folder.
 pub(crate) const CACHE_KEY_FILE: &str = "cache.key";
 
 /// Folder of compiled code.
@@ -77,8 +77,8 @@ struct HostFile {
 }
 
 impl HostFiles {
-    /// Returns the files and folders of the host in a data folder, with those of `databases` and
-    /// the plugins folder that are in it.
+    /// Returns the files and folders of the host in a data folder, including the files of
+    /// `databases` and the plugins folder if they are in the data folder.
     pub(crate) fn new(
         data: &Path,
         databases: impl IntoIterator<Item = PathBuf>,
@@ -86,7 +86,7 @@ impl HostFiles {
     ) -> Self {
         let below = |path: &Path| {
             let path = path.strip_prefix(data).ok()?;
-            // An empty path is the data folder itself, to which apps write as well.
+            // An empty path is the data folder itself, to which apps may write.
             (!path.as_os_str().is_empty()).then(|| path.to_owned())
         };
         let names = NAMES.iter().map(|name| (PathBuf::from(name), NAME_SEPARATOR));
@@ -104,8 +104,8 @@ impl HostFiles {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the file or folder of the host that the files below `folder` could overwrite or be
-    /// in. `fixed` contains the first names of the paths of all these files.
+    /// Returns a file or folder of the host that files below `folder` could overwrite, or that
+    /// could contain them. `fixed` contains the first components of the paths of all these files.
     pub(crate) fn conflicting(&self, folder: &Path, fixed: &[String]) -> Option<&Path> {
         let inside = folder.strip_prefix(&self.data).ok()?;
         let target = inside.iter().chain(fixed.iter().map(OsStr::new));
@@ -116,8 +116,8 @@ impl HostFiles {
 }
 
 impl HostFile {
-    /// Returns true if a path is this file or folder, a file beside it, a path in it, or a folder
-    /// that contains it.
+    /// Returns true if a path is this file or folder of the host, a file beside it, a path in it,
+    /// or a folder that contains it.
     fn conflicts_with(&self, target: &[String]) -> bool {
         let mut names = self.path.iter().map(case_folded).peekable();
         for part in target {
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(conflict("notes.db-wal", &[]).as_deref(), Some("notes.db"));
         assert_eq!(conflict("sub/main.db-journal/x", &[]).as_deref(), Some("sub/main.db"));
         assert_eq!(conflict("plugins/asset", &[]).as_deref(), Some("plugins"));
-        // A placeholder in the next part of the path can have any value.
+        // A placeholder in the next component of the path can have any value.
         assert_eq!(conflict("sub", &[]).as_deref(), Some("sub/main.db"));
         assert_eq!(conflict("sub", &["logs"]), None);
     }

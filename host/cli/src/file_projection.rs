@@ -1,8 +1,8 @@
 //! File projections of apps: `[files.<name>]` in `app.toml`.
 //!
-//! A separate task reads a run after it has ended, so file projections do not disturb runs. It has
-//! one file in memory at a time. File names depend only on the events, so projecting a run again
-//! writes the same files.
+//! A separate task reads a run after it has ended, so file projections do not disturb runs. The
+//! task has at most one file in memory. File names depend only on the events, so projecting a run
+//! again writes the same files.
 //!
 //! * `content`: the content of a file, with blobs; `pretty`: its indentation.
 //! * `write`: one file; `budget`: the limits of a run and of an app; `output_folder`: the folder of
@@ -167,8 +167,8 @@ impl Worker {
         self.usage.add(&app.name, budget.added);
     }
 
-    /// Writes the files of a run one by one. A file that cannot be written is logged and does not
-    /// affect the others.
+    /// Writes the files of a run one by one. A file that cannot be written is logged, and the
+    /// remaining files are still written.
     async fn write_files(
         &self,
         summary: &RunSummary,

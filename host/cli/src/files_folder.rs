@@ -1,8 +1,9 @@
 //! The folder of a file projection.
 //!
-//! A typed component may have write access to this folder, to one in it, or to one around it, and
-//! puts links where it may write. The host therefore follows no link below a folder that no
-//! component can replace. It looks up each part of a path in the open folder before it.
+//! A typed component may have write access to this folder, to a folder in it, or to a folder that
+//! contains it. Such a component can create links there. The host therefore follows no links below
+//! the root, which is a folder that no component can replace. Each component of a path is looked up
+//! in the open folder that precedes it.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -38,8 +39,8 @@ impl FilesFolder {
     }
 
     /// Returns the part of the path on which links are followed: the data folder, or the whole path
-    /// of a folder elsewhere, which only the operator can name. No component may be able to replace
-    /// a part of it.
+    /// of a folder outside of the data folder, which only the operator can name. No component may
+    /// be able to replace a part of it.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -58,7 +59,7 @@ impl FilesFolder {
     ///
     /// # Errors
     ///
-    /// As [`FilesFolder::open`].
+    /// The errors of [`FilesFolder::open`].
     pub(crate) fn create(&self, inside: &Path) -> io::Result<File> {
         fs::create_dir_all(&self.root)?;
         let root = open_ambient_dir(&self.root, ambient_authority())?;
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_followed_to_the_data_folder_and_to_a_folder_elsewhere() {
+    fn links_are_followed_up_to_the_data_folder_or_to_a_folder_outside_of_it() {
         let data = Path::new("/srv/../data");
         for (folder, path, root) in [
             ("logs/io", "/srv/../data/logs/io", "/srv/../data"),

@@ -48,8 +48,8 @@ pub(crate) use self::mcp::open_mcp_servers;
 pub(crate) use self::models::open_routes;
 pub(crate) use self::secrets::find_secret;
 
-/// Adapters that replace the configured ones, and the source of environment variables. For tests
-/// that run a server in their own process.
+/// Adapters that replace the configured adapters, and the source of environment variables, for
+/// tests that run a server in their own process.
 #[derive(Clone, Default)]
 pub struct Overrides {
     /// Clock.
@@ -104,7 +104,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`], [`Error::Store`] or [`Error::File`].
+    /// [`Error::Setup`] if an adapter rejects its section of the configuration, [`Error::Store`] if
+    /// the store cannot be opened, and [`Error::File`] if a file cannot be read or written.
     pub async fn open(config: Config, overrides: Overrides) -> Result<Self, Error> {
         let env = overrides.env.clone().unwrap_or_else(environment);
         let config = Arc::new(config);
@@ -218,8 +219,8 @@ impl Host {
     }
 
     /// Begins to load apps and plugins at the start, and waits until they are loaded or
-    /// `server.load_wait` has passed. Returns the changes until then, and those that follow. Passes
-    /// texts about loads in progress to `report`.
+    /// `server.load_wait` has passed. Returns the changes until then, and a source of the later
+    /// changes. Passes texts about loads in progress to `report`.
     ///
     /// # Errors
     ///
@@ -237,8 +238,9 @@ impl Host {
         self.loader.stop_migrations();
     }
 
-    /// Stops the engine, and closes the adapters. Waits for a short time until running supersteps
-    /// end. Aborts the remaining runs; another host or the next start recovers them.
+    /// Stops the engine, and closes the adapters. Waits for a short time for the end of running
+    /// supersteps, and then aborts the remaining runs. Another host or the next start recovers the
+    /// aborted runs.
     pub async fn close(self) {
         self.begin_stop();
         self.loader.close().await;
@@ -267,8 +269,8 @@ pub(crate) fn store_database(
     }
 }
 
-/// Time that remaining supersteps have to end when a command ends. The command's own runs have
-/// ended before.
+/// Time that remaining supersteps have to end when a command ends. The runs of the command itself
+/// have already ended.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
 /// Timeout for sending pending traces when the host stops, because the operator waits for the stop.
@@ -286,8 +288,8 @@ fn metrics_text(telemetry: &Telemetry) -> MetricsExporter {
     MetricsExporter { content_type: CONTENT_TYPE, text: Arc::new(move || metrics.text()) }
 }
 
-/// Number of digits of an instance id. It is large enough that two hosts of a machine never have
-/// the same id.
+/// Number of digits of an instance id. The number is large enough that two hosts on one machine
+/// never have the same id.
 const INSTANCE_DIGITS: usize = 16;
 
 fn new_instance(started_ms: i64) -> String {

@@ -1,8 +1,7 @@
 //! Loads apps and plugins from disk, at the start and when they change.
 //!
-//! [`Loader::refresh`] scans all files, and loads those that are new or have changed in the
-//! background. A file that cannot be loaded is reported, and its previously loaded version remains
-//! in use.
+//! [`Loader::refresh`] scans all files, and loads new and changed files in the background. A file
+//! that cannot be loaded is reported, and the version that was loaded before remains in use.
 
 pub mod app_folder;
 pub mod app_loader;
@@ -115,7 +114,7 @@ struct ReadApp {
     manifest: Manifest,
     files: ComponentFiles,
     loaded: LoadedApp,
-    /// The tables that decided the grants.
+    /// The tables of grants that decided the grants of the app.
     tables: Arc<GrantTables>,
 }
 
@@ -123,7 +122,7 @@ struct ReadApp {
 struct ArchivedApp {
     manifest: Manifest,
     app: App,
-    /// The tables that decided the grants.
+    /// The tables of grants that decided the grants of the app.
     tables: Arc<GrantTables>,
 }
 
@@ -140,7 +139,8 @@ struct PendingLoads {
 }
 
 impl Loader {
-    /// Creates a loader. It loads nothing until [`Self::start`] or [`Self::refresh`].
+    /// Creates a loader. The loader loads nothing until [`Self::start`] or [`Self::refresh`] is
+    /// called.
     ///
     /// # Panics
     ///
@@ -186,7 +186,7 @@ impl Loader {
     ///
     /// # Errors
     ///
-    /// Those of the store, from which the pinned versions are read.
+    /// The errors of the store, from which the pinned versions are read.
     pub async fn start(&self, store: &dyn Store) -> Result<Changes, StoreError> {
         let inner = &self.inner;
         let pinned = store.pinned_versions().await?;
@@ -217,7 +217,8 @@ impl LoaderInner {
         standalone: StandalonePlugins,
         is_replay: bool,
     ) -> Self {
-        // An archived version can be loaded before the first refresh.
+        // The tables are created now, because an archived version can be loaded before the first
+        // refresh.
         let tables = grant_tables(&config);
         Self {
             config,
@@ -239,12 +240,12 @@ impl LoaderInner {
         }
     }
 
-    /// Locks the state and ignores poisoning: its parts are consistent after each change.
+    /// Locks the state and ignores poisoning: each change leaves the state consistent.
     fn state(&self) -> MutexGuard<'_, LoadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the tasks and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the tasks and ignores poisoning: no code that holds the lock can panic.
     fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -308,7 +309,7 @@ impl LoaderInner {
         loads
     }
 
-    /// Removes apps and plugins whose files no longer exist. Returns the plugins.
+    /// Removes apps and plugins whose files no longer exist. Returns the removed plugins.
     fn uninstall_missing(
         &self,
         state: &mut LoadState,
@@ -364,7 +365,7 @@ impl LoaderInner {
         }
     }
 
-    /// Reads an app. Returns `None` if it needs another turn.
+    /// Reads an app. Returns `None` if the load needs another turn.
     async fn read_app(&self, folder: &Path, turn: &mut Turn) -> Result<Option<ReadApp>, String> {
         let manifest = Manifest::read(folder)?;
         if let Some(message) = claims::wrong_folder(&self.config, &manifest.app.name, folder) {
@@ -377,7 +378,8 @@ impl LoaderInner {
         Ok(loaded.map(|loaded| ReadApp { manifest, files, loaded, tables }))
     }
 
-    /// Applies the migrations of an app that was read. The app is not installed before that.
+    /// Applies the migrations of an app that was read. The app is installed only after its
+    /// migrations are applied.
     async fn migrate_app(
         &self,
         folder: &Path,
@@ -388,7 +390,7 @@ impl LoaderInner {
         if migrations.is_empty() {
             return Ok(app);
         }
-        // Migrations have a semaphore of their own. Other files are read while they run.
+        // Migrations have a separate semaphore, so that other files are read while migrations run.
         turn.release();
         let name = app.loaded.app.name.clone();
         match self.migrations.apply(folder, &self.databases, &name, migrations).await {
@@ -397,7 +399,7 @@ impl LoaderInner {
         }
     }
 
-    /// Installs an app. Returns no change for an app that was read again and is the same.
+    /// Installs an app. Returns no change for an app that was read again without a difference.
     fn install_app(
         &self,
         load: &Load,
@@ -482,7 +484,7 @@ impl LoaderInner {
     }
 
     /// Loads an archived version for the threads that are pinned to it, or the code of an export.
-    /// Returns `None` if it needs another turn.
+    /// Returns `None` if the load needs another turn.
     async fn load_archived_version(
         &self,
         archived: &ArchivedVersion,
@@ -530,7 +532,7 @@ impl LoaderInner {
     }
 }
 
-/// Returns true if two loads of an app do not differ for the operator.
+/// Returns true if two loads of an app have no difference that matters to the operator.
 fn is_same(old: &App, new: &App) -> bool {
     let about = |app: &App| (app.digest, app.version.clone(), app.doc.clone(), app.web.clone());
     about(old) == about(new)

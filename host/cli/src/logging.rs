@@ -14,8 +14,8 @@ const FILTER_VARIABLE: &str = "WATTLE_LOG";
 /// Directive that disables the log of `rmcp`, which repeats messages of the host with less detail.
 const SILENCED_TARGETS: &str = "rmcp=off";
 
-/// Level of reload messages without `--verbose`, because the person who changed a file expects
-/// them.
+/// Level of reload messages without `--verbose`. The messages are shown by default, because the
+/// person who changed a file expects them.
 const RELOAD_LEVEL: &str = "info";
 
 /// Starts logging. `verbosity` is 0 for warnings, 1 for `info`, 2 for `debug`, and 3 or more for
@@ -30,8 +30,8 @@ pub fn start(verbosity: u8, omitted_target: Option<&str>) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// Returns the log filter. The level is written as a directive, because a default level applies
-/// only if there is no directive.
+/// Returns the log filter. The level is passed as a directive, because a default level would apply
+/// only if there are no directives.
 fn filter(verbosity: u8, omitted_target: Option<&str>, env_filter: &str) -> EnvFilter {
     let level = match verbosity {
         0 => LevelFilter::WARN,

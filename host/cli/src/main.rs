@@ -17,8 +17,8 @@ use wattle::logging;
 use wattle::output::Output;
 
 /// The global allocator. With the system allocator, a superstep spends a quarter of its time in
-/// allocations: it makes hundreds of small ones on various threads, and each guest call allocates
-/// for a new instance.
+/// allocations: a superstep makes hundreds of small allocations on various threads, and each guest
+/// call allocates a new instance.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     let runtime = Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
-            // Install the handler before any file is opened, because starts and repairs write to
-            // files, too.
+            // The handler is installed before any file is opened, because a start and a repair
+            // write to files, too.
             #[cfg(unix)]
             ignore_sigxfsz(&runtime);
             let exit = runtime.block_on(command::execute(args));
@@ -58,8 +58,9 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Makes a write that exceeds the limit on file sizes fail like a write to a full disk. By default,
-/// the signal ends the process. The handler remains installed for the lifetime of the process.
+/// Handles `SIGXFSZ`, so that a write that exceeds the limit on file sizes fails like a write to a
+/// full disk. Without a handler, the signal ends the process. The handler remains installed for the
+/// lifetime of the process.
 #[cfg(unix)]
 fn ignore_sigxfsz(runtime: &Runtime) {
     let _entered = runtime.enter();

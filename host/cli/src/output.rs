@@ -1,4 +1,4 @@
-//! The only module that prints: data to stdout, everything else to stderr.
+//! The only module that prints: data goes to stdout, and everything else goes to stderr.
 
 mod table;
 
@@ -16,7 +16,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Prints a value as JSON, or as the text that `words` returns.
+    /// Prints a value as JSON, or as the text that `words` returns for the value.
     pub fn data<T: Serialize>(self, document: &T, words: impl FnOnce(&T) -> String) {
         if self.json {
             self.json(document);

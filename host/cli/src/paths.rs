@@ -1,4 +1,5 @@
-//! Symbolic links of a path, and the directory entries through which it leads.
+//! Resolution of the symbolic links in a path, and the directory entries through which a path
+//! leads.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,9 +20,9 @@ pub(crate) fn resolve_links(path: &Path) -> PathBuf {
     path.ancestors().find_map(existing).unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns the directory entries through which a path leads: those of its own parts, of the parts
-/// of each link, and of its target. A program that replaces one of them changes where the path
-/// leads. The folders of all entries are resolved.
+/// Returns the directory entries through which a path leads: the entries of its own components, of
+/// the components of each link, and of its target. A program that replaces one of these entries
+/// changes the target of the path. The folders of all entries are resolved.
 pub(crate) fn path_entries(path: &Path) -> BTreeSet<PathBuf> {
     let mut entries = BTreeSet::new();
     let mut remaining = vec![path.to_owned()];
@@ -31,7 +32,7 @@ pub(crate) fn path_entries(path: &Path) -> BTreeSet<PathBuf> {
             let folder = resolve_links(folder);
             let entry = folder.join(name);
             let target = entry.read_link();
-            // Each link is followed once, so that a cycle of links ends.
+            // Each link is followed only once, so that the loop ends for a cycle of links.
             if entries.insert(entry)
                 && let Ok(target) = target
             {
@@ -44,7 +45,7 @@ pub(crate) fn path_entries(path: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// Returns true if a path leads through a folder. A program that may write to the folder can then
-/// change where the path leads. The path of the folder itself does not lead through it.
+/// change the target of the path. The path of the folder itself does not lead through the folder.
 pub(crate) fn leads_through(path: &Path, folder: &Path) -> bool {
     path_entries(path).iter().any(|entry| entry != folder && entry.starts_with(folder))
 }
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_does_not_exist_is_resolved_as_far_as_it_does() {
+    fn the_existing_part_of_a_missing_path_is_resolved() {
         let (_folder, root) = folder();
         create_dir_all(root.join("code")).unwrap();
         symlink("code", root.join("link")).unwrap();
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_of_links_ends() {
+    fn a_cycle_of_links_does_not_cause_an_endless_loop() {
         let (_folder, root) = folder();
         symlink("two", root.join("one")).unwrap();
         symlink("one", root.join("two")).unwrap();

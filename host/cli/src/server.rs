@@ -35,8 +35,8 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(30);
 /// Pause between two sweeps of blobs. Each sweep reads the blob references of all threads.
 const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
 
-/// Time for which a start waits until the runs that an older version queued, and webhooks of other
-/// hosts, are taken over.
+/// Maximum time for which a start waits for the takeover of runs that an older version queued, and
+/// of webhooks of other hosts.
 const QUEUE_GRACE: Duration = Duration::from_millis(500);
 
 /// Time that requests have to complete after the runs for which they wait have stopped.
@@ -67,10 +67,11 @@ pub struct ServerOptions {
 }
 
 impl Server {
-    /// Starts a server. Returns when the server serves requests. The port opens first, and requests
-    /// get 503 until the store is open and the apps are loaded, or `server.load_wait` has passed.
-    /// Apps that take longer are loaded while the server serves. If the database of the store is
-    /// unavailable, the start waits for it. Orphaned runs are recovered in the background.
+    /// Starts a server. Returns when the server serves requests. The port opens first. Requests get
+    /// status 503 until the store is open and either the apps are loaded or `server.load_wait` has
+    /// passed. Apps that take longer are loaded while the server serves requests. If the database
+    /// of the store is unavailable, the start waits for it. Orphaned runs are recovered in the
+    /// background.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ impl Server {
 /// The routers of the host's addresses, without those of apps.
 struct Routers {
     main: Router,
-    /// The studio's own address and its router, if it has one.
+    /// The separate address of the studio and its router, if the studio has a separate address.
     studio: Option<(SocketAddr, Router)>,
 }
 
@@ -180,8 +181,8 @@ async fn start_agent_server(host: &Host, state: &ApiState) -> Result<Option<Agen
     let webhooks = host.webhooks()?;
     let settings = AgentServerConfig { webhooks, unknown_keys: host.config.server.unknown_keys };
     let agent_server = AgentServer::with_config(state, settings);
-    // Runs that an older version queued must precede those of new requests. If their takeover is
-    // slow, requests are served before it ends.
+    // Runs that an older version queued must precede runs of new requests. If the takeover of the
+    // queued runs is slow, requests are served before the takeover ends.
     let starting = agent_server.clone();
     let start = tokio::spawn(async move { starting.start().await });
     if tokio::time::timeout(QUEUE_GRACE, start).await.is_err() {
@@ -190,14 +191,14 @@ async fn start_agent_server(host: &Host, state: &ApiState) -> Result<Option<Agen
     Ok(Some(agent_server))
 }
 
-/// Returns true if requests need an API key. If the keys in the store cannot be read, they may need
-/// one.
+/// Returns true if requests need an API key. If the keys in the store cannot be read, the result is
+/// true, because requests may need a key.
 async fn has_keys(config: &Config, env: &ReadEnv, state: &ApiState) -> bool {
     config.has_keys(&**env) || state.has_active_keys().await.unwrap_or(true)
 }
 
-/// Fails if two apps claim the same path at the start. Later, a conflicting app is only not
-/// installed.
+/// Fails if two apps claim the same path at the start. After the start, an app with a conflict is
+/// not installed, and the server continues.
 fn require_no_conflicts(changes: &[Change]) -> Result<(), Error> {
     let conflicts: Vec<_> = changes
         .iter()
@@ -300,14 +301,14 @@ fn log_progress(text: &str) {
 pub struct RunningServer {
     /// Main address.
     pub addr: SocketAddr,
-    /// Listen address of the studio, if it has its own.
+    /// Listen address of the studio, if it has a separate address.
     pub studio_addr: Option<SocketAddr>,
-    /// Listen addresses of the apps that have their own.
+    /// Listen addresses of the apps that have a separate address.
     pub app_addrs: BTreeMap<AppName, SocketAddr>,
     /// Engine of the server.
     pub engine: Engine,
-    /// Apps and plugins that were loaded before the server served requests, and problems of those
-    /// that were not.
+    /// Apps and plugins that were loaded before the server served requests, and the problems of
+    /// those that were not loaded.
     pub changes: Vec<Change>,
     /// Whether requests needed an API key when the server started.
     has_keys: bool,
@@ -357,8 +358,8 @@ impl RunningServer {
         warnings
     }
 
-    /// Returns a warning if the studio and pages of apps that the operator does not vouch for have
-    /// one origin, and people log in to the studio with keys.
+    /// Returns a warning if the studio and pages of apps that the operator does not trust have the
+    /// same origin, and people log in to the studio with keys.
     fn shared_origin_warning(&self) -> Option<String> {
         let config = self.config();
         if !self.has_keys || !config.server.has_studio_on_main_address() {
@@ -372,7 +373,7 @@ impl RunningServer {
             format!(
                 "pages of {} share the origin of the studio and can use the API key of a person \
                  who logs in there; give the studio an address of its own (`studio_listen` under \
-                 `[server]`), or vouch for each app with a table `[apps.NAME]`",
+                 `[server]`), or trust each app by adding a table `[apps.NAME]`",
                 names.join(", ")
             )
         })
@@ -390,8 +391,8 @@ impl RunningServer {
 
     /// Stops the server. Streams end, new requests are rejected, and runs pause before their next
     /// superstep. Host calls in progress, and requests that wait for them, have `server.stop_grace`
-    /// to complete. Another host of the store recovers the runs immediately; otherwise the next
-    /// start recovers them. The process ends even if some work is not complete by then.
+    /// to complete. Another host of the same store recovers the runs immediately. If there is no
+    /// such host, the next start recovers them. The call returns even if some work is not complete.
     pub async fn shutdown(mut self) {
         let grace = self.config().server.stop_grace();
         self.host.begin_stop();
@@ -404,7 +405,7 @@ impl RunningServer {
         let ((), ended) = tokio::join!(runs, requests);
         if ended.is_err() {
             tracing::warn!("some requests did not end in time and are aborted");
-            // A request that is still computing ends with the process.
+            // A request that is still computing ends only with the process.
             let _ = tokio::time::timeout(ABORT_GRACE, self.tasks.shutdown()).await;
         }
         if tokio::time::timeout(CLOSE_GRACE, self.host.close()).await.is_err() {

@@ -13,8 +13,8 @@ use wattle_run::page::PageFiles;
 
 use crate::load::page;
 
-// `FOLDER`, the folder from which a debug build reads the files, and `FILES`, the files that a
-// release build embeds.
+// The included code defines `FOLDER`, the folder from which a debug build reads the files, and
+// `FILES`, the files that a release build embeds.
 include!(concat!(env!("OUT_DIR"), "/studio.rs"));
 
 /// The folder of the built files, below the folder of the studio.
@@ -23,7 +23,8 @@ const BUILT: &str = "dist";
 /// The document that a browser loads.
 const INDEX: &str = "index.html";
 
-/// Opens the studio. `folder` replaces the folder of the studio or the embedded files.
+/// Opens the studio. If `folder` is given, the files are read from this folder of a studio, in
+/// place of the default folder or the embedded files.
 pub(crate) fn open(folder: Option<PathBuf>) -> Studio {
     let folder = folder.or_else(|| FOLDER.map(PathBuf::from));
     Studio::new(move || {

@@ -1,4 +1,4 @@
-//! Installs what a build needs, once.
+//! Runs the preparation commands of a build, and repeats them only if their inputs have changed.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,8 @@ pub(super) async fn prepare(
     if fs::read_to_string(&mark).is_ok_and(|prepared| prepared == inputs()) {
         return Ok(());
     }
-    // An interrupted command can leave an incomplete result even for the recorded inputs.
+    // The digest is removed first, because an interrupted command can leave an incomplete result
+    // even if the inputs equal the recorded ones.
     match fs::remove_file(&mark) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(Error::file("remove", mark)(error));
@@ -40,17 +41,18 @@ pub(super) async fn prepare(
         process::run(folder, &table.env, command).await?;
     }
     fs::create_dir_all(work).map_err(Error::file("create", work))?;
-    // The commands may change an input: npm writes its lock file.
+    // The digest is computed after the commands, because they may change an input: npm writes its
+    // lock file.
     fs::write(&mark, inputs()).map_err(Error::file("write", &mark))
 }
 
 fn inputs(folder: &Path, table: &BuildTable, sdk: Option<Digest>) -> Digest {
-    // A missing file is an input as well. When it is created, the commands run again.
+    // A missing file is also an input: when the file is created, the commands run again.
     let content =
         |path: &PathBuf| fs::read(folder.join(path)).ok().map(|content| Digest::of(&content));
     let files: Vec<Option<Digest>> = table.prepare_inputs.iter().map(content).collect();
     let commands: &[BuildCommand] = &table.prepare;
-    // A virtual environment of Python contains the path of its folder.
+    // The path of the app folder is an input, because a virtual environment of Python contains it.
     let place = folder.display().to_string();
     let inputs = json!([place, commands, table.env, table.prepare_inputs, files, sdk]);
     Digest::of(inputs.to_string().as_bytes())
@@ -69,8 +71,8 @@ mod tests {
         }
     }
 
-    /// Prepares an app that writes a line to `log` for each time. Returns whether that succeeded,
-    /// and the number of lines.
+    /// Prepares an app whose command appends a line to `log`. Returns whether the preparation
+    /// succeeded, and the number of lines.
     async fn prepared(folder: &Path, table: &BuildTable, sdk: Option<Digest>) -> (bool, usize) {
         let done = prepare(folder, table, sdk, &folder.join("work")).await.is_ok();
         (done, fs::read_to_string(folder.join("log")).unwrap_or_default().lines().count())
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_input_counts_as_the_commands_have_left_it() {
+    async fn inputs_are_compared_in_the_form_that_the_commands_have_left() {
         let folder = tempfile::tempdir().unwrap();
         let writes = table(&["sh", "-c", "echo x >> log; echo locked > lock"]);
         let prepared = async || prepared(folder.path(), &writes, None).await;

@@ -10,8 +10,8 @@ use tokio::process::Command;
 use crate::error::Error;
 use crate::load::manifest::build::BuildCommand;
 
-/// Runs a command in a folder, with the environment of this process. Everything that it prints goes
-/// to stderr, since stdout has the data of this process.
+/// Runs a command in a folder, with the environment of this process. The output of the command goes
+/// to stderr, because stdout is for the data of this process.
 pub(super) async fn run(
     folder: &Path,
     env: &BTreeMap<String, String>,
@@ -45,8 +45,8 @@ fn program(folder: &Path, program: &str) -> PathBuf {
     if program.contains('/') { folder.join(program) } else { program.into() }
 }
 
-/// The process group of a command. It is killed on drop, with all processes that the command
-/// started.
+/// The process group of a command. On drop, the command and all processes that it started are
+/// killed.
 struct ProcessGroup {
     leader: Option<u32>,
 }
@@ -56,7 +56,8 @@ impl ProcessGroup {
         Self { leader }
     }
 
-    /// Keeps the processes that the command has left running, because the command itself has ended.
+    /// Prevents the kill on drop. Processes that the command has left running continue, because the
+    /// command itself has ended.
     fn disarm(mut self) {
         self.leader = None;
     }
@@ -106,12 +107,12 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn a_dropped_command_ends_with_all_that_it_has_started() {
+    async fn dropping_a_command_ends_all_processes_that_it_has_started() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("alive");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
         assert!(made.success());
-        // The shell in the background keeps the pipe open as long as it lives.
+        // The shell in the background keeps the pipe open until it ends.
         let script = "(exec 3> alive; echo started >&3; while :; do sleep 1; done) & wait";
         let reader = tokio::task::spawn_blocking(move || {
             use std::io::BufRead as _;

@@ -14,7 +14,7 @@ use crate::cases::matcher::Matcher;
 /// Name of the model in the completions of a case.
 const MODEL: &str = "case";
 
-/// The result of one call of a model or a service. It is used once.
+/// The result of one call of a model or a service. Each stub is used for at most one call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallStub {
     /// Matcher that the request of a call must satisfy.
@@ -88,7 +88,7 @@ impl CallStub {
         Ok(Self { request, result, source: source.clone() })
     }
 
-    /// Returns true if the entry has the result for a request.
+    /// Returns true if the entry provides the result for a request.
     pub(crate) fn matches(&self, request: &Value, today: &Today) -> bool {
         self.request.matches_value(request, today)
     }
@@ -142,7 +142,7 @@ impl Entry {
         Ok(Ok(Completion {
             id: None,
             parts,
-            // The request decides whether there is structured output.
+            // The structured output is set later, because the request decides whether it is needed.
             structured: None,
             finish_reason: if is_call { FinishReason::ToolCalls } else { FinishReason::Stop },
             usage: Usage::default(),

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_case() {
+    fn each_line_of_a_data_set_is_a_case() {
         let text = "# trades\n\n{\"name\": \"buy-1\", \"graph\": \"G\", \"input\": {\"a\": 1}, \
                     \"answers\": [true], \"expect\": {\"/status\": \"completed\"}, \"note\": \"n\"}\n";
         let cases = parse(text, Path::new("")).unwrap();

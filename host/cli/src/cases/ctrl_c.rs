@@ -53,7 +53,7 @@ impl CtrlC {
     async fn pressed_times(&self, times: u32) {
         let mut count = self.count.clone();
         if count.wait_for(|count| *count >= times).await.is_err() {
-            // The runtime is shutting down.
+            // The sender was dropped, because the runtime is shutting down.
             std::future::pending::<()>().await;
         }
     }

@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Key of an object that the file replaces.
+/// Key of an object that is replaced by the content of a file.
 const REFERENCE_KEY: &str = "$file";
 
-/// Maximum size of a file in bytes. Providers accept one image of this size.
+/// Maximum size of a file in bytes. Providers accept a request with one image of this size.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
 const MEDIA_TYPES: [(&str, &str); 7] = [
@@ -22,7 +22,7 @@ const MEDIA_TYPES: [(&str, &str); 7] = [
     ("txt", "text/plain"),
 ];
 
-/// Replaces every `{"$file": "name"}` with the file as a data URL.
+/// Replaces every `{"$file": "name"}` with the content of the file as a data URL.
 pub(crate) fn inline_files(value: &mut Value, folder: &Path) -> Result<(), String> {
     match value {
         Value::Array(items) => items.iter_mut().try_for_each(|item| inline_files(item, folder)),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn files_elsewhere_are_refused() {
+    fn files_outside_of_the_folder_of_the_data_set_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("eval");
         std::fs::create_dir(&inner).unwrap();

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_values_must_match_by_default() {
+    fn by_default_at_least_one_of_several_values_must_match() {
         let document = json!({ "state": { "rows": [{"a": 1}, {"a": 2}, {"b": 3}] } });
         let matches = |pointer: &str, matcher: Value| {
             let pointer = Pointer::parse(pointer).unwrap();

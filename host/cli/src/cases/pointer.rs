@@ -15,7 +15,7 @@ pub(crate) struct Pointer {
 /// The values that a pointer selects.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Selected<'a> {
-    /// The value of a pointer without a wildcard; `None` if it does not exist.
+    /// The value of a pointer without a wildcard; `None` if there is no such value.
     One(Option<&'a Value>),
     /// All values that a pointer with a wildcard matches.
     Many(Vec<&'a Value>),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_a_list_are_one_field() {
+    fn items_of_an_array_belong_to_one_field() {
         let field = |text: &str| Pointer::parse(text).unwrap().field();
         assert_eq!(field("/state/rows/12/a1"), "/state/rows/*/a1");
         assert_eq!(field("/status"), "/status");

@@ -42,7 +42,7 @@ impl CasePorts {
         Self { state: Arc::default(), today, schemas: Arc::default() }
     }
 
-    /// Returns the results in a case from now on.
+    /// Begins a case: from now on, the adapters return the results in the case.
     pub(crate) fn begin(&self, case: &Case) {
         let unused = case.calls.iter().cloned().enumerate().collect();
         *self.lock() = State { case: case.name.clone(), unused };
@@ -53,7 +53,7 @@ impl CasePorts {
         std::mem::take(&mut *self.lock()).unused
     }
 
-    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the state and ignores poisoning: no code that holds the lock can panic.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,8 +98,9 @@ impl Model for CasePorts {
         })
     }
 
-    /// Returns a completion in the case. Its structured output is parsed and validated like that of
-    /// a provider. An invalid one is not repaired, because the case has no second completion for it.
+    /// Returns the matching completion in the case. The structured output of the completion is
+    /// parsed and validated like that of a provider. Invalid structured output is not repaired,
+    /// because the case has no second completion for the repair.
     async fn complete(
         &self,
         caller: &Caller,

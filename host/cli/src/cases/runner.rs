@@ -35,7 +35,7 @@ pub(crate) struct CaseOutcome {
     pub(crate) verdict: Verdict,
     /// The thread; `None` if the graph rejects the input.
     pub(crate) thread: Option<String>,
-    /// Why the run was cancelled, if it was.
+    /// Why the run was cancelled; `None` if it was not cancelled.
     pub(crate) cancel_reason: Option<CancelReason>,
     pub(crate) time_ms: u64,
 }
@@ -114,7 +114,8 @@ impl Runner<'_> {
     }
 }
 
-/// Returns the next answers of a case, one for each pending interrupt; `None` if there is none.
+/// Returns the next answers of a case, one for each pending interrupt; `None` if the case has no
+/// further answer.
 pub(crate) fn next_answers<'a>(
     run: &RunDocument,
     answers: &mut impl Iterator<Item = &'a Value>,

@@ -47,7 +47,7 @@ pub(crate) async fn wait(
             CANCEL_TIMEOUT.as_secs()
         ),
     })??;
-    // The run can end before the cancel request arrives.
+    // The run can end in another way before the cancel request arrives.
     let cancel_reason = (ended.status == RunStatus::Cancelled).then_some(cancel_reason);
     Ok((ended, cancel_reason))
 }

@@ -28,8 +28,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the server if it is still running. The health check detects another server that
-    /// now has the address.
+    /// Connects to the server if it is still running. The health check detects that another server
+    /// now uses the address.
     pub(super) async fn connect(info: ServerInfo, config: &Config) -> Result<Option<Self>, Error> {
         let ServerInfo { address, instance, .. } = info;
         let mut client = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);

@@ -12,8 +12,8 @@ use crate::load::manifest::FILE;
 use crate::paths::canonical;
 
 /// Returns the configuration file in the folder of an app, if the argument is such a folder and the
-/// current folder has no configuration file. `wattle new` creates one, so a command need not be
-/// started in the folder of the app.
+/// current folder has no configuration file. `wattle new` creates such a file, so that a command
+/// can be started outside of the folder of the app.
 pub(super) fn configuration(app: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new(app?);
     let file = folder.join(DEFAULT_FILE);
@@ -39,8 +39,8 @@ pub(super) fn folder(config: &Config, app: Option<&str>) -> Result<PathBuf, Erro
     })
 }
 
-/// Adds an app to a configuration that does not have it. An app on the command line is trusted like
-/// one in the configuration.
+/// Adds an app to a configuration that does not have it. The host trusts an app on the command line
+/// like an app in the configuration.
 pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
     let known = load::apps(config).remove(name.as_str());
     if known.is_none_or(|known| canonical(&known) != folder) {
@@ -48,7 +48,8 @@ pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
     }
 }
 
-/// Returns the current folder, or else the folder of the configuration, whichever has an app.
+/// Returns the current folder if it contains an app, or else the folder of the configuration if
+/// that contains an app.
 fn current(config: &Config) -> Result<PathBuf, Error> {
     let folders = [PathBuf::from("."), config.base.clone()];
     let found = folders.into_iter().find(|folder| folder.join(FILE).is_file());

@@ -19,8 +19,8 @@ use crate::host::replay::ReplayHost;
 use crate::load::manifest::Manifest;
 use crate::output::Output;
 
-/// Number of executions before the measured ones. They fill the caches of the host and of the
-/// machine.
+/// Number of executions before the measured executions. These first executions fill the caches of
+/// the host and of the machine.
 const WARM_UP_RUNS: u32 = 3;
 
 /// Measures a run of an export with the current code of an app and prints the report.
@@ -40,7 +40,8 @@ pub(super) async fn bench(
     let app = app.ok_or_else(|| Error::Failed(format!("app `{name}` is not loaded")))?;
     let run = RecordedRun::find(&export, &app, args.run.as_deref()).map_err(to_error)?;
     let run = Arc::new(run);
-    // Spawned, because the thread that waits for a command wakes more slowly than a worker thread.
+    // The measurement is spawned as a task, because the thread that waits for the command wakes up
+    // more slowly than a worker thread.
     let measured = measure(run.clone(), code.ports_with_blobs(&export).await, args.times.get());
     let costs = tokio::spawn(measured)
         .await

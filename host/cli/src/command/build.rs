@@ -31,7 +31,8 @@ pub(super) async fn build(config: Config, args: &AppArg, output: Output) -> Resu
     Ok(Exit::Ok)
 }
 
-/// Describes components: their files, their sizes, and the names of what they contain.
+/// Describes components: their files, their sizes, and the names of their nodes, tools, reducers
+/// and endpoints.
 pub(super) fn render_components(components: &[Component]) -> String {
     let describe = |component: &Component| {
         let size = format::byte_size(usize::try_from(component.bytes).unwrap_or(usize::MAX));

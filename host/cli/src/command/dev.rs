@@ -25,7 +25,7 @@ pub(super) async fn dev(mut config: Config, args: &DevArgs, output: Output) -> R
     let manifest = Manifest::read(&folder).map_err(Error::Failed)?;
     let name = manifest.app.name;
     app::include(&mut config, &name, &folder);
-    // The ports of `wattle serve` stay free.
+    // The command uses a free port, so that the ports of `wattle serve` stay available.
     config.server.listen.set_port(0);
     if let Some(address) = &mut config.server.studio_listen {
         address.set_port(0);
@@ -40,7 +40,7 @@ pub(super) async fn dev(mut config: Config, args: &DevArgs, output: Output) -> R
         () = &mut stopped => return Ok(Exit::Ok),
     }
     let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
-    // The command reloads files itself, once a build has ended.
+    // The server does not watch files, because the command reloads them after each build.
     let options = ServerOptions { overrides, watch: false };
     let server = Server::start(config, options).await?;
     let work = async {

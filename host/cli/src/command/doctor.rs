@@ -138,10 +138,10 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
         let address = server.address().to_owned();
         match Client::Remote(server).get::<DamageReport>("/api/v1/store/verify").await {
             Ok(survey) if survey.damaged.is_empty() => {
-                report.ok("store", format!("the server at {address} holds it"));
+                report.ok("store", format!("the server at {address} has the store open"));
             }
             Ok(survey) => damage(&survey, report),
-            // The server may be of an older version, or the key may not permit the request.
+            // The server may have an older version, or the key may not permit the request.
             Err(error) => report.warn("store", error.to_string(), "stop the server to check it"),
         }
         return;
@@ -191,8 +191,8 @@ async fn database_store(database: &StoreDatabase, env: &ReadEnv, report: &mut Re
     }
 }
 
-/// Loads a component without exports, and expects that the sandbox rejects the component for this
-/// reason. The rejection shows that the compiler and the pool of guests work.
+/// Loads a component without exports. The sandbox must reject the component because it has no
+/// exports, which shows that the compiler and the pool of guests work.
 async fn sandbox(config: &Config, report: &mut Report) {
     const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
     let sandbox = match open_sandbox(config) {
@@ -266,7 +266,7 @@ fn secrets(config: &Config, env: &ReadEnv, report: &mut Report) {
             Ok(Secret::Token(source)) => {
                 report.ok(&check, format!("is fetched from `{}` when it is used", source.url));
             }
-            Err(reason) => report.warn(&check, reason, "requests that name it will fail"),
+            Err(reason) => report.warn(&check, reason, "requests that name the secret will fail"),
         }
     }
 }

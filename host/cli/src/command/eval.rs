@@ -129,7 +129,7 @@ fn progress(cases: usize, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(cases as u64);
-    // The template is a constant, so this does not fail. Otherwise the default style would be used.
+    // The template is a valid constant, so this does not fail.
     if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {pos}/{len}") {
         bar.set_style(style);
     }

@@ -67,7 +67,7 @@ struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
     completion: CompletionLine,
-    /// Message of the newest failure of a task that was shown.
+    /// Message of the newest failure of a task that the user has seen.
     failure: Option<String>,
 }
 
@@ -75,8 +75,7 @@ impl Progress {
     fn new(quiet: bool) -> Self {
         let bar = (!quiet && Output::is_interactive()).then(|| {
             let bar = ProgressBar::new_spinner();
-            // The template is a constant, so this does not fail. Otherwise the default style would
-            // be used.
+            // The template is a valid constant, so this does not fail.
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
                 bar.set_style(style);
             }
@@ -147,7 +146,7 @@ fn outcome(run: &RunDocument) -> Option<String> {
     }
 }
 
-/// Describes pending interrupts, or the nodes before which a run has stopped without one.
+/// Describes pending interrupts, or the nodes before which a run has stopped without an interrupt.
 pub(super) fn render_interrupts(open: &[InterruptDocument], next: &[String]) -> String {
     if open.is_empty() {
         return format!("stopped before {}", next.join(", "));

@@ -51,7 +51,7 @@ pub(super) fn indent(text: &str, spaces: usize) -> String {
 ///
 /// Descriptions come from doc comments and MCP servers and may break lines anywhere. If no sentence
 /// ends in the first paragraph, the summary is the whole paragraph. A period that a lower-case
-/// letter follows, as in "e.g. a date", ends no sentence.
+/// letter follows, as in "e.g. a date", does not end a sentence.
 pub(super) fn first_sentence(description: &str) -> String {
     let paragraph = description.trim().lines().take_while(|line| !line.trim().is_empty());
     let text = paragraph.map(str::trim).collect::<Vec<_>>().join(" ");

@@ -23,7 +23,7 @@ use crate::load::manifest::{FILE, Manifest};
 use crate::load::{self, file, projections};
 use crate::output::Output;
 
-/// Prints the graphs of a file or folder without a server, or those of a loaded app.
+/// Prints the graphs of a file or folder without a server, or the graphs of a loaded app.
 pub(super) async fn show(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
     let path = Path::new(target);
     let rendered = if path.exists() {

@@ -98,8 +98,8 @@ async fn revoke(client: &Client, args: &KeyRevokeArgs, output: Output) -> Result
     });
     if !done.left.is_empty() {
         Output::note(&format!(
-            "keys that were created with it are still valid: {}; after a leak, revoke them as well \
-             with `wattle key revoke {id} --made`",
+            "keys that were created with this key are still valid: {}; after a leak, also revoke \
+             them with `wattle key revoke {id} --made`",
             done.left.join(", ")
         ));
     }

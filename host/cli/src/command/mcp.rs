@@ -20,7 +20,7 @@ use crate::output::Output;
 /// Number of characters of a description that are shown.
 const DESCRIPTION_CHARS: usize = 80;
 
-/// Connects to all servers concurrently. Fails if any of them is unusable.
+/// Connects to all servers concurrently. Fails if any server is unusable.
 pub(super) async fn check(
     config: &Config,
     args: McpCheckArgs,

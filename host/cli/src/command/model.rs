@@ -26,14 +26,14 @@ use crate::exit::Exit;
 use crate::host::open_routes;
 use crate::output::Output;
 
-/// Name of the app and of the plugin in whose name models are called.
+/// Name of the app and of the plugin as which the command calls models.
 const CALLER_NAME: &str = "check";
 
 /// Number of characters of a completion that are shown.
 const EXCERPT_CHARS: usize = 60;
 
-/// Maximum number of output tokens of a turn. The number is inexpensive, and sufficient for a model
-/// that reasons first.
+/// Maximum number of output tokens of a turn. This number of tokens is inexpensive, and sufficient
+/// for a model that reasons before it answers.
 const MAX_OUTPUT_TOKENS: u32 = 2_000;
 
 /// The results of a route.
@@ -104,7 +104,8 @@ pub(super) async fn check(
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
 }
 
-/// Steps with tools and schemas use the streaming setting of the provider.
+/// Executes the steps. The steps with a tool and with a schema use the streaming setting of the
+/// provider.
 async fn steps(
     whole: &RouteCaller<'_>,
     streamed: &RouteCaller<'_>,

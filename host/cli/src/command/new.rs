@@ -19,7 +19,7 @@ pub(super) fn new(args: &NewArgs, output: Output) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Describes the new app and what to do with it.
+/// Describes the new app and the next steps for the user.
 fn next_steps(name: &str, language: Language, kind: Kind) -> String {
     let needs = match language {
         Language::Rust => "Rust, through rustup",

@@ -43,7 +43,7 @@ pub(super) async fn export(
         Output::raw(&text);
         return Ok(Exit::Ok);
     };
-    // The file is renamed when it is complete, so that a reader never sees a part of it.
+    // The file is renamed when it is complete, so that a reader never sees an incomplete file.
     let draft = draft_path(file);
     let mut bytes = 0;
     {
@@ -100,7 +100,8 @@ pub(super) async fn replay(
         read(Path::new(&args.target))?
     } else {
         let client = Client::open(config.clone(), Preload::Store).await?;
-        // This process reads code and blobs itself.
+        // The export contains neither code nor blobs, because this process can read them from the
+        // data folder.
         let text = export_text(&client, &args.target, ExportParts::default()).await;
         client.close().await;
         text?

@@ -22,8 +22,8 @@ pub(super) async fn serve(
     }
     let options = ServerOptions { watch: !args.no_watch, ..ServerOptions::default() };
     let server = Server::start(config, options).await?;
-    // Install the signal handlers before the server is announced as ready: a client may stop it
-    // from then on.
+    // Install the signal handlers before the server is announced as ready: a client may stop the
+    // server from then on.
     let stop = StopSignal::listen(server.config().server.stop_grace() + STOP_LIMIT)?;
     announce(&server, output);
     stop.wait().await;

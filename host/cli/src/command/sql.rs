@@ -32,7 +32,7 @@ struct Report {
     tables: BTreeSet<String>,
     statements: Vec<String>,
     executed: bool,
-    /// Other tables that the role can read because `PUBLIC` can.
+    /// Other tables that the role can read because every role (`PUBLIC`) can read them.
     readable_by_all: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<Stri
         )));
     }
     let mut tables = BTreeSet::new();
-    // A plugin without an app means its tables in all apps.
+    // A plugin that is named without an app stands for the grants of that plugin in all apps.
     let covers = |wanted: &GrantKey, table: &GrantKey| {
         wanted.plugin == table.plugin && (wanted.app.is_none() || wanted.app == table.app)
     };

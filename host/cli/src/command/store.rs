@@ -115,7 +115,7 @@ pub(super) async fn backup(
         BACKED_UP_ENTRIES.iter().try_for_each(|name| copy(&data.join(name), &from.join(name)));
     let moved = copied_entries.and_then(|()| move_folder(&from, &args.folder));
     if moved.is_err() {
-        // The incomplete copy is useless. The error of the copy is returned below.
+        // The incomplete copy is removed. The error of the copy is returned below.
         let _ = fs::remove_dir_all(&from);
     }
     moved?;
@@ -139,7 +139,7 @@ pub(super) async fn restore(
     let name = file.file_name().unwrap_or_default();
     if !args.folder.join(name).is_file() {
         return Err(Error::Usage {
-            message: format!("`{}` holds no backup", args.folder.display()),
+            message: format!("`{}` contains no backup", args.folder.display()),
             hint: "name a folder that `wattle store backup` made".into(),
         });
     }
@@ -203,7 +203,7 @@ async fn require_no_server(config: &Config, what: &str) -> Result<(), Error> {
     match find_server(config).await? {
         None => Ok(()),
         Some(remote) => Err(Error::Usage {
-            message: format!("the server at {} holds the store", remote.address()),
+            message: format!("the server at {} has the store open", remote.address()),
             hint: format!("stop it: a store can be {what} only while no process uses it"),
         }),
     }
@@ -252,7 +252,7 @@ fn require_no_data(config: &Config) -> Result<(), Error> {
     ] {
         if exists {
             return Err(Error::Usage {
-                message: format!("`{}` holds data", path.display()),
+                message: format!("`{}` contains data", path.display()),
                 hint: "move the data folder away, or set `data` in wattle.toml to another one"
                     .into(),
             });
@@ -296,7 +296,7 @@ fn move_folder(from: &Path, to: &Path) -> Result<(), Error> {
     }
     let copied = copy(from, to);
     if copied.is_err() {
-        // The folder did not exist or was empty before.
+        // The copy can be removed, because the folder did not exist or was empty before.
         let _ = fs::remove_dir_all(to);
     }
     copied?;

@@ -115,7 +115,7 @@ async fn run_all(
     ports: Option<&CasePorts>,
     tests: &[Test],
 ) -> Result<Report, Error> {
-    // Wait for the app first. Otherwise each test would report that it is missing.
+    // Wait for the app first. Otherwise each test would report that the app is missing.
     let _: AppDocument =
         runner.client.get(&format!("/api/v1/apps/{}", encode_segment(runner.app))).await?;
     let mut done = Vec::new();

@@ -167,7 +167,7 @@ pub(super) async fn fork(
         thread_id: args.copy.clone().flatten(),
         ..ForkDocument::default()
     };
-    // A copy begins with the events of the thread, which are not shown again.
+    // A copy begins with the events of the original thread, which are not shown again.
     let after = follow::last_event_seq(client, &args.thread).await?;
     let path = format!("/api/v1/threads/{}/fork", encode_segment(&args.thread));
     let run: RunDocument = client.post(&path, &body).await?;

@@ -35,7 +35,7 @@ pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Res
     Ok(Exit::Ok)
 }
 
-/// A line of the tree with the lines below it.
+/// A line of the tree, with the lines that are nested below it.
 struct TreeNode {
     line: String,
     children: Vec<TreeNode>,
@@ -113,8 +113,8 @@ fn step(step: &StepTrace) -> TreeNode {
     TreeNode { line, children: step.tasks.iter().map(task).collect() }
 }
 
-/// Formats a task. A task with one attempt is one line. With several attempts, each attempt is a
-/// line of its own.
+/// Formats a task. A task with one attempt is one line. If a task has several attempts, each
+/// attempt has a separate line.
 fn task(task: &TaskTrace) -> TreeNode {
     match task.attempts.as_slice() {
         [only] => TreeNode {

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_graph::id::PluginName;
 
-/// `[apps.<name>]`. The operator trusts an app that has this section: a plugin of the app without a
-/// section of its own under `[grants]` is granted everything that it requests. The section is for
-/// one folder; no other folder can have an app of this name.
+/// `[apps.<name>]`. The operator trusts an app that has this section: a plugin of the app that has
+/// no section under `[grants]` is granted everything that it requests. The section applies to one
+/// folder, and no app of this name can be loaded from another folder.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AppConfig {
@@ -38,7 +38,7 @@ pub struct FilesConfig {
     /// `dir` and `dir_env`, the variable is the name of the file projection in capitals with the
     /// suffix `_LOG_DIR`.
     pub dir_env: Option<String>,
-    /// Whether files are written. Default: true.
+    /// Whether the files of the projection are written. Default: true.
     pub enabled: bool,
 }
 

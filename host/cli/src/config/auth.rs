@@ -58,7 +58,7 @@ impl Default for CallerLimits {
 }
 
 impl CallerLimits {
-    /// Returns the limits of a host whose states have at most this size.
+    /// Returns the limits of a host whose states have at most `state_bytes` bytes.
     pub fn to_limits(&self, state_bytes: u64) -> Limits {
         let Self { rate, address_rate, open, all_open, response_bytes } = *self;
         let all_open =

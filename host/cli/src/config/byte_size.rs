@@ -34,8 +34,7 @@ impl<'de> Deserialize<'de> for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// Formats the size with the largest unit that is not larger than it, and with one decimal if
-    /// necessary.
+    /// Formats the size in the largest unit that does not exceed it, with one decimal if necessary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, factor) =
             UNITS.into_iter().find(|(_, factor)| self.0 >= *factor).unwrap_or(("B", 1));

@@ -10,12 +10,13 @@ use wattle_graph::definition::HumanDuration;
 use crate::config::ConfigProblem;
 
 /// Default maximum number of connections. Each connection needs a file descriptor, and about 100
-/// KiB of memory while it sends. Most processes can open a few thousand files, of which stores and
-/// plugins need some.
+/// KiB of memory while it sends. Most processes can open a few thousand files, and stores and
+/// plugins need some of these.
 const DEFAULT_MAX: usize = 4_096;
 
-/// Default maximum number of connections of one address: a quarter of all, so that other addresses
-/// get connections as well. A proxy is one address, and needs as many connections as its clients.
+/// Default maximum number of connections of one address: a quarter of all connections, so that
+/// other addresses also get connections. A proxy counts as one address, but needs as many
+/// connections as its clients.
 const DEFAULT_PER_ADDRESS: usize = 1_024;
 
 /// Default maximum number of concurrent requests on an HTTP/2 connection. RFC 9113 recommends at
@@ -35,8 +36,8 @@ const DEFAULT_BODY_TIMEOUT: HumanDuration = HumanDuration::from_ms(600_000);
 const DEFAULT_STALL_TIMEOUT: HumanDuration = HumanDuration::from_ms(30_000);
 
 /// Default timeout of a connection without a request. Common load balancers close idle connections
-/// after 60 seconds. A longer timeout of the server keeps them from sending on a connection that is
-/// being closed.
+/// after 60 seconds. With a longer timeout of the server, a load balancer never sends a request on
+/// a connection that the server is closing.
 const DEFAULT_IDLE_TIMEOUT: HumanDuration = HumanDuration::from_ms(75_000);
 
 /// `[server.connections]`.

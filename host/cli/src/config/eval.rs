@@ -9,7 +9,7 @@ use crate::config::ConfigProblem;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvalConfig {
-    /// Prices by model name, each in place of the one under `[model.prices]`.
+    /// Prices by model name, which override the prices under `[model.prices]`.
     pub prices: ModelPrices,
 }
 

@@ -15,8 +15,8 @@ use crate::config::sql_grant::{self, SqlGrant};
 use crate::config::{ByteSize, Config, ConfigProblem};
 use crate::paths::{leads_through, resolve_links};
 
-/// Requested permissions in `[needs]` of an app, or granted ones in a table under `[grants]` of the
-/// operator.
+/// Requested permissions in `[needs]` of an app, or granted permissions in a table of the operator
+/// under `[grants]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrantSpec {
@@ -51,8 +51,8 @@ impl GrantSpec {
         sql_grant::rules_by_database(&self.sql)
     }
 
-    /// Makes the paths of folders absolute and resolves symbolic links, so that the folder that is
-    /// checked is the one that is opened.
+    /// Makes the paths of folders absolute and resolves symbolic links, so that the host opens the
+    /// same folder that it has checked.
     pub(super) fn resolve(&mut self, base: &Path) {
         for folder in &mut self.folders {
             folder.path = resolve_links(&base.join(&folder.path));
@@ -111,9 +111,10 @@ impl GrantSpec {
     }
 }
 
-/// Checks that no folder is within one that a component may write to, because the component could
-/// replace it with another folder or a link. The paths are relative to `base` and not yet resolved:
-/// the links on the way to a folder must not be replaceable either.
+/// Checks that no granted folder is within another folder that a component may write to, because
+/// the component could replace the inner folder with another folder or a link. The paths are
+/// relative to `base` and not yet resolved, because links on the way to a folder must not be
+/// replaceable either.
 pub(super) fn check_nesting(
     grants: &BTreeMap<GrantKey, GrantSpec>,
     base: &Path,
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_within_a_writable_one_is_refused() {
+    fn a_folder_within_a_writable_folder_is_refused() {
         let of = |outer: &str, inner: &str| {
             let folders = [("work", outer), (inner, "read-only")];
             problems(Path::new("/base"), "", &folders)
@@ -220,13 +221,13 @@ mod tests {
         assert!(refused.contains("`/base/out/logs`, to which files of an app"), "{refused}");
         assert_eq!(of("out", "read-only", "/base/out/logs"), "");
         assert_eq!(of("out", "read-write", "/base/out"), "");
-        // No link in the data folder is followed.
+        // Files in the data folder are safe, because the host follows no link there.
         assert_eq!(of("data/out", "read-write", "out/logs"), "");
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_on_the_way_to_a_folder_and_to_parts_of_the_host_count() {
+    fn links_that_lead_to_a_folder_or_to_parts_of_the_host_are_checked() {
         use std::fs::{create_dir_all, write};
         use std::os::unix::fs::symlink;
 

@@ -20,10 +20,10 @@ pub struct LimitsConfig {
     /// sandbox.
     pub runs: Option<NonZeroU64>,
     /// Maximum number of guest instances that web handlers and the tools that they call hold.
-    /// Default: half of those of the sandbox.
+    /// Default: half of the maximum number of instances of the sandbox.
     pub handlers: Option<NonZeroU64>,
-    /// Maximum memory of all guests together. Default: that of the sandbox, which depends on the
-    /// memory of the machine.
+    /// Maximum memory of all guests together. Default: the default of the sandbox, which depends on
+    /// the memory of the machine.
     pub guests_memory: Option<ByteSize>,
     /// Maximum size of a run context as JSON.
     pub run_context: Option<ByteSize>,
@@ -53,7 +53,8 @@ pub struct LimitsConfig {
     pub run_file_bytes: Option<ByteSize>,
     /// Maximum total size of the files of an app's file projections.
     pub app_file_bytes: Option<ByteSize>,
-    /// Maximum total size of the documents of a tenant, or of no tenant, in the long-term memory.
+    /// Maximum total size of the documents of one tenant, or of all documents without a tenant, in
+    /// the long-term memory.
     pub memory_bytes: Option<ByteSize>,
     /// Maximum total size of the cached outcomes of an app, for each tenant.
     pub app_cache_bytes: Option<ByteSize>,
@@ -138,12 +139,13 @@ impl LimitsConfig {
         self.guests_memory.map_or(usual, |size| size.0)
     }
 
-    /// Returns the memory of all guests if it is below its minimum.
+    /// Returns the configured memory of all guests, if it is below the minimum.
     pub(crate) fn too_little_memory(&self) -> Option<ByteSize> {
         self.guests_memory.filter(|size| size.0 < limit::LEAST_GUESTS_MEMORY_BYTES)
     }
 
-    /// Returns a limit of tasks that exceeds its maximum, if there is one, with its key.
+    /// Returns the key and the value of a limit on tasks that exceeds its maximum, if there is such
+    /// a limit.
     pub(crate) fn too_many_tasks(&self) -> Option<(&'static str, u64)> {
         let GraphLimits { task_sends, step_tasks, run_tasks, .. } = self.graphs();
         let all =
@@ -151,8 +153,8 @@ impl LimitsConfig {
         all.into_iter().find(|(_, limit)| *limit > MOST_TASKS)
     }
 
-    /// Returns a limit of bytes that exceeds its maximum, if there is one, with its key and the
-    /// maximum.
+    /// Returns the key, the value and the maximum of a size limit that exceeds its maximum, if
+    /// there is such a limit.
     pub(crate) fn too_many_bytes(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
         let all = [
             ("run_context", self.run_context, limit::MOST_RUN_CONTEXT_BYTES),

@@ -36,7 +36,7 @@ pub struct McpTable {
     /// Maximum size of the output of a call. Default: 1 MiB.
     pub output: Option<ByteSize>,
     /// Whether a session begins with the handshake of earlier protocol versions, even if the server
-    /// supports the newest one.
+    /// supports the newest version.
     pub handshake: bool,
 }
 

@@ -118,8 +118,8 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
 }
 
 impl Config {
-    /// Checks the tables of grants of a newer version of the file. They apply together with the
-    /// other sections of this configuration until the host restarts.
+    /// Checks the tables of grants of a newer version of the file. Until the host restarts, the
+    /// newer tables apply together with the other sections of this configuration.
     ///
     /// # Errors
     ///
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_means_defaults() {
+    fn an_empty_configuration_file_gives_the_defaults() {
         let config = check("").unwrap();
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:8700");
         assert_eq!((config.max_runs(), config.max_handlers()), (1_000, 500));

@@ -1,6 +1,6 @@
 //! Placeholders of secrets in the configuration.
 
-/// Start of a placeholder. Headers of guests use the same syntax.
+/// Start of a placeholder. Placeholders in headers of guests have the same syntax.
 const PREFIX: &str = "{{secret:";
 const SUFFIX: &str = "}}";
 
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_replaced() {
+    fn placeholders_of_secrets_are_replaced() {
         let secret = |name: &str| match name {
             "X" => Ok("x-1".to_owned()),
             _ => Err(format!("the secret `{name}` is not set")),

@@ -1,4 +1,4 @@
-//! `[secrets]`: values from outside of the configuration file.
+//! `[secrets]`: sources of secrets, whose values are not in the configuration file.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub enum SecretSource {
     Env(String),
     /// A file. Trailing line breaks are not part of the secret.
     File(PathBuf),
-    /// A service that issues a managed token, to which it authenticates the host with other
+    /// A service that issues a managed token. The host authenticates to the service with other
     /// secrets.
     Token(Box<TokenSource>),
 }

@@ -24,7 +24,7 @@ pub struct SqlConfig {
     /// Apps that may change the database by their migrations.
     #[serde(default)]
     pub migrate: MigrateRule,
-    /// Time of one migration. Default: that of
+    /// Timeout of one migration. Default:
     /// [`MIGRATION_TIMEOUT`](wattle_sql::limit::MIGRATION_TIMEOUT).
     #[serde(default)]
     pub migration_timeout: Option<HumanDuration>,
@@ -65,7 +65,7 @@ impl SqlConfig {
     }
 }
 
-/// The URL can contain a password.
+/// The output omits the URL, which can contain a password.
 impl fmt::Debug for SqlConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqlConfig")
@@ -80,13 +80,13 @@ impl fmt::Debug for SqlConfig {
 /// The apps that may change a database by their migrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MigrateRule {
-    /// `true`: apps that are granted write access to the database.
+    /// `true`: all apps that are granted write access to the database.
     #[default]
     Writers,
-    /// `false`: no app, because the database is maintained elsewhere. Apps are loaded without their
-    /// migrations.
+    /// `false`: no app, because the schema of the database is maintained in another way. Apps are
+    /// loaded without their migrations.
     Nobody,
-    /// A list: these apps, independent of the grants of their plugins.
+    /// A list: the listed apps, independently of the grants of their plugins.
     Apps(BTreeSet<AppName>),
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn migrations_are_for_writers_nobody_or_the_apps_of_a_list() {
+    fn migrate_permits_writers_nobody_or_the_listed_apps() {
         assert_eq!(rule("true").unwrap(), MigrateRule::Writers);
         assert_eq!(rule("false").unwrap(), MigrateRule::Nobody);
         let notes = AppName::new("notes").unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_zero_is_refused() {
+    fn a_migration_timeout_of_zero_is_refused() {
         let error = rule("true\nmigration_timeout = \"0s\"").unwrap_err();
         assert!(error.contains("`sql.notes.migration_timeout`"), "{error}");
     }

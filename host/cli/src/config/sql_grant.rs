@@ -73,8 +73,8 @@ pub(super) fn rules_by_database(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule
     databases
 }
 
-/// Returns the intersection of both rules. The functions are those of `granted` only, because the
-/// author of an app does not know what the functions of the operator's database do.
+/// Returns the intersection of both rules. The functions of the result are those of `granted`,
+/// because the author of an app does not know which functions the operator's database has.
 pub fn intersect_sql_rules(requested: &SqlRule, granted: &SqlRule) -> SqlRule {
     let tables = match (&requested.tables, &granted.tables) {
         (Some(requested), Some(granted)) => {

@@ -30,7 +30,7 @@ pub struct StoreConfig {
     pub kind: StoreKind,
     /// The database; only for [`StoreKind::Postgres`].
     pub database: Option<StoreDatabase>,
-    /// Commit delay: the maximum time that a batch waits for others to share its commit, if no
+    /// Commit delay: the maximum time that a batch waits for other batches to share a commit, if no
     /// caller awaits the batch. Default: [`DEFAULT_COMMIT_DELAY`].
     commit_delay: Option<HumanDuration>,
 }
@@ -152,7 +152,7 @@ impl StoreDatabase {
     }
 }
 
-/// The URL can contain a password.
+/// The output omits the URL, which can contain a password.
 impl fmt::Debug for StoreDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreDatabase")

@@ -13,7 +13,8 @@ use crate::config::secret_placeholder::{FindSecret, expand_secrets};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryTable {
-    /// URL of a service that receives traces by OTLP over HTTP. Without it, no traces are sent.
+    /// URL of a service that receives traces by OTLP over HTTP. Without this setting, no traces are
+    /// sent.
     pub otlp: Option<String>,
     /// Headers of every request; the placeholder `{{secret:NAME}}` is replaced.
     pub headers: BTreeMap<String, String>,
@@ -56,7 +57,11 @@ impl TelemetryTable {
         }
         if self.public_key_env.is_some() != self.secret_key_env.is_some() {
             let message = "the public and the secret key are required together".to_owned();
-            add("public_key_env", message, "write `secret_key_env` as well, or neither");
+            add(
+                "public_key_env",
+                message,
+                "set both `public_key_env` and `secret_key_env`, or neither",
+            );
         }
     }
 
@@ -121,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_a_warning_and_no_failure() {
+    fn a_missing_key_is_a_warning_and_not_an_error() {
         let (found, warnings) = settings(
             "otlp = 'http://a'\npublic_key_env = 'PUBLIC'\nsecret_key_env = 'NO'\ncontent = false",
         );

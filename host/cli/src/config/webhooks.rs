@@ -37,7 +37,7 @@ impl WebhooksConfig {
     /// # Errors
     ///
     /// A message if the configured secret is missing or invalid. Webhooks are not sent unsigned in
-    /// this case, because a receiver expects signed ones.
+    /// this case, because a receiver expects signed webhooks.
     pub fn settings(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_secret_must_exist() {
+    fn the_configured_secret_of_webhooks_must_exist() {
         assert!(config("").settings(&env).unwrap().signing_key.is_none());
         assert!(config("secret_env = 'SECRET'").settings(&env).unwrap().signing_key.is_some());
         let missing = config("secret_env = 'OTHER'").settings(&env).unwrap_err();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_parsed() {
+    fn rules_for_allowed_addresses_are_parsed() {
         let fine = config("allow = ['http://127.0.0.1:*', 'https://*.internal.example']");
         let mut problems = Vec::new();
         fine.check(&mut problems);

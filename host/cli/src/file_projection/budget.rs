@@ -14,7 +14,7 @@ use wattle_run::quota::{RequestTime, UsageMeter, charged_bytes};
 use crate::file_projection::write::WrittenFile;
 use crate::files_folder::FilesFolder;
 
-/// The remaining limits of the files of one run.
+/// The remaining number and bytes of the files of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunBudget {
     files: usize,
@@ -39,9 +39,9 @@ impl RunBudget {
         Ok(self.run_bytes.min(self.app_bytes))
     }
 
-    /// Counts the bytes of a file. They always count for the run. They count for the app only if
-    /// the file did not exist with the same content, so that files of a run that are written again
-    /// do not count for the app twice.
+    /// Counts the bytes of a file. The bytes always count against the limit of the run. They count
+    /// against the limit of the app only if the file did not already exist with the same content,
+    /// so that the files of a run that is projected again do not count twice.
     pub(super) fn finish_file(&mut self, written: WrittenFile) {
         self.run_bytes = self.run_bytes.saturating_sub(written.bytes);
         if written.is_new {
@@ -57,7 +57,7 @@ impl RunBudget {
     }
 }
 
-/// The bytes of the files of all apps.
+/// The total size of the files of each app, in bytes.
 pub(super) struct AppUsage {
     clock: Arc<dyn Clock>,
     meters: HashMap<AppName, UsageMeter>,
@@ -68,9 +68,9 @@ impl AppUsage {
         Self { clock, meters: HashMap::new() }
     }
 
-    /// Returns how many of `allowed` bytes are left to the files of an app in its `folders`.
-    /// Measures the folders on first use, and again if less than `wanted` is left. Between two
-    /// measurements, only the files that this host writes are counted.
+    /// Returns the number of bytes, out of `allowed`, that the files of an app in its `folders` may
+    /// still take. Measures the folders on first use, and again if less than `wanted` is left.
+    /// Between two measurements, only the files that this host writes are counted.
     pub(super) async fn remaining(
         &mut self,
         app: &AppName,
@@ -80,7 +80,7 @@ impl AppUsage {
     ) -> u64 {
         let measure = move || async move {
             let measured = tokio::task::spawn_blocking(move || bytes_in(&folders, allowed)).await;
-            // A measurement that panics allows nothing more.
+            // If the measurement panics, no further files are allowed.
             Ok::<_, Infallible>(measured.unwrap_or(allowed))
         };
         let times = RequestTime::of_unshared(self.clock.as_ref());
@@ -97,20 +97,21 @@ impl AppUsage {
     }
 }
 
-/// Returns the bytes of all files in folders, or more than `limit` as soon as there are more.
+/// Returns the total size of all files in folders, in bytes. Stops at a size above `limit`.
 fn bytes_in(folders: &BTreeSet<FilesFolder>, limit: u64) -> u64 {
     let paths: BTreeSet<PathBuf> = folders.iter().map(FilesFolder::path).collect();
-    // A folder inside of another one is counted with it.
+    // A folder inside of another folder is counted with the outer folder.
     let is_outermost = |folder: &&FilesFolder| {
         !folder.path().ancestors().skip(1).any(|above| paths.contains(above))
     };
     let mut bytes = 0_u64;
     for folder in folders.iter().filter(is_outermost) {
-        // A folder that does not exist has no files, and neither has one behind a link.
+        // A folder that does not exist, or that is behind a link, counts as empty.
         let Ok(opened) = folder.open() else { continue };
         let mut remaining = vec![PathBuf::from(".")];
         while let Some(inside) = remaining.pop() {
-            // The path of a folder that has become a link meanwhile reaches nothing outside.
+            // A folder that has been replaced with a link in the meantime is not followed out of
+            // the root folder.
             for entry in read_dir(&opened, &inside).into_iter().flatten().flatten() {
                 // Links are not followed.
                 let Ok(found) = entry.metadata() else { continue };
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_their_number_are_refused() {
+    fn files_above_the_maximum_number_are_refused() {
         let mut budget = RunBudget::new(u64::MAX, u64::MAX);
         assert!((0..RUN_FILES).all(|_| budget.begin_file().is_ok()));
         assert_eq!(budget.begin_file(), Err("run_files"));
@@ -181,7 +182,7 @@ mod tests {
         fs::remove_file(inner.join("large")).unwrap();
         usage.add(&app, 10_000);
         assert_eq!(usage.remaining(&app, folders(), 50_000, 20_000).await, 40_000 - used);
-        // There is too little left, but the measurement is new.
+        // Less than the wanted size is left, but the folders were measured recently.
         assert_eq!(usage.remaining(&app, folders(), 50_000, 40_000).await, 40_000 - used);
         clock.advance_ms(u32::try_from(MEASURE_INTERVAL_MS).unwrap());
         let remaining = usage.remaining(&app, folders(), 50_000, 40_000).await;

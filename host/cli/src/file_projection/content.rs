@@ -16,7 +16,7 @@ use crate::file_projection::pretty::PrettyWriter;
 /// The only key of a blob reference.
 const REFERENCE_KEY: &str = "$blob";
 
-/// Maximum size of all inlined blobs of a file, in bytes. They are in memory while the file is
+/// Maximum size of all inlined blobs of a file, in bytes. The blobs are in memory while the file is
 /// written. A blob that does not fit remains a reference.
 const MAX_INLINED_BYTES: u64 = 16 << 20;
 
@@ -80,7 +80,7 @@ fn reference(field: &Value) -> Option<BlobRef> {
     BlobRef::parse(fields.get(REFERENCE_KEY)?.as_str()?)
 }
 
-/// Returns the text of a blob of at most `limit` bytes that is a JSON document.
+/// Returns the text of a blob, if it is a JSON document of at most `limit` bytes.
 async fn read(blobs: &dyn BlobStore, blob: BlobRef, limit: u64) -> Option<Bytes> {
     let info = blobs.stat(blob).await.ok()?;
     if info.size > limit {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reference_without_a_json_document_stays() {
+    async fn a_reference_to_a_blob_that_is_not_json_is_kept() {
         let blobs = InMemoryBlobs::new();
         for bytes in [&b"{\"a\":"[..], b"\"\xff\"", b"1 2"] {
             let content = json!({ "blob": put(&blobs, bytes).await });

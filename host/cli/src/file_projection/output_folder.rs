@@ -12,14 +12,15 @@ use crate::files_folder::FilesFolder;
 use crate::load::grants::GrantTables;
 
 /// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
-/// `[files.node_io]`. The app chooses the name of the projection. The suffix keeps it from
-/// selecting a variable with another meaning, such as `HOME`.
+/// `[files.node_io]`. The app chooses the name of the projection. Because of the suffix, the app
+/// cannot select a variable with another meaning, such as `HOME`.
 const VARIABLE_SUFFIX: &str = "_LOG_DIR";
 
 /// Returns the folder of an app's file projection `name`. Returns `None` if the operator disables
-/// the projection, if its files could overwrite files of the host, or if a component could replace
-/// a part of the path with the grants of `tables`. Such a folder of an app or of the configuration
-/// is rejected earlier, so it comes from an environment variable.
+/// the projection, if its files could overwrite files of the host, or if the grants of `tables`
+/// would permit a component to replace a part of the path. In the last two cases the folder comes
+/// from an environment variable, because such folders in `app.toml` or in the configuration are
+/// rejected earlier.
 pub(super) fn output_folder(
     config: &Config,
     tables: &GrantTables,
@@ -39,7 +40,7 @@ pub(super) fn output_folder(
     if let Some(host_file) = config.host_files().conflicting(&folder, &mapping.fixed_parts()) {
         tracing::warn!(
             %app, files = name, folder = %folder.display(), own = %host_file.display(),
-            "files of a run are not written: their folder meets a name of the host's own in the \
+            "files of a run are not written: their folder conflicts with a file of the host in the \
              data folder; set the environment variable of the folder to another one"
         );
         return None;
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_cannot_name_a_folder_of_the_host() {
+    fn a_variable_that_names_a_folder_of_the_host_is_refused() {
         for own in ["blobs", "/data", "/data/tenant-routes.json", "versions/x"] {
             let env: &'static [(&str, &str)] = vec![("NODE_IO_LOG_DIR", own)].leak();
             assert_eq!(folder(None, env), None, "{own}");

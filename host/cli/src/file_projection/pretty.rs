@@ -5,7 +5,7 @@ use std::io::{self, Write};
 /// Spaces of one level.
 const INDENT: &[u8] = b"  ";
 
-/// A writer that indents the valid JSON text that it gets, as `serde_json::to_writer_pretty` does.
+/// A writer that indents valid JSON text like `serde_json::to_writer_pretty`.
 pub(super) struct PrettyWriter<W> {
     out: W,
     depth: usize,
@@ -19,7 +19,7 @@ enum Position {
     Opened,
     /// Inside a string. The flag is true if a backslash escapes the next character.
     String(bool),
-    /// Anywhere else.
+    /// At any other position.
     Other,
 }
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_indented_like_a_value() {
+    fn text_is_indented_like_the_pretty_form_of_its_value() {
         for value in [
             json!(null),
             json!([]),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_outside_of_texts_are_replaced() {
+    fn white_space_outside_of_strings_is_replaced() {
         let text = pretty(" { \"a b\" :\t[ 1 ,\r\n2 ] } ");
         assert_eq!(text, "{\n  \"a b\": [\n    1,\n    2\n  ]\n}\n");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({ "a b": [1, 2] }));

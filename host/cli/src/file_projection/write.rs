@@ -1,5 +1,5 @@
-//! Writes files atomically, and compares them with existing files. Neither operation has a whole
-//! file in memory.
+//! Writes files atomically, and compares them with existing files. Neither operation needs the
+//! whole file in memory.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write};
@@ -11,7 +11,7 @@ use wattle_graph::json_text::LimitedWriter;
 use crate::file_projection::content::FileContent;
 use crate::files_folder::FilesFolder;
 
-/// A file that was written, or that had the content before.
+/// A file that was written, or that already had the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrittenFile {
     /// Size of the file.
@@ -20,8 +20,8 @@ pub(super) struct WrittenFile {
     pub(super) is_new: bool,
 }
 
-/// Writes a file, unless it exists with this content. `path` is relative to the folder. `seq` is
-/// the sequence number of the event.
+/// Writes a file, unless the file already exists with the same content. `path` is relative to the
+/// folder. `seq` is the sequence number of the event.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub(super) fn file(
         Comparison::Missing => {}
         Comparison::Same(bytes) => return Ok(WrittenFile { bytes, is_new: false }),
         Comparison::Different => {
-            // Another event's file has this name, so the sequence number is added.
+            // The file of another event has this name, so the sequence number is added to the name.
             name = numbered_name(&name, seq);
             if let Comparison::Same(bytes) = compare(&folder, &name, content, limit)? {
                 return Ok(WrittenFile { bytes, is_new: false });
@@ -56,7 +56,7 @@ pub(super) fn file(
         Ok(WrittenFile { bytes, is_new: true })
     });
     renamed.inspect_err(|_| {
-        // The first error is reported. A draft that stays is removed by the next attempt.
+        // The first error is reported. If the draft cannot be removed, the next attempt removes it.
         let _ = remove_file(&folder, &draft);
     })
 }
@@ -68,7 +68,7 @@ fn write(folder: &File, name: &Path, content: &FileContent, limit: u64) -> io::R
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    // A new file is never opened through a link.
+    // `create_new` ensures that the file is not opened through a link.
     let file = open(folder, name, OpenOptions::new().write(true).create_new(true))?;
     let mut out = LimitedWriter::new(BufWriter::new(file), limit);
     content.write_to(&mut out)?;
@@ -88,7 +88,7 @@ enum Comparison {
     /// The file does not exist, or cannot be read. It can be a symbolic link that points out of its
     /// folder, which the new file replaces.
     Missing,
-    /// The file has the content, with this number of bytes.
+    /// The file has the same content, with this number of bytes.
     Same(u64),
     /// The content of the file differs.
     Different,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_again_is_idempotent_and_equal_names_get_a_number() {
+    fn writing_a_file_again_changes_nothing_and_equal_names_get_a_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/x.json");
         for is_new in [true, false] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_begins_like_another_one_is_another_file() {
+    fn a_file_that_only_begins_with_the_content_is_different() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.json");
         for found in ["", "{\n  \"n\": 1\n", "{\n  \"n\": 1\n}\n\n"] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_above_its_limit_leaves_nothing() {
+    fn a_file_above_the_size_limit_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.json");
         assert_eq!(put(&path, 7, 1, 12).unwrap_err().kind(), ErrorKind::FileTooLarge);

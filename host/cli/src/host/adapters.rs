@@ -149,7 +149,7 @@ async fn open_stores(
         }
         StoreKind::Redb => {
             let config = config.clone();
-            // Opening verifies checksums and may repair files, which can take long.
+            // Opening the files verifies checksums and may repair the files, which can take long.
             let opened = spawn_blocking(move || open_files(&config)).await;
             opened
                 .map_err(|error| Error::Setup { what: "the store", message: error.to_string() })?
@@ -184,7 +184,7 @@ fn open_files(config: &Config) -> Result<Stores, Error> {
     })
 }
 
-/// Returns the settings of the store's database, and a warning if there is one.
+/// Returns the settings of the store's database, and a warning for the operator if there is one.
 pub(super) fn postgres_config(
     config: &Config,
     env: &ReadEnv,

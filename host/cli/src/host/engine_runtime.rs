@@ -6,14 +6,14 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::Error;
 
-/// Minimum number of worker threads, so that a computing guest does not block all others.
+/// Minimum number of worker threads, so that a guest that computes does not block all other guests.
 const MIN_WORKERS: usize = 2;
 
-/// Number of polls between two checks of the network and timers. A guest computes for up to an
+/// Number of polls between two checks of the network and timers. A guest can compute for up to one
 /// epoch in one poll, so a worker checks after each poll.
 const EVENT_INTERVAL: u32 = 1;
 
-/// Timeout for guests to end when the host stops. They take a few epochs.
+/// Timeout for guests to end when the host stops. Guests need a few epochs to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A runtime that can be dropped in any context.
@@ -54,7 +54,8 @@ impl EngineRuntime {
 }
 
 impl Drop for EngineRuntime {
-    /// A regular drop blocks, and panics inside of another runtime.
+    /// The drop of a tokio runtime blocks, and panics inside of another runtime, so the runtime is
+    /// shut down in the background instead.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

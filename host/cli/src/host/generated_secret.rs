@@ -10,11 +10,11 @@ use crate::config::{Config, StoreKind};
 use crate::data_folder::{CACHE_KEY_FILE, LINK_KEY_FILE};
 use crate::error::Error;
 
-/// Size of a secret in bytes. It is generated from two random ids.
+/// Size of a secret in bytes. A secret is generated from two random ids.
 const SECRET_BYTES: usize = 32;
 
-/// Returns the secret of links. The first start generates it and stores it in the data folder. With
-/// an in-memory store, the secret is valid for this process only.
+/// Returns the secret of links. The first start generates the secret and stores it in the data
+/// folder. With an in-memory store, the secret is valid for this process only.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ fn generate() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat()
 }
 
-/// Reads a secret. If it does not exist, generates it and writes it atomically.
+/// Reads a secret. If the secret does not exist, generates a secret and writes it atomically.
 fn load_or_create(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
         Ok(known) if known.len() >= SECRET_BYTES => return Ok(known),
@@ -71,7 +71,7 @@ fn load_or_create(path: &Path) -> io::Result<Vec<u8>> {
 fn wrong_length_message(bytes: usize) -> String {
     format!(
         "the secret has {bytes} bytes, not {SECRET_BYTES}; delete the file to generate a new \
-         secret, which invalidates everything that the old one signed"
+         secret, which invalidates everything that the old secret signed"
     )
 }
 

@@ -10,7 +10,7 @@ use crate::env::ReadEnv;
 use crate::error::Error;
 use crate::host::secrets::find_secret;
 
-/// Opens the configured MCP servers. Each connection is established on first use.
+/// Opens the configured MCP servers. The connection to a server is established on first use.
 pub(crate) fn open_mcp_servers(
     config: &Config,
     env: &ReadEnv,

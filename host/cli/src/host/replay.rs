@@ -1,8 +1,8 @@
 //! Code and ports for a replay.
 //!
 //! No store file, database or network connection is opened, so that a replay changes and calls
-//! nothing. Only the blobs are read, because the journal contains only references to them. If they
-//! cannot be opened, the replay continues without them.
+//! nothing. Only the blobs are read, because the journal contains only references to them. If the
+//! blobs cannot be opened, the replay continues without them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +42,8 @@ impl ReplayHost {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`], [`Error::Store`] or [`Error::File`].
+    /// [`Error::Setup`] if a part of the configuration cannot be used, [`Error::Store`] if a store
+    /// cannot be read, and [`Error::File`] if a file cannot be read or written.
     pub async fn open(config: Config) -> Result<Self, Error> {
         let blobs = blobs(&config).await?;
         let links = BlobLinks::new(&link_secret(&config)?);
@@ -67,8 +68,8 @@ impl ReplayHost {
     }
 
     /// Returns the app in the version to which a thread is pinned: the code in the export, or else
-    /// a loaded or an archived version. Waits for apps that are still being loaded if neither has
-    /// it.
+    /// a loaded or an archived version. If none of them has the version, waits for apps that are
+    /// still being loaded.
     ///
     /// # Errors
     ///
@@ -90,8 +91,8 @@ impl ReplayHost {
         Ok(find().map(|(app, _)| app))
     }
 
-    /// Returns the newest version of an app. Waits for apps that are still being loaded if it is
-    /// not loaded.
+    /// Returns the newest version of an app. If the app is not loaded, waits for apps that are
+    /// still being loaded.
     pub async fn newest(&self, app: &AppName) -> Option<Arc<App>> {
         if self.catalog.app(app).is_none() {
             warn(self.later_changes.lock().await.all(Output::note).await);
@@ -119,7 +120,8 @@ pub(crate) async fn ports_for_export(export: &Export, host: &Ports) -> Ports {
 async fn blobs_of(export: &Export) -> Arc<dyn BlobStore> {
     let blobs = InMemoryBlobs::new();
     for file in &export.blobs {
-        // The put cannot fail: memory accepts every blob that a disk has accepted.
+        // The put cannot fail, because a store in memory accepts every blob that a store on disk
+        // has accepted.
         let _ = blobs.put(file.bytes.0.clone(), &file.media_type).await;
     }
     Arc::new(blobs)

@@ -1,4 +1,4 @@
-//! Secrets that the host uses itself.
+//! Secrets that the host itself uses.
 
 use crate::config::{Config, Secret};
 use crate::env::ReadEnv;

@@ -10,7 +10,7 @@ use crate::env::ReadEnv;
 use crate::error::Error;
 use crate::host::secrets::find_secret;
 
-/// Opens the statistics, in the memory that all hosts of the store share.
+/// Opens the statistics, which are kept in the long-term memory that all hosts of the store share.
 pub(super) fn open_statistics(
     config: &Config,
     memory: &Arc<dyn Memory>,
@@ -18,7 +18,7 @@ pub(super) fn open_statistics(
 ) -> RunStatistics {
     let model = &config.model;
     let mut prices = model.prices.clone();
-    // Statistics have the name of the route, also if an alias replaces the model.
+    // Statistics contain the model name of the route, even if an alias replaces the model.
     for (name, alias) in &model.aliases {
         if let Some(price) = model.prices.get(&alias.model) {
             prices.entry(name.clone()).or_insert(*price);

@@ -1,4 +1,4 @@
-//! The folder of an app, and what is loaded from it.
+//! The folder of an app, and the app that is loaded from the folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::load::migrations::DatabaseMigrations;
 /// Plugins by name.
 pub type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 
-/// The folder of an app, and what is required to load it.
+/// The folder of an app, and everything that is required to load the app.
 pub struct AppFolder<'a> {
     /// Path of the folder.
     pub folder: &'a Path,
@@ -25,8 +25,9 @@ pub struct AppFolder<'a> {
     pub manifest: &'a Manifest,
     /// Files of its components.
     pub files: &'a ComponentFiles,
-    /// Whether this is an archived version, whose migrations were applied when it was current, or
-    /// an app for a replay, which applies none.
+    /// Whether the migrations of the app are ignored. This is the case for an archived version,
+    /// whose migrations were applied when it was the current version, and for an app of a replay,
+    /// which applies no migrations.
     pub is_archived: bool,
     /// Configuration of the operator.
     pub config: &'a Config,
@@ -34,7 +35,7 @@ pub struct AppFolder<'a> {
     pub tables: &'a GrantTables,
     /// Sandbox that loads components.
     pub sandbox: &'a dyn Sandbox,
-    /// Databases, whose dialects decide which migrations are read.
+    /// Databases, whose dialects determine which migrations are read.
     pub databases: &'a Databases,
     /// Standalone plugins of the plugins folder.
     pub standalone: &'a Plugins,

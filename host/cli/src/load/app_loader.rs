@@ -24,8 +24,8 @@ use crate::load::turns::Turn;
 use crate::load::{names, page, plugin_file, projections};
 
 impl AppFolder<'_> {
-    /// Loads the app. Its migrations are only read. Returns `None` if a component needs another
-    /// turn.
+    /// Loads the app. The migrations of the app are read but not applied. Returns `None` if a
+    /// component needs another turn.
     ///
     /// # Errors
     ///
@@ -37,8 +37,8 @@ impl AppFolder<'_> {
         let mut problems = check_web(manifest, &own);
         let named = manifest.components.keys().map(|name| ("plugin name", name.as_str()));
         let named = named.chain([("app name", manifest.app.name.as_str())]);
-        // An archived version with such names is still loaded for the threads that are pinned to
-        // it.
+        // The names of an archived version are not checked, so that threads that are pinned to the
+        // version can continue.
         let named = named.filter(|_| !self.is_archived);
         problems.extend(named.filter_map(|(what, name)| names::problem(what, name)));
         let graphs = self.graphs(manifest, &own).await.unwrap_or_else(|found| {
@@ -96,8 +96,8 @@ impl AppFolder<'_> {
         Ok(Some(LoadedApp { app, notes, migrations }))
     }
 
-    /// Reads and checks the graphs on a blocking thread: the check compiles every schema of the
-    /// document, and one of a plugin for each node.
+    /// Reads and checks the graphs on a blocking thread, because the check compiles all schemas of
+    /// the document, and a schema of a plugin for each node.
     async fn graphs(&self, manifest: &Manifest, own: &Plugins) -> Result<Vec<Graph>, Vec<String>> {
         if !manifest.has_graphs(self.folder) {
             return Ok(Vec::new());
@@ -158,8 +158,8 @@ impl AppFolder<'_> {
         self.scripts_in(folder, total).map_err(|error| error.to_string())
     }
 
-    /// Reads the migrations in a folder. No file is read if their sizes exceed `total`, because a
-    /// sparse file can have any size.
+    /// Reads the migrations in a folder. If the total size of the files exceeds `total`, no file is
+    /// read, because a sparse file can have any size.
     fn scripts_in(&self, folder: &Path, total: &mut TotalSize) -> Result<Vec<Script>, FileError> {
         let mut entries = file::list(self.folder, folder)?;
         entries.retain(|entry| entry.has_ending("sql"));
@@ -184,7 +184,7 @@ pub async fn components(
     let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
     for (name, location) in files {
         let loaded = plugin_file::load_as(sandbox, name, location, &mut Turn::unlimited()).await;
-        // A turn without limits compiles every component.
+        // In a turn without limits, every component is compiled.
         let loaded = loaded.and_then(|it| it.ok_or_else(|| "it was not compiled".to_owned()));
         match loaded {
             Ok(plugin) => drop(plugins.insert(name.clone(), plugin)),

@@ -31,7 +31,7 @@ pub(super) struct AppPlugins {
 }
 
 impl AppPlugins {
-    /// Collects the app's own plugins and those that its graphs use, and then the plugins that
+    /// Collects the app's own plugins, the plugins that its graphs use, and then the plugins that
     /// provide granted tools.
     pub(super) fn collect(app: &AppFolder<'_>, own: Plugins, graphs: &[Graph]) -> Self {
         let mut app_plugins = Self { plugins: own, ..Self::default() };
@@ -39,8 +39,8 @@ impl AppPlugins {
             app_plugins.add_standalone(app, name);
         }
         if app.is_archived {
-            // An archived version has all plugins that it used, even if its grants have changed
-            // since then.
+            // An archived version keeps all plugins that it used when it was archived, even if its
+            // grants have changed since then.
             for name in app.standalone.keys() {
                 app_plugins.add_standalone(app, name);
             }
@@ -94,8 +94,8 @@ impl AppPlugins {
         self.problems.extend(problem.filter(|_| !app.is_archived));
     }
 
-    /// Notes the tools that no plugin can call by bare name, because several plugins provide them.
-    /// Tools of MCP servers are not known at this time.
+    /// Adds a note for each bare name that no plugin can use, because several plugins provide a
+    /// tool of this name. Tools of MCP servers are not known at this time.
     fn note_ambiguous_tools(&mut self) {
         for (user, grants) in &self.grants {
             let mut providers: BTreeMap<String, BTreeSet<&PluginName>> = BTreeMap::new();

@@ -35,7 +35,7 @@ const NAME_DIGITS: usize = 32;
 struct Index {
     app: AppName,
     versions: BTreeSet<Digest>,
-    /// The version of each graph. Empty if an older host wrote the index.
+    /// The version of each graph. The map is empty if an older host wrote the index.
     #[serde(default)]
     graphs: BTreeMap<GraphName, Digest>,
     components: BTreeSet<PluginName>,
@@ -54,8 +54,8 @@ impl ArchivedVersion {
         &self.index.app
     }
 
-    /// Returns the version of each graph with the name of the graph. The name is unknown if an
-    /// older host archived the version.
+    /// Returns the versions of the graphs, each with the name of its graph. The name is unknown if
+    /// an older host archived the version.
     pub(super) fn versions(&self) -> impl Iterator<Item = (Digest, Option<GraphName>)> {
         let Index { versions, graphs, .. } = &self.index;
         versions.iter().map(move |version| {
@@ -64,7 +64,8 @@ impl ArchivedVersion {
         })
     }
 
-    /// Returns the components of the app, and those of other plugins that its graphs use.
+    /// Returns the components of the app, and the components of standalone plugins that its graphs
+    /// use.
     pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
         let location = |name: &PluginName| {
             let (folder, path) = (self.folder.clone(), component_file(name).into());
@@ -99,7 +100,7 @@ fn component_file(plugin: &PluginName) -> String {
 }
 
 /// Archives a newly installed version. Returns its folder. A failure is only logged, because the
-/// version itself can be used.
+/// version can be used without the archive.
 pub(super) fn save(
     config: &Config,
     app: &App,
@@ -107,7 +108,7 @@ pub(super) fn save(
     folder: &Path,
     files: &ComponentFiles,
 ) -> Option<PathBuf> {
-    // With an in-memory store, no thread outlives the process.
+    // With an in-memory store, no thread outlives the process, so no version is archived.
     if config.store.kind == StoreKind::Memory {
         return None;
     }
@@ -152,7 +153,7 @@ fn folder_of(config: &Config, app: &App) -> PathBuf {
 ///
 /// # Errors
 ///
-/// If a file was deleted or changed since it was loaded.
+/// An error if a file was deleted or has changed since it was loaded.
 pub(super) fn files(
     config: &Config,
     app: &App,
@@ -224,7 +225,7 @@ fn code_file(path: &str, bytes: Vec<u8>) -> CodeFile {
 ///
 /// # Errors
 ///
-/// If a file cannot be written, or its path points outside of the folder.
+/// An error if a file cannot be written, or if its path points outside of the folder.
 pub(super) fn unpack(files: &[CodeFile], folder: &Path) -> io::Result<()> {
     for file in files {
         if !is_inside(Path::new(&file.path)) {

@@ -10,7 +10,7 @@ use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::ByteSize;
 
-/// What a refresh does with one file or folder.
+/// An action of a refresh on one file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// An app was installed.
@@ -36,21 +36,21 @@ pub enum Change {
         /// Names of the sections.
         sections: Vec<&'static str>,
     },
-    /// A component is being compiled. Sent at the begin of the compilation, and again while it
-    /// continues.
+    /// A component is being compiled. This change is sent at the start of the compilation, and
+    /// again while the compilation continues.
     Compiling {
         /// File of the component.
         path: PathBuf,
         /// Size of the file.
         bytes: u64,
-        /// Time since the begin.
+        /// Time since the start of the compilation.
         elapsed: Duration,
     },
     /// The compilation of a component has ended.
     Compiled {
         /// File of the component.
         path: PathBuf,
-        /// Time since the begin.
+        /// Time since the start of the compilation.
         elapsed: Duration,
     },
     /// A plugin was loaded.
@@ -63,13 +63,13 @@ pub enum Change {
         /// Path of its folder or file.
         path: PathBuf,
     },
-    /// A newly read app is not installed, because it claims paths of another app.
+    /// A newly read app is not installed, because it claims paths that another app already has.
     Conflict {
         /// Folder of the rejected app.
         path: PathBuf,
         /// Error that names the claimed path.
         error: wattle_api::error::Error,
-        /// Whether the version that was loaded from the path before stays in use.
+        /// Whether the version that was previously loaded from the path stays in use.
         keeps_old: bool,
     },
     /// A file or folder could not be loaded.
@@ -78,7 +78,7 @@ pub enum Change {
         path: PathBuf,
         /// Reason of the failure, and a hint.
         message: String,
-        /// Whether the version that was loaded from the path before stays in use.
+        /// Whether the version that was previously loaded from the path stays in use.
         keeps_old: bool,
     },
 }
@@ -88,7 +88,7 @@ pub enum Change {
 pub enum Severity {
     /// A load is in progress.
     Progress,
-    /// Nothing to do.
+    /// The operator need not do anything.
     Note,
     /// The operator should know.
     Warning,
@@ -154,7 +154,7 @@ fn not_loaded_message(
     vec![(Severity::Error, format!("`{path}` is not loaded{stays}: {reason}"))]
 }
 
-/// The changes of a refresh. The files are loaded in the background, also if this is dropped.
+/// The changes of a refresh. The files are loaded in the background even if this value is dropped.
 pub struct Changes {
     receiver: mpsc::UnboundedReceiver<Change>,
 }
@@ -192,7 +192,7 @@ impl Changes {
 }
 
 /// Adds a result, or reports the progress of a load. An app that is read again after a plugin was
-/// loaded is listed once.
+/// loaded is listed only once.
 fn add(changes: &mut Vec<Change>, change: Change, report: &impl Fn(&str)) {
     if let [(Severity::Progress, text)] = change.messages().as_slice() {
         report(text);

@@ -1,7 +1,7 @@
 //! Names that folders and files claim.
 //!
 //! The operator configures apps and plugins by name. A name therefore belongs to one folder or
-//! file, and the configuration for it applies to no other one.
+//! file, and the configuration for the name applies to no other folder or file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::load::load_state::LoadState;
 use crate::paths::canonical;
 
-/// Returns an error message if the table of an app in the configuration is for another folder.
+/// Returns an error message if `[apps.<name>]` in the configuration applies to another folder.
 pub(super) fn wrong_folder(config: &Config, app: &AppName, folder: &Path) -> Option<String> {
     let own = canonical(&config.folder_of_app(app)?);
     let folder = canonical(folder);
@@ -37,7 +37,7 @@ pub(super) fn duplicate_app(
     folder: &Path,
     state: &LoadState,
 ) -> Option<String> {
-    // Only the folder in the configuration is loaded.
+    // An app with a table is loaded only from the folder in the configuration.
     if config.apps.contains_key(app) {
         return None;
     }
@@ -83,7 +83,7 @@ pub(super) fn duplicate_files(
     )
 }
 
-/// Describes which of two folders or files with one name the host loads.
+/// Describes which of two folders or files with the same name the host loads.
 fn what_is_loaded(in_use: Option<&PathBuf>) -> String {
     match in_use {
         Some(path) => format!("keeps the version that it has loaded from `{}`", path.display()),

@@ -1,7 +1,7 @@
 //! Compiles components in separate processes of this program.
 //!
-//! The host starts its own executable with a hidden command. Another executable that uses this
-//! crate lacks the command, so it compiles in its own process, unless it selects an executable.
+//! The host starts its own executable with a hidden command. Other executables that use this crate
+//! lack the command. They compile in their own process, unless they select an executable.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,8 +16,8 @@ pub const COMMAND: &str = "compile-component";
 /// The compiler that this process has selected.
 static SELECTED: OnceLock<Compiler> = OnceLock::new();
 
-/// Runs this process as a worker that a host has started: compiles one component. Called before any
-/// part of a host is set up.
+/// Compiles one component in this process, which a host has started as a worker. The caller must
+/// call this function before it sets up any part of a host.
 pub fn run_worker(cpu_seconds: u64, memory_bytes: u64) -> ExitCode {
     worker::run(WorkerLimits { cpu_seconds, memory_bytes })
 }

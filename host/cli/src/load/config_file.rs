@@ -1,4 +1,4 @@
-//! The configuration file, which is read again when it has changed.
+//! The configuration file, which is read again after each change.
 
 use std::path::Path;
 
@@ -27,7 +27,8 @@ pub(super) struct ConfigFile {
 pub(super) enum ChangeFilter {
     /// All changes.
     Any,
-    /// Only the change with this fingerprint, after which the file has not changed for a while.
+    /// Only the change that led to this fingerprint, because the file has not changed again for
+    /// some time.
     Settled(Option<Fingerprint>),
 }
 
@@ -60,8 +61,8 @@ impl ConfigFile {
         (since.elapsed() >= DEBOUNCE).then(|| fingerprint.clone())
     }
 
-    /// Defers a change of the file. Returns the time at which the file can be read unless it
-    /// changes again before.
+    /// Defers a change of the file. Returns the time from which the file may be read, if it does
+    /// not change again before that time.
     pub(super) fn defer(&mut self, fingerprint: Fingerprint) -> Instant {
         let known = self.deferred.take().filter(|(known, _)| *known == fingerprint);
         let (_, since) =
@@ -96,8 +97,8 @@ impl ConfigFile {
 /// change. The first call always finds a change, because the file can have changed since the host
 /// read it.
 ///
-/// A file that changes while it is read counts as not read: a part of it can be valid and grant
-/// more than the whole file.
+/// The result of reading is discarded if the file changes during the read, because a part of the
+/// file can be valid and grant more than the whole file.
 pub(super) fn reread(
     started: &Config,
     known: Option<&Fingerprint>,
@@ -111,8 +112,9 @@ pub(super) fn reread(
     if matches!(filter, ChangeFilter::Settled(settled) if settled.as_ref() != Some(&fingerprint)) {
         return FileCheck::Changing(fingerprint);
     }
-    // The other sections apply after a restart. Until then, the folders of the host are those with
-    // which it has started, and no table may grant them.
+    // The other sections apply after a restart. Until the restart, the host uses the folders of the
+    // configuration with which it started, so the new tables of grants must not grant these
+    // folders.
     let read = || -> Result<Box<Config>, Error> {
         let config = config::read(Some(file))?;
         started.check_grants_of(&config)?;
@@ -169,7 +171,7 @@ mod tests {
         let FileCheck::Read(first) = reread(&started, None, &ChangeFilter::Any) else { panic!() };
         known.record(&started, &first);
         assert!(matches!(check(&known), FileCheck::Unchanged));
-        // Each part of the file is valid.
+        // Each of these partial contents of the file is a valid configuration.
         for part in ["[grants.shop]\n", "[grants.shop]\nllm = [\"chat\"]\n"] {
             fs::write(&file, part).unwrap();
             let FileCheck::Changing(fingerprint) = check(&known) else { panic!("{part} was read") };

@@ -58,7 +58,7 @@ impl Loader {
     /// A message if the code cannot be loaded, or differs from what the export declares.
     pub async fn load_exported(&self, export: &Export) -> Result<Arc<App>, String> {
         let code = export.code.clone();
-        // The folder must exist until the code is loaded, and is deleted when `_folder` is dropped.
+        // `_folder` must live until the code is loaded, because dropping it deletes the folder.
         let (_folder, archived) = blocking(move || {
             let folder = tempfile::tempdir()?;
             archive::unpack(&code, folder.path())?;
@@ -113,7 +113,7 @@ fn check(app: &App, export: &Export) -> Result<(), String> {
 }
 
 impl LoaderInner {
-    /// Locks the sources and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the sources and ignores poisoning: no code that holds the lock can panic.
     pub(super) fn sources(&self) -> std::sync::MutexGuard<'_, super::Sources> {
         self.sources.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -2,10 +2,11 @@
 //! read.
 //!
 //! Files in the plugins folder are untrusted. The path of a file is resolved one component at a
-//! time from the app's folder, and no component may be a symbolic link. No file outside of the
-//! folder is therefore opened, even if a component is replaced meanwhile. Only regular files are
-//! opened: a device may have no end, and a pipe or a socket blocks its reader. At most `limit`
-//! bytes are read, and a file that changes while it is read is rejected.
+//! time from the app's folder, and no component may be a symbolic link. Therefore no file outside
+//! of the folder is opened, even if another process replaces a component of the path in the
+//! meantime. Only regular files are opened: a device may have no end, and a pipe or a socket blocks
+//! its reader. At most `limit` bytes are read, and a file that changes while it is read is
+//! rejected.
 
 use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, Read as _};
@@ -17,18 +18,19 @@ use cap_primitives::fs::{
 };
 use wattle_graph::check::DOCUMENT_LIMIT_BYTES;
 
-/// Maximum size of `app.toml` in bytes. It contains names and settings; those of the bundled apps
-/// have 4 KiB.
+/// Maximum size of `app.toml` in bytes. The manifest contains names and settings; the manifests of
+/// the bundled apps have about 4 KiB.
 pub const MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Maximum size in bytes of a graph file, of a text file that a node uses, and of a stream
-/// description. The graph crate applies the same limit to what they become part of.
+/// description. The graph crate applies the same limit to the documents that contain these files.
 pub const DOCUMENT_BYTES: u64 = DOCUMENT_LIMIT_BYTES as u64;
 
-/// Maximum size of a component in bytes. It equals the limit of the sandbox.
+/// Maximum size of a component in bytes. This size equals the limit of the sandbox.
 pub const COMPONENT_BYTES: u64 = 64 << 20;
 
-/// Maximum size of a migration in bytes. A migration can contain rows as well.
+/// Maximum size of a migration in bytes. The limit is high, because a migration can also insert
+/// rows.
 pub const MIGRATION_BYTES: u64 = 16 << 20;
 
 /// Maximum number of entries of a folder that is listed for an app.
@@ -160,7 +162,7 @@ impl FileLocation {
         match self {
             Self::Inside { folder, path } => read(folder, path, limit),
             Self::Named(path) => {
-                // Symbolic links of the operator are resolved before the file is checked.
+                // Symbolic links in a path of the operator are resolved before the file is checked.
                 let real = path.canonicalize().map_err(|source| unreadable(path, source))?;
                 match (real.parent(), real.file_name()) {
                     (Some(folder), Some(name)) => read(folder, Path::new(name), limit),
@@ -195,7 +197,7 @@ pub fn read_text(folder: &Path, path: &Path, limit: u64) -> Result<String, FileE
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: folder.join(path) })
 }
 
-/// The size of several files that are read together.
+/// The total size of several files, which has a limit.
 #[derive(Clone, Debug)]
 pub struct TotalSize {
     what: String,
@@ -204,7 +206,7 @@ pub struct TotalSize {
 }
 
 impl TotalSize {
-    /// Begins with no file. `what` names the files in the error.
+    /// Creates a total of zero bytes. `what` describes the files in the error.
     pub fn new(what: impl Into<String>, limit: u64) -> Self {
         Self { what: what.into(), limit, left: limit }
     }
@@ -232,7 +234,7 @@ fn read_whole(mut file: File, shown: &Path, limit: u64) -> Result<Vec<u8>, FileE
         return Err(FileError::TooLarge { path: shown.to_owned(), limit });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or_default());
-    // A read of one byte more than the size shows whether the file has grown.
+    // Reading one byte more than the previous size shows whether the file has grown.
     file.by_ref().take(before.len() + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != before.len() || is_other(&before, &after) {
@@ -298,7 +300,7 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
             return Err(FileError::TooMany { path: folder.to_owned(), limit: FOLDER_ENTRIES });
         }
         let path = entry.map_err(failed)?.path();
-        // Skip an entry that was deleted after it was listed.
+        // An entry that was deleted after it was listed is skipped.
         let Ok(metadata) = path.symlink_metadata() else { continue };
         entries.push(Entry { path, kind: metadata.file_type(), bytes: metadata.len() });
     }
@@ -356,8 +358,8 @@ fn step(at: &File, part: &Path, shown: &Path, is_last: bool) -> Result<File, Fil
     debug_assert!(matches!(part.components().next(), Some(Component::Normal(_))));
     let failed = |source| unreadable(shown, source);
     // The kind is checked before the file is opened, because opening a device can have an effect.
-    // The flags, and the check of the opened handle, ensure that the file was not replaced in
-    // between.
+    // The flags of the call and a check of the opened handle ensure that the file is not replaced
+    // in between.
     let metadata = stat(at, part, FollowSymlinks::No).map_err(failed)?;
     let (is_expected, name) =
         if is_last { (metadata.is_file(), FILE) } else { (metadata.is_dir(), "a folder") };
@@ -371,8 +373,8 @@ fn step(at: &File, part: &Path, shown: &Path, is_last: bool) -> Result<File, Fil
     opened.map_err(failed)
 }
 
-/// Opens a file without blocking on a pipe or device. A link that has taken the place of the file
-/// leads nowhere outside of the folder.
+/// Opens a file without blocking on a pipe or device. If a link has replaced the file, the call
+/// fails and opens nothing outside of the folder.
 fn open_regular(folder: &File, name: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);

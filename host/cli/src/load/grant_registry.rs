@@ -38,8 +38,8 @@ impl GrantRegistry {
         self.tables.clone()
     }
 
-    /// Adds an app whose grants were decided by `tables`. Decides the grants again if these tables
-    /// are no longer current.
+    /// Adds an app whose grants were decided by `tables`. Decides the grants of the app again if
+    /// the registry has other tables by now.
     pub(super) fn add(
         &mut self,
         app: &Arc<App>,

@@ -25,7 +25,7 @@ pub struct GrantDecision {
 }
 
 /// Returns the permissions that a plugin requests in its own manifest. A plugin without a manifest
-/// requests exactly what it is granted.
+/// counts as requesting exactly the permissions that it is granted.
 ///
 /// # Errors
 ///
@@ -46,9 +46,9 @@ pub fn requested(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> Result<Gra
 
 /// Decides the grants of a plugin.
 ///
-/// `key` is the name of the plugin's table, for messages, and `granted` its content. A plugin
-/// without a table gets no permissions, unless the operator trusts its app; then it gets what it
-/// requests. Only the operator decides:
+/// `key` is the name of the plugin's table, which messages contain, and `granted` is the content of
+/// the table. A plugin without a table gets no permissions, unless the operator trusts its app, in
+/// which case it gets the permissions that it requests. Only the operator decides:
 ///
 /// * the hosts of HTTP rules, because settings can direct an app to other hosts than its author
 ///   intended; the request of the plugin limits methods and secrets;
@@ -147,7 +147,8 @@ pub fn decide(
 
 impl GrantDecision {
     /// Removes environment and folders from the grants of a plugin that is not a typed component,
-    /// and adds a note. A node that reads a file could read other content in a re-execution.
+    /// and adds a note. Only typed components get them, because a node that reads a file could read
+    /// other content in a re-execution.
     #[must_use]
     pub fn for_plugin(mut self, plugin: &PluginInfo) -> Self {
         let grants = &mut self.grants;
@@ -169,7 +170,7 @@ impl GrantDecision {
 }
 
 /// Returns the tools that are both requested and granted, and the requests that are not granted.
-/// Either side can contain `plugin/*`; the narrower entry applies.
+/// Both sets can contain `plugin/*`; of two entries that overlap, the narrower one applies.
 fn intersect_tools<'n>(
     needs: &'n BTreeSet<ToolGrant>,
     granted: &BTreeSet<ToolGrant>,
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_of_the_operator_limits_the_grants() {
+    fn a_table_of_the_operator_limits_the_grants() {
         let decision = check(Some(r#"llm = ["chat", "other"]"#), true);
         assert_eq!(decision.grants.llm, ["chat".to_owned()].into());
         assert!(decision.grants.http.is_empty() && decision.grants.sql.is_empty());
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_operator_lets_a_call_in_doubt_be_made_again() {
+    fn only_the_operator_can_permit_to_repeat_a_call_in_doubt() {
         let plugin = PluginName::new("shop").unwrap();
         let key = GrantKey::of_plugin(&plugin);
         let requested = needs(r#"in_doubt = "retry""#);

@@ -3,8 +3,8 @@
 //!
 //! The limits of single files are in [`file`](super::file).
 
-/// Maximum size of all stream descriptions of an app, in bytes. They stay in memory as long as the
-/// app is loaded. Those of the bundled apps have a few KiB.
+/// Maximum size of all stream descriptions of an app, in bytes. The descriptions stay in memory as
+/// long as the app is loaded. The descriptions of the bundled apps have a few KiB.
 pub const STREAMS_BYTES: u64 = 4 << 20;
 
 /// Maximum size of all migrations of an app, in bytes. The migrations of one database are in memory
@@ -15,24 +15,26 @@ pub const MIGRATIONS_BYTES: u64 = 64 << 20;
 pub const APP_COMPONENTS: usize = 32;
 
 /// Maximum number of files and folders in the folder of an app, down to the depth that the host
-/// watches. The host does not load an app with more. Each refresh reads their sizes and
-/// modification times.
+/// watches. The host does not load an app with more entries. The limit is needed because each
+/// refresh reads the size and modification time of each entry.
 pub const APP_ENTRIES: usize = 10_000;
 
 /// Maximum number of files and folders that a search of the plugins folder visits, including those
-/// in the folders of apps. Cargo's target folder has a few thousand at this depth.
+/// in the folders of apps. Cargo's target folder has a few thousand entries at this depth.
 pub const SEARCHED_ENTRIES: usize = 50_000;
 
-/// Number of loads that read their files at once. Each can have a component of 64 MiB in memory.
+/// Maximum number of loads that read their files at once. Each load can have a component of 64 MiB
+/// in memory.
 pub const READ_PLACES: usize = 4;
 
-/// Number of loads that compile a component at once. Each can have a component of 64 MiB in memory.
+/// Maximum number of loads that compile a component at once. Each load can have a component of 64
+/// MiB in memory.
 pub const COMPILE_PLACES: usize = 4;
 
-/// Number of compilations at once that may take more than a few seconds of CPU time. It is lower
-/// than [`COMPILE_PLACES`], so that slow components do not delay the others.
+/// Maximum number of concurrent compilations that may take more than a few seconds of CPU time. The
+/// number is lower than [`COMPILE_PLACES`], so that slow components do not delay other components.
 pub const SLOW_PLACES: usize = 2;
 
-/// Number of apps that apply their migrations at once. A migration can take as long as its database
-/// allows.
+/// Maximum number of apps that apply their migrations at once. A migration can take as long as its
+/// database allows.
 pub const MIGRATION_PLACES: usize = 4;

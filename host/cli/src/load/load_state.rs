@@ -19,13 +19,13 @@ pub(super) enum ItemKind {
     App,
 }
 
-/// The load of a file or folder. A newer load of the same path replaces it.
+/// The load of a file or folder. A newer load of the same path replaces an older load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) path: PathBuf,
     pub(super) kind: ItemKind,
-    /// Whether the path itself has not changed since its last load. The load follows a change of a
-    /// dependency.
+    /// True if only a dependency of the path has changed since the last load, and not the path
+    /// itself.
     pub(super) is_reload: bool,
     number: u64,
 }
@@ -33,7 +33,7 @@ pub(super) struct Load {
 /// The reason why an app is not loaded.
 pub(super) struct NotLoaded {
     pub(super) message: String,
-    /// The app, if it was read and its migrations were not applied.
+    /// The app, if it was read but its migrations could not be applied.
     pub(super) unavailable: Option<AppName>,
 }
 
@@ -68,13 +68,15 @@ pub(super) struct LoadState {
     pub(super) plugins: BTreeMap<PathBuf, PluginName>,
     /// Folders of all apps, with the names in their manifests.
     pub(super) folders: BTreeMap<PathBuf, Option<AppName>>,
-    /// Files of all standalone plugins, with the names that the files give them.
+    /// Files of all standalone plugins, with the plugin names, which are derived from the file
+    /// names.
     pub(super) standalone: BTreeMap<PathBuf, PluginName>,
-    /// Files and folders that are not loaded because others have the same name.
+    /// Files and folders that are not loaded because other files or folders have the same name.
     pub(super) duplicates: BTreeSet<PathBuf>,
     /// Folders whose last load failed.
     pub(super) failed: BTreeSet<PathBuf>,
-    /// Folders whose last load failed while plugins were being loaded, on which they may depend.
+    /// Folders whose last load failed while plugins were being loaded. The apps may depend on these
+    /// plugins.
     pub(super) awaiting_plugins: BTreeSet<PathBuf>,
     /// Number of changes of the standalone plugins so far.
     pub(super) plugin_changes: u64,
@@ -104,7 +106,7 @@ impl LoadState {
         missing
     }
 
-    /// Begins a load, and aborts a former load of the path.
+    /// Begins a load, and aborts an earlier load of the same path.
     pub(super) fn begin(&mut self, path: &Path, kind: ItemKind) -> Load {
         self.awaiting_plugins.remove(path);
         self.duplicates.remove(path);
@@ -114,8 +116,8 @@ impl LoadState {
         load
     }
 
-    /// Begins the load of a path whose dependencies have changed. It includes a change of the path
-    /// itself that is not loaded yet.
+    /// Begins the load of a path whose dependencies have changed. If a change of the path itself is
+    /// not loaded yet, the load includes that change.
     pub(super) fn begin_reload(&mut self, path: &Path, kind: ItemKind) -> Load {
         let is_known = self.loads.get(path).is_none_or(|running| running.load.is_reload);
         let is_reload = is_known && !self.failed.contains(path);

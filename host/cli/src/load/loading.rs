@@ -9,8 +9,8 @@ use super::load_state::{ItemKind, Load, LoadState};
 use super::{LoaderInner, claims, scan};
 
 impl LoaderInner {
-    /// Begins the loads of files and folders that were not loaded because another one had the same
-    /// name, and whose name is unique now.
+    /// Begins the loads of files and folders that were not loaded because another file or folder
+    /// had the same name, if their name is unique now.
     pub(super) fn begin_former_duplicates(&self, state: &mut LoadState) -> Vec<Load> {
         let former = self.former_duplicates(state);
         let begin = |path: PathBuf| {
@@ -49,7 +49,7 @@ impl LoaderInner {
         state.folders.keys().filter(is_affected).cloned().collect()
     }
 
-    /// Begins the load of a changed path. It replaces a former load.
+    /// Begins the load of a changed path. The load replaces an earlier load of the same path.
     pub(super) fn begin_load(&self, state: &mut LoadState, path: &Path, kind: ItemKind) -> Load {
         self.note_loading(state, path, kind);
         state.begin(path, kind)

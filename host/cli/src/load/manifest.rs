@@ -29,7 +29,7 @@ pub const FILE: &str = "app.toml";
 /// Files of components by plugin name.
 pub type ComponentFiles = BTreeMap<PluginName, FileLocation>;
 
-/// The tables of the file.
+/// The names of the tables that the file may have.
 const TABLES: [&str; 8] =
     ["app", "components", "needs", "migrations", "files", "settings", "page", "build"];
 
@@ -173,7 +173,8 @@ impl Manifest {
     /// Returns true if the app has graphs. An app that consists of a page needs no graphs.
     pub fn has_graphs(&self, folder: &Path) -> bool {
         let is_page = self.page.is_some() && self.components.is_empty();
-        // Any entry at this path counts, because reading the graphs reports its problems.
+        // Any entry at the path counts as graphs, because reading the graphs reports problems of
+        // the entry.
         !is_page || folder.join(&self.app.graphs).symlink_metadata().is_ok()
     }
 
@@ -190,7 +191,8 @@ impl Manifest {
         self.components.iter().map(location).collect()
     }
 
-    /// Returns the databases that the app would change by its migrations and may not.
+    /// Returns an error for each database that the migrations of the app would change without
+    /// permission.
     pub fn refused_migrations(
         &self,
         config: &Config,
@@ -202,7 +204,7 @@ impl Manifest {
         databases.filter_map(|database| request.refusal(database, config, tables)).collect()
     }
 
-    /// Returns the settings of the app, overridden by those of the operator.
+    /// Returns the settings of the app, overridden by the settings of the operator.
     pub fn merged_settings(&self, app: Option<&AppConfig>) -> Value {
         let mut settings = self.settings.clone();
         settings.extend(app.map(|app| app.settings.clone()).unwrap_or_default());
@@ -210,7 +212,7 @@ impl Manifest {
     }
 }
 
-/// Returns the component files of an app. Returns none if its manifest is invalid.
+/// Returns the component files of an app. Returns an empty list if the manifest is invalid.
 pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<FileLocation> {
     let manifest = Manifest::read(folder);
     manifest.map_or_else(
@@ -339,7 +341,7 @@ a = 1
     }
 
     #[test]
-    fn many_problems_are_cut() {
+    fn the_number_of_reported_problems_is_limited() {
         let keys: String = (0..5_000).map(|number| format!("k{number} = 1\n")).collect();
         let found = problems(&format!("[app]\nname = \"a\"\nversion = \"1\"\n{keys}"));
         assert_eq!(found.len(), 100);

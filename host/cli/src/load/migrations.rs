@@ -1,6 +1,6 @@
 //! Migrations of apps. They can change a database in any way, so the operator must permit them.
-//! They run in separate tasks, which continue if a newer load of the app replaces the load that
-//! started them.
+//! Migrations run in separate tasks, which continue even if a newer load of the app replaces the
+//! load that started them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct DatabaseMigrations {
     pub scripts: Vec<Script>,
 }
 
-/// The migrations of an app may not change a database.
+/// The error for migrations that may not change a database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "app `{app}` may not change database `{database}` by its migrations, because it is not granted \
@@ -51,8 +51,8 @@ pub struct MigrationRequest<'a> {
 }
 
 impl MigrationRequest<'_> {
-    /// Returns the error if the app may not change a database. A database that is not configured is
-    /// reported elsewhere.
+    /// Returns the error if the migrations of the app may not change a database. A database that is
+    /// not configured is not an error here, because other code reports it.
     pub fn refusal(
         &self,
         database: &str,
@@ -91,7 +91,8 @@ impl MigrationRequest<'_> {
         })
     }
 
-    /// Returns the grant that the app requests, if it would permit the migrations.
+    /// Returns the entry of the configuration that would permit the migrations: the grant that the
+    /// app requests, if it is sufficient, or else an entry in `migrate`.
     fn missing_entry(&self, database: &str, tables: &GrantTables) -> String {
         let needs = self.needs.databases();
         let requests = needs.get(database).is_some_and(|rule| rule.access == SqlAccess::ReadWrite);
@@ -114,7 +115,7 @@ type Outcome = Result<(), Vec<String>>;
 
 /// The migrations of all apps that were started and whose outcome was not returned yet.
 pub(super) struct Migrations {
-    /// By folder of the app.
+    /// Running migrations by folder of the app.
     running: Mutex<BTreeMap<PathBuf, Running>>,
     permits: Arc<Semaphore>,
     stop: watch::Sender<bool>,
@@ -158,8 +159,9 @@ impl Migrations {
         outcome.map_err(|problems| problems.join("\n"))
     }
 
-    /// Starts work for a folder, unless work of the same plan was started whose outcome was not
-    /// returned yet. Returns the outcome. The work continues if the caller stops waiting.
+    /// Starts work for a folder, unless work of the same plan is already started and its outcome
+    /// was not returned yet. Waits for the outcome and returns it. The work continues even if the
+    /// caller stops waiting.
     async fn run_once<F>(&self, folder: &Path, plan: Digest, work: impl FnOnce() -> F) -> Outcome
     where
         F: Future<Output = Outcome> + Send + 'static,
@@ -192,7 +194,7 @@ impl Migrations {
         outcome
     }
 
-    /// Removes work whose outcome is returned.
+    /// Removes work after its outcome was returned.
     fn end(&self, folder: &Path, plan: Digest) {
         let mut running = self.lock();
         if running.get(folder).is_some_and(|known| known.plan == plan) {
@@ -221,7 +223,7 @@ impl Migrations {
         outcome
     }
 
-    /// Removes the migrations of an app that was removed. They continue until they end.
+    /// Removes the migrations of an app that was removed. The migrations continue until they end.
     pub(super) fn remove(&self, folder: &Path) {
         self.lock().remove(folder);
     }
@@ -231,7 +233,8 @@ impl Migrations {
         self.stop.send_replace(true);
     }
 
-    /// The lock protects single map operations, so a poisoned map is consistent.
+    /// The lock protects single map operations, so the map is consistent even if the lock is
+    /// poisoned.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -337,7 +340,7 @@ mod tests {
         };
         assert_eq!(databases(&grant("read-only")), ["notes", "sales"]);
         assert_eq!(databases(&grant("read-write")), ["sales"]);
-        // A grant for a plugin of others is none for this app.
+        // A grant for a plugin that is not the app's own does not permit its migrations.
         for other in ["std", "shop/std", "desk", "other/desk"] {
             let grant = grant("read-write").replace("shop/desk", other);
             assert_eq!(databases(&grant), ["notes", "sales"], "{other}");
@@ -372,7 +375,7 @@ mod tests {
         };
         assert_eq!(migrations.run_once(folder, plan, slow).now_or_never(), None);
         release.send(()).unwrap();
-        // The next load gets their outcome.
+        // The next load gets the outcome of these migrations.
         let again = || async { Ok(()) };
         let outcome = migrations.run_once(folder, plan, again).await;
         assert_eq!(outcome, Err(vec!["a table is missing".to_owned()]));
@@ -392,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn migrations_stop_with_the_host() {
+    async fn migrations_are_aborted_when_the_host_stops() {
         let migrations = Migrations::default();
         migrations.stop();
         let plan = Digest::of(b"first");

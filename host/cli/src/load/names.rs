@@ -1,7 +1,7 @@
 //! Rejects names that can be mistaken for others.
 //!
 //! A letter of another script can look like an ASCII letter. An operator who grants a permission to
-//! a plugin, or reads a trace, could not distinguish the two names. Apps and plugins are therefore
+//! a plugin, or reads a trace, could not distinguish two such names. Apps and plugins are therefore
 //! loaded only if their names are ASCII. Logs of older hosts with other names remain readable.
 
 use wattle_graph::graph::Graph;
@@ -11,7 +11,7 @@ pub(super) fn problem(what: &str, name: &str) -> Option<String> {
     let other = name.chars().find(|c| !c.is_ascii())?;
     Some(format!(
         "the {what} `{}` has the character U+{:04X}\n  hint: names consist of ASCII letters, digits, \
-         `_`, `-` and `.`, so that none looks like another",
+         `_`, `-` and `.`, so that no name looks like another one",
         name.escape_default(),
         u32::from(other)
     ))

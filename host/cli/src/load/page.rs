@@ -39,7 +39,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
     }))
 }
 
-/// Returns a note for the operator if the page was not built.
+/// Returns a note for the operator if the page is not built.
 pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
     let table = manifest.page.as_ref().filter(|_| page.files.is_none())?;
     Some(format!(
@@ -50,7 +50,7 @@ pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
     ))
 }
 
-/// Returns the files of a page. Returns none if the folder cannot be listed.
+/// Returns the files of a page. Returns an empty list if the folder cannot be listed.
 pub(super) fn page_files(folder: &Path, table: &PageTable) -> Vec<PathBuf> {
     let files = list(folder, &table.folder).unwrap_or_default();
     let folder = folder.join(&table.folder);
@@ -171,7 +171,7 @@ fn list_below(
             )
         })?;
         let path = format!("{prefix}{name}");
-        // Folders count as well: without a file, they could be nested without end.
+        // Folders also count, because a page could have many folders without files.
         *entries += 1;
         if *entries > limit::PAGE_FILES {
             return Err(format!("the page has more than {} files and folders", limit::PAGE_FILES));

@@ -18,8 +18,8 @@ use super::archive::{self, ArchivedVersion};
 use super::versions::VersionLoad;
 use super::{Loader, LoaderInner};
 
-/// Time that a request waits for a version. It takes some milliseconds if the compiled code is in
-/// the cache.
+/// Time that a request waits for a version. Loading takes some milliseconds if the compiled code is
+/// in the cache.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 impl Loader {
@@ -91,7 +91,7 @@ impl LoaderInner {
                 Err(Failure::new(code::UNAVAILABLE, text))
             }
             Ok(Ok(_)) => Ok(true),
-            // The host stops.
+            // The sender was dropped, because the host stops.
             Ok(Err(_)) => {
                 let text = format!("version {version} of app `{app}` was not loaded; try again");
                 Err(Failure::new(code::UNAVAILABLE, text).retryable())

@@ -10,7 +10,8 @@ use wattle_run::ports::Plugin;
 
 use crate::load::text_files;
 
-/// Interfaces whose functions may pause a run: tools and other runs can have interrupts as well.
+/// Interfaces whose functions may pause a run. Tools and runs that a node starts can also raise
+/// interrupts.
 const PAUSING: [&str; 3] = ["wattle:plugin/interrupt", "wattle:plugin/runs", "wattle:plugin/tools"];
 
 /// The plugins that the graphs of an app can use.
@@ -26,7 +27,7 @@ pub struct AppPluginCatalog<'a> {
 }
 
 impl AppPluginCatalog<'_> {
-    /// Returns a plugin. The app's own plugin takes precedence over a standalone one.
+    /// Returns a plugin. The app's own plugin takes precedence over a standalone plugin.
     pub fn plugin(&self, name: &PluginName) -> Option<&Arc<dyn Plugin>> {
         self.own.get(name).or_else(|| self.standalone.get(name))
     }
@@ -78,8 +79,8 @@ impl PluginCatalog for AppPluginCatalog<'_> {
     }
 }
 
-/// Returns the default plugin of nodes among the own plugins of an app: the one with the name of
-/// the app, or the only one.
+/// Returns the default plugin of nodes among the own plugins of an app: the plugin with the name of
+/// the app, or the only plugin.
 pub fn default_plugin_of(app: &AppName, own: &BTreeSet<&PluginName>) -> Option<PluginName> {
     let named = own.iter().find(|name| name.as_str() == app.as_str());
     let only = || own.first().filter(|_| own.len() == 1);

@@ -20,8 +20,8 @@ pub struct Unloaded {
     pub message: String,
 }
 
-/// Loads a component, however long its compilation takes. The name of the plugin is the file name
-/// without the extension.
+/// Loads a component without a limit on the duration of its compilation. The name of the plugin is
+/// the file name without the extension.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub async fn load(
     loaded.ok_or_else(|| format!("`{}` was not compiled", location.path().display()))
 }
 
-/// Loads a component. Returns `None` if it needs another turn.
+/// Loads a component. Returns `None` if the load needs another turn.
 ///
 /// # Errors
 ///
@@ -55,7 +55,8 @@ pub async fn load_in_turn(
     load_as(sandbox, &name, location, turn).await
 }
 
-/// Loads a component as the plugin with the given name. Returns `None` if it needs another turn.
+/// Loads a component as the plugin with the given name. Returns `None` if the load needs another
+/// turn.
 ///
 /// # Errors
 ///

@@ -18,8 +18,8 @@ use crate::load::manifest::{FILE, Manifest};
 /// Folder of an app's stream formats.
 const STREAMS: &str = "streams";
 
-/// Reads the projections of an app. An archived version has none, because the endpoints that use
-/// projections are those of the newest version.
+/// Reads the projections of an app. An archived version has no projections, because the endpoints
+/// that use projections are those of the newest version.
 ///
 /// # Errors
 ///
@@ -41,12 +41,12 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
     Ok(Projections { streams, files })
 }
 
-/// A file projection whose files could meet a file or folder of the host.
+/// A file projection whose files could conflict with a file or folder of the host.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{file}: `[{table}]` writes files to `{}`, and the host keeps `{}` in the data folder\n  hint: \
-     set `dir` to a folder of the app's own, such as `files/{app}`; the operator can set it under \
-     `[apps.{app}.files.{}]` in wattle.toml",
+     set `dir` to a folder that only the app uses, such as `files/{app}`; the operator can set it \
+     under `[apps.{app}.files.{}]` in wattle.toml",
     escaped(folder),
     host_file.display(),
     name.escape_debug()
@@ -59,7 +59,7 @@ struct ReservedFolder {
     app: AppName,
     /// The name of the projection.
     name: String,
-    /// The folder, with the parts that the paths of all files share.
+    /// The folder of the projection, with the components that the paths of all files begin with.
     folder: PathBuf,
     /// The file or folder of the host.
     host_file: PathBuf,
@@ -69,9 +69,9 @@ fn escaped(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-/// Returns a problem for each file projection that could write where the host has its own files.
-/// The folder of the operator takes precedence over that of the app. A folder in an environment
-/// variable is checked when files are written.
+/// Returns a problem for each file projection that could overwrite files of the host. The folder
+/// that the operator configures takes precedence over the folder that the app selects. A folder in
+/// an environment variable is checked when files are written.
 pub fn check_files(manifest: &Manifest, config: &Config) -> Vec<String> {
     let host_files = config.host_files();
     let app = &manifest.app.name;

@@ -1,4 +1,4 @@
-//! Scans all files, and begins to load those that are new or have changed.
+//! Scans all files, and begins to load new and changed files.
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -9,15 +9,15 @@ use super::{Changes, Loader, PendingLoads, scan};
 
 impl Loader {
     /// Applies changed grants of the configuration file, and begins to load everything that is new
-    /// or has changed since the last refresh. The loads continue in the background, and a later
-    /// refresh does not wait for them.
+    /// or has changed since the last refresh. The loads continue in the background. A later refresh
+    /// does not wait for them.
     pub async fn refresh(&self) -> Changes {
         let mut file = self.inner.scans.lock().await;
         self.refresh_filtered(&mut file, ChangeFilter::Any).await.0
     }
 
     /// Like [`Self::refresh`], but defers a configuration file that has just changed, because it
-    /// may be incomplete. Returns the time at which a refresh reads it.
+    /// may be incomplete. Also returns the time from which a refresh reads the deferred file.
     pub(super) async fn refresh_settled(&self) -> (Changes, Option<Instant>) {
         let mut file = self.inner.scans.lock().await;
         let filter = ChangeFilter::Settled(file.settled());

@@ -14,7 +14,7 @@ use super::load_state::LoadState;
 use super::{Change, LoaderInner};
 
 impl LoaderInner {
-    /// Locks the grants and ignores poisoning: its parts are consistent after each change.
+    /// Locks the grants and ignores poisoning: each change leaves the grants consistent.
     pub(super) fn grant_registry(&self) -> MutexGuard<'_, GrantRegistry> {
         self.grant_registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,8 +47,8 @@ impl LoaderInner {
     }
 
     /// Replaces the tables of grants, adds names of apps and plugins, and replaces the grants of
-    /// all apps in use. Returns the folders of the apps that must be read again: new grants can
-    /// make an app loadable, and give it tools of plugins that it did not have.
+    /// all apps in use. Returns the folders of the apps that must be read again, because new grants
+    /// can make an app loadable, or can give an app tools of further plugins.
     pub(super) fn regrant(
         &self,
         state: &mut LoadState,
@@ -78,7 +78,7 @@ impl LoaderInner {
             send(Change::Grants { name: app.name.clone(), plugins, notes });
         }
         if has_changed {
-            // The grants of apps that are being read were decided by the old tables.
+            // Apps that are being read are read again, because the old tables decided their grants.
             state.plugin_changes += 1;
             folders.extend(state.failed.iter().cloned());
         }

@@ -1,7 +1,7 @@
 //! One round of loading, in the background. Files are loaded concurrently, so that a slow file does
 //! not delay the others.
 //!
-//! Apps are read after the first turns of plugins, since their graphs may use the plugins. They are
+//! Apps are read after the first turns of plugins, since their graphs may use the plugins. Apps are
 //! installed in the order of their paths, so that the same files always result in the same apps. An
 //! app that takes longer than its first turn or [`MAX_WAIT`] is installed when it is ready.
 //!
@@ -22,7 +22,8 @@ use super::turns::{Progress, Turn};
 use super::{Change, LoaderInner, ReadApp};
 
 /// Time that apps wait for plugins of the same round, and for each other. Reading a component from
-/// the cache takes some milliseconds, and compiling one of a few megabytes one or two seconds.
+/// the cache takes some milliseconds. Compiling a component of a few megabytes takes one or two
+/// seconds.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Maximum number of plugins that a problem names.
@@ -36,7 +37,7 @@ enum JobResult {
         plugin_changes: u64,
         app: Box<Result<ReadApp, NotLoaded>>,
     },
-    /// A component must be compiled.
+    /// The first turn ended without a result, because a component must be compiled.
     NotCompiled,
     /// An app was archived.
     Archived,
@@ -62,13 +63,14 @@ pub(super) struct Round {
     jobs: JoinSet<JobResult>,
     /// The jobs of loads, by task.
     loads: HashMap<Id, Job>,
-    /// Number of jobs that are first turns.
+    /// Number of running jobs that are first turns.
     first_turns: usize,
     /// Apps of the round that are not started yet.
     apps: Vec<Load>,
     /// Whether apps have been started.
     has_started_apps: bool,
-    /// Apps in their first turn, and those that were read in it and are not installed yet.
+    /// Apps in their first turn, and apps that were read in the first turn and are not installed
+    /// yet.
     waiting: BTreeSet<PathBuf>,
     /// Apps that were read and are not installed yet.
     read: BTreeMap<PathBuf, PendingApp>,
@@ -256,7 +258,7 @@ impl Round {
         }
     }
 
-    /// Reads an app again. Before the apps of the round are started, the app is added to them.
+    /// Reads an app again. If the apps of the round are not started yet, the app is added to them.
     fn read_again(&mut self, state: &mut LoadState, folder: PathBuf) {
         if let Some(deferred) = &mut self.deferred {
             deferred.remove(&folder);
@@ -310,7 +312,7 @@ impl Round {
                     });
                 }
                 if former.is_some_and(|name| state.apps.get(&load.path) != Some(&name)) {
-                    // The former name is free for another folder.
+                    // The previous name of the app is available to another folder now.
                     for duplicate in inner.begin_former_duplicates(&mut state) {
                         self.start(&mut state, duplicate);
                     }
@@ -331,8 +333,9 @@ impl Round {
         }
     }
 
-    /// Reports the problem of an app, or defers it while plugins are being loaded that may solve
-    /// it. Problems of migrations are not deferred, because no plugin solves them.
+    /// Reports the problem of an app. While plugins that may solve the problem are being loaded,
+    /// the report is deferred. Problems of migrations are not deferred, because no plugin solves
+    /// them.
     fn refuse_app(&mut self, state: &mut LoadState, load: &Load, not_loaded: NotLoaded) {
         let inner = self.inner.clone();
         let plugins: Vec<String> = state.loading_plugins().take(NAMED_PLUGINS).collect();
@@ -342,7 +345,7 @@ impl Round {
             return;
         }
         let message = not_loaded.message;
-        // For clients, the app is still being loaded.
+        // Only the state ends the load. For clients, the app still counts as being loaded.
         state.end(&load.path);
         state.awaiting_plugins.insert(load.path.clone());
         match &mut self.deferred {
@@ -351,7 +354,7 @@ impl Round {
         }
     }
 
-    /// Reports the deferred problems, and from now on every problem immediately.
+    /// Reports the deferred problems. From now on, every problem is reported immediately.
     fn report_deferred(&mut self) {
         let inner = self.inner.clone();
         let state = inner.state();

@@ -20,7 +20,7 @@ use crate::paths::canonical;
 /// and `plugins/<group>/<plugin>/<plugin>.wasm`.
 const LEVELS: u32 = 3;
 
-/// Depth to which the files of an app folder are watched.
+/// Depth to which the files of an app folder are scanned for changes.
 const APP_LEVELS: u32 = 3;
 
 /// Folder of installed npm packages. It contains thousands of files, but no apps or plugins.
@@ -50,7 +50,7 @@ pub(super) struct Snapshot {
     pub(super) plugins: BTreeMap<PathBuf, Fingerprint>,
     /// Folders with an `app.toml`.
     pub(super) apps: BTreeMap<PathBuf, AppFiles>,
-    /// Paths that are not loaded, with their fingerprints and the reason.
+    /// Paths that are not loaded, each with its fingerprint and the reason.
     pub(super) unusable: BTreeMap<PathBuf, (Fingerprint, String)>,
 }
 
@@ -68,7 +68,7 @@ impl Snapshot {
         self.plugins.keys().filter_map(named).collect()
     }
 
-    /// Returns the names that decide to which plugins the tables of grants apply.
+    /// Returns the names that determine to which plugins the tables of grants apply.
     pub(super) fn names(&self) -> KnownNames {
         let shared = self.apps.values().filter_map(|files| files.shared_name.clone());
         let standalone = self.standalone().into_values();
@@ -82,7 +82,7 @@ pub(super) struct AppFiles {
     pub(super) fingerprint: Fingerprint,
     /// Name of the app; `None` if its manifest is invalid.
     pub(super) name: Option<AppName>,
-    /// Component with the name of the app.
+    /// Name of the component that has the name of the app, if there is one.
     pub(super) shared_name: Option<PluginName>,
 }
 
@@ -96,7 +96,8 @@ pub(super) fn snapshot(config: &Config) -> Snapshot {
     let unusable = unusable.map(|(path, why)| (path.clone(), (fingerprint_of(&path), why)));
     let mut snapshot = Snapshot { plugins, unusable: unusable.collect(), apps: BTreeMap::new() };
     for folder in apps {
-        // Other folders are named by the operator and count by themselves.
+        // Folders outside of the plugins folder are named by the operator, and each of them is
+        // counted separately.
         let mut elsewhere = 0;
         let is_inside = folder.starts_with(&root);
         let all = if is_inside { &mut searched } else { &mut elsewhere };
@@ -127,7 +128,7 @@ pub(super) fn scan(config: &Config) -> DiscoveredFiles {
     found
 }
 
-/// Returns the names that decide to which plugins the tables of grants apply.
+/// Returns the names that determine to which plugins the tables of grants apply.
 pub(super) fn names(config: &Config) -> KnownNames {
     let DiscoveredFiles { apps, plugins, .. } = scan(config);
     let manifests = apps.iter().filter_map(|folder| Manifest::read(folder).ok());
@@ -137,7 +138,7 @@ pub(super) fn names(config: &Config) -> KnownNames {
     }
 }
 
-/// Returns the name of the standalone plugin in a file: the name of the file without its ending.
+/// Returns the name of the standalone plugin in a file: the name of the file without its extension.
 pub(super) fn name_of_plugin(path: &Path) -> Option<PluginName> {
     PluginName::new(path.file_stem()?.to_str()?).ok()
 }
@@ -212,8 +213,8 @@ pub(super) fn fingerprint_of(path: &Path) -> Fingerprint {
     fingerprint
 }
 
-/// Returns the name and the fingerprint of an app: its files, those of its page, and components in
-/// other folders. Adds the entries of its folder to `searched`.
+/// Returns the name and the fingerprint of an app: the files of its folder, the files of its page,
+/// and components in other folders. Adds the entries of its folder to `searched`.
 fn scan_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppFiles, String> {
     let app_limit = *searched + APP_ENTRIES;
     let limit = app_limit.min(SEARCHED_ENTRIES);
@@ -241,7 +242,8 @@ fn scan_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppF
     Ok(AppFiles { fingerprint, name: manifest.map(|manifest| manifest.app.name), shared_name })
 }
 
-/// Adds the files of a folder, and its entries to `searched`, until these are more than `limit`.
+/// Adds the files of a folder, and its entries to `searched`, and stops when `searched` exceeds
+/// `limit`.
 fn add_folder(
     fingerprint: &mut Fingerprint,
     folder: &Path,

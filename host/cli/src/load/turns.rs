@@ -4,7 +4,7 @@
 //! compilations has further turns, each of which compiles one component: briefly, or completely if
 //! a permit for slow components is available. A component that takes longer than a brief
 //! compilation waits for such a permit. Slow components therefore delay neither loads whose code is
-//! in the cache, nor those that compile quickly. A turn reports its compilations.
+//! in the cache nor loads that compile quickly. A turn reports its compilations.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -209,7 +209,7 @@ impl Turn {
         self.permits.clear();
     }
 
-    /// Ends the turn of a load that needs another one.
+    /// Ends the turn of a load that needs another turn.
     pub fn end(self) -> Progress {
         Progress { is_slow: self.is_slow, compiled: self.compiled, reports: self.reports }
     }
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::load::changes::Severity;
 
-    /// Gives up each compilation after 40 seconds.
+    /// A sandbox that abandons each compilation after 40 seconds.
     struct Slow;
 
     #[async_trait]

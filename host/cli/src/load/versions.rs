@@ -54,7 +54,7 @@ struct VersionsState {
 }
 
 impl Versions {
-    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the state and ignores poisoning: no code that holds the lock can panic.
     fn lock(&self) -> MutexGuard<'_, VersionsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +99,8 @@ impl Versions {
         (load, Some(sender))
     }
 
-    /// Removes a load that succeeded, because the version can be unloaded and needed again.
+    /// Removes a load that succeeded, because the version can be unloaded later and then be needed
+    /// again.
     pub(super) fn end(&self, folder: &Path, outcome: &VersionLoad) {
         if *outcome == VersionLoad::Loaded {
             self.lock().loads.remove(folder);
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_a_graph_are_those_with_its_name() {
+    fn versions_of_a_graph_are_found_by_its_name() {
         let [asset, other] = ["asset", "other"].map(|name| AppName::new(name).unwrap());
         let [main, side] = ["main", "side"].map(|name| GraphName::new(name).unwrap());
         let [one, two, old] = ["1", "2", "old"].map(|text| Digest::of(text.as_bytes()));
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_loaded_by_one_caller() {
+    fn only_one_caller_loads_a_version() {
         let (versions, folder) = (Versions::default(), Path::new("versions/asset/1"));
         let (first, sender) = versions.begin(folder);
         let sender = sender.unwrap();

@@ -21,8 +21,8 @@ use crate::paths::{canonical, path_entries};
 /// [`Error::Setup`] if the system cannot watch files.
 pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<(), Error> {
     let mut watcher = Watcher::new()?;
-    // A folder that does not exist cannot be watched. The plugins folder is created, because
-    // operators put new plugins into it.
+    // The plugins folder is created if it does not exist, because operators put new plugins into
+    // it, and only an existing folder can be watched.
     let plugins = &loader.config().plugins;
     if let Err(error) = std::fs::create_dir_all(plugins) {
         let folder = plugins.display();
@@ -60,7 +60,7 @@ async fn wait_until(time: Option<Instant>) {
     }
 }
 
-/// Watches the configuration file, and the links that lead to it now.
+/// Watches the configuration file, and the links that currently lead to the file.
 fn watch_config(watcher: &mut Watcher, config: &Config) {
     let Some(name) = config.file.as_deref().and_then(Path::file_name) else { return };
     for entry in link_chain(&config.base.join(name)) {
@@ -81,7 +81,8 @@ fn warn_if_unwatched(folder: &Path, watched: notify::Result<()>) {
 /// may replace any of them, such as the link `..data` of a ConfigMap of Kubernetes.
 fn link_chain(file: &Path) -> Vec<PathBuf> {
     let is_folder = |entry: &Path| entry.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
-    // The entry of a file counts even while the file is being replaced and missing.
+    // The directory entry of the file is included even while the file is missing because it is
+    // being replaced.
     path_entries(file).into_iter().filter(|entry| !is_folder(entry)).collect()
 }
 
@@ -113,7 +114,7 @@ fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
     for (folder, _) in &mut folders {
         *folder = canonical(folder);
     }
-    // A recursively watched folder needs no other watch.
+    // If a folder is watched recursively, another watch for the same folder is not needed.
     folders.sort_by_key(|(folder, mode)| (folder.clone(), *mode == RecursiveMode::NonRecursive));
     folders.dedup_by(|later, first| later.0 == first.0);
     folders
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_link_to_a_file_is_found() {
+    fn all_links_that_lead_to_a_file_are_found() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
         fs::create_dir(base.join("..2026")).unwrap();

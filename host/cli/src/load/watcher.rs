@@ -17,22 +17,22 @@ use crate::load::file::{self, Entry};
 use crate::load::scan;
 use crate::paths::canonical;
 
-/// Time without a change before a change is reported. While a file is being copied, it is
-/// incomplete.
+/// Time without a change before a change is reported. The delay is needed because a file is
+/// incomplete while it is being copied.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// A watched folder.
 struct Root {
     folder: PathBuf,
-    /// How the whole folder is watched, except for what a scan leaves out; `None` if only `entries`
-    /// are watched.
+    /// How the folder is watched as a whole, without the entries that a scan skips; `None` if only
+    /// `entries` are watched.
     whole: Option<RecursiveMode>,
     /// Entries of the folder whose changes are reported in any case.
     entries: BTreeSet<OsString>,
 }
 
-/// Watches folders. Changes in folders that a scan leaves out, such as the data folder in a hidden
-/// one, are not reported, unless the entry itself is watched. Neither are reads of files.
+/// Watches folders. Changes in folders that a scan skips, such as a data folder in a hidden folder,
+/// are not reported, unless the entry itself is watched. Reads of files are not reported either.
 pub(crate) struct Watcher {
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     roots: Arc<Mutex<Vec<Root>>>,
@@ -68,7 +68,7 @@ impl Watcher {
         Ok(Self { debouncer, roots, changed })
     }
 
-    /// Watches a folder. A folder that is already watched is not watched twice.
+    /// Watches a folder. Has no effect if the folder is already watched.
     ///
     /// # Errors
     ///
@@ -101,7 +101,8 @@ impl Watcher {
             None => false,
         };
         if !self.roots().iter().any(is_watched) {
-            // Also a second time: a folder that was removed and made again is watched no longer.
+            // The watch is set even if it was set before, because a folder that was removed and
+            // created again is no longer watched.
             self.debouncer.watch(&folder, RecursiveMode::NonRecursive)?;
         }
         self.change_root(folder, |root| {
@@ -123,13 +124,14 @@ impl Watcher {
         }
     }
 
-    /// Locks the watched folders and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the watched folders and ignores poisoning: no code that holds the lock can panic.
     fn roots(&self) -> MutexGuard<'_, Vec<Root>> {
         self.roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Watches the folder of an app with its subfolders, except hidden ones and installed packages:
-    /// these have thousands of folders. Called again, it watches new subfolders.
+    /// Watches the folder of an app with its subfolders, except hidden subfolders and installed
+    /// packages, which have thousands of folders. Another call also watches subfolders that are
+    /// new.
     pub(crate) fn watch_app(&mut self, folder: &Path) {
         let is_watched = |entry: &Entry| {
             entry.kind.is_dir() && !is_ignored(entry.path.file_name().unwrap_or_default())

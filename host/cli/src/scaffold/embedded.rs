@@ -2,7 +2,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// Returns the files of a folder, with their paths in it.
+/// Returns the files of a folder, with their paths relative to the folder.
 pub(super) fn files_in(folder: String) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     FILES.iter().filter_map(move |(path, content)| {
         let path = path.strip_prefix(folder.as_str())?.strip_prefix('/')?;

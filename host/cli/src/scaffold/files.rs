@@ -1,7 +1,8 @@
 //! The files of a new app.
 //!
-//! They come from layers of templates: those of all apps, those of a kind of apps, those of a
-//! language, and those of both. A file that several layers have consists of all of their parts.
+//! The files come from layers of templates: templates for all apps, for a kind of apps, for a
+//! language, and for a combination of kind and language. If several layers have the same file, the
+//! file is the concatenation of these parts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,7 +68,7 @@ pub fn files(name: &str, language: Language, kind: Kind) -> BTreeMap<String, Str
 /// Returns a template with its placeholders replaced by the name of the app.
 fn filled(content: &[u8], name: &str) -> String {
     let text = String::from_utf8_lossy(content);
-    // Cargo names the file of a library after its crate.
+    // Cargo names the file of a library after its crate, in which `-` is replaced by `_`.
     text.replace("{{name}}", name).replace("{{crate}}", &name.replace('-', "_"))
 }
 
@@ -76,8 +77,8 @@ fn filled(content: &[u8], name: &str) -> String {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] for a name that not every tool accepts and for a folder with files,
-/// [`Error::File`].
+/// [`Error::Usage`] for a name that not every build tool accepts and for a folder with files;
+/// [`Error::File`] if a file cannot be written.
 pub fn write(
     folder: &Path,
     name: &str,
@@ -88,7 +89,7 @@ pub fn write(
     if folder.exists() && fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
     {
         return Err(Error::Usage {
-            message: format!("`{}` exists and is no empty folder", folder.display()),
+            message: format!("`{}` exists and is not an empty folder", folder.display()),
             hint: "choose another name, or remove it".into(),
         });
     }
@@ -103,7 +104,7 @@ pub fn write(
     Ok(files.into_keys().collect())
 }
 
-/// Checks that every tool of every language accepts the name, and the host as well.
+/// Checks that the host and the build tools of all languages accept the name.
 fn check(name: &str) -> Result<(), Error> {
     if name == UNBOUND {
         return Err(Error::Usage {
@@ -152,7 +153,8 @@ mod tests {
             let output = build.outputs.values().next().unwrap();
             assert!(output.starts_with(".wattle"), "{language} {kind}: {}", output.display());
             assert!(build.watch.contains(&"src".into()));
-            // A lock file that another program has changed names other packages.
+            // The lock file is an input, because a lock file that another program has changed names
+            // other packages.
             let is_npm = build.prepare.iter().any(|command| command.program == "npm");
             let lock = Path::new("package-lock.json").to_owned();
             assert_eq!(build.prepare_inputs.contains(&lock), is_npm, "{language} {kind}");
@@ -161,7 +163,8 @@ mod tests {
             }
             assert!(files.keys().any(|path| path.starts_with("src/")), "{language} {kind}");
             for (path, text) in &files {
-                // C writes `{{` for nested braces too, and a placeholder begins with a letter.
+                // In C, `{{` can also be nested braces, which no letter follows. A placeholder
+                // begins with a letter.
                 let mut braces = text.split("{{").skip(1);
                 assert!(
                     !braces.any(|rest| rest.starts_with(char::is_alphabetic)),
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn graphs_and_cases_are_those_of_the_kind_in_every_language() {
+    fn graphs_and_cases_of_a_kind_are_the_same_in_every_language() {
         for kind in Kind::value_variants() {
             let of = |language| files("my-app", language, *kind);
             let rust = of(Language::Rust);
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_tool_would_refuse_are_refused() {
+    fn app_names_that_a_build_tool_would_refuse_are_refused() {
         for name in ["a", "my-app", "my_app2"] {
             assert!(check(name).is_ok(), "{name}");
         }
@@ -228,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_files_is_left_alone() {
+    fn a_folder_with_files_is_refused_and_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let app = folder.path().join("my-app");
         write(&app, "my-app", Language::Python, Kind::Node).unwrap();
         let error = write(&app, "my-app", Language::C, Kind::Node).unwrap_err().to_string();
-        assert!(error.contains("is no empty folder"), "{error}");
+        assert!(error.contains("is not an empty folder"), "{error}");
         assert!(!app.join("src/plugin.c").exists());
     }
 }

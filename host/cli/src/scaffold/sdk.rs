@@ -13,8 +13,8 @@ use crate::scaffold::language::Language;
 /// The file with the digest of an unpacked SDK, in its folder.
 const MARK: &str = ".digest";
 
-/// Puts the SDK of a language into a folder, unless it is there already. Another version of the SDK
-/// is replaced. Returns the digest of the SDK.
+/// Unpacks the SDK of a language into a folder, unless the folder already contains this version of
+/// the SDK. Another version is replaced. Returns the digest of the SDK.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn unpack(language: Language, folder: &Path) -> Result<Digest, Error> {
     if fs::read_to_string(folder.join(MARK)).is_ok_and(|known| known == digest.to_hex()) {
         return Ok(digest);
     }
-    // The folder is replaced as a whole, so that no file of another version stays.
+    // The folder is replaced as a whole, so that no file of another version remains.
     let draft = folder.with_extension("part");
     let written = remove(&draft)
         .and_then(|()| write(language, &draft, digest))
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_typescript_sdk_needs_nothing_that_is_only_for_its_developers() {
+    fn the_typescript_sdk_omits_what_only_its_developers_need() {
         let folder = unpacked(Language::Typescript);
         let manifest = fs::read_to_string(folder.path().join("sdk/package.json")).unwrap();
         let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unpacked_sdk_is_kept_and_another_version_is_replaced() {
+    fn an_unpacked_sdk_is_kept_unless_its_version_differs() {
         let folder = tempfile::tempdir().unwrap();
         let sdk = folder.path().join("sdk");
         let digest = unpack(Language::C, &sdk).unwrap();

@@ -33,8 +33,8 @@ use crate::error::Error;
 const REJECTION: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
                          connection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// Fails if the address is reachable from other machines and there are no API keys, neither in the
-/// configuration nor in the store.
+/// Fails if the address is reachable from other machines and neither the configuration nor the
+/// store has API keys.
 pub(super) async fn require_keys_on_public_address(
     config: &Config,
     env: &dyn Fn(&str) -> Option<String>,
@@ -48,14 +48,14 @@ pub(super) async fn require_keys_on_public_address(
     Err(Error::PublicAddressWithoutKeys { address })
 }
 
-/// An open port. New connections wait in its backlog until a listener accepts them.
+/// An open port. New connections wait in the backlog of the socket until a listener accepts them.
 pub(super) struct Port {
     listener: std::net::TcpListener,
     requested: SocketAddr,
 }
 
 impl Port {
-    /// Opens a port. Port 0 selects a free one.
+    /// Opens a port. Port 0 selects a free port.
     pub(super) async fn open(requested: SocketAddr) -> Result<Self, Error> {
         let listener = TcpListener::bind(requested).await.and_then(TcpListener::into_std);
         let listener = listener.map_err(|source| Error::Listen { address: requested, source })?;

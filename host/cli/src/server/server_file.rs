@@ -57,7 +57,8 @@ impl ServerFile {
     }
 }
 
-/// Reads the server file of a data folder. The server in the file may no longer be running.
+/// Reads the server file of a data folder. The server that the file describes may no longer be
+/// running.
 pub fn read(config: &Config) -> Option<ServerInfo> {
     read_file(&config.server_file())
 }

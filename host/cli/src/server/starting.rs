@@ -1,5 +1,5 @@
-//! The listener of a starting host. It opens the port before the store is opened and apps are
-//! compiled, and reports that the host is alive.
+//! The listener of a starting host. The listener opens the port before the store is opened and apps
+//! are compiled, and reports that the host is alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::server::listen::{self, ListenState, Port};
 /// Initial reason with which requests are rejected.
 pub(super) const STARTING_REASON: &str = "the host is starting; try again";
 
-/// Time that requests have to end after the host has started.
+/// Maximum time for requests to this listener to end after the host has started.
 const END_GRACE: Duration = Duration::from_secs(1);
 
 /// The listener of a starting host: the health endpoint responds with 200, everything else with
-/// 503. Dropping it stops the listener.
+/// 503. Dropping the value stops the listener.
 pub(super) struct Starting {
     port: Port,
     tasks: JoinSet<()>,

@@ -1,7 +1,8 @@
 //! Signals that stop the server.
 //!
-//! A separate thread handles the signals, so the process ends in time even if guests and clients
-//! keep all other threads busy. Aborted runs are recovered after the next start, as after a crash.
+//! A separate thread handles the signals, so that the process ends in time even if guests and
+//! clients keep all other threads busy. Runs that are aborted by the exit are recovered after the
+//! next start, as after a crash.
 
 use std::io;
 use std::process::exit;
@@ -78,7 +79,8 @@ async fn handle_signals(
     }
 }
 
-/// The handlers of Ctrl-C and, on Unix, of SIGTERM. The signals no longer end the process.
+/// The handlers of Ctrl-C and, on Unix, of SIGTERM. While the handlers are installed, the signals
+/// do not end the process.
 #[cfg(unix)]
 pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -109,7 +111,7 @@ impl Signals {
     }
 }
 
-/// The handler of Ctrl-C, which no longer ends the process.
+/// The handler of Ctrl-C. Once the handler is installed, Ctrl-C does not end the process.
 #[cfg(not(unix))]
 pub(crate) struct Signals;
 
@@ -127,7 +129,7 @@ impl Signals {
     /// Waits for the next Ctrl-C.
     pub(crate) async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            // Without a handler, Ctrl-C ends the process.
+            // The handler could not be installed, so Ctrl-C ends the process.
             std::future::pending::<()>().await;
         }
     }

@@ -1,4 +1,4 @@
-//! The access of a request, as its client learns it.
+//! `GET /api/v1/access`, which describes the access of the request.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ async fn a_host_without_keys_gives_everybody_the_access_of_the_operator() {
 }
 
 #[tokio::test]
-async fn the_access_is_that_of_the_key() {
+async fn the_response_describes_the_access_of_the_key() {
     let (fixture, operator) = start("").await;
     let (read_id, read) =
         make(&fixture, &operator, json!({ "name": "reader", "scopes": ["read"] })).await;
@@ -48,7 +48,7 @@ async fn the_access_is_that_of_the_key() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_tenant_learns_the_header() {
+async fn the_problem_for_a_request_without_a_tenant_names_the_header() {
     let fixture = Fixture::start("[server]\ntenant_header = \"x-tenant\"\n").await;
     let (status, problem) = fixture.get(PATH).await;
     let missing = json!({ "missing": "tenant", "header": "x-tenant" });

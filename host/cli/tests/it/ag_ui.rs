@@ -42,14 +42,14 @@ fn user(id: &str) -> Value {
     json!({ "id": id, "role": "user", "content": format!("message {id}") })
 }
 
-/// Returns the events of the stream with which a request is answered.
+/// Returns the events of the stream that responds to a request.
 async fn events(fixture: &Fixture, request: &Value) -> Vec<Value> {
     let (status, body) = fixture.post(PATH, request).await;
     assert_eq!(status, 200, "{body}");
     documents(body.as_str().unwrap())
 }
 
-/// Returns the status and the code of a refusal, and what it says.
+/// Returns the status, the code and the message of a refused request.
 async fn refusal(fixture: &Fixture, request: &Value) -> (u16, String, String) {
     let (status, problem) = fixture.post(PATH, request).await;
     let text = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
@@ -132,7 +132,7 @@ async fn new_messages_are_added_once() {
 }
 
 #[tokio::test]
-async fn a_request_that_fits_nothing_is_refused_and_creates_nothing() {
+async fn an_invalid_request_is_refused_and_creates_no_thread() {
     let fixture = Fixture::start("").await;
     let mut message = first("r1", "Ada");
     message["messages"] = json!([user("1")]);
@@ -162,7 +162,7 @@ async fn a_request_that_fits_nothing_is_refused_and_creates_nothing() {
 }
 
 #[tokio::test]
-async fn a_thread_and_a_run_are_of_one_graph_and_tenant() {
+async fn a_thread_and_a_run_belong_to_one_graph_and_one_tenant() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["greeter", "other"] {
         write_app(&folder.path().join("plugins"), name);
@@ -190,7 +190,7 @@ async fn a_thread_and_a_run_are_of_one_graph_and_tenant() {
 }
 
 #[tokio::test]
-async fn a_failed_run_is_tried_again() {
+async fn a_request_after_a_failed_run_retries_the_run() {
     let fixture = Fixture::start("").await;
     let failed = events(&fixture, &first("r1", "nobody")).await;
     assert_eq!(failed.last().unwrap()["code"], "rude");
@@ -207,7 +207,7 @@ fn reference(run: &str) -> RunRef {
 }
 
 #[tokio::test]
-async fn a_run_ends_with_its_client_only_on_request() {
+async fn a_disconnect_of_the_client_ends_the_run_only_on_request() {
     for (query, is_cancelled) in [("?cancel_on_disconnect=true", true), ("", false)] {
         let fixture = Fixture::start("").await;
         let url = fixture.url(&format!("{PATH}{query}"));
@@ -225,7 +225,7 @@ async fn a_run_ends_with_its_client_only_on_request() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_in_the_queue_has_an_end() {
+async fn the_stream_of_a_run_that_is_cancelled_in_the_queue_ends() {
     let fixture = Fixture::start("").await;
     let running = fixture.client.post(fixture.url(PATH)).json(&first("r1", SLOW));
     let mut running = running.send().await.unwrap();

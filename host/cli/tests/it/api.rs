@@ -135,7 +135,8 @@ async fn endpoints_of_apps_are_in_the_openapi_document() {
     let schema = &document["components"]["schemas"]["greeter.Echo"];
     assert_eq!(schema["properties"]["again"], reference);
 
-    // An endpoint without a description is listed with what the host knows of it.
+    // An endpoint without a description is listed with its method, its path and the other data that
+    // the host has.
     let start = &document["paths"]["/apps/greeter/start"]["post"];
     assert_eq!(start["x-wattle-access"]["scope"], "write");
     let problem = &start["responses"]["default"]["content"]["application/problem+json"];

@@ -45,7 +45,7 @@ struct Load {
     is_over: AtomicBool,
     /// Runs whose end a client has received.
     ended: Mutex<Vec<String>>,
-    /// One permit for each ended run.
+    /// Semaphore that gets one permit for each ended run.
     came: Semaphore,
 }
 
@@ -127,7 +127,7 @@ async fn a_backup_during_runs_has_all_runs_that_ended_before_it() {
     server.shutdown().await;
 }
 
-/// Blobs whose copy waits for the permission of the test.
+/// A blob store whose copy waits until the test releases it.
 struct Held {
     begun: Notify,
     gate: Semaphore,
@@ -170,7 +170,7 @@ fn backup() -> Request<Body> {
     request.body(Body::empty()).unwrap()
 }
 
-/// Counts the folders of backups.
+/// Returns the number of folders with backups.
 fn made(folder: &Path) -> usize {
     std::fs::read_dir(folder.join("data/backups")).map_or(0, Iterator::count)
 }

@@ -57,7 +57,7 @@ fn commands_use_the_server_while_it_runs_and_the_store_afterwards() {
     let place = folder.path().join("data/server.json");
     let written: Value = serde_json::from_slice(&std::fs::read(&place).unwrap()).unwrap();
     assert_eq!(written["address"], served.ready["address"]);
-    // The server has the store open, so only the server can have responded.
+    // The server has the store open, so the response must come from the server.
     let listed = wattle(folder.path(), &["thread", "list", "--json"]).output().unwrap();
     assert_eq!(listed.status.code(), Some(0));
     let hosts = wattle(folder.path(), &["hosts"]).output().unwrap();

@@ -19,7 +19,7 @@ fn wattle(folder: &Path, args: &[&str]) -> Output {
     command(folder, args).output().unwrap()
 }
 
-/// Runs `wattle build` in a folder, and returns its exit code and what it says.
+/// Runs `wattle build` in a folder, and returns the exit code and the output.
 fn build(folder: &Path) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = wattle(folder, &["build"]);
     (status.code(), String::from_utf8(stderr).unwrap())
@@ -70,14 +70,15 @@ fn a_build_replaces_a_component_only_with_one_that_can_be_loaded() {
     assert!(!made["tools"].as_array().unwrap().is_empty(), "{made}");
     assert_eq!(fs::read(&component).unwrap(), fs::read(&shipped).unwrap());
 
-    // An equal component is not written again, and a broken one does not replace it.
+    // A component with the same content is not written again, and a broken component does not
+    // replace the installed one.
     let written = fs::metadata(&component).unwrap().modified().unwrap();
     assert_eq!(build(folder).0, Some(0));
     write(folder, "echo no component > .wattle/out/made.wasm");
     assert_eq!(build(folder).0, Some(1));
     assert_eq!(fs::metadata(&component).unwrap().modified().unwrap(), written);
 
-    // A component takes its place only with all others.
+    // A component is installed only together with all other components.
     fs::write(&component, "from before").unwrap();
     let script = format!("cp \"{}\" .wattle/out/made.wasm; echo no > late.wasm", shipped.display());
     write(folder, &script);
@@ -91,7 +92,7 @@ fn a_build_replaces_a_component_only_with_one_that_can_be_loaded() {
     assert_eq!(fs::read(&component).unwrap(), b"from before");
 }
 
-/// Starts `wattle build` in a folder. Returns the process and what it says.
+/// Starts `wattle build` in a folder. Returns the process and its output.
 fn begin(folder: &Path) -> (Child, impl BufRead) {
     let mut begun = command(folder, &["build"]).stderr(Stdio::piped()).spawn().unwrap();
     let said = BufReader::new(begun.stderr.take().unwrap());
@@ -112,11 +113,11 @@ fn builds_of_an_app_wait_for_each_other() {
     let folder = folder.path();
     let gate = folder.join("gate");
     assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
-    // A script that finds the folder runs beside another one.
+    // If a script finds the folder `busy`, another script is running at the same time.
     write(folder, "mkdir busy || exit 3; read line < gate; rmdir busy; exit 7");
     let open = || File::options().write(true).open(&gate).unwrap();
     let first = begin(folder);
-    // The first script holds the other end of the pipe.
+    // The first script has opened the other end of the pipe.
     let held = open();
     let mut second = begin(folder);
     let mut line = String::new();

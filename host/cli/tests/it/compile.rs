@@ -141,10 +141,10 @@ async fn a_component_that_does_not_compile_is_compiled_once() {
             assert_eq!(scripted.load(bytes, LoadEffort::Full).await, Err(code));
             assert_eq!(scripted.runs(), 1);
         }
-        // An attempt without a compilation knows the component as well.
+        // The failure is remembered, so a load without a compilation also returns it.
         assert_eq!(scripted.load(bytes, LoadEffort::Cached).await, Err(code));
     }
-    // The process failed, and not the component.
+    // The process failed for a reason other than the component, so the failure is not remembered.
     let failed = Scripted::new("exit 1", CompileLimits::default());
     for runs in 1..3 {
         assert_eq!(failed.load(&other, LoadEffort::Full).await, Err("invalid"));
@@ -154,7 +154,7 @@ async fn a_component_that_does_not_compile_is_compiled_once() {
 
 #[tokio::test]
 async fn a_brief_load_of_a_slow_component_gives_up() {
-    // The system ends a process that has used its CPU time with a signal.
+    // The script ends by a signal, like a process that has used up its CPU time.
     let slow = Scripted::new("kill -KILL $$", CompileLimits::default());
     let bytes = shipped();
     assert_eq!(slow.load(&bytes, LoadEffort::Cached).await, Ok(false));

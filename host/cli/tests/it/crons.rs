@@ -31,7 +31,7 @@ pub(crate) async fn post(server: &RunningServer, path: &str, body: Value) -> Val
     value
 }
 
-/// Returns the runs of a thread when there are `count` runs and all have ended.
+/// Waits until a thread has `count` runs and all of them have ended, and returns the runs.
 pub(crate) async fn runs(server: &RunningServer, thread: &str, count: usize) -> Vec<Value> {
     let url = format!("{}/threads/{thread}/runs", server.url());
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -80,7 +80,7 @@ async fn hosts_of_one_database_start_a_cron_run_once() {
         "assistant_id": "Greet", "schedule": "*/20 * * * *", "input": { "name": "Ada" },
     });
     post(&one, &path, often).await;
-    // Creating another cron makes a host check all crons.
+    // The creation of another cron causes a host to check all crons.
     let rare = json!({
         "assistant_id": "Greet", "schedule": "0 0 1 1 *", "input": { "name": "Bob" },
     });

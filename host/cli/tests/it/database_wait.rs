@@ -1,4 +1,4 @@
-//! Responses of a starting host, also while its database is unavailable.
+//! Responses of a starting host, including those while its database is unavailable.
 
 use std::path::Path;
 use std::time::Duration;
@@ -46,8 +46,8 @@ async fn says_that_it_waits(client: &Client, address: &str) {
     }
 }
 
-/// A named pipe that replaces a file. A process that opens it for reading waits for a writer.
-/// Dropping it removes the pipe.
+/// A named pipe that replaces a file. A process that opens the pipe for reading waits for a writer.
+/// Dropping the value removes the pipe.
 #[cfg(unix)]
 struct Pipe(std::path::PathBuf);
 
@@ -59,14 +59,14 @@ impl Pipe {
         Self(path)
     }
 
-    /// Opens the pipe for both reading and writing, which never waits. Ends the wait of every
-    /// process that opens it meanwhile.
+    /// Opens the pipe for both reading and writing, which never waits. While the returned file
+    /// exists, no process that opens the pipe has to wait.
     fn open(&self) -> std::io::Result<std::fs::File> {
         std::fs::File::options().read(true).write(true).open(&self.0)
     }
 
-    /// Ends the wait of every process that opens the pipe, until the future is dropped. A process
-    /// may not have come to the pipe yet, or may open it again.
+    /// Ends the wait of every process that opens the pipe, until the future is dropped. This takes
+    /// several attempts, because a process may not have opened the pipe yet, or may open it again.
     async fn release(&self) -> std::convert::Infallible {
         loop {
             self.open().unwrap();
@@ -77,8 +77,8 @@ impl Pipe {
 
 #[cfg(unix)]
 impl Drop for Pipe {
-    /// A failed assertion may come before [`Self::release`]. The runtime of the test then still
-    /// waits for the thread that opens the pipe.
+    /// Also releases waiting processes: if an assertion fails before [`Self::release`], the runtime
+    /// of the test would otherwise wait forever for the thread that opens the pipe.
     fn drop(&mut self) {
         let opened = self.open();
         let _ = std::fs::remove_file(&self.0);

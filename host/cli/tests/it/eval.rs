@@ -25,7 +25,7 @@ const CASES: &str = r#"
 const LOOKS: u32 = 1_200;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// The exit code of a command, with what it wrote.
+/// The exit code and the output of a command.
 struct CommandOutput {
     code: Option<i32>,
     stdout: String,

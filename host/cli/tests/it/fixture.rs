@@ -46,7 +46,7 @@ pub(crate) struct Fixture {
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// Configuration with a short grace period, after which work in progress is aborted.
+/// Configuration with a short `stop_grace`, after which work in progress is aborted.
 pub(crate) const BRIEF_STOP: &str = "[server]\nstop_grace = \"100ms\"\n";
 
 /// Parses a configuration in a folder. By default, the server uses a free port and an in-memory

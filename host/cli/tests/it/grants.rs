@@ -1,4 +1,4 @@
-//! Grants and names: what a folder gets that is named like another one.
+//! Grants by name: which grants a folder or file gets whose name equals the name of another one.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use wattle::load::Change;
 use crate::fixture::{Fixture, write_app};
 use crate::native_sandbox::KNOWN;
 
-/// Reading the memory, as a need and as a grant.
+/// Access to the memory for reading, as an entry of `[needs]` and of `[grants]`.
 const READS: &str = "memory = [{ namespace = [\"names\"] }]\n";
 
 /// Writes an app whose component is called `greeter`, and which asks to read the memory.
@@ -39,7 +39,7 @@ fn problems(changes: &[Change]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_component_named_like_that_of_another_app_gets_none_of_its_grants() {
+async fn a_component_gets_no_grants_of_the_component_of_another_app_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_reader(&plugins.join("greeter"), "greeter");
@@ -79,7 +79,7 @@ async fn an_app_does_not_get_the_table_of_a_file_that_is_being_replaced() {
 }
 
 #[tokio::test]
-async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
+async fn of_two_folders_with_the_same_app_none_is_loaded_until_one_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_reader(&plugins.join("greeter"), "greeter");
@@ -94,7 +94,7 @@ async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
     std::fs::remove_dir_all(plugins.join("other")).unwrap();
     assert!(matches!(fixture.server.reload().await[..], [Change::App { .. }]));
     assert_eq!(fixture.get("/api/v1/problems").await.1, json!([]));
-    // A folder that is dropped in later does not replace the one in use.
+    // A folder that is added later does not replace the folder that is in use.
     write_reader(&plugins.join("other"), "greeter");
     let changes = fixture.server.reload().await;
     let found = problems(&changes);
@@ -106,7 +106,7 @@ async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
 }
 
 #[tokio::test]
-async fn an_app_is_loaded_as_soon_as_the_folder_in_use_gives_up_its_name() {
+async fn an_app_is_loaded_as_soon_as_the_folder_in_use_has_another_name() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_reader(&plugins.join("first"), "greeter");
@@ -139,7 +139,7 @@ async fn an_app_with_a_table_is_loaded_from_its_own_folder_only() {
 }
 
 #[tokio::test]
-async fn neither_of_two_files_with_one_plugin_is_loaded() {
+async fn of_two_files_with_the_same_plugin_none_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     for group in ["a", "b"] {

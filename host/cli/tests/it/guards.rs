@@ -1,4 +1,4 @@
-//! Guards: host names, origins, keys and tenants.
+//! Checks of requests: host names, origins, keys and tenants.
 
 use wattle::error::Error;
 use wattle::host::Overrides;

@@ -81,7 +81,7 @@ async fn hosts_on_one_postgresql_list_each_other() {
     one.server.shutdown().await;
 }
 
-/// Starts a host with the store of a configuration.
+/// Starts a host with the PostgreSQL store of a configuration.
 pub(crate) async fn on_postgres(toml: &str) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");

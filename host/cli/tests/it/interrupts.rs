@@ -100,7 +100,7 @@ async fn invalid_parameters_are_explained() {
 }
 
 #[tokio::test]
-async fn another_tenant_sees_nothing() {
+async fn another_tenant_sees_no_interrupts() {
     let fixture = serve_tenants().await;
     let get = |key: &'static str, tenant: Option<&'static str>, query: &str| {
         let url = fixture.url(&format!("/api/v1/interrupts?{query}"));
@@ -117,7 +117,8 @@ async fn another_tenant_sees_nothing() {
         ("k-operator", Some("other"), "", Ok("")),
         ("k-operator", None, "tenant=globex", Ok("of-globex")),
         ("k-operator", None, "tenant=*", Ok("of-acme of-globex")),
-        // A proxy that forgets the tenant gets no list of all.
+        // A request of a proxy that does not name a tenant is refused, and does not get the list of
+        // all tenants.
         ("k-operator", None, "", Err(401)),
     ] {
         let name = format!("{key} {header:?} {query}");
@@ -127,7 +128,7 @@ async fn another_tenant_sees_nothing() {
             assert_eq!(threads(&list), found, "{name}");
         }
     }
-    // The cursor of a list of all tenants opens nothing for one of them.
+    // The cursor of a list of all tenants cannot be used for the list of one tenant.
     let (_, first) = get("k-operator", None, "tenant=*&limit=1").await;
     let (shown, cursor) = (threads(&first), first["next_cursor"].as_str().unwrap());
     for (key, own) in [("k-acme", "of-acme"), ("k-globex", "of-globex")] {

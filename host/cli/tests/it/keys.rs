@@ -271,7 +271,7 @@ async fn keys_created_with_a_leaked_key_are_revoked_with_it() {
     assert_eq!((status, done), (200, json!({ "revoked": [leaked_id], "left": left })));
     assert_eq!((opens(&leaked).await, opens(&made).await, opens(&further).await), (401, 200, 200));
     assert_eq!(revoke(&fixture, &operator, &leaked_id, "").await.0, 404);
-    // With `made`, they are revoked, although the leaked key no longer exists.
+    // With `made`, these keys are revoked, although the leaked key no longer exists.
     let (status, done) = revoke(&fixture, &operator, &leaked_id, "?made=true").await;
     assert_eq!((status, done), (200, json!({ "revoked": left, "left": [] })));
     assert_eq!((opens(&made).await, opens(&further).await, opens(&other).await), (401, 401, 200));
@@ -279,7 +279,7 @@ async fn keys_created_with_a_leaked_key_are_revoked_with_it() {
 }
 
 #[tokio::test]
-async fn the_last_key_is_revoked_only_with_open() {
+async fn the_last_key_is_revoked_only_with_the_parameter_open() {
     let (fixture, operator) = start("").await;
     let acme = json!({ "name": "acme", "tenant": "acme", "scopes": ["admin"] });
     let (acme_id, acme) = make(&fixture, &operator, acme).await;

@@ -1,4 +1,5 @@
-//! Lists and counts of threads over HTTP: conditions, cursors, tenants, the share of requests.
+//! Lists and counts of threads over HTTP: conditions, cursors, tenants, and the limit on open
+//! requests.
 
 use std::sync::Arc;
 
@@ -123,7 +124,7 @@ async fn cursor_continues_a_list_whose_threads_change() {
     assert_eq!(by_offset["next_cursor"], second["next_cursor"]);
     assert_eq!(second.get("next_offset"), None, "a cursor is continued by a cursor");
 
-    // A thread of the first page moves to the front, and pages after it stay as they were.
+    // A thread of the first page moves to the front. The later pages do not change.
     start(&fixture, ids(&first)[1], "Bob", json!({})).await;
     assert_eq!(fixture.get(&after).await.1, second);
     let cursor = second["next_cursor"].as_str().unwrap();
@@ -173,7 +174,8 @@ async fn tenant_lists_and_counts_only_its_own_threads() {
         ("k-operator", Some("acme"), "tenant=globex", Err(403)),
         ("k-operator", None, "tenant=globex", Ok("of-globex")),
         ("k-operator", None, "tenant=*", Ok("of-acme of-globex")),
-        // A proxy that forgets the tenant gets no list of all.
+        // A request of a proxy that does not name a tenant is refused, and does not get the list of
+        // all tenants.
         ("k-operator", None, "", Err(401)),
     ] {
         let name = format!("{key} {header:?} {query}");
@@ -193,11 +195,12 @@ async fn tenant_lists_and_counts_only_its_own_threads() {
 }
 
 #[tokio::test]
-async fn searches_leave_the_room_of_the_control_plane() {
+async fn searches_do_not_use_the_reserved_requests_of_the_control_plane() {
     let fixture = Fixture::start("[server.limits]\nopen = 1\n").await;
     start(&fixture, "t", "Ada", json!({})).await;
     let events = fixture.client.get(fixture.url("/api/v1/threads/t/events"));
-    // The stream takes the only place for requests that are not of the control plane.
+    // The stream is the only open request that the limit permits, except for requests to the
+    // control plane.
     let stream = events.send().await.unwrap();
     assert_eq!(stream.status(), 200);
     let columns = ["", "status=idle&tenant=*", "app=greeter&updated_from_ms=1"];
@@ -209,7 +212,7 @@ async fn searches_leave_the_room_of_the_control_plane() {
         let (status, problem) = fixture.get(&format!("/api/v1/{path}")).await;
         assert_eq!((status, &problem["code"]), (429, &json!("rate-limited")), "{path}");
     }
-    // An invalid search is refused before it takes a place.
+    // An invalid search is refused before it counts as an open request.
     assert_eq!(fixture.get("/api/v1/threads?metadata=[]").await.0, 400);
     drop(stream);
 }

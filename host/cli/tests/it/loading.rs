@@ -127,7 +127,7 @@ async fn echo(fixture: &Fixture, app: &str) -> u16 {
     fixture.get(&format!("/apps/{app}/echo/x")).await.0
 }
 
-/// Waits until an app is loaded. Until then, its requests are rejected as unavailable.
+/// Waits until an app is loaded. Until then, requests to the app must be rejected as unavailable.
 async fn is_served(fixture: &Fixture, app: &str) {
     loop {
         match echo(fixture, app).await {
@@ -215,7 +215,7 @@ async fn a_server_serves_while_an_app_is_loaded_which_is_unavailable() {
     let start = json!({ "input": { "name": "Ada" } });
     assert_eq!(fixture.post("/api/v1/apps/slow/runs", &start).await.0, 503);
     assert_eq!(fixture.post("/api/v1/apps/greeter/runs", &start).await.0, 202);
-    // The app that is being loaded may have any graph without a prefix.
+    // The graph name has no app prefix, so the graph may belong to the app that is being loaded.
     assert_eq!(fixture.get("/assistants/Nope").await.0, 503);
     assert_eq!(fixture.get("/assistants/slow%2FGreet").await.0, 503);
     assert_eq!(echo(&fixture, "nobody").await, 404);
@@ -245,11 +245,11 @@ async fn a_folder_of_slow_components_delays_no_other_file() {
     assert_eq!(echo(&fixture, "greeter").await, 200);
     std::fs::write(plugins.join("greeter/greeter.wasm"), "native again").unwrap();
     assert!(matches!(fixture.server.reload().await[..], [Change::App { .. }]));
-    // The others get their turn when one is compiled.
+    // The other components are compiled when one component is complete.
     slow.release(1);
     while loading(&fixture).await["total"] != COMPONENTS - 1 {}
     slow.compiles(SLOW_PLACES).await;
-    // Without their files, the loads end.
+    // The loads end because their files are removed.
     for number in 0..COMPONENTS {
         std::fs::remove_file(plugins.join(format!("slow{number}.wasm"))).unwrap();
     }
@@ -293,7 +293,7 @@ async fn an_app_is_loaded_when_the_plugins_that_it_uses_are_loaded() {
     assert_eq!(fixture.get("/api/v1/problems").await.1, json!([]));
 }
 
-/// A sandbox whose plugins notice on which thread their description is read.
+/// A sandbox whose plugins check on which thread their description is read.
 #[derive(Default)]
 struct Described {
     is_read_elsewhere: Arc<AtomicBool>,
@@ -321,7 +321,7 @@ struct DescribedPlugin {
 
 #[async_trait]
 impl Plugin for DescribedPlugin {
-    /// On another thread than that of the runtime, waits for a task of the runtime.
+    /// If the thread is not that of the runtime, waits for a task of the runtime.
     fn info(&self) -> &PluginInfo {
         if thread::current().id() != self.home {
             let (tell, told) = channel();
@@ -364,7 +364,7 @@ impl Plugin for DescribedPlugin {
     }
 }
 
-/// The check reads the descriptions of plugins.
+/// The check of graphs reads the descriptions of plugins.
 #[tokio::test]
 async fn the_check_of_graphs_does_not_block_other_tasks() {
     let folder = tempfile::tempdir().unwrap();
@@ -399,7 +399,7 @@ async fn grants_of_a_removed_plugin_file_do_not_apply_to_an_app_of_the_same_name
 }
 
 #[tokio::test]
-async fn a_cycle_with_a_node_that_may_ask_is_accepted() {
+async fn a_cycle_with_a_node_that_may_raise_an_interrupt_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_app(&plugins, "greeter");

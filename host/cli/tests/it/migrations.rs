@@ -1,4 +1,4 @@
-//! Migrations of apps: what they may change, and what does not wait for them.
+//! Migrations of apps: the databases that they may change, and work that does not wait for them.
 
 use std::path::Path;
 

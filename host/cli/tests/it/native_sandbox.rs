@@ -58,7 +58,7 @@ impl Sandbox for NativeSandbox {
         let node = |name: &str| NodeInfo {
             name: name.into(),
             doc: format!("what `{name}` does"),
-            // They name no properties, so that a node reads and writes any channel.
+            // The schemas name no properties, so that a node can read and write any channel.
             input_schema: json!({ "title": format!("input of `{name}`") }),
             output_schema: json!({ "title": format!("output of `{name}`") }),
             config_schema: None,
@@ -253,7 +253,7 @@ fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
     }
 }
 
-/// The query parameter contains the time for which the run may have no client.
+/// The query parameter `grace_ms` contains the time for which the run may have no client.
 fn hand_off(request: &WebRequest, thread: String, format: StreamFormat) -> WebBody {
     let thread = ThreadId::new(thread).unwrap();
     let grace = request.query.iter().find(|(name, _)| name == "grace_ms");

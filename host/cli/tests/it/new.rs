@@ -37,7 +37,7 @@ fn a_new_app_has_its_files_and_an_existing_folder_is_refused() {
     let again = wattle(folder, &["new", "hello"]);
     assert_eq!(again.status.code(), Some(2));
     let said = String::from_utf8(again.stderr).unwrap();
-    assert!(said.contains("`hello` exists and is no empty folder"), "{said}");
+    assert!(said.contains("`hello` exists and is not an empty folder"), "{said}");
     assert!(!folder.join("hello/Cargo.toml").exists());
 }
 

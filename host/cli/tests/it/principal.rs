@@ -233,7 +233,7 @@ async fn begun(person: &Person, fixture: &Fixture, run: &str) {
 }
 
 #[tokio::test]
-async fn clients_of_the_agent_server_api_are_named() {
+async fn principals_include_clients_of_the_agent_server_api() {
     let fixture = start(TOML, None).await;
     let jane = Person::of(&fixture, "acme", "jane").await;
     let joe = Person::of(&fixture, "acme", "joe").await;
@@ -280,8 +280,8 @@ async fn a_cancel_through_another_host_names_its_principal() {
     let jane = Person::of(&one, "acme", "jane").await;
     let slow = json!({ "input": { "name": SLOW }, "thread_id": "slow" });
     let run = jane.post(&one, "/api/v1/apps/greeter/runs", slow).await;
-    // The key is a configured one, because another host takes some time to load a newly created
-    // key.
+    // The test uses a key of the configuration, because another host takes some time to load a
+    // newly created key.
     let cancel = format!("/api/v1/runs/{}/cancel", run["run"].as_str().unwrap());
     let cancel = other.client.post(other.url(&cancel)).header("x-api-key", "k-acme");
     let (status, cancelled) = answer(cancel.header("x-user", "joe")).await;
@@ -326,7 +326,7 @@ async fn without_keys_no_principal_is_named() {
     let fixture = Fixture::start("").await;
     let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
     fixture.post("/api/v1/apps/greeter/runs", &start).await;
-    // Without the setting, the header of a client is ignored.
+    // The setting is missing, so the header of a client is ignored.
     let resume = fixture.client.post(fixture.url("/api/v1/threads/t/resume"));
     let resume = resume.header("x-user", "jane").json(&json!({ "answers": { "": true } }));
     assert_eq!(answer(resume).await.0, 202);

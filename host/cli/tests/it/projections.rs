@@ -128,7 +128,7 @@ async fn an_app_with_invalid_streams_is_not_loaded() {
 }
 
 #[tokio::test]
-async fn an_app_that_would_write_among_the_files_of_the_host_is_not_loaded() {
+async fn an_app_that_would_write_files_in_a_folder_of_the_host_is_not_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     let dirs = ["blobs", "Versions/x", "tenant-routes.json", "cache.key.part", "notes.db-wal"];
@@ -173,8 +173,8 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Waits until `count` files in a folder are complete. Files are written after the end of a run,
-/// first as drafts.
+/// Waits until `count` files in a folder are complete. Files are written after the end of a run.
+/// Each file is written as a draft before it gets its name.
 async fn wait_for_files(folder: &Path, count: usize) {
     let is_whole = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
     for _ in 0..200 {
@@ -242,7 +242,7 @@ async fn the_operator_selects_the_folder_of_files() {
 }
 
 #[tokio::test]
-async fn no_files_go_where_a_reload_lets_a_component_write() {
+async fn no_files_are_written_to_a_folder_to_which_a_reload_gives_a_component_access() {
     let folder = folder_of_greeter();
     let logs = folder.path().join("out/logs");
     let variable = logs.display().to_string();

@@ -73,7 +73,7 @@ async fn runs_of_a_thread_start_in_the_order_of_their_requests() {
 }
 
 #[tokio::test]
-async fn a_request_that_waits_also_waits_while_its_run_is_pending() {
+async fn a_request_with_wait_also_waits_while_its_run_is_pending() {
     let (fixture, slow) = at_work().await;
     let begun = async {
         while listed(&fixture).await.len() < 2 {

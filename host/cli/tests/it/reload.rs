@@ -69,7 +69,7 @@ async fn a_standalone_plugin_runs_in_the_graphs_that_name_it() {
     let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
     assert_eq!(run["state"]["greeting"], "hello Ada", "{run}");
 
-    // The plugin is loaded again, and the app that uses it is the same.
+    // The plugin is loaded again. The app that uses the plugin does not change.
     let shared = std::fs::File::options().append(true).open(plugins.join("shared.wasm")).unwrap();
     shared.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let changes = fixture.server.reload().await;
@@ -134,11 +134,12 @@ async fn changed_grants_apply_without_a_restart() {
 }
 
 #[tokio::test]
-async fn a_changed_file_grants_no_folder_that_the_host_uses_until_its_restart() {
+async fn until_a_restart_a_changed_file_cannot_grant_folders_that_the_host_uses() {
     let fixture = Fixture::start("").await;
     let file = fixture.folder.path().join("wattle.toml");
     std::fs::create_dir_all(fixture.folder.path().join("data")).unwrap();
-    // The folders are no longer those of the host in the file, and still are in the server.
+    // In the changed file, the folders no longer belong to the host, but the running server still
+    // uses them.
     for (moved, granted, what) in [
         ("data = \"moved\"", "data", "the data folder"),
         ("plugins = \"moved\"", "plugins", "the plugins folder"),
@@ -157,7 +158,7 @@ async fn a_changed_file_grants_no_folder_that_the_host_uses_until_its_restart() 
 }
 
 #[tokio::test]
-async fn a_grant_makes_an_app_loadable_that_lacked_it() {
+async fn an_app_that_lacks_a_grant_is_loaded_after_the_grant_is_added() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     let needs = "[needs]\nsql = [{ database = \"notes\", access = \"read-write\" }]\n";
@@ -189,14 +190,14 @@ async fn the_watcher_detects_changes() {
         tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
     };
     // The first change is made immediately, possibly before the watch begins, in a folder that did
-    // not exist.
+    // not exist when the server started.
     write_app(&plugins, "greeter");
     become_apps(1).await;
     write_app(&plugins, "welcomer");
     become_apps(2).await;
     std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
     become_apps(1).await;
-    // Editors write another file and rename it.
+    // Editors write a new file and rename it to the name of the old file.
     let draft = folder.path().join("wattle.toml~");
     std::fs::write(&draft, "[grants.welcomer]\nllm = [\"chat\"]\n").unwrap();
     write_app_with(&plugins, "welcomer", "[needs]\nllm = [\"chat\"]\n");
@@ -205,7 +206,7 @@ async fn the_watcher_detects_changes() {
     server.shutdown().await;
 }
 
-/// Waits until an app is granted the route `chat`, or is not granted it any more.
+/// Waits until an app is granted the route `chat`, or until it is no longer granted the route.
 async fn grants_become(server: &RunningServer, app: &str, granted: bool) {
     let (name, plugin): (AppName, PluginName) = (app.parse().unwrap(), app.parse().unwrap());
     let is_granted = || {
@@ -220,7 +221,7 @@ async fn grants_become(server: &RunningServer, app: &str, granted: bool) {
     tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
 }
 
-/// Kubernetes replaces the files of a ConfigMap by one link to a hidden folder.
+/// Kubernetes replaces the files of a ConfigMap by replacing one link to a hidden folder.
 #[cfg(unix)]
 #[tokio::test]
 async fn the_watcher_detects_a_replaced_link_to_the_configuration_file() {

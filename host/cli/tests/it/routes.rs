@@ -55,7 +55,7 @@ async fn endpoints_of_an_app_are_at_its_mount_and_on_its_own_address() {
 }
 
 #[tokio::test]
-async fn two_apps_at_one_path_are_refused() {
+async fn two_apps_with_the_same_mount_path_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
     write_app(&folder.path().join("plugins"), "other");

@@ -36,7 +36,8 @@ fn runs(report: &Value) -> u64 {
     series.map(of).sum()
 }
 
-/// Reads statistics until a number of runs is counted: a host counts a run shortly after its end.
+/// Reads statistics until `expected` runs are counted, because a host counts a run only shortly
+/// after its end.
 async fn counted(fixture: &Fixture, query: &str, expected: u64) -> Value {
     loop {
         let report = get(fixture, query).await;
@@ -57,7 +58,7 @@ async fn ended_runs_are_counted_by_status_and_app() {
     assert_eq!((&series["name"], &series["is_other"]), (&json!("greeter"), &json!(false)));
     let expected = json!({ "completed": 0, "interrupted": 1, "failed": 1, "cancelled": 0 });
     assert_eq!(series["total"]["runs"], expected, "{report}");
-    // The app chose the code.
+    // The app chose the failure code, so the code is counted as `other`.
     assert_eq!(series["total"]["failures"], json!({ "other": 1 }));
     assert_eq!((&report["step"], &report["is_complete"]), (&json!("hour"), &json!(true)));
     for (query, expected) in [
@@ -97,7 +98,7 @@ async fn counts_survive_a_restart() {
         let url = format!("{}/api/v1/apps/greeter/runs", server.url());
         let body = json!({ "input": { "name": "Ada" }, "wait": true });
         assert_eq!(answer(client.post(url).json(&body)).await.0, 200);
-        // A stop writes what is not written yet.
+        // A stop writes all counts that are not written yet.
         server.shutdown().await;
         let server = Server::start(config.clone(), options()).await.unwrap();
         for step in ["minute", "hour", "day"] {
@@ -110,7 +111,7 @@ async fn counts_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn hosts_on_one_postgresql_count_together() {
+async fn counts_of_hosts_on_one_postgresql_are_added() {
     let postgres = need!(Postgres::for_test());
     let toml = format!("[store]\nurl = \"{}\"\n", postgres.url());
     let (one, two) = (on_postgres(&toml).await, on_postgres(&toml).await);
@@ -130,7 +131,7 @@ async fn hosts_on_one_postgresql_count_together() {
 }
 
 #[tokio::test]
-async fn another_tenant_sees_nothing() {
+async fn another_tenant_sees_no_statistics() {
     let fixture = serve_tenants().await;
     let get = |key: &'static str, tenant: Option<&'static str>, query: &str| {
         let url = fixture.url(&format!("{STATISTICS}?{query}"));
@@ -151,7 +152,8 @@ async fn another_tenant_sees_nothing() {
         ("k-operator", Some("other"), "", Ok(0)),
         ("k-operator", None, "tenant=globex", Ok(1)),
         ("k-operator", None, "tenant=*&by=tenant", Ok(2)),
-        // A proxy that forgets the tenant gets no statistics of all.
+        // A request of a proxy that does not name a tenant is refused, and does not get the
+        // statistics of all tenants.
         ("k-operator", None, "", Err(401)),
     ] {
         let name = format!("{key} {header:?} {query}");

@@ -43,7 +43,7 @@ async fn a_second_signal_ends_a_server_that_waits_for_a_request() {
 }
 
 #[tokio::test]
-async fn a_signal_during_the_build_before_tests_ends_all_that_the_build_has_started() {
+async fn a_signal_during_the_build_before_tests_ends_all_processes_of_the_build() {
     const MANIFEST: &str = r#"
 [app]
 name = "notes"
@@ -66,7 +66,7 @@ outputs = { notes = "made.wasm" }
     command.arg("test").current_dir(folder).env_clear();
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let mut tests = Program::start(command).unwrap();
-    // The script keeps the pipe open as long as it lives.
+    // The script keeps the pipe open until it ends.
     let mut said = BufReader::new(File::open(alive).await.unwrap()).lines();
     assert_eq!(said.next_line().await.unwrap().as_deref(), Some("started"));
     terminate(&tests).await;

@@ -169,7 +169,8 @@ async fn a_client_that_reconnects_in_time_keeps_the_run() {
     let run = begin_slow(&fixture).await;
     let path = format!("/apps/greeter/talk/{}", run.thread);
     drop(follow(&fixture, &format!("{path}?grace_ms=3600000")).await);
-    // The second request has no grace period, so that of the first request still applies.
+    // The second request has no grace period, so the grace period of the first request still
+    // applies.
     let again = follow(&fixture, &path).await;
     assert!(fixture.server.engine.is_active(&run.thread));
     drop(again);
@@ -178,7 +179,7 @@ async fn a_client_that_reconnects_in_time_keeps_the_run() {
 }
 
 #[tokio::test]
-async fn an_unreadable_log_is_not_the_end_of_a_run() {
+async fn a_run_without_clients_is_cancelled_even_if_its_log_is_unreadable() {
     let store = Arc::new(ForgetfulStore::over(Arc::new(InMemoryStore::new())));
     let fixture = Fixture::start_on(store.clone()).await;
     let run = begin_slow(&fixture).await;
@@ -190,7 +191,7 @@ async fn an_unreadable_log_is_not_the_end_of_a_run() {
 }
 
 #[tokio::test]
-async fn a_stop_of_the_host_cancels_nothing() {
+async fn a_stop_of_the_host_cancels_no_runs() {
     let fixture = Fixture::start(BRIEF_STOP).await;
     let run = begin_slow(&fixture).await;
     let path = format!("/apps/greeter/talk/{}?grace_ms=0", run.thread);

@@ -17,7 +17,7 @@ const INDEX: &str = "<!doctype html><html><head><title>Studio</title></head></ht
 /// The configuration of a host with keys.
 const WITH_KEYS: &str = "[auth]\nkeys_env = \"KEYS\"\n";
 
-/// The key of that host.
+/// The key of the host of [`WITH_KEYS`].
 const KEY: &str = "k-operator";
 
 /// Writes the files of a built studio.
@@ -52,13 +52,13 @@ async fn page(fixture: &Fixture, url: String) -> (u16, HeaderMap, String) {
     (status, headers, response.text().await.unwrap())
 }
 
-/// Returns true if a text is the index document with this base of relative URLs.
+/// Returns true if a text is the index document and has the base URL `base`.
 fn is_index(text: &str, base: &str) -> bool {
     text == INDEX.replace("<head>", &format!("<head><base href=\"{base}\">"))
 }
 
 #[tokio::test]
-async fn every_path_of_the_studio_is_its_document_with_a_base_and_a_strict_policy() {
+async fn every_path_of_the_studio_returns_the_document_with_a_base_and_a_strict_policy() {
     let fixture = start("greeter", "").await;
     for (path, base) in [
         ("/", "./studio/"),
@@ -87,7 +87,7 @@ async fn every_path_of_the_studio_is_its_document_with_a_base_and_a_strict_polic
 }
 
 #[tokio::test]
-async fn files_are_immutable_and_those_of_another_version_are_missing() {
+async fn files_are_immutable_and_files_of_another_version_are_missing() {
     let fixture = start("greeter", "").await;
     let (status, headers, text) = page(&fixture, fixture.url("/studio/assets/main-1a2b.js")).await;
     assert_eq!((status, text.as_str()), (200, "run()"));
@@ -119,7 +119,7 @@ async fn a_studio_that_is_not_built_says_how_to_build_it() {
 }
 
 #[tokio::test]
-async fn a_host_without_the_studio_has_no_path_of_it() {
+async fn a_host_without_the_studio_serves_no_path_of_the_studio() {
     let fixture = start("greeter", "[server]\nstudio = false\n").await;
     for path in ["/", "/studio", "/studio/", "/studio/assets/main-1a2b.js"] {
         assert_eq!(fixture.get(path).await.1["code"], "not-found", "{path}");
@@ -162,7 +162,7 @@ async fn the_root_of_a_mounted_app_stays_behind_its_key() {
     let (status, echo) = answer(with(&fixture, KEY, "GET", "/")).await;
     assert_eq!((status, &echo["path"]), (200, &json!("/")));
 
-    // An app that is mounted at `/` and has no endpoint there leaves the path to the studio.
+    // An app that is mounted at `/` and has no endpoint there leaves the path `/` to the studio.
     let fixture = start("greeter", "[apps.greeter]\nmount = \"/\"\n").await;
     assert_eq!(fixture.get("/echo/x").await.1["word"], "x");
     assert!(is_index(&page(&fixture, fixture.url("/")).await.2, "./studio/"));
@@ -205,7 +205,7 @@ async fn an_app_cannot_be_mounted_at_the_path_of_the_studio() {
 }
 
 #[tokio::test]
-async fn an_address_of_its_own_has_the_api_and_the_studio_without_apps() {
+async fn the_separate_address_serves_the_api_and_the_studio_without_apps() {
     let toml = "[server]\nstudio_listen = \"127.0.0.1:0\"\n[apps.greeter]\nmount = \"/\"\n";
     let fixture = start("greeter", toml).await;
     let own = fixture.server.studio_addr.unwrap();
@@ -233,7 +233,7 @@ async fn an_address_of_its_own_has_the_api_and_the_studio_without_apps() {
 }
 
 #[tokio::test]
-async fn the_operator_is_warned_of_pages_with_the_origin_of_the_studio() {
+async fn the_operator_is_warned_if_pages_have_the_origin_of_the_studio() {
     for (toml, is_warned) in [
         (WITH_KEYS.to_owned(), true),
         (String::new(), false),

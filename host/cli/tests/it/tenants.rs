@@ -106,7 +106,7 @@ async fn a_tenant_sets_its_own_routes_and_their_keys_are_hidden() {
 }
 
 #[tokio::test]
-async fn only_the_operator_has_access_beyond_tenants() {
+async fn only_the_operator_has_access_to_data_outside_of_tenants() {
     let fixture = start().await;
     let compact = |key: &str, tenant: Option<&str>| {
         let request = fixture.client.post(fixture.url("/api/v1/store/compact"));
@@ -120,7 +120,7 @@ async fn only_the_operator_has_access_beyond_tenants() {
         assert_eq!((status, &problem["code"]), (403, &json!("denied")), "{key} {tenant:?}");
     }
 
-    // Secrets, files and runs of all tenants are for the operator only.
+    // Only the operator can access secrets, files and runs of all tenants.
     for path in [
         "/metrics",
         "/api/v1/problems",

@@ -81,7 +81,7 @@ async fn a_webhook_is_delivered_after_a_restart() {
     let key = SigningKey::new(SECRET).unwrap();
     let timestamp_s = text("webhook-timestamp").parse().unwrap();
     assert_eq!(text("webhook-signature"), key.sign(&text("webhook-id"), timestamp_s, &body));
-    // The run starts while the host stops. Its end is delivered in any case.
+    // The run starts while the host stops. The webhook about its end must still be delivered.
     let mut later = run(&format!("{hooks}/hook"));
     later["after_seconds"] = json!(0.3);
     let (status, made) = answer(client.post(format!("{}/runs", server.url())).json(&later)).await;

@@ -11,7 +11,7 @@ use crate::output::Table;
 /// Width of the numbers in the table.
 const NUMBER_WIDTH: usize = 8;
 
-/// What the steps of a run cost.
+/// The cost of the steps of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     app: AppName,

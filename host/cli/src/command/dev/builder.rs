@@ -54,12 +54,12 @@ impl Builder {
         }
         self.built = Some(fingerprint);
         if let Err(error) = self.build_now().await {
-            Output::error(&format!("{error}\n  the app keeps its components from before"));
+            Output::error(&format!("{error}\n  the app keeps its previous components"));
         }
     }
 
     async fn build_now(&self) -> Result<(), Error> {
-        // An app whose component is built by other means is only loaded.
+        // An app without `[build]` is only loaded, because its component is built in another way.
         if Manifest::read(&self.folder).map_err(Error::Failed)?.build.is_none() {
             return Ok(());
         }

@@ -54,15 +54,16 @@ impl<'s> Session<'s> {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] if the system cannot watch files. What is wrong with the app or with the
-    /// input is printed.
+    /// [`Error::Setup`] if the system cannot watch files. Problems of the app or of the input are
+    /// printed.
     pub(super) async fn work(&mut self) -> Result<Infallible, Error> {
         let mut watcher = Watcher::new()?;
         let mut has_changed = true;
         loop {
             self.builder.watch(&mut watcher);
             if let Some(folder) = self.source.folder() {
-                // A folder that does not exist cannot be watched; reading the file says so.
+                // A folder that does not exist cannot be watched. Reading the file reports the
+                // problem.
                 let _ = watcher.watch(folder, RecursiveMode::NonRecursive);
             }
             self.builder.build().await;
@@ -85,7 +86,8 @@ impl<'s> Session<'s> {
     async fn run(&mut self, has_changed: bool) -> Result<(), Error> {
         let catalog = self.server.engine.catalog();
         if catalog.app(&self.app).is_none() && !catalog.is_loading(&self.app) {
-            // The reason was printed, and a change of the app may remove it.
+            // The app is not loaded. The reason was already printed, and a change of the app may
+            // solve the problem.
             return Ok(());
         }
         let input = self.source.read()?;
@@ -122,7 +124,7 @@ impl<'s> Session<'s> {
 fn print(change: &Change) {
     for (severity, text) in change.messages() {
         match severity {
-            // The server logs it.
+            // The server logs the progress.
             Severity::Progress => {}
             Severity::Note => Output::note(&text),
             Severity::Warning => Output::warning(&text),

@@ -22,7 +22,7 @@ pub(super) struct Report {
     /// Scores by pointer, with array indexes replaced by `*`.
     pub(super) fields: BTreeMap<String, Score>,
     pub(super) runs: Vec<CaseRun>,
-    /// Number of runs that Ctrl-C prevented.
+    /// Number of planned runs that were not measured because of Ctrl-C.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) unmeasured: usize,
 }
@@ -64,7 +64,8 @@ impl Score {
 }
 
 impl Report {
-    /// Summarizes the results of runs. `planned` is the number of runs that were planned.
+    /// Summarizes the results of runs. `planned` is the number of planned runs, including those
+    /// that were not measured.
     pub(super) fn new(
         app: &str,
         file: PathBuf,

@@ -1,4 +1,5 @@
-//! The plugins of an app whose graphs are checked, also if some of them cannot be loaded.
+//! The plugins of an app whose graphs are checked. Plugins that cannot be loaded are
+//! recorded as problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,8 +39,8 @@ impl Components {
         Self { own, standalone, unloaded_own, unloaded_standalone }
     }
 
-    /// Returns the problems of components that cannot be loaded: those of the app, and standalone
-    /// plugins that its graphs name.
+    /// Returns the problems of components that cannot be loaded: the components of the app, and the
+    /// standalone plugins that its graphs name.
     pub(super) fn problems(&self, graphs: &str) -> Vec<Problem> {
         let named = named_plugins(graphs);
         let standalone = self.unloaded_standalone.iter();
@@ -89,7 +90,7 @@ fn named_plugins(graphs: &str) -> BTreeSet<String> {
 }
 
 /// The plugins that graphs can use. Nodes and reducers of a plugin that is not loaded are accepted,
-/// since the plugin itself is a problem.
+/// because the plugin itself is already reported as a problem.
 pub(super) struct Catalog<'a> {
     loaded: AppPluginCatalog<'a>,
     components: &'a Components,

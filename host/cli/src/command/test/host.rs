@@ -19,8 +19,8 @@ use crate::host::Overrides;
 const FOLDERS: &str = "folders";
 
 /// Returns the configuration for tests of an app. With `data`, databases are empty SQLite files in
-/// that folder, which have the migrations of the app, and the folders of typed components and the
-/// files of apps are in it as well.
+/// that folder, which have the migrations of the app, and the folder also contains the folders of
+/// typed components and the files of apps.
 ///
 /// # Errors
 ///
@@ -46,7 +46,8 @@ pub(super) fn config(
                 max_size: None,
             };
         }
-        // The loader would apply the grants of the file again.
+        // The configuration has no file, because the loader would otherwise apply the grants of the
+        // file.
         config.file = None;
         isolate(config.grants.values_mut(), data)?;
         for files in config.apps.values_mut().flat_map(|app| app.files.values_mut()) {
@@ -59,7 +60,7 @@ pub(super) fn config(
 /// Removes the environment variables of typed components, and replaces their folders with empty
 /// ones. Components that share a folder share its replacement.
 fn isolate<'n>(grants: impl Iterator<Item = &'n mut GrantSpec>, data: &Path) -> Result<(), Error> {
-    // The host follows no link when it opens a folder.
+    // The path is resolved, because the host follows no symbolic link when it opens a folder.
     let root = data.canonicalize().map_err(Error::file("open", data))?.join(FOLDERS);
     let mut replaced: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     for needs in grants {
@@ -74,14 +75,15 @@ fn isolate<'n>(grants: impl Iterator<Item = &'n mut GrantSpec>, data: &Path) -> 
     Ok(())
 }
 
-/// Returns the adapters for tests. Without `ports`, these are the configured ones.
+/// Returns the adapters for tests. Without `ports`, the configured adapters are used.
 pub(super) fn overrides(sandbox: Arc<dyn Sandbox>, ports: Option<&CasePorts>) -> Overrides {
     let mut overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
     if let Some(ports) = ports {
         overrides.model = Some(Arc::new(ports.clone()));
         overrides.net = Some(Arc::new(ports.clone()));
         overrides.tools = Some(Arc::new(ports.clone()));
-        // Files of the app would be written to folders that the environment names.
+        // No environment variable is visible, because a variable could name a folder for files of
+        // the app.
         overrides.env = Some(Arc::new(|_: &str| None));
     }
     overrides
@@ -93,7 +95,7 @@ mod tests {
     use crate::config::parse;
 
     #[test]
-    fn tests_that_are_not_live_get_nothing_of_the_machine() {
+    fn tests_that_are_not_live_get_no_variables_and_folders_of_the_machine() {
         let (machine, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let folders =
             "folders = [{ path = \"reports\", guest = \"/reports\", access = \"read-write\" }]";
@@ -109,7 +111,7 @@ mod tests {
         let tested = of(Some(data.path()));
         let replaced: Vec<&Path> =
             tested.grants.values().map(|needs| needs.folders[0].path.as_path()).collect();
-        assert_eq!(replaced[0], replaced[1], "components share a folder as before");
+        assert_eq!(replaced[0], replaced[1], "components still share a folder");
         assert!(replaced[0].starts_with(data.path().canonicalize().unwrap()), "{replaced:?}");
         assert_eq!(fs::read_dir(replaced[0]).unwrap().count(), 0);
         assert!(tested.grants.values().all(|needs| needs.environment.is_empty()));

@@ -108,11 +108,12 @@ impl TestResult {
     }
 }
 
-/// Returns the message for a thread of which the replay compares nothing.
+/// Returns the message for a thread of which the replay could not compare any part.
 fn nothing_compared(replay: &Replay) -> String {
     let reasons: Vec<String> = replay::skipped_parts(replay).collect();
-    let reasons = if reasons.is_empty() { "no task of it ran".into() } else { reasons.join("; ") };
-    format!("nothing of the thread can be compared: {reasons}; export one whose run has ended")
+    let reasons =
+        if reasons.is_empty() { "no task of the thread ran".into() } else { reasons.join("; ") };
+    format!("nothing of the thread can be compared: {reasons}; export a thread whose run has ended")
 }
 
 #[cfg(test)]
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_all_tests_and_why_some_failed() {
+    fn a_report_lists_all_tests_and_the_reasons_of_failed_tests() {
         let unusable = Err("line 1 is not a valid export record".to_owned());
         let thread = TestResult::from_replay("old".to_owned(), unusable, Duration::from_millis(3));
         let report = Report::new("notes", vec![tested("a", true), tested("b", false), thread]);
@@ -155,8 +156,8 @@ mod tests {
         ");
     }
 
-    /// Returns the result of a thread with tasks that are the same, and with a task and two calls
-    /// that were not compared.
+    /// Returns the result of a thread with `tasks` tasks that are the same, and with one task and
+    /// two calls that were not compared.
     fn replayed(name: &str, tasks: usize, divergences: &Value) -> TestResult {
         let left_out = json!({ "checkpoints": 0, "tasks": 1, "calls": 2 });
         let skipped = json!({ "namespace": "", "checkpoint": 1, "node": "n",
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_which_nothing_is_compared_fails() {
+    fn the_test_of_a_thread_fails_if_nothing_is_compared() {
         let other = json!([{ "namespace": "", "checkpoint": 1, "node": "n", "task": "t",
             "message": "it differs", "recorded": 1, "now": 2 }]);
         let tests = vec![
@@ -185,7 +186,7 @@ mod tests {
             now   2
           not compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended
         failed  cut (3.0ms)
-          unusable: nothing of the thread can be compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended; export one whose run has ended
+          unusable: nothing of the thread can be compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended; export a thread whose run has ended
         1 passed, 2 failed
         ");
     }

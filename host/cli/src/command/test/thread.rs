@@ -24,7 +24,7 @@ pub(super) async fn replay(
     };
     let of_app = &export.header.thread.app;
     if of_app.as_str() != runner.app {
-        return Ok(Err(format!("it is a thread of app `{of_app}`, not of `{}`", runner.app)));
+        return Ok(Err(format!("the thread is of app `{of_app}`, not of `{}`", runner.app)));
     }
     let app = AppName::new(runner.app).ok();
     let engine = runner.client.engine();

@@ -40,7 +40,7 @@ fn folders_large_files_and_invalid_utf8_are_refused() {
     fs::create_dir(folder.path().join("folder")).unwrap();
     fs::write(folder.path().join("long"), vec![0xff; 1_001]).unwrap();
     fs::write(folder.path().join("bytes"), [0xff]).unwrap();
-    // A sparse file has a size but no content. It is rejected by its size.
+    // A sparse file has a size but no content. The file is rejected because of its size.
     File::create(folder.path().join("sparse")).unwrap().set_len(1 << 42).unwrap();
     for (path, expected) in [
         ("folder", "is a folder, not a file"),
@@ -106,7 +106,8 @@ fn pipes_sockets_and_devices_are_refused_without_waiting() {
     assert!(problem(Path::new("/dev"), "zero").contains("a device"));
 }
 
-/// Files in `/proc` report the size 0 but have content, like a file that grows while it is read.
+/// Files in `/proc` report the size 0 but have content, so they behave like a file that grows while
+/// it is read.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_grows_while_it_is_read_is_refused() {

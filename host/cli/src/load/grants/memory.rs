@@ -7,8 +7,8 @@ use wattle_run::ports::memory::WILDCARD;
 
 use crate::load::grants::{serde_name, toml_array};
 
-/// Returns the intersections of requested and granted rules, and as TOML the requests that are not
-/// granted completely.
+/// Returns the intersections of requested and granted rules, and, as TOML, the requests that are
+/// not granted completely.
 pub(super) fn intersect(
     needs: &BTreeSet<MemoryRule>,
     granted: &BTreeSet<MemoryRule>,

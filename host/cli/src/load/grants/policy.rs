@@ -18,8 +18,8 @@ pub(crate) struct Policy<'a> {
 
 impl Policy<'_> {
     /// Decides the grants of a plugin. A standalone plugin requests the permissions that the app
-    /// requests for it, or else those of its own manifest. Without either, it gets the permissions
-    /// that the operator grants.
+    /// requests for it, or else the permissions of its own manifest. If there is neither, the
+    /// plugin gets the permissions that the operator grants.
     pub(crate) fn decide(&self, name: &PluginName, plugin: &PluginInfo) -> GrantDecision {
         let Manifest { app, components, needs: own_needs, .. } = self.manifest;
         let is_own = components.contains_key(name);

@@ -12,9 +12,9 @@ use crate::paths::leads_through;
 
 /// Names of apps and plugins, which decide to which plugin `[grants.<plugin>]` applies.
 ///
-/// A running host keeps all names that a scan has found. While a plugin file is being replaced, it
-/// is missing for a moment. At this time, the table of its plugin must not apply to another plugin
-/// of the same name.
+/// A running host keeps all names that a scan has found. A plugin file can be missing for a moment
+/// while it is being replaced. In that moment, the table of its plugin must not apply to another
+/// plugin of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownNames {
     /// Names of standalone plugins.
@@ -25,11 +25,11 @@ pub struct KnownNames {
 
 /// The tables of grants.
 ///
-/// The table of a plugin of an app is `[grants."<app>/<plugin>"]`. Without it, the table is
-/// `[grants.<plugin>]`:
+/// The table of a plugin of an app is `[grants."<app>/<plugin>"]`. If there is no such table, the
+/// table is `[grants.<plugin>]`:
 ///
-/// * for the component of an app with the same name, if the operator has a table for the app, or
-///   no standalone plugin has this name;
+/// * for the component of an app with the same name, if the operator has a table for the app, or no
+///   standalone plugin has this name;
 /// * for a standalone plugin, if the operator has no table for an app of this name, and no such app
 ///   has a component of this name.
 ///
@@ -45,19 +45,20 @@ pub struct GrantTables {
 /// The table of a plugin of an app.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginTable<'a> {
-    /// Name of the table. If the plugin has none, this is the name of the table to add.
+    /// Name of the table. If the plugin has no table, this is the name of the table that the
+    /// operator can add.
     pub key: GrantKey,
     /// Content of the table, if the plugin has one.
     pub granted: Option<&'a GrantSpec>,
     /// Whether the operator trusts the app, and has no table with the name of the plugin.
     pub is_trusted: bool,
-    /// A table that has the plugin's name but applies to another plugin, if the plugin has no
+    /// A table with the name of this plugin that applies to another plugin, if this plugin has no
     /// table.
     pub foreign: Option<GrantKey>,
 }
 
 impl GrantTables {
-    /// Creates the tables from those of a configuration.
+    /// Creates the tables. `tables` are the tables of grants of a configuration.
     pub fn new(config: &Config, tables: BTreeMap<GrantKey, GrantSpec>, names: KnownNames) -> Self {
         Self { tables, apps: config.apps.keys().cloned().collect(), names }
     }
@@ -71,7 +72,7 @@ impl GrantTables {
         tables
     }
 
-    /// Returns other tables with the names of the same apps and plugins.
+    /// Returns the given tables with the names of apps and plugins in this value.
     #[must_use]
     pub fn with_tables(&self, tables: BTreeMap<GrantKey, GrantSpec>) -> Self {
         Self { tables, ..self.clone() }
@@ -87,7 +88,7 @@ impl GrantTables {
         self.apps.contains(app)
     }
 
-    /// Returns true if a table has the name of a plugin, in an app or in any.
+    /// Returns true if a table has the name of a plugin, either for the app or for all apps.
     pub fn has_table_named(&self, app: &AppName, plugin: &PluginName) -> bool {
         let keys = [GrantKey::in_app(app, plugin), GrantKey::of_plugin(plugin)];
         keys.iter().any(|key| self.tables.contains_key(key))
@@ -117,7 +118,8 @@ impl GrantTables {
         }
     }
 
-    /// Returns a folder on the path of a folder of files to which a component may write.
+    /// Returns a granted folder to which a component may write and through which the path of a
+    /// folder of projected files leads, if there is such a folder.
     pub(crate) fn writable_folder_on_path(&self, files: &FilesFolder) -> Option<&Path> {
         let granted = self.tables.values().flat_map(|needs| &needs.folders);
         let writable = granted.filter(|folder| folder.access == FolderAccess::ReadWrite);
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_with_a_table_of_its_name_is_not_vouched_for() {
+    fn a_plugin_with_a_table_of_its_name_is_not_trusted() {
         let tables = tables(&format!("{ASSET}[apps.shop]\n"), &[], &[]);
         let of = |plugin: &str| {
             let table = tables.table_of(&"shop".parse().unwrap(), &plugin.parse().unwrap(), true);

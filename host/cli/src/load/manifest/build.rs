@@ -1,4 +1,4 @@
-//! `[build]` of `app.toml`: how the components of the app are built.
+//! `[build]` of `app.toml`: the commands that build the components of the app.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use crate::scaffold::language::Language;
 
 /// `[build]`: commands that build the components of the app.
 ///
-/// Only the commands for authors read the table. A server loads components and runs no program that
-/// a folder names.
+/// Only the commands for authors read the table. A server only loads components, and never runs a
+/// program that a folder names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BuildTable {
@@ -20,12 +20,12 @@ pub struct BuildTable {
     pub sdk: Option<Language>,
     /// Environment variables of the commands.
     pub env: BTreeMap<String, String>,
-    /// Commands that install what the build needs. They run again only after they, the SDK or
-    /// `prepare_inputs` have changed.
+    /// Commands that install the dependencies of the build. They run again only after a change of
+    /// the commands, the SDK or the files in `prepare_inputs`.
     pub prepare: Vec<BuildCommand>,
     /// Files that `prepare` depends on, relative to the app folder.
     pub prepare_inputs: Vec<PathBuf>,
-    /// Commands that build.
+    /// Commands that build the components.
     pub commands: Vec<BuildCommand>,
     /// The files that the commands make, by component, relative to the app folder.
     pub outputs: BTreeMap<PluginName, PathBuf>,
@@ -48,7 +48,7 @@ impl Default for BuildTable {
     }
 }
 
-/// A program with its arguments. No shell interprets them.
+/// A program with its arguments, which are not interpreted by a shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct BuildCommand {

@@ -1,5 +1,5 @@
-//! The tables of `app.toml`. Each table, and each key of a table, is parsed by itself, so that a
-//! problem does not hide the others.
+//! The tables of `app.toml`. Each table, and each key of a table, is parsed separately, so that one
+//! problem does not hide other problems.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use wattle_graph::suggest;
 
-/// Maximum number of problems of a manifest that are reported. Nobody reads more at once.
+/// Maximum number of problems of a manifest that are reported. Nobody reads more problems at once.
 const PROBLEMS: usize = 100;
 
 /// A problem of a manifest.
@@ -37,7 +37,8 @@ impl ManifestProblem {
     }
 }
 
-/// The tables of a manifest that were not taken yet, and the problems of the tables that were.
+/// The tables of a manifest that were not taken yet, and the problems of the tables that were
+/// taken.
 pub(super) struct Tables<'t> {
     text: &'t str,
     left: DeTable<'t>,
@@ -56,7 +57,7 @@ impl<'t> Tables<'t> {
         Ok(tables)
     }
 
-    /// Takes a table that must exist, with the keys that it must have.
+    /// Takes a table that must exist. `keys` are the keys that the table must have.
     pub(super) fn take_required<T: DeserializeOwned>(
         &mut self,
         name: &str,
@@ -70,11 +71,12 @@ impl<'t> Tables<'t> {
         self.take(name, keys)
     }
 
-    /// Takes a table, with the keys that it must have. Returns `None` if there is no such table, and
-    /// after a problem.
+    /// Takes a table. `keys` are the keys that the table must have. Returns `None` if there is no
+    /// such table, or if the table has a problem.
     pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str, keys: &[&str]) -> Option<T> {
         let (header, value) = self.left.remove_entry(name)?;
-        // The place of a table with one key, which is no place of the text.
+        // A position that does not occur in the text. It is the position of the tables with a
+        // single key that are made below.
         let nowhere = usize::MAX..usize::MAX;
         let DeValue::Table(table) = value.get_ref() else {
             let message = format!("`{name}` must be a table, not {}", value.get_ref().type_str());
@@ -97,7 +99,8 @@ impl<'t> Tables<'t> {
             }
         }
         for key in keys.iter().filter(|key| !table.contains_key(**key)) {
-            // A similar key is a problem already.
+            // A missing key is not reported if a similar key exists, because the similar key is
+            // already reported.
             let similar = suggest::closest(key, table.keys().map(|it| it.get_ref().as_ref()));
             if similar.is_none() {
                 self.add_at(&header.span(), format!("`[{name}]` has no key `{key}`"), None);
@@ -127,7 +130,7 @@ impl<'t> Tables<'t> {
         self.problems
     }
 
-    /// Adds a problem, up to [`PROBLEMS`].
+    /// Adds a problem, unless there are already [`PROBLEMS`] problems.
     pub(super) fn add(&mut self, problem: ManifestProblem) {
         if self.problems.len() < PROBLEMS {
             self.problems.push(problem);
@@ -141,7 +144,7 @@ impl<'t> Tables<'t> {
 
     fn problem(&self, error: &Error) -> ManifestProblem {
         let message = error.message().replace('\n', ", ");
-        // The name of a Rust type means nothing to authors.
+        // The name of a Rust type is removed, because it means nothing to authors.
         let message = match message.split_once("expected struct ") {
             Some((before, _)) => format!("{before}expected a table"),
             None => message,

@@ -3,7 +3,7 @@
 //! The socket, the requests and the responses of a connection record their activity in
 //! [`Activity`]. One task per connection waits for the next timeout. A timeout that begins while
 //! the task sleeps cannot expire before the shortest timeout has passed. The task therefore sleeps
-//! at most that long, and activity need not wake it.
+//! for at most the shortest timeout, and activity need not wake the task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,8 +41,8 @@ struct State {
     rest: RestState,
     /// Number of requests whose responses the connection has not received completely.
     open: usize,
-    /// Response chunks that the connection has received but not sent, by request: time of the last
-    /// chunk, and its size in bytes.
+    /// Response chunks that the connection has received but not sent, by request: the time of the
+    /// last chunk, and the size in bytes.
     unsent_chunks: HashMap<u64, (Instant, u64)>,
     next_request: u64,
     /// Time since which the socket has accepted no bytes.
@@ -87,7 +87,7 @@ impl Activity {
         Arc::new(Self { timeouts, state: Mutex::new(state), evicted: Notify::new() })
     }
 
-    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the state and ignores poisoning: no code that holds the lock can panic.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,7 +132,7 @@ impl Activity {
         self.lock().stopping = Some(Instant::now());
     }
 
-    /// Ends the connection so that another one can be accepted.
+    /// Ends the connection so that another connection can be accepted.
     pub(super) fn evict(&self) {
         self.evicted.notify_one();
     }
@@ -192,7 +192,7 @@ pub(super) struct OpenRequest {
 
 impl OpenRequest {
     /// Records that the connection requests the next chunk of the response, which means that it has
-    /// sent the chunks before.
+    /// sent the previous chunks.
     pub(super) fn chunk_requested(&self) {
         self.activity.lock().unsent_chunks.remove(&self.id);
     }
@@ -255,7 +255,7 @@ mod tests {
         let activity = Activity::new(TIMEOUTS);
         drop(activity.request(false));
         assert_eq!(end(&activity).await, (CutReason::IdleTimeout, 60));
-        // The first byte after a request begins the head of the next one.
+        // The first byte after a request begins the head of the next request.
         drop(activity.request(false));
         pass(30).await;
         activity.read();

@@ -110,7 +110,8 @@ impl Connection {
         builder
             .http1()
             .timer(TokioTimer::new())
-            // `Activity` implements this timeout, also for HTTP/2 and TLS handshakes.
+            // The timeout of the library is disabled, because `Activity` implements this timeout
+            // for HTTP/1, HTTP/2 and TLS handshakes.
             .header_read_timeout(None::<Duration>)
             .max_buf_size(BUFFER_BYTES);
         builder

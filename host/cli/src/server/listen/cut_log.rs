@@ -16,7 +16,7 @@ pub(super) struct CutLog(Mutex<HashMap<&'static str, LastMessage>>);
 struct LastMessage {
     at: Instant,
     /// Number of connections that were rejected or closed for the same reason since the last
-    /// message. No message is logged for them.
+    /// message. No messages were logged for these connections.
     suppressed: u64,
 }
 
@@ -42,7 +42,7 @@ impl CutLog {
 
     /// Returns the number of connections since the last message if a new message is due, or `None`.
     fn due(&self, cut: CutReason) -> Option<u64> {
-        // Poisoning is ignored: no code that can panic runs under the lock.
+        // Poisoning is ignored: no code that holds the lock can panic.
         let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let Some(message) = messages.get_mut(cut.label()) else {

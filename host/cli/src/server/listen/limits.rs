@@ -2,24 +2,25 @@
 
 use std::time::Duration;
 
-/// Number of connections in addition to the configured maximum. They are accepted only for the
-/// health endpoint and the control plane, so that an operator can end the work that occupies the
-/// other connections.
+/// Number of connections in addition to the configured maximum. These connections are accepted only
+/// for requests to the health endpoint and the control plane, so that an operator can end the work
+/// that occupies the other connections.
 pub(super) const RESERVED: usize = 64;
 
-/// Maximum number of reserved connections of one address. It is sufficient for a supervisor and a
-/// person at the same time.
+/// Maximum number of reserved connections of one address. The number is sufficient for a supervisor
+/// and a person at the same time.
 pub(super) const RESERVED_PER_ADDRESS: usize = 16;
 
-/// Maximum number of connections without a request that are closed together for new connections.
-/// Closing one at a time would search all connections for each new connection.
+/// Maximum number of connections without a request that are closed together for new connections. If
+/// only one connection were closed at a time, each new connection would require a search of all
+/// connections.
 pub(super) const CLOSED_AT_ONCE: usize = 16;
 
-/// Divisor of the number of files that the process may open. The resulting number of files is left
-/// for stores, plugins and requests of the host itself.
+/// The number of files that the process may open, divided by this number, is the number of files
+/// that are reserved for stores, plugins and requests of the host itself.
 pub(super) const FILES_LEFT: usize = 4;
 
-/// Minimum rate at which a client must read one chunk of a response. It complements
+/// Minimum rate at which a client must read one chunk of a response. This minimum complements
 /// [`stall_timeout`](crate::config::ConnectionsConfig::stall_timeout), which every byte restarts: a
 /// client that reads single bytes would never exceed that timeout.
 pub(super) const LEAST_BYTES_PER_SECOND: u64 = 1_024;
@@ -43,12 +44,12 @@ pub(super) const BUFFER_BYTES: usize = 64 << 10;
 /// Maximum size in bytes of all headers of an HTTP/2 request, as RFC 9113 counts them.
 pub(super) const HEADER_LIST_BYTES: u32 = 64 << 10;
 
-/// Maximum number of HTTP/2 streams that a client has reset and the host has not processed yet.
-/// More of them are an attack ("rapid reset", CVE-2023-44487) and end the connection.
+/// Maximum number of HTTP/2 streams that a client has reset and the host has not processed yet. A
+/// larger number counts as an attack ("rapid reset", CVE-2023-44487) and ends the connection.
 pub(super) const PENDING_RESETS: usize = 20;
 
 /// Maximum number of streams that the host has reset because of protocol violations of the client.
-/// More of them end the connection (CVE-2025-8671).
+/// A larger number ends the connection (CVE-2025-8671).
 pub(super) const LOCAL_RESETS: usize = 128;
 
 /// Maximum size in bytes of the unread response that an HTTP/2 stream buffers.

@@ -21,8 +21,8 @@ pub(crate) struct ListenState {
     pub(super) timeouts: Timeouts,
     pub(super) body_timeout: Duration,
     pub(super) traffic: Arc<Traffic>,
-    /// The access of each route, by which connections are reserved. Empty until the router is
-    /// built.
+    /// The access of each route, which determines the requests that reserved connections accept.
+    /// The cell is empty until the router is built.
     pub(super) access: Arc<OnceLock<Arc<Access>>>,
     pub(super) slots: Arc<ConnectionSlots>,
     cut_log: CutLog,
@@ -31,7 +31,8 @@ pub(crate) struct ListenState {
 }
 
 impl ListenState {
-    /// Reads the limits and the certificates. `access` is filled later, when the router is built.
+    /// Reads the limits and the certificates. The caller sets `access` later, when the router is
+    /// built.
     ///
     /// # Errors
     ///

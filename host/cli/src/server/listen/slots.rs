@@ -1,8 +1,8 @@
 //! Limits the number of connections, in total and per address.
 //!
-//! Each connection occupies a slot. If no slot is free, a new connection replaces one without an
-//! open request. If all connections have open requests, a few reserved slots accept connections for
-//! the health endpoint and the control plane only.
+//! Each connection occupies a slot. If no slot is free, a new connection replaces a connection
+//! without an open request. If all connections have open requests, a few reserved slots accept
+//! connections, but only for requests to the health endpoint and the control plane.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -29,7 +29,8 @@ pub(super) struct ConnectionSlots {
 struct SlotTable {
     occupied: HashMap<u64, OccupiedSlot>,
     next: u64,
-    /// Numbers of ordinary connections and of reserved ones, for the control plane only.
+    /// Numbers of ordinary connections, and of reserved connections, which accept only requests to
+    /// the control plane.
     ordinary: Count,
     reserved: Count,
 }
@@ -88,7 +89,8 @@ impl SlotTable {
         Some(occupied)
     }
 
-    /// Removes some of the connections without an open request, the longest idle first.
+    /// Removes some of the connections without an open request, beginning with the connection that
+    /// has been idle for the longest time.
     fn remove_idle(&mut self, of: Option<IpAddr>, is_reserved: bool) -> Vec<OccupiedSlot> {
         let mut idle: Vec<_> = self
             .occupied
@@ -98,8 +100,8 @@ impl SlotTable {
             .filter_map(|(id, occupied)| Some((occupied.activity.idle_since()?, *id)))
             .collect();
         idle.sort_unstable();
-        // Only some are removed, because new connections have no open request until they have sent
-        // one.
+        // Only some connections are removed, because a new connection also has no open request
+        // until it has sent one.
         let some = idle.len().div_ceil(CLOSED_AT_ONCE).min(CLOSED_AT_ONCE);
         idle.into_iter().take(some).filter_map(|(_, id)| self.remove(id)).collect()
     }
@@ -125,7 +127,7 @@ impl ConnectionSlots {
         Arc::new(Self { max, per_address, traffic, table: Mutex::default() })
     }
 
-    /// Locks the slots and ignores poisoning: no code that can panic runs under the lock.
+    /// Locks the slots and ignores poisoning: no code that holds the lock can panic.
     fn lock(&self) -> MutexGuard<'_, SlotTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,7 +148,7 @@ impl ConnectionSlots {
         Some(Slot { slots: self.clone(), id, is_reserved })
     }
 
-    /// Returns true if a slot is free, or was freed by closing other connections.
+    /// Returns true if a slot is free, or if a slot was freed by closing another connection.
     fn free_slot(&self, table: &mut SlotTable, address: IpAddr, is_reserved: bool) -> bool {
         let (max, per_address) = if is_reserved {
             (RESERVED, RESERVED_PER_ADDRESS)
@@ -167,7 +169,7 @@ impl ConnectionSlots {
     }
 }
 
-/// Ends the connections. Returns true if there were any.
+/// Ends the connections. Returns true if there was at least one connection.
 fn evict(removed: Vec<OccupiedSlot>) -> bool {
     for occupied in &removed {
         occupied.activity.evict();
@@ -191,7 +193,7 @@ pub(super) struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // An evicted connection was already removed.
+        // For an evicted connection this has no effect, because it was already removed.
         self.slots.lock().remove(self.id);
         self.slots.traffic.closed();
     }
@@ -231,7 +233,8 @@ mod tests {
         let slots = slots(2, 1);
         let first = busy(&slots, 1).unwrap();
         assert!(!first.0.is_reserved);
-        // The address has reached its limit, so it gets reserved slots, up to the limit of these.
+        // The address has reached its limit of ordinary slots, so it gets reserved slots, up to the
+        // limit of reserved slots.
         let reserved: Vec<_> = std::iter::from_fn(|| busy(&slots, 1)).collect();
         assert_eq!(reserved.len(), RESERVED_PER_ADDRESS);
         assert!(reserved.iter().all(|(slot, _)| slot.is_reserved));

@@ -16,7 +16,8 @@ pub(super) struct TrackedSocket {
     socket: TcpStream,
     activity: Arc<Activity>,
     is_blocked: bool,
-    /// Connection slot, occupied until the socket is closed, also after an upgrade to a WebSocket.
+    /// Slot of the connection. The slot stays occupied until the socket is closed, even after an
+    /// upgrade to a WebSocket.
     _slot: Slot,
 }
 

@@ -27,7 +27,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 pub(super) struct Certificates {
     cert: PathBuf,
     key: PathBuf,
-    /// Stamp of the certificate file and the key file from before they were first read.
+    /// Stamp of the certificate file and the key file, taken before the files were first read.
     initial_stamp: Stamp,
     current: RwLock<Arc<CertifiedKey>>,
 }
@@ -102,8 +102,8 @@ pub(super) fn acceptor(certificates: &Arc<Certificates>) -> Result<TlsAcceptor, 
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Returns the crypto provider. It is selected explicitly, because other crates enable a second
-/// provider.
+/// Returns the crypto provider. The provider is selected explicitly, because other crates enable a
+/// second provider.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(default_provider())
 }

@@ -122,7 +122,7 @@ async fn a_check_of_a_model_requests_every_kind_of_completion() {
     let streamed: Vec<Value> = asked.map(|body| body["stream"].clone()).collect();
     assert_eq!(streamed, [false, true, true, true, true]);
 
-    // Without the script, the model of the stand-in calls no tool.
+    // The stand-in has no script now, so its model calls no tool.
     let found = bench.run(&["model", "check", "chat"]);
     let said = text(found.stdout);
     assert_eq!(found.status.code(), Some(1), "{said}");
@@ -131,7 +131,7 @@ async fn a_check_of_a_model_requests_every_kind_of_completion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_of_a_model_at_a_wrong_address_names_it_with_a_hint() {
+async fn a_check_of_a_model_at_a_wrong_address_names_the_address_with_a_hint() {
     let bench = Bench::new().await;
     let found = bench.run(&["model", "check", "away"]);
     let said = text(found.stdout);

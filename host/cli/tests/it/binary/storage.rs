@@ -56,12 +56,12 @@ async fn a_backup_of_a_running_server_is_restored_and_continues() {
     assert!(!went_well && text.contains("is not empty"), "{text}");
     let later = make_some(&served, 1).await;
     let (went_well, text) = said(from.path(), &["store", "restore", copy], None);
-    assert!(!went_well && text.contains("holds the store"), "{text}");
+    assert!(!went_well && text.contains("has the store open"), "{text}");
     assert_eq!(served.terminate(), Some(0));
     let (went_well, text) = said(from.path(), &["store", "restore", copy], None);
-    assert!(!went_well && text.contains("holds data"), "{text}");
+    assert!(!went_well && text.contains("contains data"), "{text}");
     let (went_well, text) = said(to.path(), &["store", "restore", "."], None);
-    assert!(!went_well && text.contains("holds no backup"), "{text}");
+    assert!(!went_well && text.contains("contains no backup"), "{text}");
 
     let (went_well, text) = said(to.path(), &["store", "restore", copy], None);
     assert!(went_well && text.contains("nothing is damaged"), "{text}");
@@ -74,7 +74,7 @@ async fn a_backup_of_a_running_server_is_restored_and_continues() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// Adds an archived version to the data folder to which no readable thread is pinned.
+/// Adds an archived version, to which no readable thread is pinned, to the data folder.
 fn put_version(folder: &Path) -> PathBuf {
     let version = folder.join("data/versions/asset/old");
     fs::create_dir_all(&version).unwrap();
@@ -130,7 +130,8 @@ async fn a_damaged_thread_is_reported_and_set_aside() {
     assert!(!went_well && text.contains("wattle store restore"), "{text}");
 }
 
-/// Number of documents of the long-term memory. They fill more than a few pages.
+/// Number of documents of the long-term memory. The documents fill more than a few pages of the
+/// file.
 const REMEMBERED: usize = 200;
 
 fn memo(number: usize) -> String {
@@ -200,7 +201,8 @@ async fn a_server_survives_a_full_disk_and_readiness_reports_it() {
     let threads = make_some(&served, 1).await;
     assert_eq!(get(&served, "/readyz").await.0, 200);
     limit(&served, "0");
-    // For one second, a recent write proves that the store is writable.
+    // Readiness reports the problem with a delay, because for one second a recent write proves that
+    // the store is writable.
     let mut tries = 0;
     while get(&served, "/readyz").await.0 == 200 {
         tries += 1;
@@ -252,7 +254,7 @@ async fn a_command_reports_the_limit_on_file_sizes() {
         assert_eq!(code, Some(1), "{args:?}: {text}");
         assert!(text.to_lowercase().contains("file too large"), "{args:?}: {text}");
     }
-    // A host does not start with an empty store instead of the interrupted restore, which can be
+    // After an interrupted restore, a host does not start with an empty store. The restore can be
     // repeated.
     let (went_well, text) = said(to.path(), &["serve", "--listen", "127.0.0.1:0"], None);
     assert!(!went_well && text.contains("its restore did not finish"), "{text}");
