@@ -146,7 +146,7 @@ impl Channel {
         self.schema.as_ref().is_some_and(|schema| schema.is_expensive())
     }
 
-    /// Validates a value against the schema of the channel, with a budget of its own.
+    /// Validates a value against the schema of the channel, with a separate budget.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ pub(crate) use self::list::id_hash;
 pub use self::list::SharedList;
 pub use self::value::{ChannelValue, Content};
 
-/// Values of all channels that have one.
+/// The values of all channels that have a value.
 pub type Values = BTreeMap<ChannelName, ChannelValue>;
 
 /// How a checkpoint was created.
@@ -44,11 +44,11 @@ pub struct Trigger {
     /// client's command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeName>,
-    /// Input of the task in place of the state; only a send has one.
+    /// Input of the task in place of the state; only a send has an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Arc<Value>>,
     /// Timeout of one attempt in milliseconds, in place of the timeout of the node; only a send has
-    /// one.
+    /// a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -141,7 +141,7 @@ pub struct ListDelta {
 pub struct Checkpoint {
     /// Id, triggers, versions and the other fields without the values.
     pub meta: CheckpointMeta,
-    /// Values of all channels that have one.
+    /// The values of all channels that have a value.
     pub values: Values,
     /// Written lists that begin with items of their previous version. A store can write only the
     /// remaining items of such a list; ignoring this field is correct.

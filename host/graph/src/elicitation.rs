@@ -10,7 +10,7 @@ use crate::id::Digest;
 /// The questions that a server asks before it continues a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
-    /// The questions, by the names that the server gave them; at least one.
+    /// The questions, by the names that the server gave them; there is at least one question.
     pub questions: BTreeMap<String, ElicitedQuestion>,
     /// Opaque state that the server expects in the next request, together with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]

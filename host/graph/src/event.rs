@@ -195,7 +195,7 @@ pub struct Write {
     pub overwrite: bool,
 }
 
-/// A task for the next superstep with an input of its own.
+/// A task for the next superstep with a separate input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Send {
     /// The node that runs.

@@ -19,7 +19,7 @@ pub struct Failure {
     pub details: Option<Value>,
 }
 
-/// Codes of failures of the host. Guests may use codes of their own.
+/// Codes of failures of the host. Guests may also use other codes.
 pub mod code {
     macro_rules! codes {
         ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {

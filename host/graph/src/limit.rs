@@ -83,7 +83,7 @@ pub const PATTERN_COMPILED_BYTES: u64 = 1 << 20;
 /// Maximum number of steps of the validations of one outcome, input, edit, set of answers,
 /// superstep or migration, or of the defaults of one graph; see [`crate::schema`]. A run context,
 /// the arguments of a tool call, a structured output and the configuration of a node each have a
-/// budget of their own of the same size. A step takes some ten nanoseconds. Validating a list of
+/// separate budget of the same size. A step takes some ten nanoseconds. Validating a list of
 /// 200,000 numbers, each of which may have one of two types, takes 1.6 million steps.
 pub const SCHEMA_STEPS: u64 = 10_000_000;
 

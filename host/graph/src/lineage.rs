@@ -57,7 +57,8 @@ impl Lineage {
         }
     }
 
-    /// Moves to a new checkpoint and drops everything that was pending for the old one.
+    /// Moves to a new checkpoint and drops the finished and failed tasks and the interrupts of the
+    /// old checkpoint.
     pub fn advance_to(&mut self, checkpoint: Checkpoint) {
         *self = Self::new(checkpoint);
     }

@@ -10,7 +10,7 @@ use crate::id::AppName;
 
 /// The author of a request, as the host knows it.
 ///
-/// No part of it comes from the body of a request, so a client cannot choose what is recorded.
+/// No part of it comes from the body of a request, so a client cannot choose the recorded author.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Principal {
     /// Id of the API key of the request, never the key itself.

@@ -141,7 +141,7 @@ impl Schema {
         self.outline.memory
     }
 
-    /// Validates a value with a budget of its own.
+    /// Validates a value with a separate budget.
     ///
     /// # Errors
     ///

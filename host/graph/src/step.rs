@@ -222,7 +222,7 @@ fn tasks_in_order(lineage: &Lineage) -> Vec<&TaskFinished> {
     tasks
 }
 
-/// Returns the writes of tasks to the state of their own graph, in task order.
+/// Returns the writes of tasks to the state of the graph of the tasks, in task order.
 fn writes_of<'t>(
     tasks: &[&'t TaskFinished],
 ) -> impl Iterator<Item = (Option<&'t NodeName>, &'t Write)> {

@@ -11,7 +11,7 @@ use crate::llm::Part;
 pub struct ToolRequest {
     /// Visible name or full reference of the tool.
     pub tool: String,
-    /// The model's id of the call. If it is empty, the host assigns one.
+    /// The model's id of the call. If this id is empty, the host assigns an id.
     pub call_id: String,
     /// Arguments of the call.
     pub arguments: Value,

@@ -177,8 +177,8 @@ fn index(stored: &SharedList, changes: &[Change<'_>]) -> HashMap<String, usize> 
     found.filter_map(entry).collect()
 }
 
-/// Returns a message with its id. A message without an id gets a derived one. `seen` is the number
-/// of messages that were added or replaced before this one.
+/// Returns a message with its id. A message without an id gets a derived id. `seen` is the number
+/// of messages that were added or replaced before this message.
 fn with_id(message: &Map<String, Value>, seen: usize) -> (String, Arc<Value>) {
     let id = id_of(message).map_or_else(|| derived_id(message, seen), ToOwned::to_owned);
     let mut message = message.clone();

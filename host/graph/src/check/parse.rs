@@ -158,7 +158,8 @@ fn parse_record<T: DeserializeOwned + Default>(
     serde_json::from_value(Value::Object(valid)).ok()
 }
 
-/// Returns the valid fields of a record. Each field is parsed by itself; invalid ones are reported.
+/// Returns the valid fields of a record. Each field is parsed separately, and invalid fields are
+/// reported.
 fn valid_fields<T: DeserializeOwned>(
     fields: &Map<String, Value>,
     path: &str,

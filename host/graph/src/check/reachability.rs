@@ -12,7 +12,7 @@ use crate::id::NodeName;
 const NAMED_NODES: usize = 10;
 
 /// Reports nodes that cannot be reached from the entry. The targets of a barrier count as reached
-/// once one of its source nodes is reached: an unreachable source node is a problem of its own.
+/// once one of its source nodes is reached: an unreachable source node is reported separately.
 pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     // An invalid entry, edge or node is missing from the definition. This check would then report
     // the nodes that are reachable only through the missing part.

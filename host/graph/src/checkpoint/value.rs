@@ -32,7 +32,7 @@ pub enum Content<'v> {
 }
 
 impl ChannelValue {
-    /// Returns the list, or the value that is not one.
+    /// Returns the list, or the value that is not a list.
     pub fn content(&self) -> Content<'_> {
         match &*self.0 {
             Kind::List(list) => Content::List(list),

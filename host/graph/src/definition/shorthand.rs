@@ -69,7 +69,7 @@ impl From<NodeSet> for NodeSetRepr {
     }
 }
 
-/// Deserializes an optional JSON value. A `null` is a value, not a missing one.
+/// Deserializes an optional JSON value. A `null` counts as a value, and not as a missing field.
 pub(super) fn present_or_null<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {

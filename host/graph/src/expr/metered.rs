@@ -1,11 +1,10 @@
 //! Instruments expressions to count their steps.
 //!
-//! The interpreter has no budget of its own. [`metered`] wraps each operand whose size determines
-//! the time of an operation into a call of a function of [`super::meter`]: ranges of loops,
-//! operands that are compared or copied, arguments of functions. The length of the expression
-//! bounds the time of all other operations. A loop counts all of its iterations when it starts: its
-//! body can swallow the error for an exceeded limit, and the remaining iterations are then already
-//! counted.
+//! The interpreter itself has no budget. [`metered`] wraps each operand whose size determines the
+//! time of an operation into a call of a function of [`super::meter`]: ranges of loops, operands
+//! that are compared or copied, arguments of functions. The length of the expression bounds the
+//! time of all other operations. A loop counts all of its iterations when it starts: its body can
+//! swallow the error for an exceeded limit, and the remaining iterations are then already counted.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use cel::common::types::{CelBool, CelInt};

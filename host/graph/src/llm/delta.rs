@@ -17,7 +17,7 @@ pub enum Delta {
         /// The added text.
         text: String,
     },
-    /// A tool call. The first delta names the tool, further ones continue its arguments.
+    /// A tool call. The first delta names the tool. Further deltas continue the arguments.
     ToolCall {
         /// Index of the tool call in the completion, from 0.
         index: u32,

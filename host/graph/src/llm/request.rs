@@ -62,7 +62,7 @@ pub struct CompletionRequest {
     /// Maximum length of the output, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Sampling seed, for providers that accept one.
+    /// Sampling seed, for providers that accept a seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Stop sequences: the model stops before it would write one of these texts.

@@ -164,8 +164,8 @@ impl<'m> RunFileProjector<'m> {
         Some(ProjectedFile { path, content })
     }
 
-    /// Records that a task has a file. The tasks that run its parent graphs get no file of their
-    /// own.
+    /// Records that a task has a file. No separate files are made for the tasks that run the parent
+    /// graphs of its graph.
     fn mark_task(&mut self, task: &TaskId, event: &Event) {
         self.tasks_with_file.extend(event.namespace.ancestors().filter_map(|level| level.task()));
         self.tasks_with_file.insert(task.clone());

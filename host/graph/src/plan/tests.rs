@@ -115,7 +115,7 @@ fn a_reopened_interrupt_discards_the_error_handlers_of_its_task() {
     let made_good = ready(&graph, &lineage).remove(0);
     finish(&mut lineage, &made_good);
     let before = lineage.clone();
-    // The task fails after the answer. Its error handler raises an interrupt and fails as well.
+    // The task fails after the answer. Its error handler raises an interrupt and then fails, too.
     lineage.apply(&event(EventKind::Answered(crate::event::Answered {
         interrupt: question.interrupt.clone(),
         task: tasks[0].id.clone(),

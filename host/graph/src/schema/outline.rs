@@ -248,8 +248,8 @@ fn map<'s>(
     fields.get(key).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Rejects an `$id` below the root. It would make the part a document of its own, in which `#`
-/// refers to another location.
+/// Rejects an `$id` below the root. Such an `$id` would make the part a separate document, in which
+/// `#` refers to another location.
 fn check_id(id: Id, fields: &Map<String, Value>) -> Result<(), SchemaError> {
     let is_name = |name: &&str| id != 0 && !name.starts_with('#');
     match ["$id", "id"].iter().find_map(|key| fields.get(*key)?.as_str().filter(is_name)) {

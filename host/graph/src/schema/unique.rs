@@ -1,6 +1,6 @@
 //! `uniqueItems` in time proportional to the size of the array.
 //!
-//! The validator's own check hashes items in a way that lets different values collide, and compares
+//! The check of the validator uses a hash with which different values can collide, and compares
 //! colliding items one by one. This check compares a canonical text of each item: two items have
 //! the same text exactly if they are equal.
 

@@ -26,7 +26,7 @@ pub struct Command {
     /// Nodes that run in the next superstep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub goto: Vec<NodeName>,
-    /// Further tasks of the next superstep, with inputs of their own.
+    /// Further tasks of the next superstep, with separate inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Send>,
 }
@@ -34,7 +34,7 @@ pub struct Command {
 /// Applies a command to a copy of a checkpoint. The triggers of the checkpoint remain, and their
 /// tasks keep their indexes. The nodes that the command names run in the same superstep. Without a
 /// base, the result is the first checkpoint of a thread: the writes are its input, and the entry
-/// nodes run as well.
+/// nodes run, too.
 ///
 /// `reduced` holds the results of [`super::command_reductions`].
 ///
