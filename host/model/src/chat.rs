@@ -110,8 +110,8 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// Appends a message. Consecutive tool results become a separate turn, whatever the role of their
-/// message.
+/// Appends a message. Consecutive tool results become a separate turn, independently of the role of
+/// their message.
 fn push_message<'a>(
     turns: &mut Vec<ChatMessage<'a>>,
     message: &'a Message,
@@ -207,5 +207,6 @@ fn check_parts(message: &Message) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Types of parts that only one provider understands. Wattle before version 0.1 wrote the last two.
+/// Types of parts that only one provider understands. Versions of Wattle before 0.1 wrote the last
+/// two types.
 const PROVIDER_PART_TYPES: [&str; 3] = [PROVIDER_STATE, "provider_part", "reasoning_signature"];

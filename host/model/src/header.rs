@@ -12,8 +12,8 @@ const RESERVED: [&str; 6] =
 /// Headers that contain the key of a provider.
 const KEY_HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
-/// Replaces the secret placeholders in the headers of a provider. The inner error says which secret
-/// is missing.
+/// Replaces the secret placeholders in the headers of a provider. The inner error names the missing
+/// secret.
 pub(crate) fn resolve(
     provider: &str,
     config: &ProviderConfig,

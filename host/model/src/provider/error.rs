@@ -240,8 +240,8 @@ pub(super) fn from_status(
     from_error_body(service, spec, status, &place, headers, body, text)
 }
 
-/// Builds the error that a provider reported. `place` says where the provider reported it, and `text` is its report as
-/// text.
+/// Builds the error that a provider reported. `place` describes where the provider reported the
+/// error, and `text` is the report as text.
 fn from_error_body(
     service: &Service,
     spec: AttemptSpec<'_>,

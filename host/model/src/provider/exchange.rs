@@ -353,7 +353,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         Ok(false)
     }
 
-    /// Adds the data of an event. Returns whether it was the last one.
+    /// Adds the data of an event. Returns whether the event was the last one.
     fn push_event(&mut self, data: &str) -> Result<bool, ProviderError> {
         let data = data.trim();
         if data == DONE_MARKER {
@@ -389,7 +389,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         }
     }
 
-    /// Adds the document of an event. Returns whether it was the last one.
+    /// Adds the document of an event. Returns whether the event was the last one.
     fn push_event_document(&mut self, document: &Value) -> Result<bool, ProviderError> {
         self.push_document(document)?;
         Ok(self.builder.progress() == Progress::StreamEnded)

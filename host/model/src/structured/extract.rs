@@ -29,8 +29,8 @@ const THINK_TAGS: (&str, &str) = ("<think>", "</think>");
 /// A document in strict JSON, or its error.
 type FoundDocument = Result<String, String>;
 
-/// Returns the documents of a text in order, each parsed or with its error; at least one. In a text that was truncated
-/// (`cut`), every unfinished start may be a document.
+/// Returns the documents of a text in order, each parsed or with its error. The result has at least
+/// one element. In a text that was truncated (`cut`), every unfinished start may be a document.
 pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     let text = after_reasoning(text).trim();
     let whole = match lenient::parse(text).map(lenient::join_surrogates_in) {

@@ -86,8 +86,8 @@ fn convert(schema: &Value) -> Option<Value> {
             "pattern" if has_lookaround(value) => continue,
             word if IGNORED_KEYWORDS.contains(&word) => continue,
             "items" => ("items", convert(value)?),
-            // `anyOf` is wider than `oneOf`, but the host validates the document against the
-            // original schema anyway.
+            // `anyOf` is wider than `oneOf`, which is acceptable, because the host validates the
+            // document against the original schema.
             "anyOf" | "oneOf" => ("anyOf", convert_list(value)?),
             "$defs" | "definitions" => (key.as_str(), convert_map(value)?),
             _ => (key.as_str(), value.clone()),

@@ -70,7 +70,7 @@ pub(super) fn build(
     Value::Object(body)
 }
 
-/// The tool call that a result belongs to: its name, and its id if Gemini assigned one.
+/// The tool call that a result belongs to: its name, and its id if Gemini assigned an id.
 struct CalledTool<'a> {
     name: &'a str,
     id: Option<String>,

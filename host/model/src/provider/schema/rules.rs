@@ -12,7 +12,7 @@ use crate::provider::schema::walker::SchemaWalker;
 /// Keywords of a reference.
 const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Exclusive bounds, each with the inclusive bound that stands next to it in draft 4.
+/// Exclusive bounds, each with the inclusive bound that accompanies it in draft 4.
 const EXCLUSIVE_BOUNDS: [(&str, &str); 2] =
     [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")];
 
