@@ -249,8 +249,8 @@ impl Drop for UnassignedElicitation {
     }
 }
 
-/// The elicitation permit of a call, which may have one unanswered elicitation. Dropping the permit allows the next
-/// one.
+/// The elicitation permit of a call, which may have one unanswered elicitation. Dropping the permit
+/// allows the next elicitation.
 #[derive(Debug)]
 pub(crate) struct ElicitationPermit {
     elicitations: mpsc::Sender<CallElicitation>,

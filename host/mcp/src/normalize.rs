@@ -26,7 +26,7 @@ const MAX_NOTES: usize = 1000;
 /// Fields by which the result of a call is recognized.
 const CALL_RESULT_FIELDS: [&str; 3] = ["content", "structuredContent", "isError"];
 
-/// Media type of content without one.
+/// Media type of content that names none.
 const DEFAULT_MEDIA_TYPE: &str = "application/octet-stream";
 
 /// Normalizes the messages of one server and keeps notes about corrected and omitted parts. Clones share the notes.

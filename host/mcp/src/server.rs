@@ -480,7 +480,7 @@ impl Server {
         Ok(listing)
     }
 
-    /// Returns the open session, or a new one.
+    /// Returns the open session, or a new session.
     async fn session(&self) -> Result<Arc<Session>, Failure> {
         let mut open = self.session.lock().await;
         self.open_session(&mut open, |_| true).await

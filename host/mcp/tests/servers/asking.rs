@@ -298,7 +298,7 @@ fn open(desk: &Arc<Desk>, listener: TcpListener) {
     *desk.accepting.lock().unwrap() = Some(accepting);
 }
 
-/// Stops accepting connections and keeps the open ones.
+/// Stops accepting connections and keeps the open connections.
 async fn close(desk: &Desk) {
     let accepting = desk.accepting.lock().unwrap().take().unwrap();
     accepting.abort();

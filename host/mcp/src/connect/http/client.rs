@@ -259,10 +259,10 @@ impl NormalizingClient {
     /// the same text. The client therefore sends a `tools/list` request in the session, which has
     /// no effect.
     ///
-    /// If the server refuses that request in the same way, it processed neither of them, and the
-    /// first request can be sent again in another session. A call that was refused differently may
-    /// have been executed: a tool may have ended the session, or another server behind the same URL
-    /// may know the session.
+    /// If the server refuses that request in the same way, it has processed neither of the two
+    /// requests, and the first request can be sent again in another session. A call that was
+    /// refused differently may have been executed: a tool may have ended the session, or another
+    /// server behind the same URL may know the session.
     async fn unknown_session_error(
         &self,
         outgoing: Outgoing<'_>,
