@@ -53,7 +53,7 @@ impl Args {
         self.verbose + u8::from(matches!(self.command, Command::Serve(_)))
     }
 
-    /// Returns the log target whose events the command prints itself, if there is one.
+    /// Returns the log target whose events the command itself prints, if there is such a target.
     pub fn printed_target(&self) -> Option<&'static str> {
         let checks_servers =
             matches!(self.command, Command::Doctor | Command::Mcp(McpCommand::Check(_)));

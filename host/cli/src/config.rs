@@ -368,7 +368,7 @@ impl Config {
         self.apps.iter().find_map(of_app)
     }
 
-    /// Returns a configured address that is not loopback, if there is one.
+    /// Returns a configured address that is not a loopback address, if there is one.
     pub fn public_address(&self) -> Option<SocketAddr> {
         let apps = self.apps.values().filter_map(|app| app.listen);
         let mut all =

@@ -55,7 +55,7 @@ impl FilesFolder {
         self.below.iter().try_fold(root, |folder, name| open_dir_nofollow(&folder, name.as_ref()))
     }
 
-    /// Opens a folder below this one. Creates all folders that are missing.
+    /// Opens a folder below this folder. Creates all folders that are missing.
     ///
     /// # Errors
     ///

@@ -254,7 +254,7 @@ impl Host {
     }
 }
 
-/// Returns the database of the store, or `None` for a store without one.
+/// Returns the database of the store, or `None` for a store without a database.
 ///
 /// # Errors
 ///

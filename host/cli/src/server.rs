@@ -60,7 +60,7 @@ pub struct Server;
 /// Options for the start of a server.
 #[derive(Clone, Default)]
 pub struct ServerOptions {
-    /// Adapters that replace the configured ones.
+    /// Adapters that replace the configured adapters.
     pub overrides: Overrides,
     /// Whether the server reloads changed files.
     pub watch: bool,

@@ -32,7 +32,7 @@ pub(crate) struct Check {
     pub(crate) mismatch: Option<Mismatch>,
 }
 
-/// The expected value and the actual one.
+/// The expected value and the actual value.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Mismatch {
     pub(crate) expected: Value,

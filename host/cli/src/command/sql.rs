@@ -105,7 +105,7 @@ fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<Stri
         )));
     }
     let mut tables = BTreeSet::new();
-    // A plugin that is named without an app stands for the grants of that plugin in all apps.
+    // A plugin that is named without an app means the grants of that plugin in all apps.
     let covers = |wanted: &GrantKey, table: &GrantKey| {
         wanted.plugin == table.plugin && (wanted.app.is_none() || wanted.app == table.app)
     };

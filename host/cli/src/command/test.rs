@@ -109,7 +109,7 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     })
 }
 
-/// Runs the tests sequentially, so that each case provides the results of its own calls.
+/// Runs the tests sequentially, so that the results in a case are used only for calls of this case.
 async fn run_all(
     runner: &Runner<'_>,
     ports: Option<&CasePorts>,

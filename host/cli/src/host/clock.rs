@@ -1,4 +1,4 @@
-//! The clock of the machine, or a fixed one.
+//! The clock of the host: the clock of the machine, or a fixed time.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

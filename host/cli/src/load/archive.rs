@@ -246,7 +246,7 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Partitions the archived versions into those to which threads are pinned, and all others.
+/// Partitions the archived versions into those to which threads are pinned, and all other versions.
 pub(super) fn partition_pinned(
     config: &Config,
     pinned: &BTreeSet<(AppName, Digest)>,

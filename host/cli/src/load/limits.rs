@@ -11,7 +11,7 @@ pub const STREAMS_BYTES: u64 = 4 << 20;
 /// together until they are applied.
 pub const MIGRATIONS_BYTES: u64 = 64 << 20;
 
-/// Maximum number of components of an app. Each of the bundled apps has one.
+/// Maximum number of components of an app. Each of the bundled apps has one component.
 pub const APP_COMPONENTS: usize = 32;
 
 /// Maximum number of files and folders in the folder of an app, down to the depth that the host

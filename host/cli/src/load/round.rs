@@ -1,5 +1,5 @@
 //! One round of loading, in the background. Files are loaded concurrently, so that a slow file does
-//! not delay the others.
+//! not delay other files.
 //!
 //! Apps are read after the first turns of plugins, since their graphs may use the plugins. Apps are
 //! installed in the order of their paths, so that the same files always result in the same apps. An

@@ -204,7 +204,7 @@ impl Turn {
         Ok(compiled)
     }
 
-    /// Releases the permits of the turn before work that has permits of its own.
+    /// Releases the permits of the turn before work that has separate permits.
     pub fn release(&mut self) {
         self.permits.clear();
     }

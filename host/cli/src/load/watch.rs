@@ -35,7 +35,7 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     for (folder, mode) in folders(&loader) {
         warn_if_unwatched(&folder, watcher.watch(&folder, mode));
     }
-    // A refresh does not wait for the loads of an earlier one.
+    // A refresh does not wait for the loads of an earlier refresh.
     let mut changes = SelectAll::new();
     loop {
         watch_config(&mut watcher, loader.config());

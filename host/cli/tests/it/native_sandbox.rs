@@ -41,7 +41,7 @@ pub(crate) static HELD: Notify = Notify::const_new();
 /// Releases the handler of `/late`, which then hands off its run.
 pub(crate) static RELEASED: Notify = Notify::const_new();
 
-/// Loads every file that begins with `native`, and rejects all others.
+/// Loads every file that begins with `native`, and rejects all other files.
 pub(crate) struct NativeSandbox;
 
 #[async_trait]

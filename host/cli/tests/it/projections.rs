@@ -102,7 +102,7 @@ async fn an_app_streams_in_its_own_format() {
     event: end
     data: {"greeting":"hello Ada","seq":5,"status":"interrupted"}
     "#);
-    // A client that reconnects receives the events after the last one.
+    // A client that reconnects receives the events after the last event that it has received.
     let messages: Vec<&str> = text.split_inclusive("\n\n").collect();
     let seen = messages[2].lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
     let rest = read(Some(seen)).await;

@@ -17,7 +17,7 @@ const CASES_FILE: &str = "tests/cases.jsonl";
 pub(super) enum Source {
     /// The argument of `--input`, and the graph.
     Argument { input: String, graph: Option<String> },
-    /// A case of the app: the named one, or the first one.
+    /// A case of the app: the named case, or the first case.
     Case { file: PathBuf, name: Option<String> },
     /// No channel has a value.
     Empty { graph: Option<String> },
@@ -34,7 +34,8 @@ pub(super) struct Input {
 }
 
 impl Source {
-    /// Selects the source. Without arguments, it is the first case of the app, if there is one.
+    /// Selects the source. Without arguments, the source is the first case of the app, if the app
+    /// has cases.
     pub(super) fn new(folder: &Path, args: &DevArgs) -> Result<Self, Error> {
         let (file, graph) = (folder.join(CASES_FILE), args.graph.clone());
         Ok(match (&args.input, &args.case) {

@@ -51,7 +51,7 @@ pub(super) struct Score {
 pub(super) struct Latency {
     pub(super) median_ms: u64,
     pub(super) p95_ms: u64,
-    /// Time from the start of the first run to the end of the last one.
+    /// Time from the start of the first run to the end of the last run.
     pub(super) total_ms: u64,
 }
 

@@ -58,7 +58,7 @@ pub(super) fn config(
 }
 
 /// Removes the environment variables of typed components, and replaces their folders with empty
-/// ones. Components that share a folder share its replacement.
+/// folders. Components that share a folder also share its replacement.
 fn isolate<'n>(grants: impl Iterator<Item = &'n mut GrantSpec>, data: &Path) -> Result<(), Error> {
     // The path is resolved, because the host follows no symbolic link when it opens a folder.
     let root = data.canonicalize().map_err(Error::file("open", data))?.join(FOLDERS);
