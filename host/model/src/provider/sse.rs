@@ -4,6 +4,8 @@
 //! or CR. Comments, which services send to keep a connection alive, are skipped. The empty line
 //! after the last event may be missing.
 
+use memchr::memchr2;
+
 /// Starts of lines that the formats do not use: comments and fields.
 const IGNORED_PREFIXES: [&str; 4] = [":", "event:", "id:", "retry:"];
 
@@ -27,13 +29,19 @@ impl SseParser {
     /// Parses bytes. Returns the data of all events that are complete now.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
-        for &byte in bytes {
-            let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
-            match byte {
-                b'\n' if after_cr => {}
-                b'\n' | b'\r' => events.extend(self.finish_line()),
-                _ => self.line.push(byte),
+        let mut rest = bytes;
+        while let Some(end) = memchr2(b'\n', b'\r', rest) {
+            let after_cr = std::mem::replace(&mut self.after_cr, rest[end] == b'\r');
+            self.line.extend_from_slice(&rest[..end]);
+            // An LF right after a CR belongs to the same line break.
+            if !(rest[end] == b'\n' && end == 0 && after_cr) {
+                events.extend(self.finish_line());
             }
+            rest = &rest[end + 1..];
+        }
+        if !rest.is_empty() {
+            self.after_cr = false;
+            self.line.extend_from_slice(rest);
         }
         events
     }

@@ -181,7 +181,7 @@ impl ThinkTagParser {
     fn step(self, rest: String, pieces: &mut Vec<Segment>) -> (Self, String) {
         match self {
             Self::Start { held, guesses } => start_state(&(held + &rest), guesses),
-            Self::Unopened(unopened) => unopened.step(&rest, pieces),
+            Self::Unopened(unopened) => unopened.step(rest, pieces),
             Self::Inside(held) => {
                 let all = held + &rest;
                 if let Some((reasoning, after)) = all.split_once(CLOSE_TAG) {
@@ -237,8 +237,14 @@ struct UnopenedText {
 }
 
 impl UnopenedText {
-    fn step(mut self, rest: &str, pieces: &mut Vec<Segment>) -> (ThinkTagParser, String) {
-        let all = std::mem::take(&mut self.held) + rest;
+    fn step(mut self, rest: String, pieces: &mut Vec<Segment>) -> (ThinkTagParser, String) {
+        let all = if self.held.is_empty() { rest } else { std::mem::take(&mut self.held) + &rest };
+        // Most chunks contain no tag and no start of one. Tags are searched for only in the others.
+        if !all.contains('<') {
+            self.observe(&all);
+            pieces.push(Segment::Text(all));
+            return (ThinkTagParser::Unopened(self), String::new());
+        }
         let close = all.find(CLOSE_TAG);
         if all.find(OPEN_TAG).is_some_and(|open| close.is_none_or(|close| open < close)) {
             return (ThinkTagParser::Outside, all);
@@ -285,6 +291,11 @@ struct CodeTracker {
 
 impl CodeTracker {
     fn observe(&mut self, text: &str) {
+        if !text.is_empty() && !text.contains('`') {
+            self.end_backticks();
+            self.in_line &= !text.contains('\n');
+            return;
+        }
         for sign in text.chars() {
             if sign == '`' {
                 self.ticks += 1;
