@@ -145,8 +145,10 @@ impl MemoryMeter {
         self.shared.most_of_one_guest().saturating_sub(held)
     }
 
-    /// Returns the denial that explains the end of the guest. A denial that stands precedes one
-    /// that no longer stands, and a denial of memory precedes a denial of tables.
+    /// Returns the denial that most likely made the guest trap; `None` if nothing was denied.
+    ///
+    /// A denial that stands takes precedence over one that does not. If both stand, or neither, the
+    /// denial of memory takes precedence over the denial of tables.
     pub(crate) fn denied(&self) -> Option<Denial> {
         // Of several maximums, `max_by_key` returns the last: the denial of memory.
         let denials = [self.table.denied, self.memory.denied].into_iter().flatten();

@@ -29,8 +29,8 @@ use crate::load::text::sanitize;
 /// to start.
 const CPU_MS: u64 = 1_000;
 
-/// Wall time for the description. This limit is far longer than a description takes on a loaded
-/// machine.
+/// Maximum wall time of the guest call that returns the description. The call takes far less, even
+/// on a machine whose cores are busy.
 const WALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum size of the description, in bytes.

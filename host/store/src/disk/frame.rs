@@ -40,8 +40,8 @@ const HAS_CHECKSUMS: u8 = 16;
 
 const VALUE: &str = "channel value";
 
-/// Flag in the length field of a channel's name: the channel has a list delta. No name is so long
-/// that its length needs this bit.
+/// Highest bit of the field that holds the length of a channel's name. If it is set, the value of
+/// the channel is a list delta. Names are shorter than 2 GiB, so no length uses this bit.
 const IS_DELTA: u32 = 1 << 31;
 
 /// The header of a frame, which a walk along the chain reads.
