@@ -45,11 +45,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{Namespace, RunId, ThreadId};
+use wattle_graph::id::{CheckpointId, NodeName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
 use crate::caller_id::CallerId;
@@ -58,12 +59,12 @@ use crate::catalog::Catalog;
 use crate::driver::RunEnd;
 use crate::fair_share::Pool;
 use crate::hostcall::runs::{
-    EndedRun, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
+    EndedRun, InterruptView, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
 };
 use crate::log::{ThreadLease, ThreadLog};
 use crate::ports::Ports;
 use crate::ports::store::{
-    LeaseEpoch, LeaseHolder, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl,
+    LeaseEpoch, LeaseHolder, RunRecord, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl,
 };
 use crate::quota::Quotas;
 use crate::schemas::SchemaCache;
@@ -385,10 +386,7 @@ impl Engine {
         };
         let (state, interrupts, next) = match record.last_checkpoint {
             // Later runs may have changed the thread.
-            Some(last) => {
-                let end = self.state(&run.thread, &Namespace::root(), Some(last)).await?;
-                (end.values, end.asked, end.next)
-            }
+            Some(last) => self.end_at(&record, last).await?,
             None => {
                 let view = self.thread(&run.thread).await?;
                 let view = view.ok_or_else(|| thread_not_found(&run.thread))?;
@@ -407,6 +405,24 @@ impl Engine {
             }
         };
         Ok(EndedRun { run: run.clone(), outcome, state })
+    }
+
+    /// Returns the state at the last checkpoint of a run, and for an interrupted run its interrupts
+    /// and the nodes that follow.
+    async fn end_at(
+        &self,
+        record: &RunRecord,
+        last: CheckpointId,
+    ) -> Result<(Value, Vec<InterruptView>, Vec<NodeName>), Failure> {
+        let thread = &record.thread;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let tuple = self.root_checkpoint(thread, last).await?;
+        let state = tuple.checkpoint.state();
+        if record.status != RunStatus::Interrupted {
+            return Ok((state, Vec::new(), Vec::new()));
+        }
+        let next = tuple.checkpoint.meta.next.iter().map(|trigger| trigger.node.clone()).collect();
+        Ok((state, self.interrupts_of_stop(&head, tuple).await?, next))
     }
 }
 

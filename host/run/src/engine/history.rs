@@ -135,20 +135,14 @@ impl Engine {
         tuple: CheckpointTuple,
     ) -> Result<StateView, Failure> {
         let record = &head.record;
-        let is_current = head.current == Some(tuple.checkpoint.meta.id);
-        let events = self.events_since(&record.id, &tuple, is_current).await?;
-        let subgraphs = Subgraphs::new(&events);
-        let mut lineage = Lineage::new(tuple.checkpoint);
-        for event in &events {
-            lineage.apply(event);
-        }
+        let log = self.checkpoint_log(head, tuple).await?;
+        let CheckpointLog { events, subgraphs, lineage, pending: interrupts, asked } = log;
         let namespace = &lineage.checkpoint.meta.namespace;
         let graph_version = code
             .as_ref()
             .and_then(|(app, graph_version)| graph_at(app, graph_version, &events, namespace));
         let graph = graph_version.map(|graph_version| &graph_version.graph);
         let meta = &lineage.checkpoint.meta;
-        let (interrupts, asked) = interrupts_at(head, &lineage, &subgraphs, &events);
         let builder = TaskViewBuilder {
             graph,
             lineage: &lineage,
@@ -179,6 +173,33 @@ impl Engine {
         })
     }
 
+    /// Returns the interrupts at which a thread stopped at a checkpoint of its root graph. Does not
+    /// load the code of the thread.
+    pub(super) async fn interrupts_of_stop(
+        &self,
+        head: &ThreadHead,
+        tuple: CheckpointTuple,
+    ) -> Result<Vec<InterruptView>, Failure> {
+        Ok(self.checkpoint_log(head, tuple).await?.asked)
+    }
+
+    /// Reads the events since a checkpoint.
+    async fn checkpoint_log(
+        &self,
+        head: &ThreadHead,
+        tuple: CheckpointTuple,
+    ) -> Result<CheckpointLog, Failure> {
+        let is_current = head.current == Some(tuple.checkpoint.meta.id);
+        let events = self.events_since(&head.record.id, &tuple, is_current).await?;
+        let subgraphs = Subgraphs::new(&events);
+        let mut lineage = Lineage::new(tuple.checkpoint);
+        for event in &events {
+            lineage.apply(event);
+        }
+        let (pending, asked) = interrupts_at(head, &lineage, &subgraphs, &events);
+        Ok(CheckpointLog { events, subgraphs, lineage, pending, asked })
+    }
+
     /// Returns the events since a checkpoint. The events of a subgraph belong to the checkpoint of
     /// the root graph. `is_current` is true if the thread is at the checkpoint.
     async fn events_since(
@@ -204,6 +225,17 @@ impl Engine {
         };
         Ok(whole?.map(|tuple| tuple.events).unwrap_or_default())
     }
+}
+
+/// A checkpoint with the events since it. The code of the thread is not needed to read it.
+struct CheckpointLog {
+    events: Vec<Event>,
+    subgraphs: Subgraphs,
+    lineage: Lineage,
+    /// The pending interrupts.
+    pending: Vec<InterruptView>,
+    /// The interrupts that the thread waited for when it last stopped at the checkpoint.
+    asked: Vec<InterruptView>,
 }
 
 /// Rejects a namespace that is deeper than any subgraph, before its levels are traversed.
