@@ -176,8 +176,15 @@ impl Model for Routes {
     }
 
     fn configured_models(&self, route: &str) -> Vec<String> {
-        let models = self.routes.get(route).into_iter().flat_map(|route| route.models());
-        models.map(str::to_owned).collect()
+        let called = self.routes.get(route).into_iter().flat_map(|route| route.models());
+        let mut models: Vec<String> = Vec::new();
+        for model in called {
+            // A model without an alias is both the configured model and the one that is called.
+            if models.iter().all(|listed| listed != model) {
+                models.push(model.to_owned());
+            }
+        }
+        models
     }
 
     async fn complete(

@@ -25,9 +25,7 @@ pub async fn list_models(
 ) -> Json<ModelsDocument> {
     let model = &engine.ports().model;
     let routes = configured.routes.iter().map(|route| {
-        let mut models = model.configured_models(route);
-        // A model without an alias is listed twice.
-        models.dedup();
+        let models = model.configured_models(route);
         (route.clone(), RouteModelsDocument { models })
     });
     let prices = configured.prices.iter();

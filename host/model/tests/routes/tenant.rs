@@ -247,7 +247,7 @@ async fn tenant_routes_survive_a_restart_in_a_private_file() {
 
     let again = open(&server, Some(path.clone()), everywhere);
     assert_eq!(call(&again, &of(Some("acme"))).await.unwrap().model, "own-1");
-    assert_eq!(again.configured_models("chat"), ["m-1", "m-1"], "none of the tenant");
+    assert_eq!(again.configured_models("chat"), ["m-1"], "none of the tenant");
     assert_eq!(again.route(&of(Some("bolt")), "chat"), Some(info("first", "m-1", false)));
 
     // The operator removed the provider, so the call fails. The tenant does not get another model.

@@ -48,8 +48,8 @@ pub trait Model: Send + Sync {
     fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo>;
 
     /// Returns the models that the operator configured for a route, including the models of
-    /// fallbacks and aliases. The model that is called first comes first. Returns an empty list if
-    /// the operator has no such route. Unlike [`Self::route`], this method never returns the name
+    /// fallbacks and aliases, each once. The model that is called first comes first. Returns an
+    /// empty list if the operator has no such route. Unlike [`Self::route`], this method never returns the name
     /// of a model that a tenant chose. An adapter without configured routes uses this default.
     fn configured_models(&self, _route: &str) -> Vec<String> {
         Vec::new()
