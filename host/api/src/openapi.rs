@@ -4,13 +4,13 @@ mod apps;
 mod served;
 
 use axum::http::{Method, StatusCode};
-use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
-use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
+use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr, Schema};
+use utoipa::{OpenApi as _, ToSchema};
 
 pub(crate) use self::served::ServedDocument;
 
@@ -152,6 +152,13 @@ pub fn add_common_errors(document: &mut OpenApi, errors: &CommonErrors) {
             }
         }
     }
+}
+
+/// Adds the schema of a type and the schemas that it refers to. For types whose schema utoipa
+/// cannot derive.
+pub fn push_schemas<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
 }
 
 /// Returns the operations of a path, with their methods.

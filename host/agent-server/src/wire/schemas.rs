@@ -8,6 +8,7 @@ use utoipa::openapi::schema::{
     AnyOfBuilder, ArrayBuilder, ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaType, Type,
 };
 use utoipa::{PartialSchema, ToSchema};
+use wattle_api::openapi::push_schemas;
 use wattle_project::agent_server::document::Checkpoint;
 use wattle_project::agent_server::mode::Mode;
 
@@ -62,11 +63,6 @@ partial_schemas! {
 
 fn reference<T: ToSchema>() -> Ref {
     Ref::from_schema_name(T::name())
-}
-
-fn push_schemas<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-    schemas.push((T::name().into_owned(), T::schema()));
-    T::schemas(schemas);
 }
 
 impl PartialSchema for Modes {

@@ -10,6 +10,8 @@ use utoipa::{PartialSchema, ToSchema};
 use wattle_graph::event::Event;
 use wattle_project::outline::EventOutline;
 
+use crate::openapi::push_schemas;
+
 /// A page of the log of a thread.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LogPage {
@@ -53,10 +55,8 @@ impl PartialSchema for LogItemDocument {
 
 impl ToSchema for LogItemDocument {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((EventOutline::name().into(), EventOutline::schema()));
-        EventOutline::schemas(schemas);
-        schemas.push((EventDocument::name().into(), EventDocument::schema()));
-        EventDocument::schemas(schemas);
+        push_schemas::<EventOutline>(schemas);
+        push_schemas::<EventDocument>(schemas);
     }
 }
 
