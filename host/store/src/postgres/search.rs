@@ -2,8 +2,9 @@
 //! table has no columns for further conditions, because hosts of the previous version would not
 //! write them.
 
-use sqlx::Row as _;
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{Postgres, Row as _};
 use tokio::task::spawn_blocking;
 use wattle_graph::id::AppName;
 use wattle_run::limit::LIST_BYTES;
@@ -28,10 +29,10 @@ const SEARCH_ROWS: usize = 500;
 const SEARCHED: &str = "
     SELECT id, updated_ms, record FROM threads
     WHERE record IS NOT NULL AND updated_ms BETWEEN $4 AND $5
-        AND ($6::bytea IS NULL OR updated_ms < $5 OR id > $6)
-        AND ($7::text IS NULL OR app = $7)
-        AND ($8::text[] IS NULL OR status = ANY($8))
-        AND ($9::bytea IS NULL OR tenant = $9)";
+        AND ($6::text IS NULL OR app = $6)
+        AND ($7::text[] IS NULL OR status = ANY($7))
+        AND ($8::bytea IS NULL OR tenant = $8)
+        AND ($9::bytea IS NULL OR updated_ms < $5 OR id > $9)";
 
 /// Counts threads by the value of their status column.
 const COUNTED: &str = "
@@ -61,11 +62,7 @@ pub(super) async fn count(
         return Ok(examine_all(database, search, None, counts).await?.finish());
     }
     let (oldest, newest) = (*search.updated_ms.start(), *search.updated_ms.end());
-    let list = || {
-        let list = sqlx::query(COUNTED).bind(oldest).bind(newest);
-        let list = list.bind(search.app.as_ref().map(AppName::as_str));
-        list.bind(statuses(search)).bind(search.tenant.as_ref().map(String::as_bytes))
-    };
+    let list = || bind_conditions(sqlx::query(COUNTED), search, oldest, newest);
     for row in database.rows(OPERATION, list).await? {
         let read = |error: sqlx::Error| corrupt("thread", error);
         let name: &str = row.try_get("status").map_err(read)?;
@@ -116,18 +113,28 @@ async fn rows_after(
     let position = position.filter(|position| position.updated_ms <= newest);
     let newest = position.map_or(newest, |position| position.updated_ms);
     let list = || {
-        sqlx::query(page_statement(SEARCHED, BY_UPDATE))
-            .bind(rows(most))
-            .bind(0_i64)
-            .bind(size(LIST_BYTES))
-            .bind(oldest)
-            .bind(newest)
+        let page = sqlx::query(page_statement(SEARCHED, BY_UPDATE));
+        let page = page.bind(rows(most)).bind(0_i64).bind(size(LIST_BYTES));
+        bind_conditions(page, search, oldest, newest)
             .bind(position.map(|position| position.thread.as_str().as_bytes()))
-            .bind(search.app.as_ref().map(AppName::as_str))
-            .bind(statuses(search))
-            .bind(search.tenant.as_ref().map(String::as_bytes))
     };
     database.rows(OPERATION, list).await
+}
+
+/// Binds the conditions that columns answer, in the order of the statements: the times of the
+/// update, the app, the statuses and the tenant.
+fn bind_conditions<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    search: &'q ThreadSearch,
+    oldest: i64,
+    newest: i64,
+) -> Query<'q, Postgres, PgArguments> {
+    query
+        .bind(oldest)
+        .bind(newest)
+        .bind(search.app.as_ref().map(AppName::as_str))
+        .bind(statuses(search))
+        .bind(search.tenant.as_ref().map(String::as_bytes))
 }
 
 /// Examines rows in order. Returns the position of the last row; `None` if the examiner needs no
