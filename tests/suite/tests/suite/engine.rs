@@ -38,3 +38,21 @@ mod turns;
 mod typed;
 mod unpersisted;
 mod web;
+
+use serde_json::json;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::RunRecord;
+
+/// Stores a pending run that is never due.
+async fn enqueue_undue(store: &dyn Store, thread: &ThreadId, run: &str) -> RunRecord {
+    let record = json!({
+        "id": run, "thread": thread, "status": "pending", "created_ms": 1, "started_ms": 1,
+        "spec": {
+            "kind": { "kind": "start", "input": null }, "app": "test", "due_ms": i64::MAX,
+        },
+    });
+    let pending: RunRecord = serde_json::from_value(record).unwrap();
+    assert!(store.enqueue(&pending).await.unwrap());
+    pending
+}

@@ -25,6 +25,8 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
 
+use super::enqueue_undue;
+
 const ONE: &str = r#"
 [graphs.one]
 entry = "work"
@@ -292,14 +294,7 @@ async fn a_run_that_ends_during_its_cancellation_is_not_missing() {
     let store = Arc::new(Layered::<Ending>::over(Arc::new(InMemoryStore::new())));
     let world = World::with_store(ONE, calling(), store.clone());
     let thread = world.run(json!({})).await.run.thread;
-    let record = json!({
-        "id": "a", "thread": thread, "status": "pending", "created_ms": 1, "started_ms": 1,
-        "spec": {
-            "kind": { "kind": "start", "input": null }, "app": "test", "due_ms": i64::MAX,
-        },
-    });
-    let pending: RunRecord = serde_json::from_value(record).unwrap();
-    assert!(store.enqueue(&pending).await.unwrap());
+    let pending = enqueue_undue(store.as_ref(), &thread, "a").await;
     let run = RunRef { thread, run: pending.id.clone() };
     store.pending.set(pending).unwrap();
     world.engine.cancel(&run).await.unwrap();

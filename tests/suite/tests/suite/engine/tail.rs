@@ -16,12 +16,14 @@ use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::{RunRef, RunService as _};
 use wattle_run::limit::{PAGE_EVENT_BYTES, PAGE_EVENTS};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, RunRecord, StoreError, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
 use wattle_run::tail::range::EventRange;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
+
+use super::enqueue_undue;
 
 const ONE: &str = r#"
 [graphs.one]
@@ -422,14 +424,7 @@ async fn a_tail_is_idle_only_while_no_run_writes_its_events() {
 #[tokio::test(start_paused = true)]
 async fn a_tail_of_a_pending_run_waits_until_the_run_leaves_its_queue() {
     let log = Log::new().await;
-    let pending = json!({
-        "id": "a", "thread": "t", "status": "pending", "created_ms": 1, "started_ms": 1,
-        "spec": {
-            "kind": { "kind": "start", "input": null }, "app": "test", "due_ms": i64::MAX,
-        },
-    });
-    let pending: RunRecord = serde_json::from_value(pending).unwrap();
-    assert!(log.store.enqueue(&pending).await.unwrap());
+    enqueue_undue(log.store.as_ref(), &id("t"), "a").await;
     let mut tail = log.tail(Some("a"), Until::Idle);
     assert_eq!(read(&mut tail).await, (vec![], TailItem::CaughtUp));
     assert_eq!(read(&mut log.tail(None, Until::Idle)).await, (vec![], TailItem::Idle), "not due");
