@@ -1,8 +1,8 @@
 //! Classifies network addresses.
 //!
-//! The classes protect services that only the host can reach from requests of guests (SSRF). The
-//! ranges are the IANA registries of special-purpose addresses and the metadata addresses of cloud
-//! providers.
+//! The classes prevent server-side request forgery (SSRF): requests of guests to services that only
+//! the host can reach. The ranges are the special-purpose addresses in the registries of IANA and
+//! the addresses of the metadata services of cloud providers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 pub(crate) enum AddressClass {
     /// Reachable from the internet.
     Public,
-    /// This machine or its networks; allowed by rules with `private = true`.
+    /// An address of this machine or of its networks. Only rules with `private = true` allow it.
     Private,
     /// Not allowed by any rule.
     Forbidden,
@@ -27,13 +27,13 @@ const fn v6(first: u16, second: u16, third: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(first, second, third, 0, 0, 0, 0, 0), prefix)
 }
 
-/// Forbidden ranges of IPv4. They take precedence over the private ones.
+/// Forbidden ranges of IPv4. An address in a forbidden and a private range is forbidden.
 pub(crate) const FORBIDDEN_V4: [Ipv4Net; 11] = [
-    v4(0, 0, 0, 0, 8),          // this network; Linux takes 0.0.0.0 for itself
-    v4(100, 100, 100, 200, 32), // metadata of Alibaba Cloud
-    v4(168, 63, 129, 16, 32),   // metadata of Azure
-    v4(169, 254, 0, 0, 16),     // link-local, and the metadata of most clouds
-    v4(192, 0, 0, 0, 24),       // protocol assignments, and the metadata of Oracle Cloud
+    v4(0, 0, 0, 0, 8),          // this network; Linux connects 0.0.0.0 to itself
+    v4(100, 100, 100, 200, 32), // metadata service of Alibaba Cloud
+    v4(168, 63, 129, 16, 32),   // metadata service of Azure
+    v4(169, 254, 0, 0, 16),     // link-local, and the metadata service of most clouds
+    v4(192, 0, 0, 0, 24),       // protocol assignments, and the metadata service of Oracle Cloud
     v4(192, 0, 2, 0, 24),       // documentation
     v4(192, 88, 99, 0, 24),     // relays of 6to4
     v4(198, 51, 100, 0, 24),    // documentation
@@ -45,22 +45,22 @@ pub(crate) const FORBIDDEN_V4: [Ipv4Net; 11] = [
 /// Private ranges of IPv4.
 pub(crate) const PRIVATE_V4: [Ipv4Net; 6] = [
     v4(10, 0, 0, 0, 8),
-    v4(100, 64, 0, 0, 10), // shared by the customers of a carrier
+    v4(100, 64, 0, 0, 10), // carrier-grade NAT
     v4(127, 0, 0, 0, 8),
     v4(172, 16, 0, 0, 12),
     v4(192, 168, 0, 0, 16),
     v4(198, 18, 0, 0, 15), // benchmarks, and the fake addresses of some proxies
 ];
 
-/// Forbidden ranges of IPv6 within the global and private ranges. Every address outside of the
-/// global and the private range is forbidden too, except loopback: IPv4 in IPv6 in all forms,
-/// NAT64, link-local, multicast.
+/// Forbidden ranges of IPv6 within `GLOBAL_V6` and `PRIVATE_V6`. Every address outside of these two
+/// ranges except loopback is forbidden too, for example link-local, multicast and NAT64 addresses
+/// and all addresses that embed an IPv4 address.
 pub(crate) const FORBIDDEN_V6: [Ipv6Net; 5] = [
     v6(0x2001, 0, 0, 23), // protocol assignments: Teredo, benchmarks, identifiers
     v6(0x2001, 0xdb8, 0, 32), // documentation
     v6(0x2002, 0, 0, 16), // 6to4, which embeds an IPv4 address
     v6(0x3fff, 0, 0, 20), // documentation
-    // Metadata of AWS.
+    // Metadata service of AWS.
     Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128),
 ];
 
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Generates addresses of these ranges.
+    /// Generates addresses in `ranges`.
     fn within_v4(ranges: &'static [Ipv4Net]) -> impl Strategy<Value = Ipv4Addr> {
         (select(ranges), any::<u32>()).prop_map(|(range, bits)| {
             let host = bits & !u32::from(range.netmask());

@@ -16,7 +16,8 @@ use crate::secret::{Position, SecretInjector};
 pub(crate) enum RequestBody {
     /// No body.
     Empty,
-    /// Text that can contain placeholders. Shared, since a request may be sent twice.
+    /// Text that can contain placeholders. The text is shared, because the host may send a request
+    /// twice.
     Text(Arc<str>),
     /// Bytes, which are sent unchanged.
     Bytes(Bytes),
@@ -55,7 +56,7 @@ impl RequestBody {
         }
     }
 
-    /// Returns the body with secrets inserted.
+    /// Returns the body with secrets inserted; `None` if there is no body.
     pub(crate) fn inject(
         &self,
         injector: &mut SecretInjector<'_>,

@@ -1,4 +1,4 @@
-//! HTTP clients, and what all requests share.
+//! HTTP clients, and the secrets and request rates that all requests share.
 
 use reqwest::Client;
 use reqwest::redirect::Policy;
@@ -10,13 +10,13 @@ use crate::rate_limit::HostRateLimiter;
 use crate::resolver::{GuardedResolver, SystemResolver};
 use crate::secret::Secrets;
 
-/// Idle connections to one host that are kept open.
+/// Maximum idle connections to one target host in the pool of a client.
 const MAX_IDLE_PER_HOST: usize = 8;
 
 /// HTTP clients with their connection pools, and the secrets and request rates of all requests.
 pub(crate) struct Clients {
-    /// Client for rules without `private`. The clients are separate, because a pooled connection is
-    /// reused without another name resolution.
+    /// Client for rules without `private`. The clients are separate, because a client reuses a
+    /// pooled connection without another check of its address.
     public: Client,
     /// Client for rules with `private`.
     private: Client,
@@ -53,8 +53,9 @@ impl Clients {
 }
 
 /// Creates a client without redirects, proxies and decompression. This crate handles redirects and
-/// bodies. A proxy of the environment would connect to addresses that are not checked. Only HTTP/1
-/// is used, so that the header limits do not depend on features that other crates enable.
+/// bodies. A proxy from environment variables would connect to addresses that the host has not
+/// checked. Only HTTP/1 is used, so that the header limits do not depend on Cargo features that
+/// other crates enable.
 fn client(config: &NetConfig, allow_private: bool) -> Result<Client, NetError> {
     Client::builder()
         .user_agent(&config.user_agent)

@@ -1,7 +1,8 @@
 //! Errors of the setup of outbound HTTP.
 
-/// The errors of creating the outbound HTTP port from its settings and secrets. Guests receive
-/// failures, not these errors.
+/// Errors of [`OutboundHttp::new`](crate::OutboundHttp::new), [`Secrets::new`](crate::Secrets::new)
+/// and [`Secrets::with_tokens`](crate::Secrets::with_tokens). Guests receive failures, not these
+/// errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {

@@ -1,8 +1,9 @@
 //! One request with its redirects.
 //!
-//! Every hop is checked as if the guest had requested it: rule, address, rate, secrets.
-//! Placeholders are replaced only in what the guest wrote, never in the URL of a redirect, so that
-//! a server cannot request a secret.
+//! The host checks the rule, the address, the request rate and the secrets of every hop, as if the
+//! guest had requested the hop. Placeholders are replaced only in what the guest wrote. A
+//! placeholder in the URL of a redirect is not replaced, so that a server cannot obtain a secret
+//! with it.
 
 use std::error::Error as _;
 
@@ -38,7 +39,7 @@ pub(crate) struct Exchange<'a> {
 struct Hop {
     method: Method,
     url: Url,
-    /// Whether the guest wrote the URL. Only then its placeholders are replaced.
+    /// Whether the guest wrote the URL. Placeholders in the URL of a redirect are not replaced.
     is_guest_url: bool,
     headers: Headers,
     body: RequestBody,
@@ -80,7 +81,7 @@ impl<'a> Exchange<'a> {
             headers: Headers::parse(request)?,
             body: RequestBody::Empty,
         };
-        // Checked before the body is loaded, so that a denied request does no work.
+        // The check precedes the load of the body, so that a denied request does not read a blob.
         rule::authorize(self.caller, self.grants, hop.method.as_str(), &hop.url)?;
         hop.body = RequestBody::load(&request.body, self.limits.request_bytes, blobs).await?;
         Ok(hop)
@@ -147,7 +148,7 @@ impl<'a> Exchange<'a> {
         let texts = query.into_iter().chain(hop.headers.raw_values()).chain(hop.body.text());
         for name in texts.flat_map(secret::placeholder_names) {
             let Some(token) = clients.secrets().token(name) else { continue };
-            // Checked before the fetch, so that a denied request does no work.
+            // The check precedes the fetch, so that a denied request does not fetch a token.
             allowed(name)?;
             if self.injector.token(name).is_none() {
                 self.injector.add_token(name, token.value(clients).await?);
@@ -156,7 +157,8 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Discards the tokens that a response rejects. Returns true if there are any.
+    /// Discards the managed tokens of this exchange that a response rejects. Returns true if the
+    /// response rejects a token.
     async fn invalidate_rejected_tokens(&mut self, response: &HttpResponse) -> bool {
         let clients = self.clients;
         let mut refused = false;
@@ -267,7 +269,8 @@ fn too_many_redirects(redirects: u32) -> Failure {
 fn causes<'e>(
     error: &'e reqwest::Error,
 ) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
-    // `cause.source()` would call the implementation for references, and borrow from `cause`.
+    // `cause.source()` would call the implementation of `Error` for references, whose result
+    // borrows from `cause`.
     std::iter::successors(error.source(), |cause| (**cause).source())
 }
 

@@ -32,10 +32,10 @@ const HOP_BY_HOP: [&str; 10] = [
     "upgrade",
 ];
 
-/// Credentials, which do not follow a redirect to another origin.
+/// Headers with credentials. A redirect to another origin drops these headers.
 const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
 
-/// Headers that describe a body. A redirect that drops the body drops them as well.
+/// Headers that describe a body. A redirect that drops the body drops these headers.
 const BODY_HEADERS: [&str; 4] =
     ["content-encoding", "content-language", "content-location", "content-type"];
 
@@ -47,7 +47,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) struct Headers(Vec<(HeaderName, String)>);
 
 impl Headers {
-    /// Parses the headers of a guest within the limits.
+    /// Parses the headers of a guest's request. Returns a failure with code `limit` if the headers
+    /// exceed a limit, or with code `invalid` if a name is invalid.
     pub(crate) fn parse(request: &HttpRequest) -> Result<Self, Failure> {
         let bytes: usize =
             request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -78,7 +79,7 @@ impl Headers {
         Ok(Self(headers))
     }
 
-    /// Returns the values with placeholders.
+    /// Returns all values, before placeholders are replaced.
     pub(crate) fn raw_values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(_, text)| text.as_str())
     }

@@ -2,14 +2,14 @@
 //!
 //! # Layout
 //!
-//! * [`outbound`]: [`OutboundHttp`], the port; [`config`]: its settings.
+//! * [`outbound`]: [`OutboundHttp`], the adapter; [`config`]: its settings.
 //! * `clients`: the HTTP clients, and the secrets and request rates of all requests.
-//! * `exchange`: one request with its redirects; every hop is checked.
+//! * `exchange`: one request with its redirects, and the checks of every hop.
 //! * `rule`: which rule allows a hop; `request_url`: parses URLs.
-//! * `address_class`: classes of network addresses; `resolver`: enforces them during name
-//!   resolution.
-//! * [`secret`]: replaces placeholders and redacts secrets in responses; also managed tokens, which
-//!   the host fetches and renews.
+//! * `address_class`: classes of network addresses; `resolver`: resolves names to allowed addresses
+//!   only.
+//! * [`secret`]: replaces placeholders, redacts secrets in responses, and fetches and renews
+//!   managed tokens.
 //! * `header`, `body`: headers and bodies of requests and responses.
 //! * `rate_limit`: the request rate of each host.
 //!
@@ -19,9 +19,9 @@
 //!   belong to the connection of the host.
 //! * Bodies are passed unchanged: nothing is decompressed, and no compression is requested.
 //! * A secret is percent-encoded in a query and inserted unchanged in headers and text bodies. A
-//!   JSON body therefore needs secrets without quotes and backslashes.
-//! * The secrets that an exchange used are replaced by `***` in the URL and the headers of its
-//!   response, and in its body if that is text and the secret is long enough.
+//!   secret in a JSON body therefore must not contain a quote or a backslash.
+//! * The host replaces the secrets of an exchange by `***` in the URL and the headers of the
+//!   response. In a response body that is UTF-8, the host replaces secrets of at least 8 bytes.
 
 mod address_class;
 mod body;

@@ -16,13 +16,13 @@ use crate::error::NetError;
 use crate::exchange::Exchange;
 use crate::secret::Secrets;
 
-/// Outbound HTTP with its connection pools. It is cheap to share behind an `Arc`.
+/// Outbound HTTP with its connection pools. Callers share one instance behind an `Arc`.
 pub struct OutboundHttp {
     clients: Clients,
 }
 
 impl OutboundHttp {
-    /// Creates the clients.
+    /// Creates the HTTP clients.
     ///
     /// # Errors
     ///

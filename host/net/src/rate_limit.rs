@@ -9,7 +9,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::config::NetConfig;
 
-/// Maximum target hosts that are tracked. Above it, hosts without recent requests are dropped.
+/// Number of tracked target hosts above which the limiter drops those without recent requests.
 const MAX_TRACKED_HOSTS: usize = 1_024;
 
 /// Rate limits by target host.
@@ -39,7 +39,8 @@ impl HostRateLimiter {
         self.sharing_hosts.store(hosts, Ordering::Relaxed);
     }
 
-    /// Waits until a request to the host is allowed. The timeout of the exchange continues to run.
+    /// Waits until the rate limit allows a request to the host. The wait counts towards the timeout
+    /// of the exchange.
     pub(crate) async fn acquire(&self, host: &str) {
         if self.limiter.len() > MAX_TRACKED_HOSTS {
             self.limiter.retain_recent();
@@ -56,7 +57,7 @@ impl HostRateLimiter {
         let requests = sharing.unwrap_or(NonZeroU32::MIN).min(self.burst);
         match self.limiter.check_key_n(&host.to_owned(), requests) {
             Ok(Err(early)) => Some(early.wait_time_from(self.clock.now())),
-            // Never an error: the number of requests is at most the burst.
+            // The outer `Err` does not occur, because the number of requests is at most the burst.
             Ok(Ok(())) | Err(_) => None,
         }
     }

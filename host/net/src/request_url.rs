@@ -8,11 +8,11 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::secret;
 
-/// Maximum bytes of a URL. Many servers reject longer ones.
+/// Maximum bytes of a URL. Many servers reject longer URLs.
 const MAX_URL_BYTES: usize = 16 << 10;
 
-/// Parses and normalizes a URL: numeric hosts become dotted addresses, international names become
-/// ASCII, and the fragment and a dot at the end of the name are removed.
+/// Parses and normalizes a URL: numeric hosts become dotted addresses, internationalized names
+/// become ASCII (Punycode), and the fragment and a dot at the end of the name are removed.
 pub(crate) fn parse(text: &str) -> Result<Url, Failure> {
     if text.len() > MAX_URL_BYTES {
         return Err(invalid(format!("the URL is longer than {MAX_URL_BYTES} bytes")));
@@ -24,10 +24,11 @@ pub(crate) fn parse(text: &str) -> Result<Url, Failure> {
 
 /// Resolves the target of a redirect against the URL of the redirected request.
 pub(crate) fn join(from: &Url, location: &str) -> Result<Url, Failure> {
-    let url =
-        from.join(location).ok().filter(|url| url.as_str().len() <= MAX_URL_BYTES).ok_or_else(
-            || invalid("the server redirects to a location that cannot be parsed".into()),
-        )?;
+    let url = from
+        .join(location)
+        .ok()
+        .filter(|url| url.as_str().len() <= MAX_URL_BYTES)
+        .ok_or_else(|| invalid("the server redirects to an invalid or too long URL".into()))?;
     normalize(url)
 }
 
@@ -35,7 +36,7 @@ fn normalize(mut url: Url) -> Result<Url, Failure> {
     if !matches!(url.scheme(), "https" | "http") {
         let scheme = url.scheme();
         return Err(invalid(format!(
-            "the scheme `{scheme}` cannot be requested; use `https` or `http`"
+            "the URL scheme `{scheme}` is not supported; use `https` or `http`"
         )));
     }
     if !url.username().is_empty() || url.password().is_some() {

@@ -79,7 +79,7 @@ mod tests {
     /// The address of the metadata service of most clouds.
     const METADATA: &str = "169.254.169.254";
 
-    /// Resolves to other addresses with each lookup.
+    /// A resolver that returns the next of the given lists of addresses at each lookup.
     #[derive(Clone, Debug)]
     struct Rebound(Arc<Mutex<VecDeque<Vec<SocketAddr>>>>);
 
@@ -98,7 +98,7 @@ mod tests {
     impl Lookup for Rebound {
         async fn lookup(&self, _: &str) -> io::Result<Vec<SocketAddr>> {
             let answer = self.0.lock().unwrap().pop_front();
-            answer.ok_or_else(|| io::Error::other("looked up once more than there are connections"))
+            answer.ok_or_else(|| io::Error::other("there are more lookups than connections"))
         }
     }
 
@@ -129,9 +129,9 @@ mod tests {
         let client = client(&lookup, true);
         let get = async || client.get(&url).send().await;
         assert_eq!(get().await.unwrap().status(), 200);
-        assert_eq!(lookup.left(), 3, "one lookup for check and connection");
+        assert_eq!(lookup.left(), 3, "the check and the connection use one lookup");
         assert_eq!(refused(&get().await.unwrap_err()).as_deref(), Some(METADATA));
-        // Blocked addresses among several are skipped.
+        // The client skips the blocked addresses of a name that also has an allowed address.
         assert_eq!(get().await.unwrap().status(), 200);
         assert_eq!(refused(&get().await.unwrap_err()).as_deref(), Some("::ffff:127.0.0.1"));
         assert_eq!(server.received_requests().await.unwrap().len(), 2);

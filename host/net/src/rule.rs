@@ -21,8 +21,9 @@ pub(crate) struct Permissions {
     pub(crate) secrets: BTreeSet<String>,
 }
 
-/// Returns what the rules allow for a hop. Returns `denied` with the rule to add if no rule
-/// matches.
+/// Returns what the rules allow for a hop. Returns a failure with code `denied` if no rule matches
+/// or the address of the URL is blocked. The failure names the rule to add, unless no rule can
+/// allow the address.
 pub(crate) fn authorize(
     caller: &Caller,
     grants: &Grants,
@@ -55,11 +56,14 @@ pub(crate) fn authorize(
     }
 }
 
-/// Checks that grants allow a request, for an adapter that answers it without sending it.
+/// Checks that grants allow a request. Adapters that return a prepared response without sending the
+/// request use this check.
 ///
 /// # Errors
 ///
-/// `denied` with the rule to add, and `invalid` for a URL that cannot be requested.
+/// Returns a failure with code `denied` if the grants do not allow the request, or with code
+/// `invalid` if the URL is invalid or not supported. A failure with code `denied` names the rule to
+/// add, unless no rule can allow the address.
 pub fn check_request(
     caller: &Caller,
     grants: &Grants,
@@ -111,7 +115,7 @@ pub(crate) fn secret_denied(
     Failure::new(code::DENIED, message)
 }
 
-/// Returns the rule that would allow a hop.
+/// Returns the rule that would allow a hop, as TOML. `more` is TOML for further fields.
 fn suggested_rule(url: &Url, method: &str, more: &str) -> String {
     let scheme = match url.scheme() {
         "https" => String::new(),

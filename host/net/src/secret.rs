@@ -1,5 +1,5 @@
-//! Secrets: guests write placeholders, the host inserts the values when it sends a request and
-//! redacts them in the response.
+//! Secrets. Guests write placeholders; the host inserts the values when it sends a request, and
+//! redacts the values in the response.
 
 mod token;
 
@@ -26,8 +26,8 @@ const PLACEHOLDER_ENDS: [&str; 2] = ["}}", "%7D%7D"];
 /// Maximum bytes of the name of a secret.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Minimum length of a secret that is redacted in bodies. A shorter one would match by chance and
-/// corrupt data, and a reader of the body can guess it anyway.
+/// Minimum bytes of a secret that is redacted in bodies. A shorter secret would match unrelated
+/// text by chance, and a reader can guess it anyway.
 const MIN_BODY_REDACT_BYTES: usize = 8;
 
 /// All secrets by name. `Debug` does not show their values.
@@ -45,7 +45,7 @@ impl Secrets {
     /// # Errors
     ///
     /// Returns [`NetError::Secret`] for a name that guests cannot write, and for a value that is
-    /// empty or contains control characters, which no header can carry.
+    /// empty or contains control characters, which are not allowed in headers.
     pub fn new(values: BTreeMap<String, SecretString>) -> Result<Self, NetError> {
         for (name, value) in &values {
             let wrong = |reason| NetError::Secret { name: name.clone(), reason };
@@ -137,7 +137,7 @@ impl<'a> SecretInjector<'a> {
         self.tokens.get(name)
     }
 
-    /// Removes a managed token, so that a new one can be added.
+    /// Removes a managed token, so that the renewed token can be added.
     pub(crate) fn remove_token(&mut self, name: &str) -> Option<SecretString> {
         self.tokens.remove(name)
     }
@@ -180,8 +180,8 @@ impl<'a> SecretInjector<'a> {
         self.redact_long(text, 0)
     }
 
-    /// Redacts the secrets in a URL or a header. A secret can be partly encoded there: returns
-    /// `None` if the text still contains one after decoding.
+    /// Redacts the secrets in a URL or a header. Returns `None` if the redacted text contains a
+    /// secret after percent-decoding, because a server can percent-encode only a part of a secret.
     pub(crate) fn redact_encoded(&self, text: &str) -> Option<String> {
         let clean = self.redact(text);
         let decoded = percent_decode(&clean);
@@ -252,7 +252,8 @@ fn next_placeholder(text: &str) -> Option<Placeholder<'_>> {
     None
 }
 
-/// Returns the first occurrence of any of the words, ignoring case, and the length of the word.
+/// Returns the start of the first occurrence of any of the words, ignoring ASCII case, and the
+/// length of the found word.
 fn find_first(text: &str, words: &[&str]) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     (0..bytes.len()).find_map(|start| {

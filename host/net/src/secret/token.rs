@@ -1,7 +1,7 @@
 //! Managed tokens: secrets that a service issues for a limited time in exchange for other secrets.
 //!
-//! The host fetches them, keeps them in memory and renews them, so that no token is in a guest, in
-//! the journal or in a log.
+//! The host fetches the tokens, stores them in memory only and renews them, so that no token is in
+//! a guest, in the journal or in a log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const DEFAULT_LIFETIME: HumanDuration = HumanDuration::from_ms(5 * 60_000);
 /// Default time before the expiry at which a token is renewed.
 const DEFAULT_REFRESH_BEFORE: HumanDuration = HumanDuration::from_ms(60_000);
 
-/// Timeout of a fetch. Services respond fast or not at all.
+/// Timeout of a fetch of a token.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum bytes of a response with a token.
@@ -142,7 +142,7 @@ impl ManagedToken {
         Ok(Self { name: name.to_owned(), source, url, clock, cached: Mutex::new(None) })
     }
 
-    /// Returns the token. Fetches it if there is none that is valid for long enough.
+    /// Returns the token. Fetches a token if none is cached or the cached token is due for renewal.
     pub(crate) async fn value(&self, clients: &Clients) -> Result<SecretString, Failure> {
         let mut kept = self.cached.lock().await;
         if let Some(kept) = kept.as_ref().filter(|kept| self.clock.now_ms() < kept.renew_at_ms) {
@@ -152,7 +152,7 @@ impl ManagedToken {
         Ok(kept.insert(fetched).value.clone())
     }
 
-    /// Discards a token that a service rejects, unless it was renewed meanwhile.
+    /// Discards the cached token if it is still the rejected token `refused`.
     pub(crate) async fn invalidate(&self, refused: &SecretString) {
         let mut kept = self.cached.lock().await;
         kept.take_if(|kept| kept.value.expose_secret() == refused.expose_secret());
@@ -169,7 +169,8 @@ impl ManagedToken {
         clients.rate_limiter().acquire(&request_url::host(&self.url)).await;
         tracing::debug!(token = self.name, host = %request_url::host(&self.url), "fetching a token");
         let asked_ms = self.clock.now_ms();
-        // Permits private addresses, since an operator may run such a service in a private network.
+        // The client permits private addresses, because the operator may run the token service in a
+        // private network.
         let request = clients.client(true).post(self.url.clone()).timeout(FETCH_TIMEOUT).body(body);
         let sent = request.header(CONTENT_TYPE, &self.source.content_type).send().await;
         let broken = |error: reqwest::Error| {
@@ -194,8 +195,9 @@ impl ManagedToken {
         }
     }
 
-    /// Returns for how many milliseconds the token is used. A token with too short a lifetime is
-    /// fetched for every request.
+    /// Returns the milliseconds from the fetch of the token to its renewal. The result is not
+    /// positive if the lifetime is at most `refresh_before`; the host then fetches a token for
+    /// every request.
     fn lifetime_ms(&self, document: &Value) -> i64 {
         let field =
             self.source.expires_field.as_ref().and_then(|field| field_value(document, field));
@@ -204,7 +206,8 @@ impl ManagedToken {
         lifetime.saturating_sub(as_ms(self.source.refresh_before))
     }
 
-    /// Quotes only `message_field`, since the rest of the response can contain a token.
+    /// Returns the text of `message_field` after a colon, or an empty text. The rest of the
+    /// response is left out, because it can contain a token.
     fn service_message(&self, document: &Value) -> String {
         let field =
             self.source.message_field.as_ref().and_then(|field| field_value(document, field));
@@ -219,7 +222,7 @@ impl ManagedToken {
         let (name, origin) = (&self.name, request_url::origin(&self.url));
         let message = format!(
             "the token `{name}` cannot be fetched from `{origin}`: {reason}; check \
-             `[secrets.{name}.token]` in wattle.toml and the secrets it names"
+             `[secrets.{name}.token]` in wattle.toml and the secrets that it names"
         );
         Failure::new(code::UNAVAILABLE, message)
     }
@@ -235,7 +238,7 @@ fn as_ms(span: HumanDuration) -> i64 {
     i64::try_from(span.as_ms()).unwrap_or(i64::MAX)
 }
 
-/// Returns true if a header can carry the text.
+/// Returns true if the text is a valid value of a header.
 fn fits_in_a_header(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }

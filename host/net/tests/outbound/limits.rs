@@ -99,13 +99,14 @@ async fn compressed_bodies_stay_compressed() {
 }
 
 #[tokio::test]
-async fn exchange_has_one_timeout() {
+async fn timeout_limits_the_whole_exchange() {
     let server = serving(ResponseTemplate::new(200).set_delay(Duration::from_secs(30))).await;
     let short = NetLimits { timeout_ms: 100, ..NetLimits::default() };
     let failure = send_within(&[rule_for(&server)], &short, &get(server.uri())).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true));
 
-    // The head arrives immediately and the body never ends. The guest's timeout is the shorter one.
+    // The head of the response arrives immediately and the body never ends. The guest's timeout is
+    // shorter than the default.
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".to_vec();
     let port = raw_server(head, |stream| async move {
         let _open = stream;

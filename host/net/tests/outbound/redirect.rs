@@ -114,7 +114,7 @@ async fn secret_in_a_body_needs_a_rule_for_every_hop() {
 }
 
 #[tokio::test]
-async fn placeholders_of_a_server_are_not_replaced() {
+async fn placeholders_in_a_redirect_are_not_replaced() {
     let server = redirecting(to(302, "/end?x={{secret:OTHER}}&y=%7B%7Bsecret:KEY%7D%7D")).await;
     let all =
         HttpRule { secrets: ["KEY".to_owned(), "OTHER".to_owned()].into(), ..rule_for(&server) };

@@ -1,4 +1,4 @@
-//! A client, rules, and scripted servers.
+//! An HTTP client, rules, and servers with prepared responses.
 
 use std::sync::LazyLock;
 
@@ -124,7 +124,8 @@ where
     port
 }
 
-/// Asserts that no form of a failure contains a secret, not even an encoded one.
+/// Asserts that neither `Display`, `Debug` nor the JSON of a failure contains a secret, plain or
+/// percent-encoded.
 pub(crate) fn assert_no_secret(failure: &Failure) {
     let shown = format!("{failure} {failure:?} {}", serde_json::to_string(failure).unwrap());
     for form in [KEY, OTHER, "k%26y", "k&y"] {

@@ -36,7 +36,7 @@ impl Clock for SettableClock {
 }
 
 /// A service that issues the tokens `t-fetched-1`, `t-fetched-2` and so on.
-/// [`TokenService::refuses`] selects those that it rejects.
+/// [`TokenService::refuses`] selects the tokens that the service rejects.
 struct TokenService {
     server: MockServer,
     net: OutboundHttp,
@@ -83,7 +83,7 @@ invalid = {{ field = "code", values = [{INVALID}] }}
         token.mount(&self.server).await;
     }
 
-    /// Echoes the received token, and rejects the listed ones.
+    /// Echoes the received `authorization` header, and rejects the values in `refused`.
     async fn refuses(&self, refused: &'static [&'static str]) {
         let answer = move |request: &Request| {
             let shown = request.headers["authorization"].to_str().unwrap().to_owned();
@@ -116,8 +116,8 @@ invalid = {{ field = "code", values = [{INVALID}] }}
         self.net.send(&caller(), &grants, &self.request(), &blob).await
     }
 
-    /// Returns the tokens in the requests that the service received, and the number of requests for
-    /// a token.
+    /// Returns the `authorization` headers of the requests that the service received, and the
+    /// number of requests for a token.
     async fn seen(&self) -> (Vec<String>, usize) {
         let requests = self.server.received_requests().await.unwrap();
         let (fetched, shown): (Vec<_>, Vec<_>) =
@@ -171,7 +171,7 @@ async fn rejected_token_is_renewed_and_the_request_repeated() {
     assert!(
         requests.iter().filter(|it| it.url.path() == "/records").all(|it| it.body == b"record")
     );
-    // The new token is kept.
+    // A further request uses the new token without another fetch.
     scene.send().await.unwrap();
     assert_eq!(scene.seen().await.1, 2);
 }
