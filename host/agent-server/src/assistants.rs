@@ -54,7 +54,7 @@ pub(crate) async fn find_stored(
     Ok(find_versioned(engine, tenant, id).await?.map(|versioned| versioned.value))
 }
 
-/// Reads an assistant that a client created, to change it by compare-and-swap.
+/// Reads an assistant that a client created, in the form that a compare-and-swap needs.
 pub(crate) async fn find_versioned(
     engine: &Engine,
     tenant: Option<&String>,

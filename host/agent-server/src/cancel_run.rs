@@ -1,5 +1,5 @@
-//! Cancels and deletes runs together with their webhooks. A cancel or a deletion completes even if
-//! the client disconnects.
+//! Cancels runs, and deletes runs and threads together with their webhooks. A cancel or a deletion
+//! of a run completes even if the client disconnects.
 
 use futures::FutureExt as _;
 use tokio::sync::watch;
@@ -46,7 +46,7 @@ pub(crate) async fn cancel(
 ///
 /// # Errors
 ///
-/// Those of the engine.
+/// The errors of the engine.
 pub(crate) async fn delete_run(
     engine: &Engine,
     stopping: &watch::Receiver<bool>,
@@ -65,7 +65,7 @@ pub(crate) async fn delete_run(
 ///
 /// # Errors
 ///
-/// Those of the engine.
+/// The errors of the engine.
 pub(crate) async fn delete_thread(engine: &Engine, thread: &ThreadId) -> Result<(), ApiError> {
     unregister_thread(engine, thread).await?;
     Ok(engine.remove_thread(thread).await?)

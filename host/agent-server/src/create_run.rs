@@ -37,7 +37,7 @@ pub(crate) struct CreatedRun {
     pub(crate) record: RunRecord,
 }
 
-/// Creates the runs that clients and crons request. Clones share the state.
+/// Creates the runs that clients and crons request. Clones share the webhooks.
 #[derive(Clone)]
 pub(crate) struct RunCreator {
     webhooks: Webhooks,
@@ -45,7 +45,7 @@ pub(crate) struct RunCreator {
 }
 
 impl RunCreator {
-    /// Creates runs on the engine of the webhooks.
+    /// Returns a creator of runs on the engine of `webhooks`.
     pub(crate) fn new(webhooks: Webhooks, unknown_keys: UnknownKeys) -> Self {
         Self { webhooks, unknown_keys }
     }
@@ -65,7 +65,8 @@ impl RunCreator {
     ///
     /// # Errors
     ///
-    /// 404 for a missing thread, 422 and 400 for an invalid run, and those of [`Self::submit`].
+    /// 404 for a missing thread, 422 and 400 for an invalid run, and the errors of
+    /// [`Self::submit`].
     pub(crate) async fn create_on_thread(
         &self,
         caller: &Caller,
@@ -86,7 +87,7 @@ impl RunCreator {
     /// # Errors
     ///
     /// 400 for a run that needs an existing thread, 409 if a thread with the id exists; otherwise
-    /// those of [`Self::create_on_thread`].
+    /// the errors of [`Self::create_on_thread`].
     pub(crate) async fn create_stateless(
         &self,
         caller: &Caller,
@@ -97,7 +98,7 @@ impl RunCreator {
         let graph =
             assistants::find(self.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
         if request.command().is_some() || request.input().is_none() {
-            let text = "a stateless run needs an `input` and takes no `command`";
+            let text = "a stateless run needs an `input` and must not have a `command`";
             return Err(ApiError::bad_request(text));
         }
         let keep = request.on_completion.unwrap_or_default() == OnCompletion::Keep;
@@ -130,8 +131,8 @@ impl RunCreator {
     ///
     /// # Errors
     ///
-    /// Those of [`RunCreate::check`]; 422 for metadata or a context that is too large, and for a
-    /// webhook URL that is not permitted.
+    /// The errors of [`RunCreate::check`]; 422 for metadata or a context that is too large, and for
+    /// a webhook URL that is not permitted.
     pub(crate) fn check(&self, request: &RunCreate) -> Result<(), ApiError> {
         request.check()?;
         let metadata = request.metadata.clone().unwrap_or_default();
@@ -171,14 +172,14 @@ impl RunCreator {
     /// # Errors
     ///
     /// 409 for a thread with an active run and the strategy `reject`, 503 if too many runs are
-    /// pending, and those of the engine.
+    /// pending, and the errors of the engine.
     async fn submit(
         &self,
         requested: &RequestedRun,
         create: CreateRun,
     ) -> Result<RunRecord, ApiError> {
         // The webhook is stored before the run can start. Dropping the registration starts the
-        // delivery, at a time when it is known whether the run exists.
+        // delivery, after the creation of the run has succeeded or failed.
         let _registration = self.webhooks.register(requested).await?;
         if requested.client.strategy == Multitask::Rollback {
             webhooks::unregister_thread(self.engine(), &requested.thread).await?;
@@ -211,13 +212,13 @@ async fn delete_unused_thread(engine: &Engine, thread: &ThreadId) {
     }
 }
 
-/// Returns whether a thread has a run. For the thread of a cron run, another host may have created
-/// the run meanwhile.
+/// Returns whether a thread has a run. Another host may have created a cron run on its thread
+/// meanwhile.
 async fn has_runs(engine: &Engine, thread: &ThreadId) -> Result<bool, ApiError> {
     Ok(!engine.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
 }
 
-/// Returns the empty thread that another host created for the same run of a cron and left without
+/// Returns the thread that another host created for the same cron run, if that host has not created
 /// the run.
 async fn adopt_existing_thread(
     engine: &Engine,
@@ -226,7 +227,7 @@ async fn adopt_existing_thread(
     failure: Failure,
 ) -> Result<ThreadRecord, ApiError> {
     if failure.code == code::BUSY {
-        // The other host may die before it has created the thread, so the caller must retry.
+        // The other host may die before the thread is durable, so the caller must retry.
         let text = format!("another host is creating thread `{run}`; try again");
         return Err(Failure::new(code::UNAVAILABLE, text).into());
     }
@@ -241,16 +242,17 @@ async fn adopt_existing_thread(
 /// Returns the TTL of the thread of a stateless run. Every event of the thread restarts the TTL.
 fn stateless_ttl(request: &RunCreate) -> ThreadTtl {
     let wait_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
-    #[expect(clippy::cast_sign_loss, reason = "it was checked that it is not negative")]
+    #[expect(clippy::cast_sign_loss, reason = "`RunCreate::check` rejects negative values")]
     let after_ms = STATELESS_THREAD_TTL_MS.saturating_add(wait_ms as u64);
     ThreadTtl { after_ms, strategy: PruneStrategy::Delete }
 }
 
-/// Returns the thread of a run: the existing one, or a new one if the request allows it.
+/// Returns the thread of a run. Creates the thread if it does not exist and `create_if_missing` is
+/// set.
 ///
 /// # Errors
 ///
-/// 404 if the thread does not exist and the request does not allow a new one.
+/// 404 if the thread does not exist and `create_if_missing` is not set.
 pub(crate) async fn get_or_create_thread(
     engine: &Engine,
     caller: &Caller,

@@ -6,8 +6,8 @@
 //! created late, and only once.
 //!
 //! The scheduler computes the next due time from the time at which it listed the crons. It stores
-//! the due time only if the entry has not changed since then. A slow host therefore neither skips a
-//! due time nor overwrites the changes of another host.
+//! the due time only if the entry of the cron has not changed since then. A slow host therefore
+//! neither skips a due time nor overwrites the changes of another host.
 
 pub(crate) mod signal;
 
@@ -26,8 +26,8 @@ use crate::resolve::run::CRON_ID_KEY;
 use crate::state::AgentServer;
 use crate::wire::request::{IfNotExists, parse_run};
 
-/// Maximum pause between two lists of all crons. Other hosts can change due times, and the clock
-/// can be set.
+/// Maximum pause between two lists of all crons. It limits the delay of a run after another host
+/// changes a due time or after the clock is set.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Minimum pause between two lists. It limits the rate of retries of a run that cannot be created.
@@ -37,8 +37,8 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// full queue, usually persists for a while.
 const RETRY_DELAY_MS: i64 = 15_000;
 
-/// Returns the id of the run of a cron for a due time. Like the ids of other runs, it begins with a
-/// time, by which lists sort.
+/// Returns the id of the run of a cron for a due time. Like the ids of other runs, the id begins
+/// with a time, by which lists of runs are sorted.
 pub(crate) fn cron_run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, ApiError> {
     let name = Uuid::new_v5(cron, format_time_with_micros(due_ms).as_bytes());
     let [_, _, _, _, _, _, rest @ ..] = name.into_bytes();
@@ -49,7 +49,7 @@ pub(crate) fn cron_run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, ApiError> {
 
 impl AgentServer {
     /// Creates the runs that are due. Returns the next due time in milliseconds since 1970; `None`
-    /// if no cron has one.
+    /// if no cron has a due time.
     pub async fn create_due_runs(&self) -> Option<i64> {
         let listed_ms = self.now_ms();
         let entries = match due_entries(self.ports()).list::<DueEntry>().await {
@@ -115,8 +115,8 @@ impl AgentServer {
         });
     }
 
-    /// Recomputes a due time that was computed while the clock was ahead. Otherwise the run would
-    /// be late by the same amount.
+    /// Recomputes a due time that was computed while the clock was ahead. Without the
+    /// recomputation, the run would be late by the error of the clock.
     async fn recompute_due_time(
         &self,
         listed: &DueEntry,
@@ -142,7 +142,7 @@ impl AgentServer {
     ///
     /// # Errors
     ///
-    /// The failure, if the run must be retried.
+    /// Returns the failure if the creation of the run must be retried.
     async fn process_due_entry(
         &self,
         listed: &DueEntry,
@@ -152,7 +152,8 @@ impl AgentServer {
         let Some(due) = due_entries(ports).get_versioned::<DueEntry>(&key).await? else {
             return Ok(None);
         };
-        // Another host created the run, or the cron changed while this host created other runs.
+        // The entry differs if another host created the run, or if the cron changed while this host
+        // created other runs.
         let (true, Some(due_ms)) = (due.value == *listed, listed.next_ms) else {
             return Ok(due.value.next_ms);
         };
@@ -222,7 +223,7 @@ impl AgentServer {
         Ok(head.map_err(|error| Failure::internal(error.to_string()))?.is_none())
     }
 
-    /// Returns whether the run exists, pending or not, on any host.
+    /// Returns whether the store has the run, pending or not.
     async fn run_exists(&self, run: &RunId) -> Result<bool, ApiError> {
         Ok(self.ports().store.run(run).await?.is_some())
     }

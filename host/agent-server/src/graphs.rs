@@ -1,4 +1,4 @@
-//! Graphs by the ids that clients use, and the default assistant of each.
+//! Graphs by the ids that clients use, and their default assistants.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use wattle_run::catalog::Catalog;
 use crate::error::ApiError;
 use crate::records::assistant::AssistantRecord;
 
-/// Beginning of the error for an unknown assistant. Client programs search for it.
+/// Beginning of the error for an unknown assistant. Client programs search for this text.
 const ASSISTANT_NOT_FOUND: &str = "Assistant not found";
 
 /// A graph of a loaded app.
@@ -159,9 +159,8 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Api
 ///
 /// # Errors
 ///
-/// 422 without a name, 404 for an unknown graph, 503 while an app that may have the graph is loaded
-/// for the first time. A run that names an unknown graph as its assistant is malformed instead, see
-/// [`find`].
+/// 422 if `graph` is empty, 404 for an unknown graph, 503 while an app that may have the graph is
+/// loaded for the first time. [`find`] returns 422 in place of 404 for an unknown graph.
 pub(crate) fn find_for_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph, ApiError> {
     if graph.is_empty() {
         return Err(ApiError::unprocessable("`graph_id` of the request is missing"));
@@ -174,7 +173,8 @@ pub(crate) fn find_for_assistant(catalog: &Catalog, graph: &str) -> Result<Agent
     })
 }
 
-/// Returns the hint for an id that no graph has: the most similar one, and some of all.
+/// Returns the hint for an id that no graph has. The hint contains the most similar id and a
+/// selection of all ids.
 fn hint(catalog: &Catalog, wanted: &str) -> String {
     let graphs = list(catalog);
     suggest::hint(wanted, "available graphs", graphs.iter().map(|graph| graph.id.as_str()))

@@ -14,15 +14,15 @@ use wattle_run::ports::store::LeaseHolder;
 
 use crate::webhooks::Webhooks;
 
-/// Maximum pause between two attempts to take over webhooks. The attempts find the webhooks of a
-/// host that died while this host failed to list webhooks.
+/// Maximum pause between two attempts to take over webhooks. If a host dies while this host cannot
+/// list webhooks, a later attempt finds the webhooks of the dead host.
 const MAX_RECONCILE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Takes over the webhooks of hosts that are not live, and starts the delivery of those webhooks of
 /// this host that are not being delivered yet.
 pub(crate) async fn reconcile(webhooks: &Webhooks) {
-    // List the webhooks before the hosts. Otherwise a host that starts in between would have a
-    // webhook but not be in the list of live hosts.
+    // List the webhooks before the hosts. Otherwise a host that starts between the two lists could
+    // have a listed webhook without being in the list of live hosts.
     let listed = webhooks.list().await;
     let live = match live_hosts(webhooks.engine()).await {
         Ok(live) => live,
@@ -37,8 +37,9 @@ pub(crate) async fn reconcile(webhooks: &Webhooks) {
     }
 }
 
-/// Returns the hosts whose webhooks are not taken over. A host that does not share its store is the
-/// only live host: any other host id in a webhook is from an earlier start of this host.
+/// Returns the hosts whose webhooks this host does not take over. A host that does not share its
+/// store is the only live host: any other host id in a webhook is from an earlier start of this
+/// host.
 async fn live_hosts(engine: &Engine) -> Result<BTreeSet<LeaseHolder>, Failure> {
     if engine.is_shared() {
         engine.heartbeat().await?;

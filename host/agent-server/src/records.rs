@@ -21,12 +21,12 @@ use wattle_run::ports::memory::{Item, MemoryScope, PutItem};
 /// First part of the namespaces of all records of this server.
 const NAMESPACE_ROOT: &str = "agent";
 
-/// Number of records in one list request, which is the maximum of the memory.
+/// Number of records in one list request: the maximum that the memory allows.
 const LIST_BATCH: usize = wattle_run::limit::MEMORY_RESULTS;
 
 /// Maximum number of attempts to change a record by compare-and-swap. Each failed attempt means
-/// that another writer succeeded, so the limit is reached only if that many requests change the
-/// same record at the same time.
+/// that another writer succeeded, so the limit is reached only if [`MAX_ATTEMPTS`] requests change
+/// the same record at the same time.
 const MAX_ATTEMPTS: usize = 16;
 
 /// Repeats a compare-and-swap until it succeeds. Each attempt reads the record again. Returns
@@ -47,8 +47,8 @@ where
     Ok(None)
 }
 
-/// A record together with the JSON value that was read. [`Collection::replace`] fails if the stored
-/// value is no longer equal.
+/// A record together with the JSON value that was read. [`Collection::replace`] returns `None` if
+/// the stored value is no longer equal to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Versioned<T> {
     /// The decoded value.
@@ -88,7 +88,8 @@ impl<'p> Collection<'p> {
         self.item(key).await?.map(to_versioned).transpose()
     }
 
-    /// Inserts a record, durable when this returns. Returns `None` if the key exists.
+    /// Inserts a record. The record is durable when this method returns. Returns `None` if the key
+    /// exists.
     pub(crate) async fn insert<T: Serialize>(
         &self,
         key: &str,
@@ -120,7 +121,7 @@ impl<'p> Collection<'p> {
         Ok(is_written.then(|| Versioned { value: record, key: key.to_owned(), stored }))
     }
 
-    /// Writes a record, durable when this returns.
+    /// Writes a record. The record is durable when this method returns.
     pub(crate) async fn put<T: Serialize>(
         &self,
         key: &str,
@@ -137,8 +138,9 @@ impl<'p> Collection<'p> {
         record: &T,
         ttl_ms: Option<u64>,
     ) -> Result<PutItem, Failure> {
-        let value = serde_json::to_value(record)
-            .map_err(|error| Failure::internal(format!("a record cannot be written: {error}")))?;
+        let value = serde_json::to_value(record).map_err(|error| {
+            Failure::internal(format!("a record cannot be serialized: {error}"))
+        })?;
         let (namespace, key) = (self.namespace.clone(), key.to_owned());
         Ok(PutItem { namespace, key, value, ttl_ms, refresh_on_read: false })
     }
@@ -165,13 +167,14 @@ impl<'p> Collection<'p> {
             .await
     }
 
-    /// Lists all records by key. Suitable for small records only: all of them are in memory.
+    /// Lists all records by key. Suitable for small records only, because all records are in memory
+    /// at once.
     pub(crate) async fn list<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         Ok(self.list_prefix("").await?.into_iter().map(|versioned| versioned.value).collect())
     }
 
     /// Lists the records whose keys have a prefix, to change them. A record that cannot be decoded
-    /// is logged and skipped, so that the others remain available.
+    /// is logged and skipped, so that the other records remain available.
     pub(crate) async fn list_prefix<T: DeserializeOwned>(
         &self,
         prefix: &str,
@@ -213,5 +216,5 @@ fn to_versioned<T: DeserializeOwned>(item: Item) -> Result<Versioned<T>, Failure
 
 fn decode<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
     serde_json::from_value(value)
-        .map_err(|error| Failure::internal(format!("a stored record cannot be read: {error}")))
+        .map_err(|error| Failure::internal(format!("a stored record cannot be decoded: {error}")))
 }

@@ -105,7 +105,7 @@ pub(crate) async fn resolve_run(
     Ok((requested, create))
 }
 
-/// Checks the graph of a run: every run of a thread has the graph of the first one.
+/// Checks that the graph of a run is the graph of the first run of the thread.
 fn check_graph(engine: &Engine, graph: &AgentGraph, thread: &ThreadRecord) -> Result<(), ApiError> {
     if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
@@ -145,7 +145,8 @@ async fn resolve_kind(
     }
     match (input, checkpoint) {
         (input, Some(Point::Checkpoint(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
-        // The input made this checkpoint, so its state already contains the input to replace.
+        // The state of this checkpoint already contains the input, because the input made the
+        // checkpoint.
         (None, Some(Point::BeforeInput(checkpoint))) => {
             Ok(RunKind::Fork { checkpoint, input: None })
         }
@@ -167,7 +168,7 @@ async fn resolve_kind(
 ///
 /// # Errors
 ///
-/// None in practice: a UUID is a valid run id.
+/// No error occurs in practice, because a UUID is a valid run id.
 pub(crate) fn new_run_id() -> Result<RunId, ApiError> {
     RunId::new(new_message_id()).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
@@ -178,8 +179,8 @@ pub(crate) fn new_message_id() -> String {
 }
 
 /// Returns an input without the keys that name no channel of the graph. If the server does not
-/// ignore such keys, they are rejected here, because the engine would reject the run only after it
-/// was enqueued.
+/// ignore such keys, this function rejects them, because the engine would reject the run only after
+/// the run was enqueued.
 fn filter_input(
     unknown_keys: UnknownKeys,
     graph: &AgentGraph,
@@ -259,7 +260,8 @@ async fn resolve_command(
     });
     let writes = writes.collect::<Result<Vec<_>, _>>();
     let writes = writes.map_err(|error| ApiError::unprocessable(error.to_string()))?;
-    // Interrupts are pending only at the current checkpoint, so the request may name that one.
+    // Interrupts are pending only at the current checkpoint, so the request may name only the
+    // current checkpoint.
     let checkpoint = match &command.resume {
         Some(resume) => {
             check_answerable(engine, thread, resume, checkpoint, stale).await?;
@@ -272,7 +274,7 @@ async fn resolve_command(
         Some(resume) if is_plain => {
             Ok(RunKind::Answer { answer: RunAnswers::Matched(resume.clone()) })
         }
-        // A command of which every key was ignored has no effect, but is not an error.
+        // A command whose keys were all ignored has no effect, but is not an error.
         None if is_plain && ignored.is_empty() => {
             Err(ApiError::bad_request("`command` is empty; set `update`, `resume` or `goto`"))
         }
@@ -297,8 +299,8 @@ fn find_node(graph: &AgentGraph, name: &str) -> Result<NodeName, ApiError> {
     Err(ApiError::unprocessable(text))
 }
 
-/// Checks that `resume` can be the answer to interrupts of the thread at its current checkpoint. If
-/// none is pending, the engine decides whether the run continues past a breakpoint.
+/// Checks that `resume` can answer the pending interrupts of the thread. If no interrupt is
+/// pending, the engine decides whether the run continues past a breakpoint.
 async fn check_answerable(
     engine: &Engine,
     thread: &ThreadRecord,
@@ -355,7 +357,7 @@ pub(crate) enum Point {
 ///
 /// # Errors
 ///
-/// 404 if the id is not one of this thread.
+/// 404 if the id is not an id of this thread.
 pub(crate) fn parse_point(thread: &ThreadRecord, id: &str) -> Result<Point, ApiError> {
     match input_of(thread.origin(), id) {
         Some(made) => Ok(Point::BeforeInput(made)),
@@ -367,7 +369,7 @@ pub(crate) fn parse_point(thread: &ThreadRecord, id: &str) -> Result<Point, ApiE
 ///
 /// # Errors
 ///
-/// 404 if the id is not one of this thread.
+/// 404 if the id is not an id of this thread.
 pub(crate) fn parse_checkpoint_id(
     thread: &ThreadRecord,
     id: &str,
@@ -386,8 +388,8 @@ fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {
     }
 }
 
-/// Converts a selection of nodes. Ignores names that the graph does not have, as a LangGraph server
-/// does: clients send one list to several graphs.
+/// Converts a selection of nodes. Ignores names of nodes that the graph does not have, like a
+/// LangGraph server, because clients send the same list to several graphs.
 fn to_node_set(graph: &AgentGraph, named: &NodeSelection) -> NodeSet {
     let Some(names) = named.names() else { return NodeSet::All };
     let known = graph.graph_version.graph.nodes().keys();
@@ -406,9 +408,9 @@ fn stale_answers(request: &RunCreate) -> StaleAnswers {
     }
 }
 
-/// Returns the durability of a run. With `async`, a superstep does not wait until the previous
-/// checkpoint is durable. With the default, `commit`, a superstep does not wait either, but a crash
-/// loses nothing that a client has received.
+/// Returns the durability of a run. The durability `async` of LangGraph becomes the default,
+/// `commit`: with both, a superstep does not wait until the previous checkpoint is durable. With
+/// `commit`, a crash also loses nothing that a client has received.
 fn durability(request: &RunCreate) -> Durability {
     match (request.durability.as_deref(), request.checkpoint_during) {
         (Some("sync"), _) => Durability::Sync,

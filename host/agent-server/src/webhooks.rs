@@ -6,7 +6,7 @@
 //! read and recorded a status 2xx. All attempts have the same `webhook-id`.
 //!
 //! If hosts share a store, each webhook has the id of the host that delivers it. The other hosts
-//! deliver it only if that host is no longer live (`crate::hosts`).
+//! deliver the webhook only if that host is no longer live (`crate::hosts`).
 
 mod delivery;
 mod delivery_tasks;
@@ -70,7 +70,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// 422 if they do not.
+    /// 422 if the rules do not permit the URL.
     pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
         self.0.settings.check(url)
     }
@@ -147,7 +147,8 @@ impl Webhooks {
         }
     }
 
-    /// Delivers the webhook of a run, if it belongs to this host and no other task delivers it.
+    /// Delivers the webhook of a run if the webhook belongs to this host and no other task delivers
+    /// it.
     async fn deliver_stored(&self, run: &RunId) {
         match webhook_records(self.0.engine.ports())
             .get_versioned::<WebhookRecord>(run.as_str())
@@ -173,7 +174,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Those of the memory.
+    /// The errors of the memory.
     pub(crate) async fn list(&self) -> Result<Vec<Versioned<WebhookRecord>>, Failure> {
         webhook_records(self.0.engine.ports()).list_prefix("").await
     }
@@ -183,7 +184,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Those of the memory.
+    /// The errors of the memory.
     pub(crate) async fn take_over(
         &self,
         listed: Vec<Versioned<WebhookRecord>>,
@@ -231,7 +232,7 @@ impl Drop for Claim {
     }
 }
 
-/// A request that is starting a run, until it is dropped.
+/// Records that a request is starting a run, until the guard is dropped.
 struct StartGuard {
     webhooks: Webhooks,
     run: RunId,
@@ -259,8 +260,8 @@ impl Drop for StartGuard {
     }
 }
 
-/// A stored webhook of a run that is about to start. Dropping it starts the delivery. At that time,
-/// the run has started or will never exist.
+/// A stored webhook of a run that is about to start. Dropping the registration starts the delivery.
+/// The registration is dropped when the run exists or its creation has failed.
 pub(crate) struct Registration {
     webhooks: Webhooks,
     webhook: Versioned<WebhookRecord>,
@@ -302,7 +303,7 @@ fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
 ///
 /// # Errors
 ///
-/// Those of the memory.
+/// The errors of the memory.
 pub(crate) async fn unregister(engine: &Engine, run: &RunId) -> Result<(), Failure> {
     webhook_records(engine.ports()).delete(run.as_str()).await
 }
@@ -311,7 +312,7 @@ pub(crate) async fn unregister(engine: &Engine, run: &RunId) -> Result<(), Failu
 ///
 /// # Errors
 ///
-/// Those of the store and of the memory.
+/// The errors of the store and of the memory.
 pub(crate) async fn unregister_thread(engine: &Engine, thread: &ThreadId) -> Result<(), Failure> {
     let store = &engine.ports().store;
     let query =

@@ -5,8 +5,8 @@
 //!
 //! * [`extract`]: values of a JSON object by their paths.
 //! * [`command`]: commands of the streaming protocol.
-//! * [`request`]: bodies of requests. [`shape`]: bodies of responses. [`outline`]: further OpenAPI
-//!   schemas of both.
+//! * [`request`]: bodies of requests. [`response`]: bodies of responses. [`schemas`]: further
+//!   OpenAPI schemas of both.
 //! * [`schedule`]: schedules of crons. [`webhook`]: URLs and signatures of webhooks.
 
 pub mod command;

@@ -1,8 +1,8 @@
-//! The signal that wakes the scheduler of crons.
+//! The signal that wakes the cron scheduler.
 
 use tokio::sync::Notify;
 
-/// The signal that wakes the scheduler.
+/// A signal from request handlers to the cron scheduler.
 #[derive(Default)]
 pub(crate) struct CronSignal {
     wake: Notify,

@@ -2,8 +2,8 @@
 //!
 //! Two collections store an assistant. One contains the current record of each assistant, which
 //! lists read. The other contains the versions, which never change. The current record is
-//! authoritative. Hosts that share the store change it by compare-and-swap, so each change is based
-//! on the one before.
+//! authoritative. Hosts that share the store change the current record by compare-and-swap, so each
+//! change is based on the previous change.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -79,7 +79,8 @@ impl AssistantRecord {
         }
     }
 
-    /// Inserts a new assistant, durable when this returns. Returns `None` if the id exists.
+    /// Inserts a new assistant. The assistant is durable when this method returns. Returns `None`
+    /// if the id exists.
     pub(crate) async fn insert(
         self,
         ports: &Ports,
@@ -100,8 +101,8 @@ impl AssistantRecord {
         scope: &MemoryScope,
         old: &Versioned<Self>,
     ) -> Result<Option<Self>, Failure> {
-        // After a crash, the record may name a version that was not stored. Store it before it is
-        // replaced.
+        // After a crash, the old record may name a version that was not stored. Store that version
+        // before the record is replaced.
         let number = old.value.used.number;
         let saved: Option<AssistantVersion> =
             version_records(ports, scope.clone(), &self.id).get(&version_key(number)).await?;
@@ -116,8 +117,8 @@ impl AssistantRecord {
         Ok(Some(new.value))
     }
 
-    /// Stores the version in use. The record of the assistant claims the version number first, so
-    /// that two requests cannot create two versions with one number.
+    /// Stores the version in use. The record of the assistant is written before the version, so
+    /// that two requests cannot create two versions with the same number.
     async fn save_version(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
         let versions = version_records(ports, scope.clone(), &self.id);
         versions.put(&version_key(self.used.number), &self.used, None).await
@@ -150,8 +151,9 @@ impl AssistantRecord {
     ) -> Result<Vec<AssistantVersion>, Failure> {
         let mut all: Vec<AssistantVersion> =
             version_records(ports, scope.clone(), &self.id).list().await?;
-        // A version above the newest one is a remnant of a deleted assistant with the same id, from
-        // a concurrent change. The version in use may not be stored yet.
+        // A version above `newest` is from a deleted assistant with the same id: a concurrent
+        // change stored the version after the deletion. The version in use is added from the
+        // record, because it may not be stored yet.
         all.retain(|version| version.number <= self.newest && version.number != self.used.number);
         all.push(self.used.clone());
         all.sort_by_key(|version| std::cmp::Reverse(version.number));

@@ -1,9 +1,9 @@
-//! Crons: a schedule and the run request that it creates runs from.
+//! Crons. A cron is a schedule and the run request from which its runs are created.
 //!
-//! The record of a cron contains the values of the client. Only requests of clients write it. The
-//! next due time is in a separate entry, which hosts write when they create runs. Hosts list all
-//! entries often, so the entries are small. An entry whose revision differs from that of the record
-//! is recomputed from the record.
+//! The record of a cron contains the values from the client. Only requests of clients write the
+//! record. The next due time is in a separate entry, which hosts write when they create runs. Hosts
+//! list all entries often, so the entries are small. An entry whose revision differs from that of
+//! the record is recomputed from the record.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,13 +39,13 @@ pub(crate) struct CronRecord {
     pub(crate) created_ms: i64,
     /// Time of the last change, in milliseconds since 1970.
     pub(crate) updated_ms: i64,
-    /// Revision of the cron: a new id after each change.
+    /// Revision of the cron. Each change sets a new id.
     pub(crate) revision: Uuid,
 }
 
 impl CronRecord {
-    /// Returns the first due time after `after_ms`, in milliseconds since 1970; `None` if there is
-    /// none. A disabled cron is never due.
+    /// Returns the first due time after `after_ms`, in milliseconds since 1970; `None` if no due
+    /// time follows. A disabled cron is never due.
     pub(crate) fn next_ms(&self, after_ms: i64) -> Option<i64> {
         self.scheduled_ms(after_ms).filter(|_| self.enabled)
     }
@@ -104,8 +104,8 @@ impl CronRecord {
     }
 
     /// Stores a new cron with its entry. The entry is written first, because a crash can occur
-    /// between the two writes: an entry without a cron is deleted when it is due, but a cron
-    /// without an entry would never run.
+    /// between the two writes. The scheduler deletes an entry without a cron when the entry is due,
+    /// but a cron without an entry would never run.
     pub(crate) async fn save(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         self.due_entry(now_ms).save(ports).await?;
         cron_records(ports, self.tenant.as_ref()).put(&self.cron.to_string(), self, None).await
@@ -120,8 +120,8 @@ impl CronRecord {
         old: &Versioned<Self>,
     ) -> Result<Option<Self>, Failure> {
         let (key, due) = (self.cron.to_string(), self.due_entry(now_ms));
-        // The scheduler ignores an entry without a due time. Such an entry therefore gets a due
-        // time before the cron is written, in case of a crash between the two writes.
+        // The scheduler ignores an entry without a due time. Such an entry gets a due time before
+        // the cron is written, so that the cron also runs after a crash between the two writes.
         if due.next_ms.is_some()
             && let Some(entry) = due_entries(ports).get_versioned::<DueEntry>(&key).await?
             && entry.value.next_ms.is_none()
@@ -148,7 +148,7 @@ impl CronRecord {
             }
             Ok(due_entries(ports).replace(&entry, record.due_entry(now_ms)).await?.map(drop))
         });
-        // If all attempts fail, the scheduler recomputes the entry when it is due.
+        // If all attempts fail, the scheduler recomputes the entry when the entry is due.
         synced.await.map(drop)
     }
 
@@ -188,13 +188,13 @@ pub(crate) struct DueEntry {
 }
 
 impl DueEntry {
-    /// Writes the entry, durable when this returns.
+    /// Writes the entry. The entry is durable when this method returns.
     async fn save(&self, ports: &Ports) -> Result<(), Failure> {
         due_entries(ports).put(&self.cron.to_string(), self, None).await
     }
 
-    /// Returns whether the entry was computed from a time in the future, because the clock was
-    /// ahead at that time.
+    /// Returns whether the entry was computed from a time in the future, because the clock of the
+    /// host was ahead at that time.
     pub(crate) fn is_from_future(&self, now_ms: i64) -> bool {
         self.as_of_ms > now_ms.saturating_add(CLOCK_SKEW_MS)
     }

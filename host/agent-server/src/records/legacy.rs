@@ -1,8 +1,9 @@
-//! Runs as hosts stored them before store format 4: as records in the memory, and with a separate
-//! queue of runs that had not started.
+//! Runs in the form of hosts before store format 4. These hosts stored runs as records in the
+//! memory, and the runs that had not started in a separate queue.
 //!
-//! The old records of started runs are still read, because the run records of the store lack the
-//! requests. When a host starts, it moves the queued runs into the store.
+//! The old records of started runs are still read, because the run records that these hosts wrote
+//! to the store do not contain the requests. When a host starts, it moves the queued runs into the
+//! store.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -153,7 +154,7 @@ impl LegacyRun {
 ///
 /// # Errors
 ///
-/// Those of the memory.
+/// The errors of the memory.
 pub(crate) async fn find_run(
     ports: &Ports,
     tenant: Option<&String>,
@@ -168,7 +169,7 @@ pub(crate) async fn find_run(
 ///
 /// # Errors
 ///
-/// Those of the memory.
+/// The errors of the memory.
 pub(crate) async fn delete_runs(
     ports: &Ports,
     tenant: Option<&String>,
@@ -178,7 +179,8 @@ pub(crate) async fn delete_runs(
 }
 
 /// Enqueues the runs that an older host left in its queue, in the order of their creation. An entry
-/// that cannot be read or enqueued is logged and kept until the next start.
+/// that cannot be read, or whose run cannot be enqueued, is logged and stays in the old queue until
+/// the next start.
 pub(crate) async fn enqueue_runs(engine: &Engine) {
     if let Err(failure) = enqueue(engine).await {
         tracing::error!(%failure, "failed to read the queue of an older host");
@@ -218,7 +220,7 @@ async fn enqueue_run(engine: &Engine, run: LegacyRun) -> Result<(), Failure> {
     }
     let (mut requested, engine_fields) = run.into_requested();
     let mut request = requested.request(engine_fields, true);
-    // The runs keep the order of the queue, whatever their strategies are.
+    // The runs are enqueued in the order of the old queue, independent of their strategies.
     request.strategy = Multitask::Enqueue;
     engine.create_run(request).await.map(drop)
 }

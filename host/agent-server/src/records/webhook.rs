@@ -1,5 +1,5 @@
 //! Stored webhooks. A webhook is stored before its run starts, so that a host that restarts or
-//! recovers the run finds it.
+//! recovers the run finds the webhook.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -35,8 +35,8 @@ pub(crate) struct WebhookRecord {
 }
 
 impl WebhookRecord {
-    /// Returns whether the stored webhook equals this one: no host has changed, taken over or
-    /// deleted it since it was read.
+    /// Returns whether the stored webhook equals `self`. If so, no host has changed, taken over or
+    /// deleted the webhook since it was read.
     pub(crate) async fn is_unchanged(&self, ports: &Ports) -> Result<bool, Failure> {
         Ok(webhook_records(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
     }
@@ -54,14 +54,14 @@ impl WebhookRecord {
         Ok(true)
     }
 
-    /// Deletes the webhook first and then its payload, so that a stored webhook never lacks its
-    /// payload. The exception is a webhook that is stored again between the two deletions.
+    /// Deletes the webhook first and then its payload, so that the payload of a stored webhook is
+    /// also stored. The exception is a webhook that is stored again between the two deletions.
     pub(crate) async fn delete(&self, ports: &Ports) -> Result<(), Failure> {
         webhook_records(ports).delete(self.run.as_str()).await?;
         payload_records(ports).delete(self.run.as_str()).await
     }
 
-    /// Stores the payload, durable when this returns.
+    /// Stores the payload. The payload is durable when this method returns.
     pub(crate) async fn save_payload(
         &self,
         ports: &Ports,
@@ -93,8 +93,8 @@ impl Payload {
 /// abandoned.
 pub(crate) const WEBHOOK_ERROR: &str = "webhook_error";
 
-/// Time in milliseconds for which the store keeps the reason why a delivery was abandoned: 30 days,
-/// so that an operator can investigate the failure.
+/// Time in milliseconds for which the store keeps the reason why a delivery was abandoned. It is 30
+/// days, so that an operator can investigate the failure.
 const DELIVERY_ERROR_TTL_MS: u64 = 30 * 86_400_000;
 
 /// Reads the reason why the delivery of a webhook was abandoned.
@@ -116,7 +116,7 @@ fn delivery_error_records(ports: &Ports) -> Collection<'_> {
 }
 
 /// Returns the collection of the webhooks of all tenants. Payloads are in another collection,
-/// because a list reads whole records.
+/// because a list reads whole records and payloads can be large.
 pub(crate) fn webhook_records(ports: &Ports) -> Collection<'_> {
     Collection::new(ports, MemoryScope::Host(None), &["webhooks"])
 }

@@ -1,7 +1,8 @@
 //! A run as a client requested it.
 //!
-//! The record of the run stores the request. [`RunSpec`] contains what the engine needs. Its field
-//! `client`, which the engine does not read, contains what only clients of this server see.
+//! The record of the run stores the request. [`RunSpec`] contains what the engine needs. The engine
+//! does not read the field `client` of [`RunSpec`], which contains what only clients of this server
+//! see.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,7 +18,8 @@ use wattle_run::ports::store::{
 use crate::wire::response::{Run, RunStatus};
 
 /// Maximum size in bytes of an input that the record of a run stores as the client wrote it. A
-/// larger input is only in the log. Lists of runs read whole records, so these must be small.
+/// larger input is only in the event log. Lists of runs read whole records, so records must be
+/// small.
 const MAX_STORED_INPUT_BYTES: u64 = 64 << 10;
 
 /// The metadata key of a run that contains the id of its cron.
@@ -93,7 +95,7 @@ impl RequestedRun {
     }
 
     /// Returns the request to the engine. Drops a large input from the part for clients, because
-    /// only the log keeps it.
+    /// only the event log stores a large input.
     pub(crate) fn request(&mut self, engine: EngineFields, may_stay_pending: bool) -> CreateRun {
         let ClientFields { graph_id, assistant, kwargs, strategy, .. } = &mut self.client;
         let is_large = |input| !json_text::has_at_most(input, MAX_STORED_INPUT_BYTES);
@@ -132,7 +134,7 @@ impl RequestedRun {
         self.client.metadata.contains_key(CRON_ID_KEY)
     }
 
-    /// Returns the reference of the run for the engine.
+    /// Returns the ids by which the engine finds the run.
     pub(crate) fn run_ref(&self) -> RunRef {
         RunRef { thread: self.thread.clone(), run: self.run.clone() }
     }

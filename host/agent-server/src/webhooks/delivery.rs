@@ -1,4 +1,4 @@
-//! The delivery of one webhook: from the end of its run to a response of 2xx.
+//! The delivery of one webhook: from the end of its run to a response with status 2xx.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Timeout of a request in milliseconds. A receiver should respond before it processes the webhook.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Name of the app and of the plugin that the outbound guard sees as the caller of webhooks.
+/// Name of the app and of the plugin that outbound HTTP uses as the caller of webhooks.
 const CALLER_NAME: &str = "webhooks";
 
 /// The step after an attempt.
@@ -86,7 +86,7 @@ async fn deliver_once(
         webhook.value.save_payload(ports, &payload).await?;
         let ready = WebhookRecord { has_payload: true, ..webhook.value.clone() };
         let Some(ready) = webhook_records(ports).replace(webhook, ready).await? else {
-            // If the run was deleted meanwhile, no other task deletes the payload.
+            // If the run was deleted meanwhile, only this task can delete the payload.
             if webhook_records(ports)
                 .get::<WebhookRecord>(webhook.value.run.as_str())
                 .await?
@@ -159,7 +159,7 @@ async fn schedule_retry(
     Ok(DeliveryStep::RetryAfter(delay))
 }
 
-/// Abandons the delivery, and stores the reason, which the `kwargs` of the run show.
+/// Abandons the delivery, and stores the reason, which clients get in the `kwargs` of the run.
 async fn abandon(
     engine: &Engine,
     webhook: &WebhookRecord,
@@ -194,8 +194,8 @@ async fn send(
         Err(failure) if failure.code == code::DENIED => {
             let host = target.url.host_str().unwrap_or_default();
             let why = format!(
-                "`{host}` resolves to an address that this host may not call; its operator can \
-                 allow private ones under `[server.webhooks]`"
+                "`{host}` resolves to an address that webhooks may not call; the operator can \
+                 allow private addresses under `[server.webhooks]`"
             );
             Err(DeliveryError::Permanent(why))
         }
@@ -231,8 +231,8 @@ fn request(
     }
 }
 
-/// Returns a rule that allows only the URL of the webhook. It allows private addresses behind the
-/// host name only if the operator's rules do.
+/// Returns a rule that allows only the URL of the webhook. The rule allows private addresses only
+/// if the operator's rules allow them.
 fn rule(target: &WebhookUrl) -> HttpRule {
     let url = &target.url;
     let host = match url.host() {

@@ -29,7 +29,7 @@ struct RunEnd {
 ///
 /// # Errors
 ///
-/// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
+/// The errors of the store, and `unavailable` while the host shuts down. A retry can succeed.
 pub(super) async fn wait_for_payload(
     webhooks: &Webhooks,
     webhook: &WebhookRecord,
@@ -50,7 +50,7 @@ pub(super) async fn wait_for_payload(
     Ok(Some(build_payload(engine, &known, end)))
 }
 
-/// Finds the run. Returns `None` if it was deleted.
+/// Finds the run. Returns `None` if the run was deleted.
 async fn find_run(engine: &Engine, run: &RunRef) -> Result<Option<StoredRun>, ApiError> {
     let Some(head) = engine.ports().store.thread(&run.thread).await? else { return Ok(None) };
     match StoredRun::find(engine, &head.record, run.run.as_str()).await {

@@ -31,7 +31,7 @@ pub struct WebhookSettings {
 }
 
 impl Default for WebhookSettings {
-    /// Returns settings without a key. They permit public host names only.
+    /// Returns settings without a key, which permit public host names only.
     fn default() -> Self {
         Self {
             signing_key: None,

@@ -98,7 +98,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// As for [`parse_within`](Self::parse_within).
+    /// The errors of [`parse_within`](Self::parse_within).
     pub fn parse(bytes: &[u8]) -> Result<Self, CommandError> {
         Self::parse_within(bytes, &JsonBudget::default())
     }
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reply_has_the_number_of_its_command() {
+    fn reply_has_the_id_of_its_command() {
         let command = Command::parse(br#"{"id": 3, "method": "state.get"}"#).unwrap();
         assert_eq!((command.id, command.params), (3, json!({})));
         let answer = success_reply(3, &json!({ "run_id": "r" }), 1_999);

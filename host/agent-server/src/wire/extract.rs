@@ -26,7 +26,7 @@ impl Extract {
     ///
     /// # Errors
     ///
-    /// A message that names the invalid path.
+    /// Returns a message that names the invalid path.
     pub fn parse(paths: &Map<String, Value>) -> Result<Self, String> {
         if paths.len() > MAX_PATHS {
             return Err(format!("`extract` has {} paths, more than {MAX_PATHS}", paths.len()));

@@ -73,7 +73,7 @@ impl From<JsonLimit> for RequestError {
 ///
 /// # Errors
 ///
-/// As for [`parse_within`].
+/// The errors of [`parse_within`].
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, RequestError> {
     parse_within(body, &JsonBudget::default())
 }

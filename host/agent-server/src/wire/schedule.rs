@@ -25,9 +25,10 @@ const MAX_DST_GAP_HOURS: i64 = 2;
 /// A parsed schedule.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// The schedule. For fixed hours its zone is UTC, and its matches are local times, which
-    /// `clocks` converts.
+    /// The schedule. If its hours are fixed, its time zone is UTC and its matches are local times,
+    /// which `local_zone` converts.
     crontab: Crontab,
+    /// Time zone of a schedule with fixed hours; `None` for other schedules.
     local_zone: Option<TimeZone>,
 }
 
@@ -36,7 +37,7 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// A message with the reason why the schedule or the time zone is invalid.
+    /// Returns a message with the reason why the schedule or the time zone is invalid.
     pub fn parse(fields: &str, zone: Option<&str>) -> Result<Self, String> {
         let parts: Vec<&str> = fields.split_whitespace().collect();
         let &[_, hours, ..] = parts.as_slice() else { return Err(field_count_error(parts.len())) };
@@ -51,8 +52,8 @@ impl Schedule {
         let zone = if local_zone.is_some() { UTC } else { zone };
         let crontab = parse_crontab(&format!("{} {zone}", parts.join(" ")));
         let crontab = crontab.map_err(|error| {
-            // The last line contains the reason. The lines above it mark the position in the input
-            // and are not readable in a JSON string.
+            // The last line of the error contains the reason. The lines above mark the position in
+            // the input and are not readable in a JSON string.
             let why = error.to_string();
             format!("`schedule` cannot be read: {}", why.lines().last().unwrap_or_default().trim())
         })?;
@@ -67,8 +68,8 @@ impl Schedule {
             return Some(next.timestamp().as_millisecond());
         };
         // The schedule is matched against local times as if they were in UTC, and the match is
-        // converted back. The search starts earlier by the largest gap, because a local time that
-        // does not exist matches late.
+        // converted back. The search starts earlier by the largest gap, because the match of a
+        // local time that does not exist is converted to a later time.
         let local = time.to_zoned(local_zone.clone()).datetime();
         let mut local = local.checked_sub(MAX_DST_GAP_HOURS.hours()).ok()?;
         loop {

@@ -31,7 +31,7 @@ impl WebhookUrl {
     ///
     /// # Errors
     ///
-    /// A message with the reason why the URL is not permitted.
+    /// Returns a message with the reason why the URL is not permitted.
     pub fn parse(
         text: &str,
         allow: &[AllowRule],
@@ -60,15 +60,15 @@ impl WebhookUrl {
         if !is_permitted {
             let host = url.host_str().unwrap_or_default();
             return reject(&format!(
-                "leads to `{host}`, which this host may not call; its operator can allow private \
-                 addresses under `[server.webhooks]`"
+                "has the host `{host}`, which webhooks may not call; the operator can allow \
+                 private addresses under `[server.webhooks]`"
             ));
         }
         Ok(Self { url, private })
     }
 }
 
-/// Returns whether a host name means the local machine, whatever a resolver returns for it.
+/// Returns whether a host name always means the local machine.
 fn is_local(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")

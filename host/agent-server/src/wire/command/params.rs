@@ -8,7 +8,7 @@ use wattle_project::agent_server::v2::Subscription;
 use super::{CommandError, ErrorCode};
 use crate::wire::request::{self, Config, IfNotExists, Modes, Multitask, RunCreate};
 
-/// Stream modes of a run that a command creates. They apply to the streams of the single run.
+/// Stream modes of a run that a command creates. The modes apply to run streams of this run.
 const STREAM_MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
 
 /// The parameters of `run.start`.
@@ -37,7 +37,7 @@ impl RunStart {
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::InvalidArgument`] if there is no assistant.
+    /// [`ErrorCode::InvalidArgument`] if `assistant_id` is missing or empty.
     pub fn request(self, answers: bool) -> Result<RunCreate, CommandError> {
         let Some(assistant_id) = self.assistant_id.filter(|id| !id.is_empty()) else {
             let why = "`run.start` needs an `assistant_id`";
@@ -120,7 +120,7 @@ impl InputRespond {
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::InvalidArgument`] if there are none.
+    /// [`ErrorCode::InvalidArgument`] if the parameters contain no interrupt id.
     pub fn answers(&self) -> Result<Map<String, Value>, CommandError> {
         let one = self.interrupt_id.iter().map(|id| (id.clone(), self.response.clone()));
         let answers: Map<String, Value> = match &self.responses {
@@ -171,7 +171,7 @@ pub struct ListCheckpoints {
     pub namespace: Vec<String>,
     /// Maximum number of checkpoints.
     pub limit: Option<usize>,
-    /// Only checkpoints older than this one.
+    /// Only checkpoints older than this checkpoint.
     pub before: Option<String>,
 }
 
@@ -192,7 +192,7 @@ impl StateFork {
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::InvalidArgument`] without a checkpoint.
+    /// [`ErrorCode::InvalidArgument`] if `checkpoint_id` is missing or empty.
     pub fn request(self, assistant: String) -> Result<RunCreate, CommandError> {
         let Some(checkpoint) = self.checkpoint_id.filter(|id| !id.is_empty()) else {
             let why = "`state.fork` needs a `checkpoint_id`";
@@ -211,7 +211,7 @@ impl StateFork {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GetTree {
-    /// The id of the run; by default the newest one.
+    /// The id of the run; by default the newest run of the thread.
     pub run_id: Option<String>,
 }
 

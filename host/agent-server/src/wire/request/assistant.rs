@@ -108,7 +108,8 @@ pub struct AssistantCount {
 }
 
 /// Normalizes the settings and the context of an assistant: `config.configurable` and the context
-/// get the same values, because older and newer clients read different ones.
+/// get the same values, because older clients read `config.configurable` and newer clients read the
+/// context.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 ///
 /// # Errors
 ///
-/// If the array has more items, or an item is invalid.
+/// Returns an error if the array has more than `N` items, or an item is invalid.
 pub fn at_most<'de, const N: usize, T, D>(list: D) -> Result<Vec<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -23,7 +23,7 @@ where
 ///
 /// # Errors
 ///
-/// Those of [`at_most`].
+/// The errors of [`at_most`].
 pub fn at_most_opt<'de, const N: usize, T, D>(list: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: Deserialize<'de>,

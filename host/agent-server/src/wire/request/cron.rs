@@ -7,7 +7,8 @@ use wattle_api::body::struct_from_map::StructFromMap;
 
 use super::{OnCompletion, RequestError, RunCreate, SortOrder};
 
-/// The id of a cron: a field of the cron, and a key of `config.configurable` of its run request.
+/// Name of the field that contains the id of a cron. In the run request of the cron, it is a key of
+/// `config.configurable`.
 pub const CRON_ID: &str = "cron_id";
 
 /// Fields of a cron request that are not part of the run request.
@@ -85,7 +86,8 @@ fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
         fields.iter().filter(|(name, value)| !value.is_null() && !CRON_FIELDS.contains(&&***name));
     let mut given: Map<String, Value> =
         given.map(|(name, value)| (name.clone(), value.clone())).collect();
-    // Clients send back the settings that they have read. The id is no part of the run context.
+    // Clients send back the settings that they have read, with the id of the cron. The id is not
+    // part of the run context.
     let config = given.get_mut("config").and_then(Value::as_object_mut);
     let configurable = config.and_then(|config| config.get_mut("configurable"));
     if let Some(Value::Object(configurable)) = configurable {
@@ -147,7 +149,7 @@ mod tests {
     use crate::wire::request::parse;
 
     #[test]
-    fn payload_has_the_fields_of_the_run() {
+    fn payload_has_only_fields_of_the_run_request() {
         let text = json!({
             "assistant_id": "a", "schedule": "* * * * *", "input": {}, "config": null,
             "enabled": false, "on_run_completed": "keep", "thread_id": "t",
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn id_of_the_cron_is_no_part_of_the_run() {
+    fn cron_id_is_not_part_of_the_run_context() {
         let text = json!({
             "assistant_id": "a", "context": { "user": "u" },
             "config": { "configurable": { "cron_id": "c" }, "tags": ["t"] },
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_payload_names_the_field() {
+    fn error_of_an_invalid_payload_names_the_field() {
         let payload = |value: Value| value.as_object().unwrap().clone();
         let odd = payload(json!({ "assistant_id": "a", "interrupt_before": 7 }));
         assert!(parse_run(&odd).unwrap_err().to_string().contains("interrupt_before"));

@@ -56,7 +56,7 @@ impl ItemPut {
                 "`ttl` must be a positive number of minutes".to_owned(),
             ));
         }
-        #[expect(clippy::cast_sign_loss, reason = "it is more than zero")]
+        #[expect(clippy::cast_sign_loss, reason = "the check above rejects negative values")]
         Ok(Some(ms as u64))
     }
 }

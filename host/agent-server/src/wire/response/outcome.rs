@@ -9,9 +9,9 @@ use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 use super::interrupt::interrupt;
 
 /// Returns the values of a run that has ended, with its pending interrupts. The values of a run at
-/// a breakpoint do not contain the key of pending interrupts: clients take the key for an
-/// interrupt, even with an empty list. For a failed run, returns the failure instead of the values:
-/// the request for the result itself succeeded.
+/// a breakpoint do not contain the key of pending interrupts, because clients treat the key as an
+/// interrupt even if its list is empty. For a failed run, returns the failure in place of the
+/// values and not an HTTP error, because the request for the result succeeded.
 pub fn run_values(thread_info: &ThreadInfo, ended: &EndedRun) -> Value {
     match &ended.outcome {
         RunOutcome::Failed { failure } => {

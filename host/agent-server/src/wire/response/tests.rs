@@ -1,4 +1,4 @@
-//! Every field of the JSON bodies.
+//! Tests of the JSON bodies of responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +95,7 @@ fn address_of_a_stateful_subgraph_has_a_checkpoint() {
 }
 
 #[test]
-fn state_has_all_fields_of_clients() {
+fn state_has_all_fields_that_clients_read() {
     let graph_metadata = Map::from_iter([("graph_id".to_owned(), "agent".into())]);
     let state = json!(ThreadState::new(&thread_info(), &view(""), &graph_metadata));
     let (two, one) = (

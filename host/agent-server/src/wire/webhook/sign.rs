@@ -1,5 +1,5 @@
-//! Signatures by the Standard Webhooks specification. A receiver that has the secret can verify
-//! that a request was sent by this server, and recently.
+//! Signatures by the Standard Webhooks specification. A receiver that has the secret can verify the
+//! sender and the time of a request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,7 @@ pub struct SigningKey(Vec<u8>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
     /// The part after the prefix is not valid base64.
-    #[error("the secret is not base64 after `{BASE64_PREFIX}`")]
+    #[error("the secret is not valid base64 after the prefix `{BASE64_PREFIX}`")]
     Encoding,
     /// The secret is too short.
     #[error("the secret has fewer than {MIN_SECRET_BYTES} bytes")]
@@ -39,7 +39,8 @@ impl SigningKey {
     ///
     /// # Errors
     ///
-    /// [`SigningKeyError`].
+    /// Returns a [`SigningKeyError`] if the secret is not valid base64 after the prefix, or is too
+    /// short.
     pub fn new(secret: &str) -> Result<Self, SigningKeyError> {
         let secret = secret.trim();
         let key = match secret.strip_prefix(BASE64_PREFIX) {
