@@ -30,7 +30,7 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) thread: &'a ThreadId,
 }
 
-/// Executes a command. Returns the reply, also if the command fails.
+/// Executes a command. Returns the reply; the reply to a command that fails contains the error.
 pub(crate) async fn execute(context: &CommandContext<'_>, command: &Command) -> Value {
     let reply = match last_event_number(context).await {
         Ok(number) => (dispatch(context, command).await)
@@ -49,7 +49,9 @@ async fn dispatch(context: &CommandContext<'_>, command: &Command) -> Result<Val
         "state.listCheckpoints" => state::list(context, command.params()?).await,
         "agent.getTree" => tree::get(context, command.params()?).await,
         method if method.starts_with(SUBSCRIPTION_PREFIX) => {
-            let why = format!("`{method}` needs a WebSocket; other streams have one subscription");
+            let why = format!(
+                "`{method}` needs a WebSocket; an event stream over HTTP has one subscription"
+            );
             Err(CommandError::new(ErrorCode::NotSupported, why))
         }
         method => {
@@ -59,7 +61,7 @@ async fn dispatch(context: &CommandContext<'_>, command: &Command) -> Result<Val
     }
 }
 
-/// Returns the number of the last event of a thread so far.
+/// Returns the number of the last stored event of a thread; 0 if the thread does not exist.
 pub(crate) async fn last_event_number(context: &CommandContext<'_>) -> Result<u64, CommandError> {
     let head = context.engine().ports().store.thread(context.thread).await;
     let head = head.map_err(|error| to_command_error(&error.into()))?;

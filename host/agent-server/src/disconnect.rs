@@ -55,7 +55,7 @@ impl Drop for DisconnectGuard {
         self.runtime.spawn(async move {
             let RunRef { thread, run: id } = &run;
             tracing::info!(%thread, run = %id, "cancelling a run: its client disconnected");
-            // The run may have ended at the same time.
+            // The cancel fails if the run has ended meanwhile.
             if let Err(error) = cancel(&engine, &stopping, &run, false, None).await {
                 let why = error.detail();
                 tracing::debug!(run = %id, why, "failed to cancel a run whose client disconnected");

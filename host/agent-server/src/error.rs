@@ -63,7 +63,8 @@ impl ApiError {
     ///
     /// # Errors
     ///
-    /// Always, so that the result takes the place of that of the handler.
+    /// Always returns the error, so that a caller can return the result in place of the handler's
+    /// result.
     pub(crate) fn panicked<T>() -> Result<T, Self> {
         Err(Failure::internal("internal error: the request handler panicked").into())
     }

@@ -26,7 +26,7 @@ pub(crate) struct EventStates {
     thread: ThreadId,
     /// Whether an encoder needs states.
     needs_states: bool,
-    /// The record of the run that starts next, if the caller had it.
+    /// The record of the run that starts next, if the caller has passed it.
     run: Option<RunRecord>,
     /// The current run, if it stores only its last state.
     exit_run: Option<ExitRun>,
@@ -60,8 +60,8 @@ impl EventStates {
         self.needs_states = true;
     }
 
-    /// Returns the data that is needed to encode an event. The data is empty if the store cannot be
-    /// read.
+    /// Returns the states and earlier events that are needed to encode an event. The result is
+    /// empty if the store cannot be read.
     pub(crate) async fn state_for(
         &mut self,
         event: &Event,

@@ -18,14 +18,14 @@ use wattle_run::ports::store::ThreadRecord;
 use crate::error::ApiError;
 use crate::wire::request::parse_within;
 
-/// The tenant and the principal of a request, and the room for its response.
+/// The tenant and the principal of a request, and the reservation for its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// The tenant; `None` if the request names none.
     pub(crate) tenant: Option<String>,
     /// The principal that events record.
     pub(crate) principal: Option<Principal>,
-    /// The bytes of the response; `None` for a router without guards.
+    /// The reservation of the bytes of the response; `None` for a router without guards.
     pub(crate) response: Option<ResponseReservation>,
 }
 
@@ -65,7 +65,7 @@ impl Caller {
         let head = engine.ports().store.thread(&thread).await?;
         let thread = head.map(|head| head.record).filter(|record| self.can_access(record));
         match &thread {
-            // The thread's code determines how messages are shown.
+            // The code of the thread determines how messages are encoded.
             Some(record) => engine.load_code(record).await,
             None => drop(parse_uuid("thread", id)?),
         }
@@ -76,7 +76,7 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// 404 if no such thread exists; otherwise those of [`Caller::find_thread`].
+    /// 404 if no such thread exists; otherwise the errors of [`Caller::find_thread`].
     pub(crate) async fn thread(&self, engine: &Engine, id: &str) -> Result<ThreadRecord, ApiError> {
         let found = self.find_thread(engine, id).await?;
         found.ok_or_else(|| ApiError::missing("thread", id))

@@ -1,8 +1,8 @@
 //! The Agent Server API: Wattle for clients of LangGraph servers.
 //!
 //! The engine owns threads, runs and states. This crate converts them to the JSON formats of this
-//! API. It also implements what the engine does not have: assistants, crons, webhooks and stateless
-//! runs.
+//! API. The engine has no assistants, crons, webhooks and stateless runs; this crate implements
+//! them.
 //!
 //! # Layout
 //!
@@ -18,8 +18,8 @@
 //!   cancels and deletes runs. `records`: records that this server stores in addition to threads.
 //! * `hosts`: takes over the webhooks of dead hosts. `crons`: creates the runs of crons that are
 //!   due. [`webhooks`]: notifies URLs of the end of runs.
-//! * `run`: a run and its result. `wait_response`: the response with this result. `run_stream`:
-//!   the stream of a run. `disconnect`: cancels a run when its client disconnects.
+//! * `run`: a run and its result. `wait_response`: the response with the result of a run.
+//!   `run_stream`: the stream of a run. `disconnect`: cancels a run when its client disconnects.
 //!   `event_states`: the states that are needed to encode events.
 //! * `command`: executes commands of the streaming protocol. `subscriptions`: the typed events of a
 //!   thread. `websocket`: commands and events over one WebSocket. `thread_stream`: all runs of a
@@ -59,13 +59,13 @@ pub use self::state::{AgentServer, AgentServerConfig};
 pub use self::unknown_keys::UnknownKeys;
 pub use self::webhooks::WebhookSettings;
 
-/// Returns the router of all paths with their OpenAPI descriptions. It has no guards: merge it
-/// behind those of the native API, see [`wattle_api::router_with`].
+/// Returns the router of all paths with their OpenAPI descriptions. The router has no guards: pass
+/// it to [`wattle_api::router_with`], which adds the guards of the native API.
 pub fn router(server: AgentServer) -> utoipa_axum::router::OpenApiRouter {
     route::router(server)
 }
 
-/// Returns the router of `GET /ok` only, for a host that is starting: the path responds before an
+/// Returns the router of `GET /ok` only. A host that is starting serves this path before an
 /// [`AgentServer`] exists.
 pub fn starting_router() -> axum::Router {
     route::starting()

@@ -1,8 +1,8 @@
 //! Namespaces of subgraphs in requests.
 //!
 //! Clients build the namespace of a subgraph from the name and the id of its task, as in
-//! `node:task`. If a call of the task started the subgraph, its namespace has the path of the call
-//! as well, as in `node:task.1`. Such a namespace is found without the path, too.
+//! `node:task`. If a call of the task started the subgraph, the namespace also contains the path of
+//! the call, as in `node:task.1`. Clients may omit the path of the call.
 
 use wattle_graph::id::{Namespace, TaskId};
 use wattle_project::agent_server::id::namespace_of;
@@ -13,29 +13,29 @@ use wattle_run::time_travel::HistoryQuery;
 
 use crate::error::ApiError;
 
-/// Maximum number of states of a parent graph that are searched for a task. The request may read as
-/// many states as a page of the history has.
+/// Maximum number of states of a parent graph that are searched for a task. The limit equals the
+/// maximum number of states in a page of the history.
 const MAX_SEARCHED_STATES: usize = 1_000;
 
-/// Number of states that are read at a time. All of them are in memory.
+/// Number of states in one read. All states of a read are in memory.
 const READ_BATCH: usize = 16;
 
-/// Returns the namespace that a request names. A level without the path of a call means the
-/// subgraph that the states name for the task of this level. Of several such subgraphs, it means
-/// the interrupted one, or else the newest one. A namespace that is not found is returned
+/// Returns the namespace that a request names. A level without the path of a call selects a
+/// subgraph of the task of this level. If the task started several subgraphs, the level selects the
+/// interrupted subgraph, or else the newest subgraph. A namespace that is not found is returned
 /// unchanged.
 ///
 /// # Errors
 ///
-/// Those of the store.
+/// The errors of the store.
 pub(crate) async fn find(
     engine: &Engine,
     record: &ThreadRecord,
     text: &str,
 ) -> Result<Namespace, ApiError> {
     let named = namespace_of(text);
-    // The engine rejects a deeper namespace. Its levels are not traversed here, because a request
-    // can name any number of levels.
+    // The engine rejects a deeper namespace. This function does not traverse its levels, because a
+    // request can name any number of levels.
     if record.is_unbound() || named.depth() > GRAPH_DEPTH {
         return Ok(named);
     }
@@ -73,8 +73,8 @@ async fn exists(
     Ok(engine.ports().store.checkpoint(&record.id, namespace, None).await?.is_some())
 }
 
-/// Returns the subgraph that the state of a task names. The newest states of the parent graph are
-/// searched for the task.
+/// Searches the newest states of the parent graph for a task. Returns the namespace of the subgraph
+/// of the task.
 async fn subgraph_of(
     engine: &Engine,
     record: &ThreadRecord,

@@ -1,7 +1,7 @@
 //! The OpenAPI document of the paths of this server.
 //!
-//! Each handler is described next to its code, and only described handlers can be routed. This
-//! module adds the parts that many operations have in common.
+//! The description of each handler is next to its code, and the router accepts only handlers with a
+//! description. This module adds the parts that many operations have in common.
 
 use utoipa::OpenApi as _;
 use utoipa::openapi::{Content, Object, OpenApi, RefOr, Required, Schema};
@@ -34,7 +34,7 @@ const COMMON_ERRORS: CommonErrors = CommonErrors {
     with_body: &[413, 422],
 };
 
-/// Returns the parts of the OpenAPI document that belong to no path.
+/// Returns the parts of the OpenAPI document that do not depend on paths.
 pub(crate) fn base() -> OpenApi {
     ApiDoc::openapi()
 }
@@ -61,8 +61,8 @@ pub(crate) fn with_common_parts(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Removes the defaults of required properties. These defaults exist only so that a check can
-/// report which value is missing.
+/// Removes the defaults of required properties. These defaults exist because deserialization
+/// accepts a missing value, which a later check reports by name.
 fn strip_required_defaults(schema: &mut RefOr<Schema>) {
     match schema {
         RefOr::T(Schema::Object(Object { properties, required, .. })) => {

@@ -1,8 +1,8 @@
-//! The size of a response: the number of its items, and limits on its bytes and on the states that
-//! a search reads. A list contains the whole state of each thread.
+//! Limits on the items and bytes of a response, and on the states that a search reads. A list of
+//! threads contains the whole state of each thread.
 //!
-//! Clients page by offset and ignore hints about further pages. A response above the limit is
-//! therefore rejected, not truncated.
+//! Clients page by offset and ignore hints about further pages. A request whose response would
+//! exceed the limit is therefore rejected; the response is not truncated.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -18,14 +18,14 @@ use crate::error::ApiError;
 
 /// Maximum size in bytes of the items of one response, unless the response has a single item. A
 /// response is in memory until it is sent, and many responses are sent at the same time. A page of
-/// a hundred threads has about 300 KiB for each thread.
+/// 100 threads may have about 300 KiB per thread.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// Maximum number of states that a search by values reads. Reading them takes a few seconds.
 const MAX_SEARCHED_STATES: usize = 10_000;
 
 /// Approximate maximum size in bytes of the states that a search by values reads. A state can be
-/// large, and is read as a whole.
+/// large, and a search reads whole states.
 const MAX_SEARCHED_BYTES: u64 = 256 << 20;
 
 /// Returns the number of items of a page: `wanted`, or `default` if the request has no `limit`, and
@@ -33,8 +33,8 @@ const MAX_SEARCHED_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 ///
-/// 422 for 0, as on a LangGraph server. A LangGraph server accepts a `limit` of 0 in a query, and
-/// returns an empty page.
+/// 422 for 0. A LangGraph server also rejects 0 in a request body, but returns an empty page for
+/// `limit=0` in a query.
 pub(crate) fn size(wanted: Option<usize>, default: usize, max: usize) -> Result<usize, ApiError> {
     match wanted {
         Some(0) => Err(ApiError::unprocessable("`limit` must be 1 or more")),
@@ -43,11 +43,11 @@ pub(crate) fn size(wanted: Option<usize>, default: usize, max: usize) -> Result<
 }
 
 /// A JSON array as the body of a response. The items are serialized one by one, so that only one
-/// item at a time also exists in its unserialized form. From the first item on, the bytes of the
-/// array count as bytes of a response.
+/// item at a time also exists in its unserialized form. From the first item on, `lease` counts the
+/// bytes of the array.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// `None` for a router without guards.
+    /// The reservation of the bytes of the response; `None` for a router without guards.
     lease: Option<ResponseReservation>,
     text: Vec<u8>,
     items: usize,
@@ -73,14 +73,14 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// 422 if the array becomes too large; 503 if the responses that the caller has not read leave
-    /// no room for it.
+    /// 422 if the array would exceed its size limit; 503 if the unread responses of the caller
+    /// would exceed the limit of their bytes.
     pub(crate) fn push(&mut self, item: &impl Serialize) -> Result<(), ApiError> {
         if self.items > 0 {
             self.text.push(b',');
         }
         write_json(&mut self.text, item).map_err(|error| {
-            Failure::internal(format!("an item of the response cannot be written: {error}"))
+            Failure::internal(format!("an item of the response cannot be serialized: {error}"))
         })?;
         if self.items > 0 && self.text.len() > self.max_bytes {
             return Err(self.too_large());
@@ -95,7 +95,7 @@ impl Page {
     fn too_large(&self) -> ApiError {
         let Self { items, max_bytes, .. } = self;
         let text = format!(
-            "the response would be larger than {max_bytes} bytes; name the fields you need with \
+            "the response would be larger than {max_bytes} bytes; select the required fields with \
              `select`, or set `limit` to {items} or less"
         );
         ApiError::unprocessable(text)
@@ -118,11 +118,12 @@ pub(crate) struct SearchBudget {
 }
 
 impl SearchBudget {
-    /// Adds a state that was read.
+    /// Adds 1 to the number of read states, and the size of `values` to their bytes.
     ///
     /// # Errors
     ///
-    /// 422 if the search has read too many states, or too many bytes of them.
+    /// A failure with code `limit` if the search has read more than [`MAX_SEARCHED_STATES`] states
+    /// or more than [`MAX_SEARCHED_BYTES`] bytes.
     pub(crate) fn charge(&mut self, values: &Value) -> Result<(), Failure> {
         self.states += 1;
         self.bytes = self.bytes.saturating_add(approx_bytes(values));

@@ -1,5 +1,5 @@
-//! Query parameters as both official clients write them: lists by repetition or as JSON, booleans
-//! as `true` or `1`.
+//! Query parameters in the forms of both official LangGraph clients. A list is a repeated parameter
+//! or a JSON array. A boolean is `true` or `false`, also with a capital letter, or `1` or `0`.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -42,7 +42,7 @@ impl QueryParams {
     ///
     /// # Errors
     ///
-    /// As [`QueryParams::get_bool`].
+    /// 422 if the value is not a boolean.
     pub(crate) fn get_bool_opt(&self, key: &str) -> Result<Option<bool>, ApiError> {
         match self.get(key) {
             None | Some("") => Ok(None),
@@ -75,7 +75,8 @@ impl QueryParams {
         values.filter(|value| !value.is_empty()).flat_map(|value| split_json_list(value)).collect()
     }
 
-    /// Returns a path with these parameters, which repeats the request.
+    /// Returns `path` with these parameters as its query. Parameters with empty values are left
+    /// out.
     pub(crate) fn path_with_query(&self, path: &str) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.0.iter().filter(|(_, value)| !value.is_empty()));

@@ -55,7 +55,7 @@ impl StoredRun {
         record: RunRecord,
     ) -> Result<Self, ApiError> {
         let requested = match RequestedRun::from_record(&record, thread) {
-            // Hosts of older versions stored the request in the memory.
+            // Hosts of older versions stored the request in the long-term memory.
             None if record.created_ms.is_none() => {
                 let (ports, tenant) = (engine.ports(), thread.tenant.as_ref());
                 legacy::find_run(ports, tenant, &thread.id, &record.id).await?
@@ -122,7 +122,7 @@ pub(crate) enum StartOutcome {
 ///
 /// # Errors
 ///
-/// Those of the store, and `unavailable` if the engine shuts down.
+/// The errors of the store, and `unavailable` if the engine shuts down.
 pub(crate) async fn wait_for_start(
     engine: &Engine,
     stopping: &watch::Receiver<bool>,
@@ -141,7 +141,7 @@ pub(crate) async fn wait_for_start(
 }
 
 /// Waits for the end of a run. Returns its values with its pending interrupts, or its failure.
-/// Returns `None` if the host shuts down earlier.
+/// Returns `None` if the host shuts down before the end of the run.
 pub(crate) async fn wait_for_result(
     engine: &Engine,
     stopping: &watch::Receiver<bool>,
@@ -178,7 +178,8 @@ async fn wait_for_end(
 ) -> Result<RunEnd, ApiError> {
     let thread = run.thread.clone();
     let ended = match wait_for_start(engine, stopping, &run).await? {
-        // A run that ends within the grace period of a shutdown still gets its response.
+        // If the run ends within the grace period of a shutdown, the client still gets the
+        // response.
         StartOutcome::Started(_) => engine.wait(&run).await?,
         StartOutcome::Failed(failure) => return Ok(RunEnd::Failed(failure)),
         StartOutcome::ShuttingDown => return Ok(RunEnd::ShuttingDown),

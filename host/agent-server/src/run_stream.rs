@@ -38,7 +38,7 @@ pub(crate) struct RunStreamOptions {
     pub(crate) modes: BTreeSet<Mode>,
     /// Whether to include server-sent events of subgraphs.
     pub(crate) subgraphs: bool,
-    /// Only server-sent events whose ids have a higher event number.
+    /// The stream contains only server-sent events with event numbers above this number.
     pub(crate) after: u64,
 }
 
@@ -295,8 +295,8 @@ impl RunTail {
 }
 
 /// Returns the last server-sent event of a run that could not start, or of a log that cannot be
-/// read. It has no id, because it belongs to no log event: a client that reconnects resumes after
-/// the last server-sent event with an id.
+/// read. The event has no id, because it belongs to no log event. A client that reconnects resumes
+/// after the last server-sent event with an id.
 pub(crate) fn error_event(failure: &Failure) -> Bytes {
     let data: Value = error_of(failure);
     format!("event: error\r\ndata: {data}\r\n\r\n").into()

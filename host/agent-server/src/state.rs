@@ -40,12 +40,13 @@ pub struct AgentServer {
 }
 
 impl AgentServer {
-    /// Creates the state for the engine of a native API. Shares the guards and limits of that API.
+    /// Creates the state for the engine of a native API. The Agent Server API shares the guards and
+    /// limits of the native API.
     pub fn new(api: &ApiState) -> Self {
         Self::with_config(api, AgentServerConfig::default())
     }
 
-    /// Creates the state with settings.
+    /// Creates the state with the settings `config`, like [`Self::new`].
     pub fn with_config(api: &ApiState, config: AgentServerConfig) -> Self {
         let AgentServerConfig { webhooks, unknown_keys } = config;
         let webhooks = Webhooks::new(api.engine.clone(), webhooks, api.stopping.clone());
@@ -59,9 +60,10 @@ impl AgentServer {
         }
     }
 
-    /// Starts the background tasks: the cron scheduler, the delivery of webhooks, also for runs
-    /// that ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a
-    /// host of an older version left in its queue. The tasks stop when the host shuts down.
+    /// Starts the background tasks: the cron scheduler, the delivery of webhooks and the takeover
+    /// of webhooks from other hosts. The delivery includes the webhooks of runs that ended before
+    /// the start. Enqueues the runs that a host of an older version left in its queue. The tasks
+    /// stop when the host shuts down.
     pub async fn start(&self) {
         legacy::enqueue_runs(&self.api.engine).await;
         hosts::spawn_reconciler(&self.webhooks);

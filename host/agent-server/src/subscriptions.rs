@@ -2,15 +2,22 @@
 //!
 //! # Cost of a subscription
 //!
-//! The server stores nothing for a subscription. Each subscription encodes the log as if from the
-//! first event of the thread, and skips the events that its client already has. An event therefore
-//! has the same number in all subscriptions. A run that has completed leaves nothing open, so a
-//! subscription after some event begins with the run of that event, or with the first of the runs
-//! that it continues. A subscription reads the log once, with one page in memory at a time. With
-//! states, it also reads each checkpoint that is new to the client once. The memory grows only with
-//! what is not complete: messages and tool calls, ids of messages, and the state of each graph. The
-//! subscriptions of one connection share one reader. A later subscription first catches up with the
-//! others, so that the event numbers on a connection increase for each subscription.
+//! The server stores nothing for a subscription. Each subscription numbers its events as if it
+//! encoded the log from the first event of the thread, and skips the events that its client has
+//! already received. An event therefore has the same number in all subscriptions.
+//!
+//! A completed run leaves no task, message or tool call open. If a client has received events up to
+//! some event, the encoding therefore begins at the first event of the run of that event. If that
+//! run continues earlier runs, the encoding begins at the first of these runs.
+//!
+//! A subscription reads the log once, with one page in memory at a time. If the subscription
+//! encodes states, it also reads each checkpoint that is new to the client once. The memory of a
+//! subscription grows only with incomplete messages and tool calls, the ids of messages, and the
+//! state of each graph.
+//!
+//! The subscriptions of one connection share one reader of the log. A new subscription first
+//! catches up with the other subscriptions, so that the event numbers on a connection increase for
+//! each subscription.
 
 mod delay;
 mod start;
@@ -52,10 +59,10 @@ pub(crate) struct Subscriptions {
 struct ActiveSubscription {
     id: String,
     subscription: Subscription,
-    /// Number of the last event that the client has.
+    /// Number of the last event that the client has received.
     since: u64,
-    /// The sequence number of the last event that was encoded for the subscription; `None` before
-    /// it is known where the subscription begins.
+    /// The sequence number of the last event that was encoded for the subscription; `None` until
+    /// [`Subscriptions::start_new`] has determined where the subscription begins.
     last_seq: Option<u64>,
     /// The encoder, and the record of the thread from which its render context was created.
     encoder: Option<(V2, ThreadRecord)>,
@@ -115,8 +122,8 @@ impl Subscriptions {
         self.active.iter().map(|active| active.id.clone()).collect()
     }
 
-    /// Waits for an event to send. The client must have been sent all results of earlier calls of
-    /// [`Self::next_events`]. This method is cancel safe.
+    /// Waits for an event to send. Before the call, the caller must send all results of earlier
+    /// calls of [`Self::next_events`] to the client. This method is cancel safe.
     pub(crate) async fn next(&mut self) -> ThreadTailItem {
         if self.active.is_empty() {
             // Without a subscription no event is sent, but a deletion of the thread is reported.
@@ -166,7 +173,7 @@ impl Subscriptions {
         }
     }
 
-    /// Takes the next event, and returns the typed events for all subscriptions, each of them once.
+    /// Takes the next event. Returns its typed events for all subscriptions, without duplicates.
     pub(crate) async fn next_events(&mut self) -> Vec<StreamEvent> {
         let Some(event) = self.tail.pop() else { return Vec::new() };
         let Some(ThreadHead { record, last_seq, .. }) = self.tail.head() else { return Vec::new() };
@@ -187,7 +194,8 @@ impl Subscriptions {
         events.into_values().collect()
     }
 
-    /// Moves the reader back to where new subscriptions begin. This method is cancel safe.
+    /// Determines where new subscriptions begin, and moves the reader back if necessary. This
+    /// method is cancel safe.
     async fn start_new(&mut self) -> Result<(), StoreError> {
         while let Some(index) = self.active.iter().position(|it| it.last_seq.is_none()) {
             let (store, thread) = (self.engine.ports().store.clone(), self.tail.id().clone());
@@ -202,7 +210,8 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Continues with the event after a sequence number, which is the first one of a run.
+    /// Continues with the event after the sequence number `after`, which must be the first event of
+    /// a run or an edit.
     fn seek(&mut self, after: u64) {
         self.tail.seek(after);
         self.states = EventStates::new(&self.engine, self.tail.id(), false);
@@ -214,7 +223,8 @@ impl ActiveSubscription {
         self.encoder.as_ref().is_some_and(|(encoder, _)| encoder.shows_state())
     }
 
-    /// Returns the encoder. The first event creates it, because it depends on the thread.
+    /// Returns the encoder. The first event creates the encoder, because the encoder depends on the
+    /// record of the thread. A changed record updates the encoder.
     fn encoder(&mut self, engine: &Engine, record: &ThreadRecord, last_seq: u64) -> &V2 {
         let is_new = |(_, seen): &(V2, ThreadRecord)| seen.version != record.version;
         if self.encoder.as_ref().is_none_or(is_new) {
@@ -225,7 +235,8 @@ impl ActiveSubscription {
                     encoder
                 }
                 None => {
-                    // A number above the last event comes from a deleted thread with the same id.
+                    // A number above the number of the last event is from a deleted thread with the
+                    // same id.
                     let is_current = self.since <= EventId::end_of(last_seq);
                     let since = if is_current { self.since } else { 0 };
                     V2::new(self.subscription.clone(), thread_info, graph).after(since)
@@ -252,14 +263,14 @@ impl ActiveSubscription {
     }
 }
 
-/// Returns the sequence number after which the log is encoded for a client that has the events up
-/// to the number `since`.
+/// Returns the sequence number after which the log is encoded for a client that has received the
+/// events up to the number `since`.
 async fn start_after(store: &dyn Store, thread: &ThreadId, since: u64) -> Result<u64, StoreError> {
     if since == 0 {
         return Ok(0);
     }
     let head = store.thread(thread).await?;
-    // A number above the last event comes from a deleted thread with the same id.
+    // A number above the number of the last event is from a deleted thread with the same id.
     if head.is_none_or(|head| since > EventId::end_of(head.last_seq)) {
         return Ok(0);
     }

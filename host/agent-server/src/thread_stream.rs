@@ -83,11 +83,12 @@ impl ThreadStreamModes {
     }
 }
 
-/// Returns a response with the stream of a thread, after an event number or from now on.
+/// Returns a response with the stream of a thread after the event number `after`, or after the last
+/// stored event if `after` is `None`.
 ///
 /// # Errors
 ///
-/// Those of the store.
+/// The errors of the store.
 pub(crate) async fn response(
     engine: &Engine,
     stopping: &watch::Receiver<bool>,
@@ -108,7 +109,7 @@ struct ThreadStream {
     modes: ThreadStreamModes,
     tail: ThreadTail,
     after: u64,
-    /// Whether the log is read from where the stream begins.
+    /// Whether the tail is at the event at which the stream begins.
     is_positioned: bool,
     /// The run of the last event, and the encoder for the events of this run. The encoder is
     /// `None` if the event comes from an edit of the state, which belongs to no run.
@@ -129,7 +130,7 @@ impl ThreadStream {
         let head = store.thread(&thread.id).await?;
         let last_seq = head.map_or(0, |head| head.last_seq);
         let end = EventId::end_of(last_seq);
-        // A number above the last event comes from a deleted thread with the same id.
+        // A number above the number of the last event is from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         Ok(Self {
             engine: engine.clone(),
@@ -175,7 +176,7 @@ impl ThreadStream {
         }
     }
 
-    /// Finds the first event of the run that the client was reading.
+    /// Moves the tail to the first event of the run that has the event `after`.
     async fn seek_start(&mut self) -> Result<(), StoreError> {
         let (store, thread) = (self.engine.ports().store.clone(), self.tail.id().clone());
         let first = run_start(store.as_ref(), &thread, EventId::seq_of(self.after)).await?;
@@ -210,12 +211,12 @@ impl ThreadStream {
     }
 }
 
-/// Creates the encoder of a run; `None` for events of no run.
+/// Creates the encoder of a run; `None` if no run has the id.
 ///
 /// # Errors
 ///
-/// Those of the store. They end the stream, because skipping the run would lose its server-sent
-/// events.
+/// The errors of the store. An error ends the stream, because skipping the run would lose its
+/// server-sent events.
 async fn run_renderer(
     engine: &Engine,
     thread: &ThreadRecord,
@@ -225,7 +226,7 @@ async fn run_renderer(
     let StoredRun { requested, record } = match StoredRun::find(engine, thread, run.as_str()).await
     {
         Ok(known) => known,
-        // No run has this id; the id may not even be a UUID.
+        // No run has this id, or the id is not a UUID.
         Err(error) if error.status().is_client_error() => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -237,7 +238,7 @@ async fn run_renderer(
     Ok(Some(renderer))
 }
 
-/// Returns the stream modes that were requested with the run.
+/// Returns the stream modes that the run was created with.
 fn run_stream_modes(requested: &RequestedRun) -> BTreeSet<Mode> {
     let modes = requested.client.kwargs.get("stream_mode").cloned();
     let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());

@@ -1,8 +1,8 @@
 //! Keys of inputs and updates that name no channel of their graph.
 //!
 //! A LangGraph server ignores such keys, and its clients send one object to several graphs. This
-//! server ignores them as well, unless it is configured to reject them. It says which keys it has
-//! ignored: in the metadata of the run, or in a header of the response to an update.
+//! server also ignores such keys, unless it is configured to reject them. The metadata of the run,
+//! or a header of the response to an update, names the ignored keys.
 
 use axum::http::{HeaderMap, HeaderValue};
 use serde::Deserialize;
@@ -13,10 +13,10 @@ use url::form_urlencoded::byte_serialize;
 /// find its error, and metadata and headers must be small.
 const MAX_NAMED_KEYS: usize = 20;
 
-/// Maximum length in bytes of an ignored key as it is named. A longer key is cut.
+/// Maximum bytes of an ignored key in metadata and headers. A longer key is truncated.
 const MAX_KEY_BYTES: usize = 64;
 
-/// The entry after the last key, if more keys were ignored than are named.
+/// The entry after the last named key if more than [`MAX_NAMED_KEYS`] keys were ignored.
 const MORE: &str = "...";
 
 /// Metadata key of a run that contains the ignored keys.
@@ -29,7 +29,7 @@ const HEADER_NAME: &str = "x-wattle-ignored-keys";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownKeys {
-    /// The key is ignored, and the server tells the client which keys it has ignored.
+    /// The key is ignored, and the server reports the ignored keys to the client.
     #[default]
     Ignore,
     /// The request is rejected.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_numerous_keys_are_cut() {
+    fn long_keys_and_long_lists_of_keys_are_truncated() {
         let ignored = ignored((0..1_000).map(|n| format!("{n:04}{}", "\u{7ebf}".repeat(1_000))));
         let names: Vec<&str> = ignored.names().collect();
         assert_eq!((names.len(), names[MAX_NAMED_KEYS]), (MAX_NAMED_KEYS + 1, MORE));

@@ -22,7 +22,7 @@ use crate::wire::response::{Task, Thread, ThreadState, ThreadStatus};
 pub(crate) const STATELESS_MARKER: &str = "__temporary";
 
 /// Returns the render context of a thread. If the code of the thread is not loaded, messages are
-/// rendered as they are stored, so callers load it first.
+/// rendered as they are stored, so callers load the code first.
 pub(crate) fn thread_info(engine: &Engine, record: &ThreadRecord) -> ThreadInfo {
     let catalog = engine.catalog();
     let code = catalog.pinned_version(&record.app, &record.graph, record.version);
@@ -193,8 +193,8 @@ async fn attach_nested(
     Ok(())
 }
 
-/// Returns the run that wrote a state. In a copy of a thread, this is the run of the original
-/// thread, whose id the state contains.
+/// Returns the id of the run that wrote a state. In a copy of a thread, the result is the id of the
+/// run in the original thread.
 async fn run_of_state(
     engine: &Engine,
     record: &ThreadRecord,
@@ -208,8 +208,8 @@ async fn run_of_state(
     Ok(run.map_or_else(|| view.run.clone(), |run| run.origin().clone()))
 }
 
-/// Fields of a state that `select` accepts. The last one represents the fields that name one
-/// channel. [`select_state_fields`] reads these itself, so the entry only occurs in the error for
+/// Fields of a state that `select` accepts. The last entry represents fields such as
+/// `values.messages`, which [`select_state_fields`] parses. This entry occurs only in the error for
 /// an unknown field.
 const STATE_FIELDS: &[&str] = &[
     VALUES,
@@ -229,8 +229,9 @@ const STATE_FIELDS: &[&str] = &[
 const VALUES: &str = "values";
 
 /// Returns a state with only the selected fields. A field such as `values.messages` selects the
-/// value of one channel, which stays in `values`. Everything after the period is the name of the
-/// channel, because such names may contain periods. A channel without a value is left out.
+/// value of one channel, which stays in `values`. The name of the channel is everything after the
+/// first period, because names of channels may contain periods. A channel without a value is left
+/// out.
 ///
 /// # Errors
 ///

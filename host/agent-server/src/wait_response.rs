@@ -36,9 +36,10 @@ enum Rest {
     Values(Bytes),
 }
 
-/// Returns a response with the values of a run, which completes when the run has ended. If the host
-/// shuts down earlier, or the responses that the caller has not read leave no room for the values,
-/// the body is aborted. Clients then repeat the request at the path in the `Location` header.
+/// Returns a response with the values of a run, which completes when the run has ended. The body is
+/// aborted if the host shuts down before the end of the run, or if the values would exceed the
+/// limit of unread bytes of responses to the caller. Clients then repeat the request at the path in
+/// the `Location` header.
 pub(crate) fn wait_response(
     engine: &Engine,
     stopping: &watch::Receiver<bool>,
@@ -83,13 +84,15 @@ fn body(
     })
 }
 
-/// Returns the values of a run as JSON, and makes room for them.
+/// Returns the values of a run as JSON, and adds their bytes to the reservation `lease`.
 fn serialize(values: Option<Value>, lease: Option<&ResponseReservation>) -> io::Result<Bytes> {
     let values = values.ok_or_else(|| io::Error::other("the host is shutting down"))?;
     let mut text = Vec::new();
     write_json(&mut text, &values)?;
     if lease.is_some_and(|lease| !lease.try_grow_to(text.len())) {
-        return Err(io::Error::other("the caller has too many bytes of responses to read"));
+        return Err(io::Error::other(
+            "the unread responses of the caller exceed the limit of bytes",
+        ));
     }
     Ok(text.into())
 }

@@ -40,7 +40,7 @@ const MAX_SUBSCRIPTIONS: usize = 64;
 const CLOSE_CODE_BASE: u16 = 4_000;
 
 /// Maximum size in bytes of the reason of a close frame. A control frame has at most 125 bytes, and
-/// the code takes two of them.
+/// the code takes two bytes.
 const MAX_REASON_BYTES: usize = 123;
 
 /// Maximum number of pings of one connection in [`PING_PERIOD`]. The server responds to each ping
@@ -51,12 +51,13 @@ const MAX_PINGS: u32 = 20;
 /// The period in which pings are counted.
 const PING_PERIOD: Duration = Duration::from_secs(10);
 
-/// Maximum number of queued commands of one connection, in addition to the one that is being
+/// Maximum number of queued commands of one connection, in addition to the command that is being
 /// executed. While the queue is full, the server does not read from the connection. Most clients
 /// wait for each reply before the next command.
 const COMMAND_QUEUE_LEN: usize = 16;
 
-/// Handles of the guards for an admitted connection. Empty for a router without guards.
+/// Handles of the guards for an admitted connection. All fields are `None` for a router without
+/// guards.
 #[derive(Default)]
 pub(crate) struct ConnectionLimits {
     /// Counts the connection as an open request until it is closed.
@@ -67,7 +68,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) body_limit: Option<BodyLimit>,
 }
 
-/// What the streaming protocol needs of the server.
+/// The parts of the server's state that the streaming protocol needs.
 #[derive(Clone)]
 pub(crate) struct ProtocolParts {
     pub(crate) creator: RunCreator,
@@ -133,7 +134,7 @@ struct Session {
     thread: ThreadId,
     subscriptions: Subscriptions,
     limits: ConnectionLimits,
-    /// Whom parsing a command counts for.
+    /// The caller in whose turn (`block_in_place_in_turn`) a long command is parsed.
     owner: CallerId,
     /// Queue of commands for the worker.
     commands: mpsc::Sender<Command>,
@@ -217,7 +218,8 @@ impl Session {
         };
         tokio::pin!(revoked);
         loop {
-            // If the queue is full, the worker is executing a command. Its reply ends the wait.
+            // If the queue is full, the worker is executing a command. The reply to this command
+            // ends the wait.
             let has_room = self.commands.capacity() > 0;
             let event = tokio::select! {
                 message = socket.recv(), if has_room => SessionEvent::Client(message),
@@ -263,7 +265,7 @@ impl Session {
         if let Some(BodyLimit(bytes)) = self.limits.body_limit
             && text.len() > bytes
         {
-            let why = format!("the message is larger than {bytes} bytes, the limit of its key");
+            let why = format!("the message is larger than {bytes} bytes, the limit of the API key");
             return Err(SessionEnd::Close(close_frame(close_code::SIZE, &why)));
         }
         match self.handle_command(&text).await {
@@ -305,7 +307,7 @@ impl Session {
     /// Executes a command that the session handles itself, and returns its reply. Returns `None`
     /// for a command that the worker executes.
     async fn handle_command(&mut self, text: &[u8]) -> Option<Value> {
-        // An invalid command counts against the rate limit as well, because it was read.
+        // An invalid command also counts against the rate limit, because the server has read it.
         let permitted = self.limits.rate_limit.as_ref().map_or(Ok(()), CallerRateLimit::check);
         let is_long = is_long_parse(text.len());
         let read = block_in_place_in_turn(self.owner, is_long, || Command::parse(text));
@@ -352,8 +354,8 @@ impl Session {
     }
 
     /// Sends with a timeout. Ends the session of a client that has disconnected or does not read.
-    /// Until the send completes, the messages stay in memory, and neither commands nor the
-    /// revocation of the key are noticed.
+    /// Until the send completes, the messages stay in memory, and the session handles neither
+    /// commands nor the revocation of the key.
     async fn send_with_timeout(
         &self,
         sending: impl Future<Output = Result<(), axum::Error>>,
@@ -400,8 +402,9 @@ impl Session {
         Ok(json!({}))
     }
 
-    /// Restores subscriptions of this connection: their events after the one that the client names
-    /// are sent again. Subscriptions of another connection ended with it and cannot be restored.
+    /// Restores subscriptions of this connection: the server again sends their events after the
+    /// event that the client names. The subscriptions of another connection have ended with that
+    /// connection and cannot be restored.
     fn reconnect(&mut self, command: &Command) -> Result<Value, CommandError> {
         let params: Reconnect = command.params()?;
         let since = params.last_event_id.as_deref().map(|id| {

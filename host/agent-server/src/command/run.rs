@@ -27,7 +27,7 @@ pub(super) async fn start(
     create(context, &params.request(answers)?).await
 }
 
-/// Answers interrupts with a run of the assistant of the last run.
+/// Creates a run that answers interrupts, with the assistant of the last run of the thread.
 pub(super) async fn respond(
     context: &CommandContext<'_>,
     params: InputRespond,
@@ -51,7 +51,7 @@ pub(super) async fn respond(
     create(context, &params.request(assistant, answers)).await
 }
 
-/// Creates a run from an earlier checkpoint, with the assistant of the last run.
+/// Creates a run from an earlier checkpoint, with the assistant of the last run of the thread.
 pub(super) async fn fork(
     context: &CommandContext<'_>,
     params: StateFork,

@@ -19,8 +19,8 @@ use crate::wire::command::{CommandError, ErrorCode, GetState, ListCheckpoints};
 /// Default number of checkpoints in a reply.
 const DEFAULT_PAGE_SIZE: usize = 10;
 
-/// Maximum number of checkpoints in a reply. They are read without their states, but with the
-/// events since then.
+/// Maximum number of checkpoints in a reply. A read of a checkpoint leaves out its state, but
+/// includes the events after it.
 const MAX_PAGE_SIZE: usize = 100;
 
 /// Separator of the levels of a namespace.

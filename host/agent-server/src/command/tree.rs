@@ -55,7 +55,7 @@ pub(super) async fn get(
     }
 }
 
-/// Applies the events of the thread up to its current last one.
+/// Applies all stored events of the thread in order. Returns the graphs of the run.
 async fn fold_graphs(
     context: &CommandContext<'_>,
     run: &RunId,
@@ -95,8 +95,8 @@ fn subtree(graphs: &Graphs, namespace: &[String]) -> Option<Value> {
     let Graph { name, status } = graphs.get(namespace)?;
     let is_child =
         |other: &Vec<String>| other.len() > namespace.len() && other.starts_with(namespace);
-    // A namespace without a graph is not in the tree, so the children of a graph can be several
-    // levels below it.
+    // A namespace without a graph is not in the tree, so the namespace of a child can be several
+    // levels below the namespace of its parent.
     let is_direct = |other: &Vec<String>| {
         let between = namespace.len() + 1..other.len();
         !between.into_iter().any(|depth| graphs.contains_key(&other[..depth]))

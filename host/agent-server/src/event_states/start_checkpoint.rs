@@ -7,7 +7,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::store::{CheckpointParts, CheckpointQuery, RunRecord, StoreError};
 
 /// Number of checkpoints in the first read of the search. A run that has just started has written
-/// one checkpoint, and continues from the one before it.
+/// one checkpoint, and continues from the checkpoint before.
 const INITIAL_PAGE_SIZE: usize = 2;
 
 /// Maximum number of checkpoints in one read. Each read doubles the number until this limit.
@@ -65,7 +65,7 @@ async fn precedes_run(
     if meta.run == run.id {
         return Ok(false);
     }
-    // An edit has no run record, so its time is compared.
+    // An edit has no run record, so the time of its checkpoint is compared.
     let writer = engine.ports().store.run(&meta.run).await?;
     Ok(writer.map_or(meta.at_ms <= run.started_ms, |writer| writer.first_seq < run.first_seq))
 }

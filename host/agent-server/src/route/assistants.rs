@@ -37,7 +37,7 @@ use crate::wire::request::{
 use crate::wire::response::Assistant;
 use crate::wire::schemas::ErrorDocument;
 
-/// Maximum number of assistants, or of versions of one, in a response.
+/// Maximum number of assistants, or of versions of an assistant, in a response.
 const MAX_PAGE_SIZE: usize = 1_000;
 
 /// Maximum number of assistants of a tenant, in addition to the default assistants. A list reads
@@ -168,12 +168,12 @@ fn scope(caller: &Caller) -> MemoryScope {
 fn check_config(config: &Map<String, Value>) -> Result<(), ApiError> {
     let read = serde_json::from_value::<Config>(config.clone().into());
     read.map(drop).map_err(|error| {
-        let why = format!("`config` of the request cannot be read: {error}");
+        let why = format!("`config` of the request is invalid: {error}");
         RequestError::Unprocessable(why).into()
     })
 }
 
-/// Returns the assistant with a UUID: a default one, or one that a client created.
+/// Returns the assistant with a UUID: a default assistant, or an assistant that a client created.
 async fn find_by_uuid(
     engine: &Engine,
     caller: &Caller,
@@ -205,7 +205,7 @@ async fn read(
     Ok(Json(default_assistant(&found)))
 }
 
-/// Reads an assistant that a client created, to change it by compare-and-swap.
+/// Reads an assistant that a client created, in the form that a compare-and-swap needs.
 async fn get_stored(
     engine: &Engine,
     caller: &Caller,
@@ -274,7 +274,7 @@ fn new_version(
     let (config, context) = match (request.config, request.context) {
         (None, None) => (config, context),
         // `config.configurable` contains the values of the old context, so a new context replaces
-        // it.
+        // `config.configurable`.
         (None, context) => {
             let mut config = config;
             config.remove("configurable");

@@ -20,10 +20,10 @@ use crate::wait_response;
 use crate::wire::request::CancelRuns;
 use crate::wire::schemas::ErrorDocument;
 
-/// Maximum number of runs that a request may name. Each of them is looked up.
+/// Maximum number of runs that a request may name. The server looks up each run.
 const MAX_RUN_IDS: usize = 1_000;
 
-/// Number of pending runs in one page that is read from the store.
+/// Number of pending runs in one read of the store.
 const PENDING_PAGE_SIZE: usize = 1_000;
 
 /// Cancels a run.
@@ -51,7 +51,8 @@ pub(super) async fn cancel_run(
     cancel_and_respond(&engine, &stopping, &caller, run, &query).await
 }
 
-/// Cancels a run. Returns its values if the request waits for them.
+/// Cancels a run. If the request waits for the end of the run, the response contains the values of
+/// the run.
 pub(super) async fn cancel_and_respond(
     engine: &Engine,
     stopping: &watch::Receiver<bool>,
@@ -110,7 +111,7 @@ pub(super) async fn cancel_runs(
     if selected.is_empty() {
         let text = match &request.status {
             Some(status) => format!("there is no run to cancel with status `{status}`"),
-            None => "none of these runs can be cancelled".to_owned(),
+            None => "none of the named runs is pending or running".to_owned(),
         };
         return Err(ApiError::not_found(text));
     }
@@ -136,7 +137,7 @@ async fn named_runs(
 ) -> Result<Vec<RunRef>, ApiError> {
     if runs.len() > MAX_RUN_IDS {
         let count = runs.len();
-        let text = format!("a request cancels at most {MAX_RUN_IDS} runs, not {count}");
+        let text = format!("a request may name at most {MAX_RUN_IDS} runs, not {count}");
         return Err(ApiError::unprocessable(text));
     }
     let thread = caller.thread(engine, thread).await?;

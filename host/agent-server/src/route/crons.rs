@@ -148,7 +148,7 @@ async fn create_cron(
     Ok(Json(record.to_body(now_ms)))
 }
 
-/// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
+/// Checks a cron. Rejects a cron whose runs would all fail. Returns the id of the assistant.
 async fn validate(creator: &RunCreator, record: &CronRecord) -> Result<String, ApiError> {
     let engine = creator.engine();
     let schedule = Schedule::parse(&record.schedule, record.timezone.as_deref());
@@ -166,7 +166,7 @@ async fn validate(creator: &RunCreator, record: &CronRecord) -> Result<String, A
     let run = parse_run(&record.payload)?;
     creator.check(&run)?;
     if record.thread.is_none() && run.command().is_some() {
-        return Err(ApiError::bad_request("a cron without a thread takes no `command`"));
+        return Err(ApiError::bad_request("a cron without a thread must not have a `command`"));
     }
     let graph = assistants::find(engine, record.tenant.as_ref(), &run.assistant_id).await?;
     Ok(graph.assistant().to_string())
@@ -192,7 +192,7 @@ async fn read(
 }
 
 /// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
-/// the entry is read first to find the tenant.
+/// the entry with the due time is read first to find the tenant.
 async fn find(
     engine: &Engine,
     caller: &Caller,
@@ -245,7 +245,7 @@ async fn update(
 fn apply(record: &mut CronRecord, change: CronPatch) -> Result<(), ApiError> {
     for (name, value) in change.payload() {
         match (record.payload.get_mut(&name), value) {
-            // Metadata is merged, like that of threads.
+            // Metadata is merged, like the metadata of threads.
             (Some(Value::Object(known)), Value::Object(further)) if name == "metadata" => {
                 known.extend(further);
             }
@@ -280,7 +280,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes the crons of a thread, which is about to be deleted.
+/// Deletes the crons of a thread before the thread is deleted.
 pub(super) async fn delete_crons_of_thread(
     engine: &Engine,
     tenant: Option<&String>,
@@ -387,7 +387,7 @@ async fn find_matching(
     Ok(records.iter().map(|record| record.to_body(now_ms)).filter(matches).collect())
 }
 
-/// Sorts crons. A missing value is the smallest. Times are compared as strings, because all of them
+/// Sorts crons. A missing value is the smallest. Times are compared as strings, because all times
 /// have the same format.
 fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), ApiError> {
     let key: fn(&Cron) -> Option<&String> = match by.unwrap_or("created_at") {

@@ -7,11 +7,13 @@ use wattle_graph::graph::{Graph, NodeKind};
 use wattle_graph::id::{END, NodeName};
 use wattle_run::app::App;
 
-/// The nodes that every drawing has.
+/// The node at which every drawing starts.
 const START_NODE: &str = "__start__";
+/// The node at which every drawing ends.
 const END_NODE: &str = "__end__";
 
-/// Draws a graph. Up to `levels` levels, subgraphs replace the nodes that run them.
+/// Draws a graph. The drawings of subgraphs replace the nodes that run them, down to `levels`
+/// levels.
 pub(super) fn draw(app: &App, graph: &Graph, levels: usize) -> Value {
     let DrawableGraph { nodes, edges } = DrawableGraph::new(app, graph, levels);
     let nodes: Vec<Value> = nodes.iter().map(Node::document).collect();
@@ -151,7 +153,7 @@ fn edges(graph: &Graph) -> Vec<Edge> {
     let definition = graph.definition();
     let mut edges: Vec<Edge> =
         graph.entry().iter().map(|to| Edge::new(START_NODE, to, false)).collect();
-    // Nodes with edges, branches or `goto`. All other nodes lead to the end.
+    // Nodes with outgoing edges, branches or `goto`. Every other node has an edge to the end.
     let mut sources: BTreeSet<&NodeName> = BTreeSet::new();
     let mut add = |from: &'_ [NodeName], to: &[NodeName], is_conditional: bool| {
         for from in from {

@@ -24,10 +24,10 @@ use crate::wire::schemas::ThreadStatePart;
 /// Default number of states in a response.
 const DEFAULT_PAGE_SIZE: usize = 1;
 
-/// Maximum number of states in a response. Each state is complete.
+/// Maximum number of states in a response. Each state contains the values of all channels.
 const MAX_PAGE_SIZE: usize = 1_000;
 
-/// Number of states that are read at a time. All of them are in memory.
+/// Number of states in one read. All states of a read are in memory.
 const READ_BATCH: usize = 16;
 
 /// Lists the history of a thread, newest first.
@@ -117,7 +117,7 @@ async fn list_states(
         query.limit = Some(READ_BATCH.min(wanted - states.len()));
         let page = engine.history(&record.id, query.clone()).await?;
         for view in &page.items {
-            // The states before inputs count against the limit, too.
+            // The state before an input also counts towards `wanted`.
             if states.len() == wanted {
                 break;
             }
@@ -177,8 +177,8 @@ fn checkpoint_filter(
     Some(filter)
 }
 
-/// Replaces the run in the filter. The states of a copied thread contain the runs of the original
-/// thread, but the store finds them by the runs of the copy.
+/// Replaces the run id in the filter if the thread is a copy. The states of a copy contain the run
+/// ids of the original thread, but the store filters by the run ids of the copy.
 async fn translate_run(
     engine: &Engine,
     record: &ThreadRecord,

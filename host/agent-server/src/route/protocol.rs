@@ -1,4 +1,5 @@
-//! The streaming protocol: commands, the typed events of a thread, and its runs as one stream.
+//! The streaming protocol: commands, the typed events of a thread, and the runs of a thread as one
+//! stream.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -174,7 +175,7 @@ async fn open_websocket(
     let upgrade = upgrade.map_err(|rejection| {
         let why = rejection.body_text();
         ApiError::bad_request(format!(
-            "open a WebSocket here, or request a stream with POST: {why}"
+            "`GET` opens a WebSocket here; request an event stream with `POST`: {why}"
         ))
     })?;
     let thread = thread_id(parts.creator.engine(), &caller, &id).await;

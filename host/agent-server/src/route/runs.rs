@@ -181,8 +181,8 @@ pub(super) async fn stream_response(
     Ok(run_stream::response(engine, stopping, &thread, run, options, disconnect_guard))
 }
 
-/// Creates a run, even if the client disconnects meanwhile. Dropping the disconnect guard then
-/// cancels the run, if the request asks for this.
+/// Creates a run. The creation completes even if the client disconnects. The disconnect guard is
+/// then dropped, which cancels the run if the request asks for this.
 async fn create_guarded(
     creator: &RunCreator,
     caller: Caller,
@@ -277,7 +277,7 @@ pub(super) async fn list(
 
 fn parse_status(word: &str) -> Result<RunStatus, ApiError> {
     serde_json::from_value(word.into())
-        .map_err(|_| ApiError::unprocessable(format!("`{word}` is not a status of runs")))
+        .map_err(|_| ApiError::unprocessable(format!("`{word}` is not a run status")))
 }
 
 /// Reads a run.
@@ -406,8 +406,8 @@ pub(super) async fn join_stream(
     Ok(with_location_headers(response, &path, Some(&query.path_with_query("stream"))))
 }
 
-/// Returns the stream of a run after the last event that the client has received. If the run has
-/// ended and the request has no event id, the stream is empty.
+/// Returns the stream of the events of a run after the last event that the client has received. If
+/// the run has ended and the request has no event id, the stream is empty.
 pub(super) fn join_stream_response(
     engine: &Engine,
     stopping: &watch::Receiver<bool>,
@@ -435,7 +435,7 @@ pub(super) fn join_stream_response(
     Ok(run_stream::response(engine, stopping, thread, run, options, disconnect_guard))
 }
 
-/// Returns the stream modes of the request, or else those that were requested with the run.
+/// Returns the stream modes of the request, or else the modes that the run was created with.
 fn stream_modes(
     run: &RequestedRun,
     query: &QueryParams,

@@ -1,10 +1,10 @@
 //! Searches for threads.
 //!
 //! The store filters by tenant and status. This module compares the metadata, page by page, and
-//! keeps only the sort keys of each matching thread. If a request names only a few ids, these
-//! threads are read one by one; the response uses the records that were read, unless they exceed
-//! the memory of a list. Values are compared thread by thread, in order, until the page is full or
-//! the limit of states is reached.
+//! keeps only the sort keys of each matching thread. If a request names at most
+//! [`MAX_DIRECT_LOOKUPS`] ids, this module reads the named threads one by one, and keeps their
+//! records for the response up to a limit of memory. Values are compared thread by thread, in
+//! order, until the page is full or the limit of states is reached.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -38,12 +38,12 @@ use crate::wire::schemas::ThreadPart;
 /// Default number of items in a response.
 pub(super) const DEFAULT_PAGE_SIZE: usize = 10;
 
-/// Maximum number of threads in a response. Each thread contains its whole state, so [`Page`]
-/// limits their total size as well.
+/// Maximum number of threads in a response. Each thread contains its whole state, so [`Page`] also
+/// limits the bytes of a response.
 const MAX_PAGE_SIZE: usize = 1_000;
 
-/// Maximum number of ids for which each thread is read separately. For more ids, all threads are
-/// listed, which takes a remote store a request for each thousand threads.
+/// Maximum number of ids for which each thread is read separately. For more ids, the search lists
+/// all threads, which takes one request to a remote store per 1000 threads.
 const MAX_DIRECT_LOOKUPS: usize = 100;
 
 /// Fields that `select` accepts.
@@ -108,7 +108,7 @@ pub(super) async fn search(
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = page::size(request.limit, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
-    // One more thread than the page contains shows whether there is a next page.
+    // One thread beyond the page shows whether a next page exists.
     let most = offset.saturating_add(limit + 1);
     let found = filter.match_values(&engine, &caller, found, most).await?;
     let (total, of_page) = (found.len(), found.into_iter().skip(offset).take(limit));
@@ -173,13 +173,13 @@ pub(super) async fn count(
     Ok(Json(filter.match_values(&engine, &caller, found, usize::MAX).await?.len()))
 }
 
-/// A thread that matches a search, with what threads are sorted by.
+/// A thread that matches a search, with its sort keys.
 struct MatchedThread {
     id: ThreadId,
     status: ThreadStatus,
     created_ms: i64,
     updated_ms: i64,
-    /// The record, if it was read and there was room to keep it.
+    /// The record, if the search read it and it fits in the memory for records.
     record: Option<Box<ThreadRecord>>,
 }
 
@@ -199,15 +199,16 @@ struct ThreadFilter<'r> {
 }
 
 impl ThreadFilter<'_> {
-    /// Returns the threads that match all conditions except those on values.
+    /// Returns the threads that match all conditions except the conditions on values.
     async fn find(&self, engine: &Engine, caller: &Caller) -> Result<Vec<MatchedThread>, ApiError> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let mut found = Vec::new();
         match &ids {
             Some(ids) if ids.len() <= MAX_DIRECT_LOOKUPS => {
-                // Together, the kept records take no more memory than a page of a list.
+                // Remaining memory for records. All records together may use as much memory as a
+                // page of a list.
                 let mut room = LIST_BYTES;
-                // Invalid ids name no thread.
+                // An invalid id matches no thread.
                 for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
                     let Some(record) = find_record(engine, caller, &id).await? else { continue };
                     let thread = ThreadSummary::from(&record);

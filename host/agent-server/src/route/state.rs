@@ -38,7 +38,7 @@ const START_NODE: &str = "__start__";
 const INPUT_NODE: &str = "__input__";
 const COPY_NODE: &str = "__copy__";
 
-/// Metadata key of a thread with the id of its graph.
+/// Metadata key of a thread that contains the id of its graph.
 const GRAPH_ID: &str = "graph_id";
 
 /// Reads the current state of a thread.
@@ -157,8 +157,8 @@ pub(super) async fn update(
     let edit = target.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
     let checkpoint = match request.checkpoint_id().map(|id| parse_point(&record, id)).transpose()? {
         Some(Point::BeforeInput(_)) => {
-            let text = "the state before an input cannot be changed; start a run from it with \
-                        another `input`";
+            let text = "the state before an input cannot be changed; start a run from this state \
+                        with another `input`";
             return Err(ApiError::unprocessable(text));
         }
         Some(Point::Checkpoint(checkpoint)) => Some(checkpoint),
@@ -187,7 +187,7 @@ pub(super) async fn update(
 ///
 /// # Errors
 ///
-/// 400 if the metadata of the thread contains no graph, 422 for supersteps that do not fit the
+/// 400 if the metadata of the thread contains no graph, 422 for supersteps that do not match the
 /// graph.
 pub(super) async fn write_history(
     engine: &Engine,
@@ -208,9 +208,9 @@ pub(super) async fn write_history(
     Ok(ignored)
 }
 
-/// Joins the two supersteps of an input into one, because the engine has a single checkpoint for
-/// both. The state before the input is shown with this checkpoint. The input is what the second
-/// superstep wrote.
+/// Joins the two supersteps of an input into one, because the engine makes a single checkpoint for
+/// an input. The joined superstep has the writer of the first superstep and the values of the
+/// second. Reads derive the state before the input from this checkpoint.
 fn join_input_supersteps(steps: Vec<Superstep>) -> Vec<Superstep> {
     let mut whole = Vec::with_capacity(steps.len());
     let mut steps = steps.into_iter().peekable();
@@ -242,7 +242,7 @@ struct EditTarget {
     /// The message channels of the graph and of its subgraphs.
     message_channels: BTreeSet<String>,
     /// The channels of the edited graph. `None` if keys that name no channel are not ignored; the
-    /// engine then rejects them.
+    /// engine then rejects such keys.
     channels: Option<BTreeSet<ChannelName>>,
 }
 
@@ -325,8 +325,8 @@ impl EditTarget {
         Ok(writes)
     }
 
-    /// Converts an update of a past superstep. An update cannot select the next nodes: the next
-    /// superstep determines them.
+    /// Converts an update of a past superstep. An update cannot select the nodes that run next,
+    /// because the next superstep of the request contains these nodes.
     fn history_edit(
         &self,
         update: UpdateInput,
@@ -348,7 +348,7 @@ impl EditTarget {
         let Some(command) = command else { return self.edit(values.as_ref(), as_node, ignored) };
         if command.goto.is_some() || command.resume.is_some() {
             let text = "a `command` in `supersteps` can only have an `update`; the next superstep \
-                        has the nodes that ran next";
+                        contains the nodes that ran next";
             return Err(ApiError::unprocessable(text));
         }
         let mut written = command.read_update(&self.message_channels, &mut new_message_id)?;
@@ -369,8 +369,8 @@ async fn graph_of_thread(
     let Some(named) = record.metadata.get(GRAPH_ID).and_then(Value::as_str) else {
         let id = &record.id;
         let text = format!(
-            "thread `{id}` has no graph yet; run it first, or create it with `{GRAPH_ID}` in its \
-             metadata"
+            "thread `{id}` has no graph yet; run the thread first, or create it with \
+             `{GRAPH_ID}` in its metadata"
         );
         return Err(ApiError::bad_request(text));
     };

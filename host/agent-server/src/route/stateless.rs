@@ -1,5 +1,5 @@
 //! Stateless runs. Each run has a thread of its own, whose id is the run id. The thread is deleted
-//! after the run unless the request keeps it.
+//! after the run unless the request has `on_completion` = `keep`.
 
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ pub(super) async fn stream(
     ))
 }
 
-/// Creates a stateless run, even if the client disconnects meanwhile.
+/// Creates a stateless run. The creation completes even if the client disconnects.
 async fn create_guarded(
     creator: &RunCreator,
     caller: Caller,

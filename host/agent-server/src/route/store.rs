@@ -50,7 +50,8 @@ async fn write(
     let ttl_ms = request.ttl_ms()?;
     let item = PutItem {
         ttl_ms,
-        // The reference server restarts the expiry on a read by default. A read can override this.
+        // Like on a LangGraph server, a read restarts the expiry by default. A read with
+        // `refresh_ttl` = `false` does not.
         refresh_on_read: ttl_ms.is_some(),
         namespace: request.namespace,
         key: request.key,

@@ -28,8 +28,8 @@ use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, Ttl
 use crate::wire::response::Thread;
 use crate::wire::schemas::{ErrorDocument, Pruned};
 
-/// Maximum number of threads that a request may prune, because the request may have to delete each
-/// of them.
+/// Maximum number of threads in a request to prune threads, because the request may delete every
+/// named thread.
 const MAX_PRUNED_THREADS: usize = 1_000;
 
 /// Creates a thread.
@@ -237,7 +237,7 @@ pub(super) async fn prune(
     };
     let count = request.thread_ids.len();
     if count > MAX_PRUNED_THREADS {
-        let text = format!("a request prunes at most {MAX_PRUNED_THREADS} threads, not {count}");
+        let text = format!("a request may name at most {MAX_PRUNED_THREADS} threads, not {count}");
         return Err(ApiError::unprocessable(text));
     }
     // Look up all threads before the first one is changed.

@@ -1,25 +1,26 @@
 //! Delays the start, the pauses and the end of a run on connections whose client is not ready for
-//! them.
+//! these events.
 //!
-//! A client opens several connections for one run, one after another: first one for lifecycle
-//! events, then one for each part of the run that it shows. As soon as one connection reports that
-//! the run paused or ended, the official clients close all parts. They also drop events that no
-//! part has subscribed to yet. A run of a few milliseconds ends before the second connection is
-//! open, so without a delay the client would not show its messages.
+//! A client opens several connections for one run, one after another. The first connection receives
+//! lifecycle events. Each further connection receives the content of one view of the run, and is
+//! called a content connection here. As soon as one connection reports that the run paused or
+//! ended, the official clients close all views. They also drop events to which no view has
+//! subscribed yet. A run of a few milliseconds ends before the second connection is open, so
+//! without a delay the client would not show the messages of the run.
 //!
 //! * **A start** is sent [`HEAD_START`] after the reply to the command that requested the run, on
 //!   connections that were open before the command. The client has subscribed to the run by then.
 //! * **A pause or an end** is sent [`GRACE`] after the reply to the command. Each content
-//!   connection to the thread that opens within this time restarts it. A connection with only
-//!   lifecycle events also waits until every content connection to the thread has sent the events
-//!   before, and [`HEAD_START`] longer.
+//!   connection to the thread that opens within this time restarts this time. A connection with
+//!   only lifecycle events also waits until every content connection to the thread has sent the
+//!   earlier events, and then for [`HEAD_START`].
 //!
 //! A connection with all channels gets pauses and ends without delay. No event is delayed by more
-//! than [`MAX_DELAY`], whatever other connections do. An event that is older than this is not
-//! delayed, so a replay takes no extra time. Content is never delayed.
+//! than [`MAX_DELAY`], independent of other connections. An event that is older than [`MAX_DELAY`]
+//! is not delayed, so a replay takes no extra time. Content is never delayed.
 //!
-//! Each host delays events only by its own commands and connections, not by those of other hosts. A
-//! run that no command of the streaming protocol requested has no grace.
+//! Each host considers only the commands and connections that it serves, not those of other hosts.
+//! The grace applies only to runs that a command of the streaming protocol requested.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,15 +36,15 @@ use wattle_graph::id::{RunId, ThreadId};
 /// a run that takes longer than this is not delayed.
 pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
-/// Delay of an event after the content before it, on another connection. It gives the client time
-/// to read the content first; otherwise the client drops the content.
+/// Delay of an event after another connection has sent the content before the event. The client
+/// needs this time to read the content first; otherwise the client drops the content.
 pub(crate) const HEAD_START: Duration = Duration::from_millis(30);
 
 /// Maximum delay of an event. A connection that the client does not read delays the other
 /// connections by at most this time.
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(1);
 
-/// Number of threads at which unused ones are removed for the first time.
+/// Number of threads at which unused threads are removed for the first time.
 const FIRST_SWEEP: usize = 64;
 
 /// Delays the events of threads. Tracks the connections to each thread and the commands that
@@ -54,7 +55,7 @@ pub(crate) struct EventDelays(Arc<Mutex<Threads>>);
 #[derive(Default)]
 struct Threads {
     by_id: HashMap<ThreadId, Arc<Thread>>,
-    /// Number of threads at which unused ones are removed next.
+    /// Number of threads at which unused threads are removed next.
     sweep_at: usize,
 }
 
@@ -97,8 +98,8 @@ pub(crate) enum ReceivedChannels {
     All,
 }
 
-/// A command that requests a run, until its reply. If it is dropped without a reply, the command
-/// failed.
+/// A command that requests a run and has no reply yet. If the value is dropped without a reply, the
+/// command has failed.
 pub(crate) struct PendingCommand {
     thread: Arc<Thread>,
     run: RunId,
@@ -119,7 +120,7 @@ struct DelayedEvent {
     seq: u64,
     /// Time at which the delay ends at the latest.
     until: Instant,
-    /// Time at which all content connections had sent the events before this one.
+    /// Time at which all content connections had sent the events before this event.
     caught_up: Option<Instant>,
 }
 
@@ -128,7 +129,7 @@ impl EventDelays {
     pub(crate) fn command(&self, thread: &ThreadId, run: &RunId) -> PendingCommand {
         let thread = self.thread(thread);
         let mut state = thread.lock();
-        // Commands whose grace has ended delay nothing any more.
+        // A command whose grace has ended no longer delays events.
         state.commands.retain(|_, it| it.due.is_none_or(|due| due > Instant::now()));
         let number = state.number();
         state.commands.insert(run.clone(), CommandTimes { number, replied: None, due: None });
@@ -172,8 +173,8 @@ impl State {
     }
 
     /// Extends the grace of recent commands after a content connection was opened, because the
-    /// client may open another one. A connection that is opened after the grace belongs to another
-    /// client or to a reloaded page, and extends nothing.
+    /// client may open another content connection. A connection that is opened after the grace
+    /// belongs to another client or to a reloaded page, and extends no grace.
     fn extend(&mut self) {
         let now = Instant::now();
         for due in self.commands.values_mut().filter_map(|command| command.due.as_mut()) {
@@ -243,8 +244,8 @@ impl Drop for PendingCommand {
 }
 
 impl Connection {
-    /// Records the events that the connection receives from the one after `after` on. New content
-    /// counts like a new connection.
+    /// Records which events after the sequence number `after` the connection receives. If `is_new`
+    /// is set and the connection receives content, extends the grace like a new content connection.
     pub(crate) fn set_channels(&mut self, channels: ReceivedChannels, after: u64, is_new: bool) {
         self.channels = channels;
         let number = self.number;

@@ -1,18 +1,18 @@
-//! Where the encoding of a log begins: an encoder of a run needs the log from the first event of
-//! the run.
+//! Finds the event at which the encoding of a log begins. The encoder of a run needs the log from
+//! the first event of the run.
 
 use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{RunRecord, Store, StoreError};
 
-/// Maximum number of earlier runs that are searched for a run that leaves nothing open. Each
-/// searched run takes two reads, and a thread whose runs all continue one another is encoded from
-/// its first event anyway.
+/// Maximum number of earlier runs that are searched for a completed run, because each searched run
+/// takes two reads of the store. If the search finds no completed run, the encoding begins at the
+/// first event of the thread.
 const MAX_CONTINUED_RUNS: usize = 16;
 
-/// Returns the sequence number of the first event of the run that an event belongs to: the event
-/// with the sequence number `seq`, or the next one if that was deleted. An edit belongs to no run,
-/// and begins with itself.
+/// Returns the sequence number of the first event of a run: the run of the event `seq`, or of the
+/// next event if the event `seq` was deleted. If that event belongs to an edit and not to a run,
+/// returns the sequence number of that event.
 pub(crate) async fn run_start(
     store: &dyn Store,
     thread: &ThreadId,
@@ -20,7 +20,7 @@ pub(crate) async fn run_start(
 ) -> Result<u64, StoreError> {
     match event_from(store, thread, seq).await? {
         Some(event) => first_seq_of_run(store, thread, &event).await,
-        // The next event begins a run or an edit.
+        // No event follows yet. The next event will begin a run or an edit.
         None => Ok(seq),
     }
 }
@@ -42,9 +42,10 @@ async fn first_seq_of_run(
     Ok(run.filter(RunRecord::has_started).map_or(event.seq, |run| run.first_seq.min(event.seq)))
 }
 
-/// Returns the sequence number from which the events of a thread after `seq` are encoded as in a
-/// stream from its first event: the first event of the run of `seq`, or of an earlier run, if runs
-/// between them continue what it left open.
+/// Returns the sequence number at which the encoding must begin so that the events after `seq` are
+/// encoded as in a stream from the first event of the thread. The result is the first event of the
+/// run of `seq`. If that run continues the open tasks, messages or tool calls of earlier runs, the
+/// result is the first event of the first of these runs.
 pub(super) async fn replay_start(
     store: &dyn Store,
     thread: &ThreadId,
@@ -53,7 +54,7 @@ pub(super) async fn replay_start(
     let mut first = run_start(store, thread, seq).await?;
     for _ in 0..MAX_CONTINUED_RUNS {
         let before = event_from(store, thread, first.saturating_sub(1)).await?;
-        // What was before a deleted event is unknown.
+        // If the events before were deleted, the state of the run before is unknown.
         let Some(before) = before.filter(|before| before.seq < first) else { break };
         if is_complete(&before) {
             return Ok(first);
@@ -63,8 +64,8 @@ pub(super) async fn replay_start(
     Ok(1)
 }
 
-/// Returns whether an event ends a run that leaves nothing open: no task, message or tool call that
-/// a later run continues.
+/// Returns whether an event ends a run that leaves no task, message or tool call open for a later
+/// run.
 fn is_complete(event: &Event) -> bool {
     let EventKind::RunEnded(ended) = &event.kind else { return false };
     event.namespace.is_root() && ended.status == RunStatus::Completed

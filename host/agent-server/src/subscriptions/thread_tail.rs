@@ -1,4 +1,4 @@
-//! The tail of the log of a thread, which may not exist yet.
+//! The tail of the log of a thread. The thread need not exist yet.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::wait_response::HEARTBEAT_INTERVAL;
 pub(crate) enum ThreadTailItem {
     /// An event is ready.
     Event,
-    /// A new thread was created with the id of a deleted one. Its log is read from the first event.
+    /// A new thread was created with the id of a deleted thread. The tail reads the log of the new
+    /// thread from its first event.
     Replaced,
     /// No event has arrived for the heartbeat interval.
     Heartbeat,

@@ -1,4 +1,4 @@
-//! The graph of an assistant: its drawing, and its schemas with those of its subgraphs.
+//! The drawing of the graph of an assistant, and the schemas of the graph and of its subgraphs.
 
 use axum::extract::State;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,8 @@ use crate::wire::schemas::{Drawing, ErrorDocument, GraphSchemas};
 /// Separator of the levels of a namespace.
 const NAMESPACE_SEPARATOR: char = '|';
 
-/// Maximum number of levels of subgraphs in a response. The levels of an app are not limited.
+/// Maximum number of levels of subgraphs in a response. An app can have any number of levels of
+/// subgraphs.
 const MAX_SUBGRAPH_LEVELS: usize = 16;
 
 async fn resolve(engine: &Engine, caller: &Caller, id: &str) -> Result<AgentGraph, ApiError> {
@@ -70,8 +71,9 @@ pub(super) async fn schemas(
     Ok(Json(schemas_of(&found.id, &found.graph_version)))
 }
 
-/// Returns the schemas of a graph. The channels are its input and output. The schema of the run
-/// context has two names, because clients use either.
+/// Returns the schemas of a graph. The channels are the properties of the input, output and state
+/// schemas. The schema of the run context is in two fields, because some clients read
+/// `config_schema` and other clients read `context_schema`.
 fn schemas_of(id: &str, graph_version: &GraphVersion) -> Value {
     let definition = graph_version.graph.definition();
     let (channels, context) = (&definition.channels, &definition.context_schema);

@@ -1,4 +1,4 @@
-//! Searches for assistants, both default ones and those that clients created.
+//! Searches the default assistants and the assistants that clients created.
 
 use std::cmp::Ordering;
 
